@@ -1,0 +1,397 @@
+//! The one abstraction: a congestion controller is a pure state machine.
+//!
+//! A datapath (simulated TCP, UDP datagrams, a socket above TCP, a kernel flow's agent, an ICN receiver) feeds it
+//! events and asks two questions: how many bytes may be in flight ([`Controller::window`]), and when may the next
+//! packet leave ([`Controller::pacing`]). Nothing else differs between the places where a controller runs.
+//!
+//! Order of calls for one incoming acknowledgement: [`Controller::on_loss`] when the acknowledgement showed packets to
+//! be lost, then [`Controller::on_ack`]. For one outgoing packet: [`Controller::on_sent`], then
+//! [`Controller::pacing`]. After any event the datapath reads [`Controller::window`], [`Controller::pacing`] and
+//! [`Controller::next_tick`] again.
+
+use crate::units::{Nanos, Rate, Time};
+
+/// What the controller is told once, when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Env {
+    /// Payload bytes of a full packet (TCP's MSS).
+    pub mss: u32,
+    /// Seeds the controller's own generator, when it needs one (BBR's probing phase).
+    pub seed: u64,
+}
+
+impl Default for Env {
+    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers) and seed 1.
+    fn default() -> Self {
+        Self { mss: 1448, seed: 1 }
+    }
+}
+
+/// A packet has just left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Now.
+    pub now: Time,
+    /// Position of the packet's first payload byte in the stream. For datagrams: payload bytes sent before it.
+    pub seq: u64,
+    /// Payload bytes.
+    pub bytes: u32,
+    /// Bytes in flight, this packet included.
+    pub in_flight: u64,
+    /// The payload was sent before.
+    pub retransmission: bool,
+    /// The application had less to send than the window allows.
+    pub app_limited: bool,
+}
+
+/// What a controller attaches to a packet that has just left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Comes back with this packet's [`Acked`] or [`Lost`]: the window at sending, a chirp's number.
+    pub tag: u64,
+    /// Travels with the packet to the controller's [`ReceiverHalf`], where there is one.
+    pub note: u64,
+}
+
+/// One newly delivered packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// Position of its first payload byte, as in [`Sent::seq`].
+    pub seq: u64,
+    /// Payload bytes.
+    pub bytes: u32,
+    /// When it was (last) sent.
+    pub sent_at: Time,
+    /// The controller's own [`Stamp::tag`].
+    pub tag: u64,
+    /// It was sent more than once, so its RTT is ambiguous (Karn).
+    pub retransmitted: bool,
+    /// It was sent while the application limited the flow.
+    pub app_limited: bool,
+    /// It carried a CE mark (exact feedback only).
+    pub ce: bool,
+    /// The receiver's clock at its arrival, where the feedback carries one. Only differences mean anything.
+    pub received_at: Option<Time>,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Bytes delivered over the interval.
+    pub delivered: u64,
+    /// Length of the interval: the longer of the sending and the acknowledging interval. Never zero.
+    pub interval: Nanos,
+    /// The flow's delivered bytes when the sampled packet was sent: a round trip ends when this passes the
+    /// delivered count noted at its start.
+    pub prior_delivered: u64,
+    /// The sampled packet was sent while the application limited the flow.
+    pub app_limited: bool,
+    /// The sampled packet was a retransmission.
+    pub retransmission: bool,
+}
+
+impl RateSample {
+    /// Delivered bytes over the interval.
+    pub fn rate(&self) -> Rate {
+        Rate::from_bytes_in(self.delivered, self.interval)
+    }
+}
+
+/// Where the datapath's loss recovery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// No loss is being repaired.
+    #[default]
+    Open,
+    /// Reducing after an ECN echo (RFC 3168), nothing to repair.
+    Cwr,
+    /// Fast recovery: from the first loss until everything sent before it has been acknowledged.
+    Recovery,
+    /// After a retransmission time-out, until everything sent before it has been acknowledged.
+    Loss,
+}
+
+/// An acknowledgement arrived and delivered something, or carried news of congestion.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<'a> {
+    /// Now.
+    pub now: Time,
+    /// The packets newly delivered, in sending order; empty for an acknowledgement that only carried marks.
+    pub packets: &'a [Acked],
+    /// Payload bytes newly delivered (the sum over `packets`).
+    pub bytes: u64,
+    /// RTT of the newest packet among `packets` that was never retransmitted.
+    pub rtt: Option<Nanos>,
+    /// Smoothed RTT (RFC 6298); zero before the first sample.
+    pub srtt: Nanos,
+    /// Smallest RTT since the flow began; [`Nanos::MAX`] before the first sample.
+    pub min_rtt: Nanos,
+    /// Delivery-rate sample, when a valid one could be made.
+    pub rate: Option<RateSample>,
+    /// Bytes in flight before this acknowledgement.
+    pub prior_in_flight: u64,
+    /// Bytes in flight now.
+    pub in_flight: u64,
+    /// Bytes found lost by this acknowledgement (already told through [`Controller::on_loss`]).
+    pub lost_bytes: u64,
+    /// Newly delivered bytes that carried a CE mark. With classic feedback: all of `bytes` when ECE was set.
+    pub ce_bytes: u64,
+    /// Packets behind `ce_bytes`.
+    pub ce_packets: u32,
+    /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now.
+    pub echo: bool,
+    /// Payload bytes delivered since the flow began, these included.
+    pub delivered: u64,
+    /// Everything below this position has been delivered.
+    pub una: u64,
+    /// Position of the next new byte to send.
+    pub next: u64,
+    /// Where loss recovery stands after this acknowledgement.
+    pub phase: Phase,
+    /// The window, not the application, limited the flow when the newest of these packets was sent. Windows grow
+    /// only then (RFC 9438 section 4.2, RFC 5681 section 4.1 by way of RFC 7661).
+    pub window_limited: bool,
+}
+
+impl Ack<'_> {
+    /// Newly delivered packets, counted in units of `mss` bytes.
+    pub fn packets_of(&self, mss: u32) -> f64 {
+        self.bytes as f64 / f64::from(mss)
+    }
+}
+
+/// One packet declared lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// As [`Sent::seq`].
+    pub seq: u64,
+    /// Payload bytes.
+    pub bytes: u32,
+    /// When it was (last) sent.
+    pub sent_at: Time,
+    /// The controller's own [`Stamp::tag`].
+    pub tag: u64,
+}
+
+/// Why a packet was lost, when the path says so by telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Cause {
+    /// Nobody told.
+    #[default]
+    Unknown,
+    /// A queue was full.
+    Congestion,
+    /// The medium corrupted it.
+    Medium,
+}
+
+/// Packets were declared lost (not by a time-out: that is [`Timeout`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Loss<'a> {
+    /// Now.
+    pub now: Time,
+    /// The packets, in sending order. Never empty.
+    pub packets: &'a [Lost],
+    /// Payload bytes lost (the sum over `packets`).
+    pub bytes: u64,
+    /// Bytes in flight before the packets were taken off.
+    pub prior_in_flight: u64,
+    /// Bytes in flight now.
+    pub in_flight: u64,
+    /// First loss of an episode: recovery starts here. A reduction is due once an episode.
+    pub new_episode: bool,
+    /// Why, where known.
+    pub cause: Cause,
+}
+
+/// The retransmission timer fired: everything in flight is taken for lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeout {
+    /// Now.
+    pub now: Time,
+    /// Bytes in flight before.
+    pub prior_in_flight: u64,
+    /// How many times in a row, from 1.
+    pub count: u32,
+}
+
+/// One hop's report from in-band telemetry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Hop {
+    /// Bytes waiting.
+    pub queue_bytes: u64,
+    /// Capacity of the link at present.
+    pub capacity: Rate,
+    /// Rate at which traffic arrives.
+    pub arrival: Rate,
+    /// Flows seen lately.
+    pub flows: u32,
+    /// Radio signal in dBm, where the hop is a radio.
+    pub signal_dbm: Option<f32>,
+    /// Share of frames the radio had to send again.
+    pub radio_retry: Option<f32>,
+}
+
+/// What the hops of the path reported on one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Telemetry<'a> {
+    /// Now.
+    pub now: Time,
+    /// Hops in the direction of data.
+    pub hops: &'a [Hop],
+}
+
+/// The answer to "when may the next packet leave?": the time from the start of the packet last sent to the start of
+/// the next one. Asked after each packet, and again after any event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// As soon as the window allows.
+    Free,
+    /// On average this rate: the gap is the size of the packet last sent over the rate. A datapath may send small
+    /// bursts (its timer's grain) that keep the average.
+    Rate(Rate),
+    /// Exactly this gap: no bursts, no catching up (a chirp's gap, a guard interval). [`Nanos::MAX`] holds the flow
+    /// until another event.
+    Gap(Nanos),
+}
+
+/// Who shapes the sending rate while losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// The datapath glides to the controller's reduced window by proportional rate reduction (RFC 6937).
+    Prr,
+    /// The controller's window counts at every moment (BBR, Copa, Verus, Sprout).
+    Controller,
+}
+
+/// How a controller uses explicit congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Packets are not ECN-capable.
+    Off,
+    /// ECT(0); the receiver latches ECE until CWR (RFC 3168).
+    Classic,
+    /// ECT(0); the receiver echoes each packet's mark (RFC 8257).
+    Exact,
+    /// ECT(1); the receiver echoes each packet's mark (RFC 9331).
+    L4s,
+}
+
+/// A feedback blob from the receiver half could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("receiver feedback of {len} bytes is malformed: {what}; both ends must run the same controller")]
+pub struct BadFeedback {
+    /// Length of the blob.
+    pub len: usize,
+    /// What was wrong.
+    pub what: &'static str,
+}
+
+/// A congestion controller. See the [module](self) for the order of calls.
+///
+/// Obligations, tested for every registered controller: the window is at least one packet, every described number is
+/// finite, no call panics whatever the order of events, and the steady state allocates nothing.
+pub trait Controller: Send {
+    /// A packet left. The stamp comes back with its acknowledgement or loss.
+    fn on_sent(&mut self, sent: &Sent) -> Stamp;
+
+    /// Something was delivered or marked.
+    fn on_ack(&mut self, ack: &Ack<'_>);
+
+    /// Packets were declared lost.
+    fn on_loss(&mut self, loss: &Loss<'_>);
+
+    /// The retransmission timer fired.
+    fn on_timeout(&mut self, timeout: &Timeout);
+
+    /// The last reduction answered a loss that never was (reordering, a spurious time-out): undo it.
+    fn on_spurious(&mut self, _now: Time) {}
+
+    /// The flow sends again after `idle` with nothing in flight.
+    fn on_restart(&mut self, _now: Time, _idle: Nanos) {}
+
+    /// The application has nothing more to send although the window is open.
+    fn on_app_limited(&mut self, _now: Time, _in_flight: u64) {}
+
+    /// The hops of the path reported.
+    fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
+
+    /// A blob from this controller's receiver half arrived.
+    ///
+    /// # Errors
+    /// [`BadFeedback`] when the blob is not one that the receiver half writes; the controller's state is unchanged.
+    fn on_feedback(&mut self, _now: Time, _blob: &[u8]) -> Result<(), BadFeedback> {
+        Ok(())
+    }
+
+    /// When [`Controller::on_tick`] wants to be called; [`Time::NEVER`] for controllers without a clock of their own.
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time of [`Controller::next_tick`] has come (or passed).
+    fn on_tick(&mut self, _now: Time) {}
+
+    /// Bytes that may be in flight. A packet may leave while bytes in flight plus its payload do not exceed this.
+    fn window(&self) -> u64;
+
+    /// When the next packet may leave.
+    fn pacing(&self) -> Pacing {
+        Pacing::Free
+    }
+
+    /// Who shapes the rate during recovery.
+    fn recovery(&self) -> Recovery {
+        Recovery::Prr
+    }
+
+    /// Use of ECN.
+    fn ecn(&self) -> Ecn {
+        Ecn::Off
+    }
+
+    /// When nothing was sent for this long, the datapath sends an empty packet (Sprout's heartbeat).
+    fn heartbeat(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Reports the controller's own variables, for logs and plots. The names are stable, the unit is in the name
+    /// unless it is a plain number or packets.
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64));
+}
+
+/// A packet arrived at the receiver half.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Now, by the receiver's clock.
+    pub now: Time,
+    /// As [`Sent::seq`].
+    pub seq: u64,
+    /// Payload bytes; zero for a heartbeat.
+    pub bytes: u32,
+    /// The sender's [`Stamp::note`].
+    pub note: u64,
+    /// It carried a CE mark.
+    pub ce: bool,
+}
+
+/// The part of a controller that lives at the receiver (Sprout's forecaster).
+pub trait ReceiverHalf: Send {
+    /// A data packet arrived.
+    fn on_arrival(&mut self, arrival: &Arrival);
+
+    /// Writes the feedback for the sender into `blob` (at most [`MAX_FEEDBACK`] bytes) when there is news, and says
+    /// whether it did. Asked before each acknowledgement leaves, and at [`ReceiverHalf::next_tick`].
+    fn feedback(&mut self, now: Time, blob: &mut Vec<u8>) -> bool;
+
+    /// When [`ReceiverHalf::feedback`] wants to be asked although nothing arrived.
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// As [`Controller::describe`].
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64));
+}
+
+/// Largest feedback blob in bytes (our choice: it rides on acknowledgements).
+pub const MAX_FEEDBACK: usize = 64;

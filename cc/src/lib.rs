@@ -1,0 +1,20 @@
+//! Congestion controllers as pure state machines.
+//!
+//! Nothing here asks for the time, opens a socket, reads a file or draws from global randomness: time and seeds are
+//! arguments. One file a controller; [`registry`] knows them all by name. To add one, read
+//! `docs/add-a-controller.md`.
+
+pub mod controller;
+pub mod fixed;
+pub mod registry;
+pub mod reno;
+pub mod testing;
+pub mod units;
+pub mod window;
+
+pub use controller::{
+    Ack, Acked, Arrival, BadFeedback, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing, Phase,
+    RateSample, ReceiverHalf, Recovery, Sent, Stamp, Telemetry, Timeout,
+};
+pub use registry::{Spec, SpecError};
+pub use units::{Nanos, Rate, Time};

@@ -1,0 +1,72 @@
+//! NewReno's window (RFC 5681, RFC 6582): one packet a round trip up, half down.
+
+use crate::controller::{Ack, Controller, Env};
+use crate::registry::{Entry, Params, START, start_up};
+use crate::units::Time;
+use crate::window::{Policy, Signal, Window, WindowController};
+
+/// Multiplicative decrease (RFC 5681, equation 4).
+const BETA: f64 = 0.5;
+
+/// Reno's growth and reduction.
+#[derive(Clone, Copy, Debug)]
+pub struct Reno {
+    mss: u32,
+}
+
+impl Reno {
+    /// Reno for packets of `env.mss` bytes.
+    pub fn new(env: &Env) -> Self {
+        Self { mss: env.mss }
+    }
+}
+
+impl Policy for Reno {
+    fn grow(&mut self, ack: &Ack<'_>, window: &mut Window) {
+        window.cwnd += ack.packets_of(self.mss) / window.cwnd;
+    }
+
+    fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, in_flight: f64) -> f64 {
+        // RFC 5681 equation 4 takes the flight; a flight that the application kept small must not hide a window that
+        // was never used.
+        BETA * in_flight.min(window.cwnd)
+    }
+}
+
+fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    Box::new(WindowController::new(env, start_up(params, env), Reno::new(env)))
+}
+
+/// `reno` in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "reno",
+    summary: "NewReno: one packet a round trip up, half down on loss",
+    source: "RFC 5681, RFC 6582",
+    params: &[START],
+    make,
+    receiver: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Feed, packets};
+
+    #[test]
+    fn slow_start_doubles_and_avoidance_adds_one() {
+        let env = Env::default();
+        let mut feed = Feed::new(Box::new(WindowController::new(
+            &env,
+            Box::new(crate::window::SlowStart::new(&env)),
+            Reno::new(&env),
+        )));
+        feed.round();
+        assert_eq!(packets(feed.controller.as_ref()), 20);
+        feed.lose_one();
+        assert_eq!(packets(feed.controller.as_ref()), 10);
+        for _ in 0..5 {
+            feed.round();
+        }
+        assert!((14..=15).contains(&packets(feed.controller.as_ref())));
+    }
+}

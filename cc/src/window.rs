@@ -1,0 +1,260 @@
+//! Window controllers made of two pieces: a *start-up* that finds the first window, and a *policy* that grows and
+//! reduces it afterwards. Any start-up goes with any policy: `cubic:start=hystart`, `dctcp:start=slow`.
+//!
+//! The pieces share one [`Window`]. [`WindowController`] holds what they have in common (RFC 5681): which of the two is
+//! in charge, one reduction an episode, undo, time-outs, idle restarts.
+
+use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Sent, Stamp, Timeout};
+use crate::units::{Nanos, Time};
+
+/// Initial window in packets (RFC 6928).
+pub const INITIAL_WINDOW: f64 = 10.0;
+/// Smallest window after a reduction in packets (RFC 5681 section 3.1).
+pub const MINIMUM_WINDOW: f64 = 2.0;
+
+/// The congestion window and the slow-start threshold, in packets of one MSS.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Congestion window in packets.
+    pub cwnd: f64,
+    /// Below this the start-up is in charge. Infinite until the first reduction or the start-up's exit.
+    pub ssthresh: f64,
+}
+
+impl Window {
+    /// The start-up is in charge.
+    pub fn starting(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// What asks for a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Packets lost, found by acknowledgements.
+    Loss,
+    /// A congestion echo.
+    Ecn,
+    /// The retransmission timer.
+    Timeout,
+}
+
+/// Finds the first window. In charge while `cwnd < ssthresh`.
+pub trait StartUp: Send {
+    /// A packet left while the start-up is in charge; the answer is its [`Stamp::tag`].
+    fn on_sent(&mut self, _sent: &Sent, _window: &mut Window) -> u64 {
+        0
+    }
+
+    /// Something was delivered: grow `cwnd`, or end the start-up by setting `ssthresh` to at most `cwnd`.
+    fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window);
+
+    /// The start-up is over for another reason: a loss, a mark or a time-out.
+    fn on_congestion(&mut self, _signal: Signal) {}
+
+    /// The gaps of a start-up that paces (a chirp); nothing leaves them to the datapath.
+    fn pacing(&self) -> Option<Pacing> {
+        None
+    }
+
+    /// As [`Controller::next_tick`].
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// As [`Controller::on_tick`].
+    fn on_tick(&mut self, _now: Time, _window: &mut Window) {}
+
+    /// As [`Controller::describe`].
+    fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Grows and reduces the window after the start-up.
+pub trait Policy: Send {
+    /// Something was delivered outside start-up and recovery, and the window limited the flow: grow.
+    fn grow(&mut self, ack: &Ack<'_>, window: &mut Window);
+
+    /// Every acknowledgement, before anything else (DCTCP's marked fraction).
+    fn observe(&mut self, _ack: &Ack<'_>, _window: &Window) {}
+
+    /// A reduction is due: the new slow-start threshold in packets, before the floor of [`MINIMUM_WINDOW`].
+    fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64;
+
+    /// The last reduction was a mistake; the window has been restored.
+    fn undo(&mut self) {}
+
+    /// The flow was idle for `idle`.
+    fn on_restart(&mut self, _now: Time, _idle: Nanos) {}
+
+    /// The start-up has just ended without congestion.
+    fn on_start_end(&mut self, _now: Time, _window: &Window) {}
+
+    /// Use of ECN.
+    fn ecn(&self) -> Ecn {
+        Ecn::Off
+    }
+
+    /// As [`Controller::describe`].
+    fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Slow start (RFC 5681 section 3.1 with appropriate byte counting): one packet for each packet acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlowStart {
+    mss: u32,
+}
+
+impl SlowStart {
+    /// Slow start for packets of `env.mss` bytes.
+    pub fn new(env: &Env) -> Self {
+        Self { mss: env.mss }
+    }
+}
+
+impl StartUp for SlowStart {
+    fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
+        if ack.window_limited {
+            window.cwnd = (window.cwnd + ack.packets_of(self.mss)).min(window.ssthresh.max(window.cwnd));
+        }
+    }
+}
+
+/// A start-up and a policy joined to a controller.
+pub struct WindowController<P> {
+    env: Env,
+    window: Window,
+    start: Box<dyn StartUp>,
+    policy: P,
+    /// The window before the last reduction, for undo.
+    before: Option<Window>,
+    rtt: Nanos,
+}
+
+impl<P: Policy> WindowController<P> {
+    /// Joins `start` and `policy` at the initial window.
+    pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
+        let window = Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY };
+        Self { env: *env, window, start, policy, before: None, rtt: Nanos::ZERO }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The window at present.
+    pub fn state(&self) -> Window {
+        self.window
+    }
+
+    fn packets(&self, bytes: u64) -> f64 {
+        bytes as f64 / f64::from(self.env.mss)
+    }
+
+    fn reduce(&mut self, signal: Signal, now: Time, in_flight: u64) {
+        self.before = Some(self.window);
+        let in_flight = self.packets(in_flight);
+        self.start.on_congestion(signal);
+        let target = self.policy.reduce(signal, now, &self.window, in_flight).max(MINIMUM_WINDOW);
+        self.window.ssthresh = target;
+        self.window.cwnd = if signal == Signal::Timeout { 1.0 } else { target };
+    }
+}
+
+impl<P: Policy> Controller for WindowController<P> {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        let tag = if self.window.starting() { self.start.on_sent(sent, &mut self.window) } else { 0 };
+        Stamp { tag, note: 0 }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.rtt = ack.srtt;
+        self.policy.observe(ack, &self.window);
+        if ack.echo && self.policy.ecn() != Ecn::Off {
+            self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);
+            return;
+        }
+        match ack.phase {
+            crate::Phase::Recovery | crate::Phase::Cwr => return,
+            crate::Phase::Open | crate::Phase::Loss => {}
+        }
+        if self.window.starting() {
+            self.start.on_ack(ack, &mut self.window);
+            if !self.window.starting() {
+                self.policy.on_start_end(ack.now, &self.window);
+            }
+        } else if ack.window_limited && ack.bytes > 0 {
+            self.policy.grow(ack, &mut self.window);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        if loss.new_episode {
+            self.reduce(Signal::Loss, loss.now, loss.prior_in_flight);
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        if timeout.count == 1 {
+            self.reduce(Signal::Timeout, timeout.now, timeout.prior_in_flight);
+        }
+        self.window.cwnd = 1.0;
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some(before) = self.before.take() {
+            self.window.cwnd = self.window.cwnd.max(before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            self.policy.undo();
+        }
+    }
+
+    /// RFC 5681 section 4.1 in Linux's form: halve once for each RTO of silence, not below the initial window; the RTO
+    /// here is two smoothed RTTs but at least 200 ms.
+    fn on_restart(&mut self, now: Time, idle: Nanos) {
+        self.policy.on_restart(now, idle);
+        let rto = Nanos::from_millis(200).max(self.rtt + self.rtt);
+        let halvings = rto.times_in(idle).min(32);
+        if halvings == 0 {
+            return;
+        }
+        self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
+        let floor = INITIAL_WINDOW.min(self.window.cwnd);
+        self.window.cwnd = (self.window.cwnd / (1u64 << halvings) as f64).max(floor);
+    }
+
+    fn next_tick(&self) -> Time {
+        if self.window.starting() { self.start.next_tick() } else { Time::NEVER }
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if self.window.starting() {
+            self.start.on_tick(now, &mut self.window);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        (self.window.cwnd.max(1.0) * f64::from(self.env.mss)) as u64
+    }
+
+    fn pacing(&self) -> Pacing {
+        if !self.window.starting() {
+            return Pacing::Free;
+        }
+        self.start.pacing().unwrap_or(Pacing::Free)
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.policy.ecn()
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("cwnd_packets", self.window.cwnd);
+        if self.window.ssthresh.is_finite() {
+            report("ssthresh_packets", self.window.ssthresh);
+        }
+        report("starting", f64::from(u8::from(self.window.starting())));
+        self.start.describe(report);
+        self.policy.describe(report);
+    }
+}
