@@ -9,6 +9,7 @@ pub mod fixed;
 pub mod registry;
 pub mod reno;
 pub mod testing;
+pub mod text;
 pub mod units;
 pub mod window;
 
@@ -17,4 +18,5 @@ pub use controller::{
     RateSample, ReceiverHalf, Recovery, Sent, Stamp, Telemetry, Timeout,
 };
 pub use registry::{Spec, SpecError};
+pub use text::{Bytes, UnitError};
 pub use units::{Nanos, Rate, Time};
