@@ -1,7 +1,21 @@
 //! Sans-IO endpoints: who sends what when, and what was learnt from the acknowledgements.
 
+mod acks;
+pub mod config;
+mod core;
 pub mod endpoint;
+mod feedback;
+mod pacer;
+mod ranges;
+mod rate;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
 pub mod segment;
+mod sender;
+pub mod stream;
 
+pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use segment::{AckSegment, HEADER_BYTES, MAX_SACKS, Range, Segment};

@@ -1,0 +1,124 @@
+//! Sets of byte ranges: what arrived out of order, what was selectively acknowledged.
+
+use std::collections::VecDeque;
+
+use crate::segment::Range;
+
+/// Disjoint, non-touching ranges in ascending order. Appending and dropping from below are O(1), anything else
+/// O(log n) plus the move of what lies behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RangeSet {
+    ranges: VecDeque<Range>,
+}
+
+impl RangeSet {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    pub(crate) fn first(&self) -> Option<Range> {
+        self.ranges.front().copied()
+    }
+
+    pub(crate) fn last(&self) -> Option<Range> {
+        self.ranges.back().copied()
+    }
+
+    pub(crate) fn pop_first(&mut self) -> Option<Range> {
+        self.ranges.pop_front()
+    }
+
+    /// Adds `range`, appends the parts of it that are new to `fresh`, and returns the range that now holds it.
+    pub(crate) fn insert(&mut self, range: Range, fresh: &mut Vec<Range>) -> Range {
+        if range.start >= range.end {
+            return range;
+        }
+        // The first range that touches or lies behind.
+        let from = match self.ranges.back() {
+            None => 0,
+            Some(back) if back.end < range.start => self.ranges.len(),
+            Some(back) if back.start <= range.start => self.ranges.len() - 1,
+            Some(_) => self.ranges.partition_point(|r| r.end < range.start),
+        };
+        let mut whole = range;
+        let mut cursor = range.start;
+        let mut to = from;
+        while let Some(&other) = self.ranges.get(to) {
+            if other.start > range.end {
+                break;
+            }
+            if other.start > cursor {
+                fresh.push(Range { start: cursor, end: other.start });
+            }
+            cursor = cursor.max(other.end);
+            whole = Range { start: whole.start.min(other.start), end: whole.end.max(other.end) };
+            to += 1;
+        }
+        if cursor < range.end {
+            fresh.push(Range { start: cursor, end: range.end });
+        }
+        if from == to {
+            self.ranges.insert(from, whole);
+        } else {
+            self.ranges[from] = whole;
+            self.ranges.drain(from + 1..to);
+        }
+        whole
+    }
+
+    /// The range that holds `position`.
+    pub(crate) fn holding(&self, position: u64) -> Option<Range> {
+        let index = self.ranges.partition_point(|r| r.end <= position);
+        self.ranges.get(index).copied().filter(|r| r.start <= position)
+    }
+
+    /// Forgets everything below `position`.
+    pub(crate) fn remove_below(&mut self, position: u64) {
+        while let Some(front) = self.ranges.front_mut() {
+            if front.start >= position {
+                return;
+            }
+            if front.end > position {
+                front.start = position;
+                return;
+            }
+            self.ranges.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, end: u64) -> Range {
+        Range { start, end }
+    }
+
+    #[test]
+    fn merges_and_reports_only_what_is_new() {
+        let mut set = RangeSet::default();
+        let mut fresh = Vec::new();
+        set.insert(range(10, 20), &mut fresh);
+        set.insert(range(30, 40), &mut fresh);
+        assert_eq!(fresh, [range(10, 20), range(30, 40)]);
+        fresh.clear();
+        assert_eq!(set.insert(range(5, 35), &mut fresh), range(5, 40));
+        assert_eq!(fresh, [range(5, 10), range(20, 30)]);
+        assert_eq!(set.len(), 1);
+        fresh.clear();
+        assert_eq!(set.insert(range(40, 50), &mut fresh), range(5, 50));
+        assert_eq!(set.insert(range(6, 7), &mut fresh), range(5, 50));
+        assert_eq!(fresh, [range(40, 50)]);
+        set.remove_below(45);
+        assert_eq!(set.first(), Some(range(45, 50)));
+        assert_eq!(set.holding(49), Some(range(45, 50)));
+        assert_eq!(set.holding(50), None);
+        set.remove_below(60);
+        assert!(set.is_empty());
+    }
+}
