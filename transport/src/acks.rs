@@ -15,11 +15,6 @@ impl FlowSender {
     pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) {
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
-        if let Some(blob) = &ack.feedback {
-            if self.core.controller.on_feedback(now, blob).is_err() {
-                self.stats.bad_feedback += 1;
-            }
-        }
 
         // Marks: accurate counters, or all that this acknowledgement delivers.
         let ecn = self.core.controller.ecn();
@@ -38,9 +33,7 @@ impl FlowSender {
         }
         let cumulative_packets = self.board.fresh.len();
         self.take_sacks(ack);
-        if self.delivery == Delivery::Unreliable {
-            self.settle_datagrams(now);
-        }
+        self.settle(now);
         let advanced = self.una > prior_una;
         let mut fresh = std::mem::take(&mut self.board.fresh);
         // The receiver's clock is that of its newest packet, which only a lone delivery names for sure.
@@ -48,11 +41,13 @@ impl FlowSender {
         let received_at = alone.then_some(ack.received_at);
         let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, received_at);
         let mut original = false;
-        let mut late = 0;
+        let (mut late, mut late_now) = (0, 0);
+        let undo_from = self.undo.map_or(u64::MAX, |undo| undo.from);
         for packet in &fresh {
             self.reordering.on_delivered(packet.end(), packet.retransmitted);
             original |= !packet.retransmitted && packet.end() <= self.recovery_point;
             late += u64::from(packet.state == State::Lost);
+            late_now += u64::from(packet.state == State::Lost && packet.seq >= undo_from);
         }
         self.board.fresh = fresh;
         if let Some((serial, rtt, retransmitted)) = delivery.newest {
@@ -69,13 +64,13 @@ impl FlowSender {
         if let Some(sample) = delivery.oldest_rtt.or(echoed) {
             self.core.rtt.sample(sample);
         }
-        if delivery.bytes > 0 {
-            self.stats.spurious += if self.delivery == Delivery::Unreliable { late } else { 0 };
+        if self.delivery == Delivery::Unreliable {
+            self.stats.spurious += late;
         }
 
         // Undo.
         self.take_duplicate(ack);
-        self.find_mistake(now, ack, advanced, original, late);
+        self.find_mistake(now, ack, advanced, original, late_now);
 
         // End of a phase.
         if self.phase != Phase::Open && self.una >= self.recovery_point {
@@ -90,11 +85,9 @@ impl FlowSender {
         }
 
         // Losses.
-        let mut lost_bytes = self.end_probe(now, ack, advanced, delivery.bytes, prior_in_flight);
+        let mut lost_bytes = self.end_probe(now, advanced, delivery.bytes, prior_in_flight);
         lost_bytes += self.find_losses(now, prior_in_flight);
-        if self.delivery == Delivery::Unreliable {
-            self.settle_datagrams(now);
-        }
+        self.settle(now);
 
         // Congestion echo.
         if ecn == Ecn::Classic || (exact && ack.ece && ce_bytes == 0) {
@@ -206,12 +199,10 @@ impl FlowSender {
 
     /// RFC 8985 section 7.4: an acknowledgement beyond the probe without a duplicate says that the probe repaired a
     /// loss, which asks for one reduction. Answers the bytes lost.
-    fn end_probe(&mut self, now: Time, ack: &AckSegment, advanced: bool, delivered: u64, prior_in_flight: u64) -> u64 {
+    fn end_probe(&mut self, now: Time, advanced: bool, delivered: u64, prior_in_flight: u64) -> u64 {
         let Some(probe) = self.probe else { return 0 };
         if self.delivery == Delivery::Unreliable {
-            if delivered > 0 || ack.cumulative >= probe.end {
-                self.probe = None;
-            }
+            self.probe = None;
             return 0;
         }
         if self.una < probe.end {
@@ -267,10 +258,10 @@ impl FlowSender {
             self.undo = reduces.then(|| Undo::new(self.una, self.next));
             self.probe_at = Time::NEVER;
         }
-        if self.delivery == Delivery::Unreliable {
-            if let Some(undo) = &mut self.undo {
-                undo.open += self.core.lost.len() as u64;
-            }
+        if self.delivery == Delivery::Unreliable
+            && let Some(undo) = &mut self.undo
+        {
+            undo.open += self.core.lost.len() as u64;
         }
         self.tell_losses(now, prior_in_flight, reduces);
         if reduces {
@@ -305,15 +296,11 @@ impl FlowSender {
         }
     }
 
+    /// Lost datagrams are kept for a while, so that late ones are known as such.
     pub(crate) fn settle(&mut self, now: Time) {
         if self.delivery == Delivery::Unreliable {
-            self.settle_datagrams(now);
+            let keep = self.core.rtt.rto(&self.core.config);
+            self.una = self.board.settle(now - keep).unwrap_or(self.next);
         }
-    }
-
-    /// Lost datagrams are kept for a while, so that late ones are known as such.
-    fn settle_datagrams(&mut self, now: Time) {
-        let keep = self.core.rtt.rto(&self.core.config);
-        self.una = self.board.settle(now - keep).unwrap_or(self.next);
     }
 }

@@ -87,8 +87,17 @@ impl Core {
         stamp.note
     }
 
+    /// An empty packet leaves. Its stamp does not come back.
+    pub(crate) fn sent_empty(&mut self, now: Time, seq: u64, in_flight: u64) -> u64 {
+        let app_limited = self.rate.is_app_limited();
+        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited };
+        let stamp = self.controller.on_sent(&sent);
+        self.departed(now, 0);
+        stamp.note
+    }
+
     /// Something left: the controller answers for the next packet.
-    pub(crate) fn departed(&mut self, now: Time, bytes: u32) {
+    fn departed(&mut self, now: Time, bytes: u32) {
         self.packets += 1;
         self.last_sent_at = Some(now);
         let answer = self.pacing();

@@ -1,8 +1,10 @@
 //! Sans-IO endpoints: who sends what when, and what was learnt from the acknowledgements.
 
+pub mod above;
 mod acks;
 pub mod config;
 mod core;
+pub mod datagram;
 pub mod endpoint;
 mod feedback;
 mod pacer;

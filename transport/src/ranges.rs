@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::segment::Range;
+use crate::segment::{MAX_SACKS, Range};
 
 /// Disjoint, non-touching ranges in ascending order. Appending and dropping from below are O(1), anything else
 /// O(log n) plus the move of what lies behind.
@@ -22,10 +22,6 @@ impl RangeSet {
 
     pub(crate) fn first(&self) -> Option<Range> {
         self.ranges.front().copied()
-    }
-
-    pub(crate) fn last(&self) -> Option<Range> {
-        self.ranges.back().copied()
     }
 
     pub(crate) fn pop_first(&mut self) -> Option<Range> {
@@ -88,6 +84,59 @@ impl RangeSet {
             }
             self.ranges.pop_front();
         }
+    }
+}
+
+/// Blocks remembered for repetition: more than fit, since filled ones drop out.
+const RECENT: usize = 6;
+
+/// Ranges that arrived, and which of them to report first (RFC 2018 section 4).
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    pub(crate) set: RangeSet,
+    /// A byte of each block, most recently touched first.
+    recent: VecDeque<u64>,
+    scratch: Vec<Range>,
+}
+
+impl Blocks {
+    /// Adds `range`; answers how many of its bytes are new.
+    pub(crate) fn insert(&mut self, range: Range) -> u64 {
+        self.scratch.clear();
+        let block = self.set.insert(range, &mut self.scratch);
+        if self.recent.front().is_none_or(|&position| position < block.start || position >= block.end) {
+            self.recent.retain(|&position| position < block.start || position >= block.end);
+            self.recent.push_front(range.start);
+            self.recent.truncate(RECENT);
+        } else if self.recent.len() > 1 {
+            // The first block grew, perhaps over others.
+            let mut first = true;
+            self.recent
+                .retain(|&position| std::mem::take(&mut first) || position < block.start || position >= block.end);
+        }
+        self.scratch.iter().map(|part| part.end - part.start).sum()
+    }
+
+    /// Forgets the ranges that start at or below `position`; answers where the last of them ends.
+    pub(crate) fn absorb(&mut self, mut position: u64) -> u64 {
+        while let Some(first) = self.set.first().filter(|first| first.start <= position) {
+            position = position.max(first.end);
+            self.set.pop_first();
+        }
+        self.recent.retain(|&byte| byte >= position);
+        position
+    }
+
+    /// At most `room` blocks, most recent first.
+    pub(crate) fn report(&self, room: usize) -> ([Range; MAX_SACKS], u8) {
+        let mut sacks = [Range::default(); MAX_SACKS];
+        let mut count = 0;
+        let blocks = self.recent.iter().filter_map(|&position| self.set.holding(position));
+        for (slot, block) in sacks.iter_mut().zip(blocks).take(room) {
+            *slot = block;
+            count += 1;
+        }
+        (sacks, count)
     }
 }
 

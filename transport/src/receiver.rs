@@ -10,11 +10,8 @@ use paceline_cc::{Arrival, Ecn, ReceiverHalf, Time};
 use crate::config::AckPolicy;
 use crate::endpoint::Receiver;
 use crate::feedback::Half;
-use crate::ranges::RangeSet;
+use crate::ranges::Blocks;
 use crate::segment::{AckSegment, MAX_SACKS, Range, Segment};
-
-/// Blocks remembered for repetition: more than fit, since filled ones drop out.
-const RECENT: usize = 6;
 
 /// Reassembles a stream and acknowledges it.
 pub(crate) struct StreamReceiver {
@@ -23,10 +20,7 @@ pub(crate) struct StreamReceiver {
     start: u64,
     /// Next byte expected.
     next: u64,
-    above: RangeSet,
-    scratch: Vec<Range>,
-    /// A byte of each block above `next`, most recently touched first.
-    recent: VecDeque<u64>,
+    above: Blocks,
     duplicate: Option<Range>,
     /// Packets in order that no acknowledgement covers yet.
     unacked: u32,
@@ -50,9 +44,7 @@ impl StreamReceiver {
             half: Half::new(half),
             start,
             next: start,
-            above: RangeSet::default(),
-            scratch: Vec::new(),
-            recent: VecDeque::new(),
+            above: Blocks::default(),
             duplicate: None,
             unacked: 0,
             quick: policy.quick,
@@ -79,41 +71,26 @@ impl StreamReceiver {
                 self.duplicate = Some(Range { start: range.start, end: self.next });
             }
             self.next = range.end;
-            if self.above.is_empty() {
+            if self.above.set.is_empty() {
                 return false;
             }
-            while let Some(first) = self.above.first().filter(|first| first.start <= self.next) {
-                self.next = self.next.max(first.end);
-                self.above.pop_first();
-            }
-            let next = self.next;
-            self.recent.retain(|&position| position >= next);
+            self.next = self.above.absorb(self.next);
             return true;
         }
-        self.scratch.clear();
-        let block = self.above.insert(range, &mut self.scratch);
-        if self.scratch.is_empty() {
+        if self.above.insert(range) == 0 {
             self.duplicate = Some(range);
         }
-        self.recent.retain(|&position| position < block.start || position >= block.end);
-        self.recent.push_front(range.start);
-        self.recent.truncate(RECENT);
         true
     }
 
     fn acknowledge(&mut self) {
-        let mut sacks = [Range::default(); MAX_SACKS];
         // A duplicate takes the place of one block.
         let room = if self.duplicate.is_some() { MAX_SACKS - 1 } else { MAX_SACKS };
-        let mut count = 0;
-        for block in self.recent.iter().filter_map(|&position| self.above.holding(position)).take(room) {
-            sacks[count] = block;
-            count += 1;
-        }
+        let (sacks, sack_count) = self.above.report(room);
         self.due.push_back(AckSegment {
             cumulative: self.next,
             sacks,
-            sack_count: count as u8,
+            sack_count,
             duplicate: self.duplicate.take(),
             echo_sent_at: self.echo,
             received_at: self.received_at,

@@ -140,12 +140,12 @@ impl Undo {
     }
 }
 
-/// When a tail is probed (RFC 8985 section 7.2, as Linux `tcp_schedule_loss_probe`: a lone packet waits for a delayed
-/// acknowledgement by the least time-out).
-pub(crate) fn probe_timeout(rtt: &Rtt, config: &Config, packets: usize) -> Nanos {
+/// When a tail is probed (RFC 8985 section 7.2, as Linux `tcp_schedule_loss_probe`): a lone packet, whose acknowledgement
+/// may be delayed, is given the least time-out more.
+pub(crate) fn probe_timeout(rtt: &Rtt, config: &Config, delayed: bool) -> Nanos {
     match rtt.smoothed {
         None => config.initial_rto,
-        Some(srtt) if packets <= 1 => srtt + srtt + config.min_rto,
+        Some(srtt) if delayed => srtt + srtt + config.min_rto,
         Some(srtt) => srtt + srtt,
     }
 }

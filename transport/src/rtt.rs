@@ -69,6 +69,13 @@ mod tests {
             assert_eq!(rtt.variance, Nanos::from_millis_f64(variance));
             assert_eq!(rtt.rto(&config), Nanos::from_millis_f64(rto));
         }
-        assert_eq!(rtt.rto(&Config::default()), Nanos::from_millis_f64(312.5 + 0.0).max(Nanos::from_millis_f64(325.0)));
+        assert_eq!(rtt.rto(&Config { max_rto: Nanos::from_millis(300), ..config }), Nanos::from_millis(300));
+    }
+
+    #[test]
+    fn the_least_time_out_bounds_the_variance_term() {
+        let mut rtt = Rtt::new();
+        rtt.sample(Nanos::from_millis(40));
+        assert_eq!(rtt.rto(&Config::default()), Nanos::from_millis(240));
     }
 }

@@ -83,8 +83,12 @@ pub(crate) struct Scoreboard {
     waiting: VecDeque<u64>,
     /// Ranges reported by SACK, above the front.
     sacked: RangeSet,
-    /// Delivered packets still in the ring: behind a hole.
+    /// Delivered packets behind one that is not settled.
     held: u32,
+    /// Datagrams: number of the first packet in flight; those below are settled, though some lie in the ring yet.
+    cursor: u64,
+    /// First packet sent since the last time that the window or the application stopped the flow.
+    burst_from: u64,
     /// Payload bytes in flight.
     pub(crate) in_flight: u64,
     /// Newly delivered packets, as they were.
@@ -104,6 +108,8 @@ impl Scoreboard {
             waiting: VecDeque::new(),
             sacked: RangeSet::default(),
             held: 0,
+            cursor: 0,
+            burst_from: 0,
             in_flight: 0,
             fresh: Vec::new(),
             scratch: Vec::new(),
@@ -125,16 +131,13 @@ impl Scoreboard {
         self.first
     }
 
-    pub(crate) fn front(&self) -> Option<&Packet> {
-        self.packets.front()
+    /// Position of the oldest packet.
+    pub(crate) fn start(&self) -> Option<u64> {
+        self.packets.front().map(|packet| packet.seq)
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&Packet> {
         self.packets.get(number.checked_sub(self.first)? as usize)
-    }
-
-    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Packet> {
-        self.packets.get_mut(number.checked_sub(self.first)? as usize)
     }
 
     /// Delivered packets behind a hole.
@@ -144,11 +147,6 @@ impl Scoreboard {
 
     pub(crate) fn len(&self) -> usize {
         self.packets.len()
-    }
-
-    /// Whether losses wait for their retransmission.
-    pub(crate) fn has_waiting(&mut self) -> bool {
-        self.next_waiting().is_some()
     }
 
     /// Takes the serial of a transmission that the board does not follow (an empty probe).
@@ -234,7 +232,7 @@ impl Scoreboard {
                     }
                     self.fresh.push(*packet);
                     packet.state = State::Delivered;
-                    self.held += 1;
+                    self.held += u32::from(self.first + index as u64 >= self.cursor);
                 }
                 index += 1;
             }
@@ -252,21 +250,48 @@ impl Scoreboard {
         }
     }
 
-    /// Drops settled packets from the front: delivered ones, and lost ones sent before `horizon`. Returns the position
-    /// below which everything is settled, or `None` when nothing is left.
+    /// Datagrams: drops delivered packets from the front, and lost ones sent before `horizon`. Returns the position
+    /// below which everything is delivered or lost, or `None` when nothing is in flight.
     pub(crate) fn settle(&mut self, horizon: Time) -> Option<u64> {
-        while let Some(packet) = self.packets.front() {
+        self.waiting.clear();
+        self.cursor = self.cursor.max(self.first);
+        while let Some(packet) = self.get(self.cursor) {
             match packet.state {
+                State::InFlight => break,
+                State::Lost => {}
                 State::Delivered => self.held -= 1,
-                State::Lost if packet.sent_at < horizon => {}
-                State::Lost | State::InFlight => break,
+            }
+            self.cursor += 1;
+        }
+        while let Some(packet) = self.packets.front() {
+            if packet.state == State::InFlight || (packet.state == State::Lost && packet.sent_at >= horizon) {
+                self.sacked.remove_below(packet.seq);
+                break;
             }
             self.packets.pop_front();
             self.first += 1;
         }
-        let front = self.packets.front()?.seq;
-        self.sacked.remove_below(front);
-        Some(front)
+        self.get(self.cursor).map(|packet| packet.seq)
+    }
+
+    /// The flow stopped, by the window or for want of data: so much for the packets sent since it last did.
+    pub(crate) fn end_burst(&mut self, window_limited: bool) {
+        let next = self.next_number();
+        for number in self.burst_from.max(self.first)..next {
+            if let Some(packet) = self.packets.get_mut((number - self.first) as usize) {
+                packet.window_limited = window_limited;
+            }
+        }
+        self.burst_from = next;
+    }
+
+    /// How far behind the oldest packet the one that holds `position` lies.
+    pub(crate) fn offset_of(&self, position: u64) -> usize {
+        let guess = self.index_of(position);
+        match self.packets.get(guess) {
+            Some(packet) if packet.seq == position => guess,
+            _ => guess.saturating_sub(1),
+        }
     }
 
     /// The transmission `serial` was delivered `rtt` after it left.
@@ -285,17 +310,18 @@ impl Scoreboard {
                 break;
             }
             let index = number.checked_sub(self.first);
-            if let Some(packet) = index.and_then(|index| self.packets.get_mut(index as usize)) {
-                if packet.serial == serial && packet.state == State::InFlight {
-                    let due = packet.sent_at + self.newest.rtt + reordering;
-                    if due > now {
-                        return due;
-                    }
-                    packet.state = State::Lost;
-                    self.in_flight -= u64::from(packet.bytes);
-                    lost.push(Lost { seq: packet.seq, bytes: packet.bytes, sent_at: packet.sent_at, tag: packet.tag });
-                    self.waiting.push_back(number);
+            if let Some(packet) = index.and_then(|index| self.packets.get_mut(index as usize))
+                && packet.serial == serial
+                && packet.state == State::InFlight
+            {
+                let due = packet.sent_at + self.newest.rtt + reordering;
+                if due > now {
+                    return due;
                 }
+                packet.state = State::Lost;
+                self.in_flight -= u64::from(packet.bytes);
+                lost.push(Lost { seq: packet.seq, bytes: packet.bytes, sent_at: packet.sent_at, tag: packet.tag });
+                self.waiting.push_back(number);
             }
             self.order.pop_front();
         }

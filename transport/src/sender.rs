@@ -58,8 +58,6 @@ pub(crate) struct FlowSender {
     probe_due: bool,
     /// Serial and departure of the last empty packet.
     pub(crate) empty: Option<(u64, Time)>,
-    /// First packet sent since the last time that the window or the application stopped the flow.
-    burst_from: u64,
     pub(crate) cwr_due: bool,
     /// Accurate counters as last reported.
     pub(crate) ce_bytes: u64,
@@ -69,6 +67,8 @@ pub(crate) struct FlowSender {
     pub(crate) reordering_at: Time,
     /// When pacing lets the next packet go that the window permits.
     wake_at: Time,
+    /// Data was held back when last asked.
+    blocked: bool,
 }
 
 impl FlowSender {
@@ -90,7 +90,6 @@ impl FlowSender {
             probe: None,
             probe_due: false,
             empty: None,
-            burst_from: 0,
             cwr_due: false,
             ce_bytes: 0,
             ce_packets: 0,
@@ -98,12 +97,18 @@ impl FlowSender {
             probe_at: Time::NEVER,
             reordering_at: Time::NEVER,
             wake_at: Time::NEVER,
+            blocked: false,
         }
     }
 
     /// Bytes handed over and not yet sent once.
     pub(crate) fn unsent(&self) -> u64 {
         self.end - self.next
+    }
+
+    /// The window or pacing holds back data that the application handed over before now.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.unsent() > 0 && self.blocked
     }
 
     pub(crate) fn rto(&self) -> Nanos {
@@ -124,7 +129,8 @@ impl FlowSender {
     pub(crate) fn arm_probe(&mut self, now: Time) {
         let quiet = matches!(self.phase, Phase::Open | Phase::Cwr) && self.board.held() == 0;
         self.probe_at = if self.core.config.tail_probe && quiet && self.probe.is_none() && self.board.in_flight > 0 {
-            let timeout = probe_timeout(&self.core.rtt, &self.core.config, self.board.len());
+            let delayed = self.delivery == Delivery::Reliable && self.board.len() == 1;
+            let timeout = probe_timeout(&self.core.rtt, &self.core.config, delayed);
             (now + timeout).min(self.rto_at)
         } else {
             Time::NEVER
@@ -184,9 +190,14 @@ impl FlowSender {
     }
 
     fn send_empty(&mut self, now: Time) -> Segment {
+        let note = self.core.sent_empty(now, self.next, self.board.in_flight);
+        self.empty_segment(now, note)
+    }
+
+    /// An empty packet that carries `note`.
+    pub(crate) fn empty_segment(&mut self, now: Time, note: u64) -> Segment {
         self.empty = Some((self.board.skip_serial(), now));
-        self.core.departed(now, 0);
-        self.segment(now, self.next, 0, false, 0)
+        self.segment(now, self.next, 0, false, note)
     }
 
     /// RFC 8985 section 7.3: new data if there is any, else the last packet again. For datagrams an empty packet
@@ -216,17 +227,6 @@ impl FlowSender {
         Some(segment)
     }
 
-    /// The flow stopped, by the window or for want of data: so much for the packets sent since it last did.
-    fn end_burst(&mut self, window_limited: bool) {
-        let next = self.board.next_number();
-        for number in self.burst_from.max(self.board.first_number())..next {
-            if let Some(packet) = self.board.get_mut(number) {
-                packet.window_limited = window_limited;
-            }
-        }
-        self.burst_from = next;
-    }
-
     /// RFC 6298 section 5: everything in flight is lost, the time-out doubles.
     fn on_rto(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight;
@@ -251,8 +251,8 @@ impl FlowSender {
         }
         self.core.controller.on_timeout(&Timeout { now, prior_in_flight, count: self.backoff });
         self.core.reduced_to = prior_in_flight / 2;
-        self.arm_rto(now);
         self.settle(now);
+        self.arm_rto(now);
     }
 }
 
@@ -278,13 +278,14 @@ impl Sender for FlowSender {
             None => self.unsent().min(u64::from(self.core.config.mss)) as u32,
         };
         let window = self.window();
+        self.blocked = bytes > 0;
         if bytes == 0 {
             if self.board.in_flight + u64::from(self.core.config.mss) <= window {
                 self.core.run_dry(now, self.board.in_flight);
-                self.end_burst(false);
+                self.board.end_burst(false);
             }
         } else if self.board.in_flight + u64::from(bytes) > window {
-            self.end_burst(true);
+            self.board.end_burst(true);
         } else if self.core.pacer.due() > now {
             self.wake_at = self.core.pacer.due();
         } else {
@@ -297,6 +298,9 @@ impl Sender for FlowSender {
     }
 
     fn on_ack(&mut self, now: Time, ack: &AckSegment) {
+        if let Some(blob) = &ack.feedback {
+            self.stats.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
+        }
         self.take_ack(now, ack);
     }
 
@@ -326,10 +330,8 @@ impl Sender for FlowSender {
     }
 
     fn is_idle(&self) -> bool {
-        match self.delivery {
-            Delivery::Reliable => self.una == self.end,
-            Delivery::Unreliable => self.next == self.end && self.board.in_flight == 0,
-        }
+        // Datagrams: `una` counts lost ones as settled.
+        self.una == self.end
     }
 
     fn in_flight(&self) -> u64 {
