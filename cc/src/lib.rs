@@ -5,7 +5,10 @@
 //! `docs/add-a-controller.md`.
 
 pub mod controller;
+pub mod cubic;
+pub mod dctcp;
 pub mod fixed;
+pub mod hystart;
 pub mod registry;
 pub mod reno;
 pub mod testing;
