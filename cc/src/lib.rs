@@ -4,7 +4,10 @@
 //! arguments. One file a controller; [`registry`] knows them all by name. To add one, read
 //! `docs/add-a-controller.md`.
 
+pub mod bbr;
 pub mod controller;
+pub mod copa;
+pub mod extreme;
 pub mod fixed;
 pub mod registry;
 pub mod reno;
