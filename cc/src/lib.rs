@@ -10,6 +10,7 @@ pub mod registry;
 pub mod reno;
 pub mod testing;
 pub mod units;
+pub mod verus;
 pub mod window;
 
 pub use controller::{
