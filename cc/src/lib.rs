@@ -17,6 +17,7 @@ pub mod reno;
 pub mod testing;
 pub mod text;
 pub mod units;
+pub mod verus;
 pub mod window;
 
 pub use controller::{

@@ -17,6 +17,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::dctcp::ENTRY,
     crate::bbr::ENTRY,
     crate::copa::ENTRY,
+    crate::verus::ENTRY,
     crate::fixed::ENTRY,
 ];
 
