@@ -91,7 +91,7 @@ impl<P: Send> Queue<P> for Red<P> {
         if self.mean >= self.params.min {
             let since = self.since.map_or(0, |since| since.saturating_add(1));
             let spread = 1.0 - f64::from(since) * self.chance();
-            // So that drops are uniformly 1 to 1/p packets apart (section VII of the paper).
+            // So that drops are uniformly 1 to 1/p - 1 packets apart (section VII; counted as in figure 2).
             let hit = spread <= 0.0 || self.stream.chance(self.chance() / spread);
             self.since = Some(if hit { 0 } else { since });
             if hit && !stats.mark(&mut packet) {
