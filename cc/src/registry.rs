@@ -11,7 +11,15 @@ use crate::hystart::{HyStart, HyStartPlusPlus};
 use crate::window::{SlowStart, StartUp};
 
 /// Every controller, in the order in which they are listed.
-pub const CONTROLLERS: &[Entry] = &[crate::reno::ENTRY, crate::cubic::ENTRY, crate::dctcp::ENTRY, crate::fixed::ENTRY];
+pub const CONTROLLERS: &[Entry] = &[
+    crate::reno::ENTRY,
+    crate::cubic::ENTRY,
+    crate::dctcp::ENTRY,
+    crate::bbr::ENTRY,
+    crate::copa::ENTRY,
+    crate::verus::ENTRY,
+    crate::fixed::ENTRY,
+];
 
 /// Makes one half of a controller from parameters that have been checked.
 pub type Make<T> = fn(&Params, &Env) -> Box<T>;
