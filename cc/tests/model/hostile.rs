@@ -1,5 +1,5 @@
-//! Events that contradict each other, with numbers up to 2^62 in every field: a controller may answer them oddly, but
-//! never by a panic, a window below one packet or a number that is none.
+//! Events that contradict each other, with counters and times up to 2^62 and amounts up to 2^48: a controller may
+//! answer them oddly, but never by a panic, a window below one packet or a number that is none.
 //!
 //! What `controller.rs` promises of a single field still holds: time does not run backwards, an interval is never zero,
 //! a loss names packets.
@@ -15,6 +15,11 @@ pub(crate) struct Event {
     now: u64,
     numbers: [u64; 16],
     flags: [bool; 8],
+}
+
+/// The most bytes that one event is about (our choice: 280 TB in flight).
+fn amount(number: u64) -> u64 {
+    number.min(1 << 48)
 }
 
 fn number() -> impl Strategy<Value = u64> {
@@ -44,7 +49,7 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
             now,
             seq: n[0],
             bytes: n[1].min(65_535) as u32,
-            in_flight: n[2],
+            in_flight: amount(n[2]),
             retransmission: f[0],
             app_limited: f[1],
         })),
@@ -52,13 +57,13 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
         7 => controller.on_loss(&Loss {
             now,
             packets: &[Lost { seq: n[0], bytes: n[1].min(65_535) as u32, sent_at: Time::from_nanos(n[2]), tag: n[3] }],
-            bytes: n[4],
-            prior_in_flight: n[5],
-            in_flight: n[6],
+            bytes: amount(n[4]),
+            prior_in_flight: amount(n[5]),
+            in_flight: amount(n[6]),
             new_episode: f[0],
             cause: if f[1] { Cause::Unknown } else { Cause::Congestion },
         }),
-        8 => controller.on_timeout(&Timeout { now, prior_in_flight: n[0], count: n[1].min(1 << 20) as u32 }),
+        8 => controller.on_timeout(&Timeout { now, prior_in_flight: amount(n[0]), count: n[1].min(1 << 20) as u32 }),
         9 => controller.on_spurious(now),
         10 => controller.on_restart(now, Nanos::from_nanos(n[0])),
         _ => controller.on_tick(now),
@@ -83,21 +88,21 @@ fn ack<'a>(now: Time, n: &[u64; 16], f: &[bool; 8], packets: &'a [Acked; 2]) -> 
     Ack {
         now,
         packets: &packets[..n[15] as usize % 3],
-        bytes: n[8],
+        bytes: amount(n[8]),
         rtt: f[4].then(|| Nanos::from_nanos(n[9])),
         srtt: Nanos::from_nanos(n[10]),
         min_rtt: if n[11] == 1 { Nanos::MAX } else { Nanos::from_nanos(n[11]) },
         rate: f[5].then(|| RateSample {
-            delivered: n[8],
+            delivered: amount(n[8]),
             interval: Nanos::from_nanos(n[12].max(1)),
             prior_delivered: n[13],
             app_limited: f[1],
             retransmission: f[0],
         }),
-        prior_in_flight: n[14],
-        in_flight: n[7],
-        lost_bytes: n[6],
-        ce_bytes: n[5],
+        prior_in_flight: amount(n[14]),
+        in_flight: amount(n[7]),
+        lost_bytes: amount(n[6]),
+        ce_bytes: amount(n[5]),
         ce_packets: n[4].min(1 << 20) as u32,
         echo: f[6],
         delivered: n[3],

@@ -11,7 +11,7 @@ use paceline_cc::controller::{Controller, Env, Hop, Pacing, Telemetry};
 use paceline_cc::registry::{CONTROLLERS, Entry, Kind};
 use paceline_cc::units::{Nanos, Rate, Time};
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestRunner};
+use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
 use datapath::{Datapath, World};
 
@@ -234,8 +234,13 @@ fn play(spec: &Spec, world: World, operations: &[Operation]) {
     recovers(&mut flow, mss);
 }
 
-/// Runs `test` on random values of `strategy`, the same ones each time.
-fn for_all<S: Strategy>(what: &str, cases: u32, strategy: &S, test: impl Fn(S::Value)) {
+/// Runs `test` for every controller of the registry on random values of its `strategy`, the same ones each time, and
+/// then names all that failed with their shortest failing input.
+fn for_every_controller<S: Strategy>(
+    cases: u32,
+    strategy: impl Fn(&'static Entry) -> S,
+    test: impl Fn(&'static Entry, S::Value),
+) {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = cases;
@@ -243,30 +248,32 @@ fn for_all<S: Strategy>(what: &str, cases: u32, strategy: &S, test: impl Fn(S::V
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(1);
     }
-    let result = TestRunner::new(config).run(strategy, |value| {
-        test(value);
-        Ok(())
-    });
-    if let Err(error) = result {
-        panic!("{what}: {error}");
-    }
+    let failures: Vec<String> = CONTROLLERS
+        .iter()
+        .filter_map(|entry| {
+            let result = TestRunner::new(config.clone()).run(&strategy(entry), |value| {
+                test(entry, value);
+                Ok(())
+            });
+            match result.err()? {
+                TestError::Fail(reason, value) => Some(format!("{}: {reason}\n  on {value:?}", entry.name)),
+                TestError::Abort(reason) => Some(format!("{}: gave up: {reason}", entry.name)),
+            }
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
 fn defaults_survive_any_sequence_of_events() {
-    let sequences = (world(), prop::collection::vec(operation(), 1..80));
-    for entry in CONTROLLERS {
-        let spec = default_spec(entry);
-        for_all(entry.name, 64, &sequences, |(world, operations)| play(&spec, world, &operations));
-    }
+    let sequences = |_| (world(), prop::collection::vec(operation(), 1..80));
+    for_every_controller(64, sequences, |entry, (world, operations)| play(&default_spec(entry), world, &operations));
 }
 
 #[test]
 fn any_parameters_survive_any_sequence_of_events() {
-    for entry in CONTROLLERS.iter().filter(|entry| !entry.params.is_empty()) {
-        let sequences = (any_spec(entry), world(), prop::collection::vec(operation(), 1..50));
-        for_all(entry.name, 64, &sequences, |(spec, world, operations)| play(&spec, world, &operations));
-    }
+    let sequences = |entry| (any_spec(entry), world(), prop::collection::vec(operation(), 1..50));
+    for_every_controller(64, sequences, |_, (spec, world, operations)| play(&spec, world, &operations));
 }
 
 #[test]
@@ -294,34 +301,30 @@ fn ten_days_without_a_loss() {
 
 #[test]
 fn the_same_events_give_the_same_answers() {
-    let sequences = (world(), prop::collection::vec(operation(), 1..40));
-    for entry in CONTROLLERS {
+    let sequences = |_| (world(), prop::collection::vec(operation(), 1..40));
+    for_every_controller(16, sequences, |entry, (world, operations)| {
         let spec = default_spec(entry);
-        for_all(entry.name, 16, &sequences, |(world, operations)| {
-            let mut flows = [Datapath::new(&spec, world), Datapath::new(&spec, world)];
-            for operation in &operations {
-                for flow in &mut flows {
-                    run(flow, world.env.mss, operation);
-                }
-                let [one, other] = &flows;
-                assert_eq!(described(one.controller.as_ref()), described(other.controller.as_ref()));
+        let mut flows = [Datapath::new(&spec, world), Datapath::new(&spec, world)];
+        for operation in &operations {
+            for flow in &mut flows {
+                run(flow, world.env.mss, operation);
             }
-        });
-    }
+            let [one, other] = &flows;
+            assert_eq!(described(one.controller.as_ref()), described(other.controller.as_ref()));
+        }
+    });
 }
 
 #[test]
 fn hostile_events_do_not_panic() {
-    for entry in CONTROLLERS {
-        let sequences = (any_spec(entry), prop::collection::vec(hostile::event(), 1..60));
-        for_all(entry.name, 64, &sequences, |(spec, events)| {
-            let env = Env::default();
-            let mut controller = spec.build(&env);
-            let mut now = Time::ZERO;
-            for event in &events {
-                hostile::feed(controller.as_mut(), event, &mut now);
-                check(controller.as_ref(), env.mss);
-            }
-        });
-    }
+    let sequences = |entry| (any_spec(entry), prop::collection::vec(hostile::event(), 1..60));
+    for_every_controller(64, sequences, |_, (spec, events)| {
+        let env = Env::default();
+        let mut controller = spec.build(&env);
+        let mut now = Time::ZERO;
+        for event in &events {
+            hostile::feed(controller.as_mut(), event, &mut now);
+            check(controller.as_ref(), env.mss);
+        }
+    });
 }
