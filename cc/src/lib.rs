@@ -7,13 +7,17 @@
 pub mod bbr;
 pub mod controller;
 pub mod copa;
+pub mod cubic;
+pub mod dctcp;
 pub mod extreme;
 pub mod fixed;
+pub mod hystart;
 pub mod registry;
 pub mod reno;
 pub mod testing;
 pub mod text;
 pub mod units;
+pub mod verus;
 pub mod window;
 
 pub use controller::{
