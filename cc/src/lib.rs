@@ -8,6 +8,7 @@ pub mod controller;
 pub mod fixed;
 pub mod registry;
 pub mod reno;
+pub mod sprout;
 pub mod testing;
 pub mod units;
 pub mod verus;

@@ -10,7 +10,8 @@ use crate::controller::{Controller, Env, ReceiverHalf};
 use crate::window::{SlowStart, StartUp};
 
 /// Every controller, in the order in which they are listed.
-pub const CONTROLLERS: &[Entry] = &[crate::reno::ENTRY, crate::verus::ENTRY, crate::fixed::ENTRY];
+pub const CONTROLLERS: &[Entry] =
+    &[crate::reno::ENTRY, crate::verus::ENTRY, crate::sprout::ENTRY, crate::sprout::EWMA_ENTRY, crate::fixed::ENTRY];
 
 /// What the registry knows of a controller.
 pub struct Entry {
