@@ -4,12 +4,19 @@
 //! arguments. One file a controller; [`registry`] knows them all by name. To add one, read
 //! `docs/add-a-controller.md`.
 
+pub mod bbr;
 pub mod controller;
+pub mod copa;
+pub mod cubic;
+pub mod dctcp;
+pub mod extreme;
 pub mod fixed;
+pub mod hystart;
 pub mod registry;
 pub mod reno;
 pub mod sprout;
 pub mod testing;
+pub mod text;
 pub mod units;
 pub mod verus;
 pub mod window;
@@ -19,4 +26,5 @@ pub use controller::{
     RateSample, ReceiverHalf, Recovery, Sent, Stamp, Telemetry, Timeout,
 };
 pub use registry::{Spec, SpecError};
+pub use text::{Bytes, UnitError};
 pub use units::{Nanos, Rate, Time};

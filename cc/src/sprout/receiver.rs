@@ -267,7 +267,8 @@ mod tests {
             }
         }
         let end = Time::from_millis(4999);
-        (told.advance(end), untold.advance(end));
+        told.advance(end);
+        untold.advance(end);
         assert!(told.forecaster.outage() < 0.01);
         assert!(told.forecaster.mean_rate() > 200.0, "{}", told.forecaster.mean_rate());
         assert!(untold.forecaster.mean_rate() < 100.0, "{}", untold.forecaster.mean_rate());

@@ -1,0 +1,91 @@
+//! The face that every endpoint shows to whoever has a clock and a wire.
+
+use paceline_cc::{Controller, Nanos, Time};
+
+use crate::segment::{AckSegment, Segment};
+
+/// Counters of a sender, from the start of the flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Losses found to be wrong afterwards (duplicates reported, F-RTO).
+    pub spurious: u64,
+    /// Fast-recovery episodes.
+    pub recoveries: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Tail loss probes.
+    pub probes: u64,
+    /// Payload bytes known to be delivered.
+    pub bytes_delivered: u64,
+    /// Packets whose acknowledgement reported a CE mark.
+    pub ce_packets: u64,
+}
+
+/// A sender: a TCP-like stream, datagrams, or a controller above a TCP stream.
+///
+/// Sans-IO. Whoever drives it calls [`Sender::poll_transmit`] until it answers `None` after every other call and
+/// whenever [`Sender::next_timeout`] has come.
+pub trait Sender: Send {
+    /// The application hands over `bytes` more bytes. [`u64::MAX`] means "never runs out".
+    fn write(&mut self, bytes: u64);
+
+    /// The packet that may leave now, if any.
+    fn poll_transmit(&mut self, now: Time) -> Option<Segment>;
+
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, now: Time, ack: &AckSegment);
+
+    /// When [`Sender::on_timeout`] and [`Sender::poll_transmit`] want to be called: the earliest of the pacing,
+    /// probe, reordering and retransmission timers and the controller's tick.
+    fn next_timeout(&self) -> Time;
+
+    /// The time of [`Sender::next_timeout`] has come.
+    fn on_timeout(&mut self, now: Time);
+
+    /// Everything written has been delivered (for datagrams: sent and no longer in flight).
+    fn is_idle(&self) -> bool;
+
+    /// Payload bytes in flight.
+    fn in_flight(&self) -> u64;
+
+    /// The window in force, in bytes: the controller's, or the recovery's while losses are repaired.
+    fn window(&self) -> u64;
+
+    /// Smoothed RTT; `None` before the first sample.
+    fn srtt(&self) -> Option<Nanos>;
+
+    /// RTT sample of the last acknowledgement that gave one, for records.
+    fn last_rtt(&self) -> Option<Nanos>;
+
+    /// Counters.
+    fn stats(&self) -> SenderStats;
+
+    /// The controller that decides (above TCP: the upper one).
+    fn controller(&self) -> &dyn Controller;
+}
+
+/// A receiver: takes data, gives acknowledgements by its policy.
+///
+/// Whoever drives it calls [`Receiver::poll_ack`] until it answers `None` after each segment and whenever
+/// [`Receiver::next_timeout`] has come.
+pub trait Receiver: Send {
+    /// A packet arrived; `ce` when it carries a CE mark.
+    fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool);
+
+    /// An acknowledgement that is due now.
+    fn poll_ack(&mut self, now: Time) -> Option<AckSegment>;
+
+    /// When `poll_ack` wants to be asked again (delayed acknowledgement, the receiver half's tick).
+    fn next_timeout(&self) -> Time;
+
+    /// Payload bytes ready for the application: in order for streams, all distinct ones for datagrams.
+    fn bytes_ready(&self) -> u64;
+}
