@@ -2,7 +2,9 @@
 
 pub mod contestant;
 pub mod measure;
+pub mod output;
 pub mod race;
 pub mod record;
 pub mod scenario;
 pub mod stats;
+pub mod table;

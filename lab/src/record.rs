@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod text;
+
+pub use text::{ReadError, read_json, write_csv, write_json};
+
 /// One run of one contestant; `docs/records.md` describes every field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
