@@ -281,7 +281,8 @@ impl Controller for Copa {
             return Pacing::Free;
         }
         let bytes = (2.0 * self.cwnd * self.mss) as u64;
-        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()))
+        // A rate that rounds to no bytes at all would hold the flow for ever.
+        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()).max(Rate::from_bytes_per_sec(1)))
     }
 
     fn recovery(&self) -> Recovery {
