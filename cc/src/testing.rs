@@ -1,6 +1,8 @@
 //! A tiny datapath for unit tests of controllers: rounds of a fixed RTT, no path behind it.
 //!
-//! For anything with a queue, write a simulation in `sim`.
+//! For anything with a queue, write a simulation in `sim`; for measuring what an event costs, [`steady`].
+
+pub mod steady;
 
 use crate::controller::{Ack, Acked, Controller, Ecn, Env, Loss, Lost, Phase, RateSample, Sent};
 use crate::units::{Nanos, Time};
