@@ -3,8 +3,8 @@
 //! draft-cardwell-iccrg-bbr-congestion-control-00 for the prose).
 //!
 //! The datapath makes the delivery-rate samples; this file holds the model (bandwidth, RTT, rounds), the four modes and
-//! the two outputs. Beside it: the [maximum filter](filter), the [aggregation estimator](aggregation) and the
-//! [policer detector](long_term).
+//! the two outputs. Beside it: the maximum filter (`filter`), the aggregation estimator (`aggregation`) and the
+//! policer detector (`long_term`).
 //!
 //! What differs from Linux, and why:
 //! - Bandwidth is `f64` bytes per second and windows are `f64` packets instead of fixed point, so that packets smaller

@@ -3,9 +3,9 @@
 //!
 //! | symbol | here |
 //! |---|---|
-//! | delta | [`mode::Aggressiveness::delta`] |
-//! | d_q, RTTstanding, RTTmin | [`delays::Delays::queueing`], `standing`, `min` |
-//! | v | [`velocity::Velocity::value`] |
+//! | delta | `mode::Aggressiveness::delta` |
+//! | d_q, RTTstanding, RTTmin | `delays::Delays::queueing`, `standing`, `min` |
+//! | v | `velocity::Velocity::value` |
 //!
 //! What differs from the paper, and why:
 //! - The largest RTT of the mode test comes from 5 RTT, not 4, as the smallest does: with unequal or shorter windows a
@@ -16,7 +16,7 @@
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
 //! - The window does not rise while the application limits the flow; it may fall.
-//! - The paper is silent on time-outs, heavy loss and idle times: see [`Copa::on_timeout`] and below.
+//! - The paper is silent on time-outs, heavy loss and idle times: see `Copa::on_timeout`, `LossGuard`, `STALE` below.
 //!
 //! `rules=release` follows the authors' user-space release (genericCC, markoviancc.cc) instead where the two differ:
 //! no persistence before v doubles, mode windows of 4 RTT with equal extremes taken for competition, no change before
@@ -281,7 +281,8 @@ impl Controller for Copa {
             return Pacing::Free;
         }
         let bytes = (2.0 * self.cwnd * self.mss) as u64;
-        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()))
+        // A rate that rounds to no bytes at all would hold the flow for ever.
+        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()).max(Rate::from_bytes_per_sec(1)))
     }
 
     fn recovery(&self) -> Recovery {

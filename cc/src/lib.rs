@@ -14,6 +14,7 @@ pub mod fixed;
 pub mod hystart;
 pub mod registry;
 pub mod reno;
+pub mod sprout;
 pub mod testing;
 pub mod text;
 pub mod units;

@@ -18,6 +18,8 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::bbr::ENTRY,
     crate::copa::ENTRY,
     crate::verus::ENTRY,
+    crate::sprout::ENTRY,
+    crate::sprout::EWMA_ENTRY,
     crate::fixed::ENTRY,
 ];
 

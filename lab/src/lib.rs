@@ -1,1 +1,7 @@
-//! Placeholder.
+//! Experiments: a scenario file, its contestants, the race, its records, the report.
+
+pub mod contestant;
+pub mod race;
+pub mod record;
+pub mod scenario;
+pub mod stats;

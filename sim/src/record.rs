@@ -17,7 +17,9 @@ pub(crate) const SERIES_FLOWS: usize = 16;
 /// Records one configured flow (or a family of them).
 pub(crate) struct Recorder {
     pub(crate) outcome: FlowOutcome,
-    pub(crate) series: Option<FlowSeries>,
+    /// Data packets that entered but whose fate nobody waited for.
+    pub(crate) under_way: u64,
+    series: Option<FlowSeries>,
     step: Step,
 }
 
@@ -54,7 +56,7 @@ impl Recorder {
             fct: Distribution::new(digits),
         };
         let series = (series && index < SERIES_FLOWS).then(|| FlowSeries { index, ..FlowSeries::default() });
-        Self { outcome, series, step: Step::default() }
+        Self { outcome, under_way: 0, series, step: Step::default() }
     }
 
     pub(crate) fn data_arrived(&mut self, packet: &Packet<Body>, delay: Nanos) {
@@ -95,6 +97,13 @@ impl Recorder {
         self.outcome.end = self.outcome.end.max(now);
     }
 
+    /// The outcome, and the series when there is one.
+    pub(crate) fn finish(mut self) -> (FlowOutcome, Option<FlowSeries>) {
+        let accounted = self.outcome.packets_arrived + self.under_way;
+        self.outcome.packets_dropped = self.outcome.packets_entered.saturating_sub(accounted);
+        (self.outcome, self.series)
+    }
+
     /// Ends a step of the series; `points` is how many there were before.
     pub(crate) fn sample(&mut self, sender: Option<&dyn Sender>, mss: u32, step: Nanos, points: usize) {
         let gathered = std::mem::take(&mut self.step);
@@ -106,7 +115,7 @@ impl Recorder {
         let packets = |bytes: u64| bytes as f64 / f64::from(mss);
         series.window_packets.push(sender.map_or(0.0, |sender| packets(sender.window())));
         series.in_flight_packets.push(sender.map_or(0.0, |sender| packets(sender.in_flight())));
-        series.srtt_ms.push(sender.and_then(Sender::srtt).map(Nanos::as_millis_f64));
+        series.srtt_ms.push(sender.and_then(|sender| sender.srtt()).map(Nanos::as_millis_f64));
         if let Some(sender) = sender {
             sender.controller().describe(&mut |name, value| {
                 put(&mut series.variables, name, value, points);

@@ -74,6 +74,8 @@ struct World<'t> {
     number: Vec<Option<u32>>,
     /// By number; `None` once it has ended.
     live: Vec<Option<Box<Live>>>,
+    /// By number: the configured flow it belongs to; `None` for cross traffic.
+    families: Vec<Option<u32>>,
     cross: Vec<Cross>,
     cross_streams: Vec<Pcg64>,
     delay: Distribution,
@@ -117,7 +119,9 @@ impl<'t> World<'t> {
             streams: (0..flows).map(streams).collect(),
             arrived: vec![0; flows],
             number: vec![None; flows],
-            live: Vec::new(),
+            // Cross traffic takes the first numbers, so that counters by number can tell it apart.
+            live: config.cross.iter().map(|_| None).collect(),
+            families: config.cross.iter().map(|_| None).collect(),
             cross_streams: (0..config.cross.len())
                 .map(|index| config.seed.stream(&format!("cross {index}")))
                 .collect(),
@@ -254,6 +258,7 @@ impl<'t> World<'t> {
             (Workload::Bulk, None) => sender.write(u64::MAX),
             _ => {}
         }
+        self.families.push(Some(index));
         self.live.push(Some(Box::new(Live {
             family: index,
             down: flow.direction == Direction::Down,
@@ -312,8 +317,7 @@ impl<'t> World<'t> {
         }
         let gap = cross.rate.time_for(u64::from(cross.packet));
         let gap = if cross.poisson { draw::exponential(&mut self.cross_streams[index as usize], gap) } else { gap };
-        let number = CROSS_FLOW;
-        let packet = Packet::new(number, cross.packet, Codepoint::NotEct, Body::Cross);
+        let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
         let down = cross.direction == Direction::Down;
         self.path(down).push(self.now, packet);
         self.timers.set(self.now + gap.max(Nanos::from_nanos(1)), Target::Cross(index));
@@ -345,7 +349,12 @@ impl<'t> World<'t> {
             Body::Cross => {}
             Body::Data(_) => {
                 let number = packet.flow;
-                let Some(flow) = &mut self.live[number as usize] else { return };
+                let Some(flow) = &mut self.live[number as usize] else {
+                    if let Some(family) = self.families[number as usize] {
+                        self.recorders[family as usize].under_way += 1;
+                    }
+                    return;
+                };
                 if flow.extra_delay == Nanos::ZERO {
                     self.deliver(packet);
                     return;
@@ -442,12 +451,29 @@ impl<'t> World<'t> {
         }
     }
 
+    /// What entered and neither arrived nor is still under way was dropped. The paths are emptied to find out.
+    fn count_drops(&mut self) {
+        let mut inside = vec![0; self.live.len()];
+        for path in [&mut self.down, &mut self.up] {
+            while path.next() < Time::NEVER {
+                while let Some(packet) = path.pop(path.next()) {
+                    inside[packet.flow as usize] += u64::from(matches!(packet.body, Body::Data(_)));
+                }
+            }
+        }
+        for (family, inside) in self.families.iter().zip(inside) {
+            if let Some(family) = family {
+                self.recorders[*family as usize].under_way += inside;
+            }
+        }
+    }
+
     fn sample(&mut self) {
         let Some(series) = &mut self.series else { return };
         let (from, to, points) = (self.next_sample - series.step, self.next_sample, series.capacity_mbps.len());
-        let capacity = self.down.capacity(from, to);
+        let capacity = capacity(&self.down, from, to);
         series.capacity_mbps.push(capacity.map_or(0.0, |bytes| bytes as f64 * 8e3 / series.step.as_nanos() as f64));
-        series.queue_bytes.push(self.down.queue_bytes());
+        series.queue_bytes.push(self.down.queued(to).bytes);
         for (recorder, number) in self.recorders.iter_mut().zip(&self.number) {
             let live = number.and_then(|number| self.live[number as usize].as_ref());
             let mss = self.configured[recorder.outcome.index].mss;
@@ -458,30 +484,38 @@ impl<'t> World<'t> {
 
     fn finish(mut self) -> Outcome {
         self.now = self.end;
+        let down = self.down.stats(self.end).cloned().unwrap_or_default();
+        let up = self.up.stats(self.end).cloned().unwrap_or_default();
+        self.count_drops();
         for number in 0..self.live.len() as u32 {
             self.retire(number);
         }
         let mut series = self.series;
         let mut flows = Vec::with_capacity(self.recorders.len());
         for recorder in self.recorders {
-            if let (Some(series), Some(flow)) = (&mut series, recorder.series) {
-                series.flows.push(flow);
+            let (outcome, points) = recorder.finish();
+            flows.push(outcome);
+            if let (Some(series), Some(points)) = (&mut series, points) {
+                series.flows.push(points);
             }
-            flows.push(recorder.outcome);
         }
         Outcome {
             flows,
             delay: self.delay,
             queue: self.queue,
             rtt: self.rtt,
-            down_capacity_bytes: self.down.capacity(Time::ZERO, self.end),
-            up_capacity_bytes: self.up.capacity(Time::ZERO, self.end),
-            down: self.down.stats(),
-            up: self.up.stats(),
+            down_capacity_bytes: capacity(&self.down, Time::ZERO, self.end),
+            up_capacity_bytes: capacity(&self.up, Time::ZERO, self.end),
+            down,
+            up,
             series,
             events: self.events,
         }
     }
+}
+
+fn capacity(path: &Path<Body>, from: Time, to: Time) -> Option<u64> {
+    path.first_link().map(|link| link.schedule().capacity(from, to))
 }
 
 fn flow_writes_in_turns(flow: &Flow) -> bool {
