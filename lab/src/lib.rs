@@ -3,4 +3,5 @@
 pub mod contestant;
 pub mod race;
 pub mod record;
+pub mod report;
 pub mod stats;
