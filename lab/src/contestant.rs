@@ -6,6 +6,7 @@ use std::str::FromStr;
 use paceline_cc::registry::nearest;
 use paceline_cc::{Spec, SpecError};
 use paceline_sim::config::Via;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The TCP under `@alcc` where none is named (Linux's default controller).
 const LOWER: &str = "cubic";
@@ -136,6 +137,18 @@ impl FromStr for Contestant {
             }
         };
         Ok(Self { controller, via })
+    }
+}
+
+impl<'de> Deserialize<'de> for Contestant {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Contestant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

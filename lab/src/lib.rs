@@ -4,4 +4,5 @@ pub mod contestant;
 pub mod race;
 pub mod record;
 pub mod report;
+pub mod scenario;
 pub mod stats;

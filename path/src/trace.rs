@@ -1,0 +1,278 @@
+//! Traces of delivery opportunities in the Mahimahi format.
+//!
+//! Plain text, one whole number a line: the time of an opportunity in milliseconds from the start of the lap, never
+//! decreasing. Each opportunity carries up to 1500 bytes. After the last the trace starts over, so that the last
+//! number is the length of a lap. Source: Netravali et al., "Mahimahi", USENIX ATC 2015, and its manual page
+//! `mm-link(1)`. Its code counts 1504 bytes, 4 of them the header of its tunnel; here there is none.
+
+use std::fmt;
+use std::io::{self, BufRead};
+
+use paceline_cc::{Nanos, Rate, Time};
+
+/// Bytes that one delivery opportunity carries.
+pub const OPPORTUNITY: u32 = 1500;
+
+/// Longest line that could be right, with room for spaces; the rest of a longer one is not looked at.
+const LINE_MAX: usize = 64;
+
+/// A trace, in memory at four bytes an opportunity. Share it between runs in an `Arc`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Trace {
+    name: String,
+    /// Milliseconds, never decreasing, the last above 0.
+    times: Vec<u32>,
+}
+
+/// Why a trace was refused: the file, the line, what was wrong and the mend.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// No opportunity at all.
+    #[error("{name}: the trace is empty; it needs one number of milliseconds a line")]
+    Empty {
+        /// The file.
+        name: String,
+    },
+    /// Bytes that no text has.
+    #[error("{name}:{line}: not a text file; a trace has one number of milliseconds a line (is it compressed?)")]
+    Binary {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+    },
+    /// Something else than a whole number.
+    #[error("{name}:{line}: '{text}' is not a whole number of milliseconds; one such number a line")]
+    NotANumber {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+        /// The line's text, clipped.
+        text: String,
+    },
+    /// A blank line that is not the last.
+    #[error("{name}:{line}: a blank line within the trace; take it out")]
+    Blank {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+    },
+    /// A number above [`u32::MAX`].
+    #[error("{name}:{line}: {text} ms is too long for a trace; at most {max} ms (49 days)", max = u32::MAX)]
+    TooLarge {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+        /// The number, clipped.
+        text: String,
+    },
+    /// A number below the one before.
+    #[error("{name}:{line}: {value} ms comes after {previous} ms; times must not decrease, sort the lines")]
+    Decreasing {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+        /// The number.
+        value: u32,
+        /// The number of the line before.
+        previous: u32,
+    },
+    /// A lap of no length.
+    #[error("{name}:{line}: the trace ends at 0 ms, so that a lap has no length; the last number must be above 0")]
+    EndsAtZero {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+    },
+    /// The reader failed.
+    #[error("{name}:{line}: {source}")]
+    Read {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+        /// What the reader said.
+        source: io::Error,
+    },
+}
+
+/// Where a link is in a trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    lap: u64,
+    index: usize,
+}
+
+impl Trace {
+    /// Reads a trace to its end, a line at a time. `name` is for error messages.
+    ///
+    /// Windows line ends, spaces around a number, a missing last line end and one blank last line are accepted.
+    pub fn read(name: &str, mut input: impl BufRead) -> Result<Self, TraceError> {
+        let mut parser = Parser { name, line: 1, text: Vec::with_capacity(LINE_MAX), blank: None, times: Vec::new() };
+        loop {
+            let chunk = match input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(TraceError::Read { name: name.to_owned(), line: parser.line, source }),
+            };
+            if chunk.is_empty() {
+                break;
+            }
+            for byte in chunk {
+                parser.byte(*byte)?;
+            }
+            let length = chunk.len();
+            input.consume(length);
+        }
+        parser.finish()
+    }
+
+    /// A trace of these times in milliseconds; the same rules as for a file, line numbers counting from 1.
+    pub fn from_millis(name: &str, times: Vec<u32>) -> Result<Self, TraceError> {
+        if let Some(index) = times.windows(2).position(|pair| pair[1] < pair[0]) {
+            let (previous, value) = (times[index], times[index + 1]);
+            return Err(TraceError::Decreasing { name: name.to_owned(), line: index as u64 + 2, value, previous });
+        }
+        match times.last() {
+            None => Err(TraceError::Empty { name: name.to_owned() }),
+            Some(0) => Err(TraceError::EndsAtZero { name: name.to_owned(), line: times.len() as u64 }),
+            Some(_) => Ok(Self { name: name.to_owned(), times }),
+        }
+    }
+
+    /// The name under which it was read.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Times of the opportunities of one lap in milliseconds.
+    pub fn millis(&self) -> &[u32] {
+        &self.times
+    }
+
+    /// Length of a lap.
+    pub fn lap(&self) -> Nanos {
+        Nanos::from_millis(self.lap_millis())
+    }
+
+    /// Mean rate over a lap, 1500 bytes an opportunity.
+    pub fn mean_rate(&self) -> Rate {
+        Rate::from_bytes_in(self.times.len() as u64 * u64::from(OPPORTUNITY), self.lap())
+    }
+
+    fn lap_millis(&self) -> u64 {
+        self.times.last().map_or(1, |last| u64::from(*last))
+    }
+
+    /// Opportunities before `end`, from the start of the first lap on.
+    pub(crate) fn opportunities_before(&self, end: Time) -> u64 {
+        let Some(last) = end.as_nanos().div_ceil(1_000_000).checked_sub(1) else { return 0 };
+        let within = self.times.partition_point(|time| u64::from(*time) <= last % self.lap_millis());
+        (last / self.lap_millis()) * self.times.len() as u64 + within as u64
+    }
+
+    /// Moves to the first opportunity after `now` and gives its time.
+    pub(crate) fn seek(&self, cursor: &mut Cursor, now: Time) -> Time {
+        let millis = now.as_nanos() / 1_000_000;
+        cursor.lap = millis / self.lap_millis();
+        let within = millis % self.lap_millis();
+        // Mostly it is one of the next few.
+        let ahead = self.times.get(cursor.index..).unwrap_or_default();
+        let behind = cursor.index > 0 && u64::from(self.times[cursor.index - 1]) > within;
+        cursor.index = match ahead.iter().take(8).position(|time| u64::from(*time) > within) {
+            Some(near) if !behind => cursor.index + near,
+            _ => self.times.partition_point(|time| u64::from(*time) <= within),
+        };
+        self.at(*cursor)
+    }
+
+    /// Moves to the next opportunity and gives its time.
+    pub(crate) fn step(&self, cursor: &mut Cursor) -> Time {
+        cursor.index += 1;
+        if cursor.index >= self.times.len() {
+            *cursor = Cursor { lap: cursor.lap + 1, index: 0 };
+        }
+        self.at(*cursor)
+    }
+
+    fn at(&self, cursor: Cursor) -> Time {
+        Time::from_millis(cursor.lap * self.lap_millis() + u64::from(self.times[cursor.index]))
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trace({}, {} opportunities in {} ms)", self.name, self.times.len(), self.lap_millis())
+    }
+}
+
+struct Parser<'a> {
+    name: &'a str,
+    line: u64,
+    text: Vec<u8>,
+    /// The line of a blank line, right only as the last.
+    blank: Option<u64>,
+    times: Vec<u32>,
+}
+
+impl Parser<'_> {
+    fn byte(&mut self, byte: u8) -> Result<(), TraceError> {
+        match byte {
+            b'\n' => {
+                self.end_of_line()?;
+                self.line += 1;
+                self.text.clear();
+            }
+            b'\t' | b'\r' | b' '..=b'~' | 0x80.. => {
+                if self.text.len() < LINE_MAX {
+                    self.text.push(byte);
+                }
+            }
+            _ => return Err(TraceError::Binary { name: self.name.to_owned(), line: self.line }),
+        }
+        Ok(())
+    }
+
+    fn end_of_line(&mut self) -> Result<(), TraceError> {
+        let name = || self.name.to_owned();
+        let (line, previous) = (self.line, self.times.last().copied());
+        let Ok(text) = str::from_utf8(&self.text) else {
+            return Err(TraceError::Binary { name: name(), line });
+        };
+        let text = text.trim();
+        if let Some(line) = self.blank {
+            return Err(TraceError::Blank { name: name(), line });
+        }
+        if text.is_empty() {
+            self.blank = Some(line);
+            return Ok(());
+        }
+        let clipped = || text.chars().take(40).collect();
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(TraceError::NotANumber { name: name(), line, text: clipped() });
+        }
+        let Ok(value) = text.parse() else {
+            return Err(TraceError::TooLarge { name: name(), line, text: clipped() });
+        };
+        match previous {
+            Some(previous) if value < previous => Err(TraceError::Decreasing { name: name(), line, value, previous }),
+            _ => {
+                self.times.push(value);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Trace, TraceError> {
+        if !self.text.is_empty() {
+            self.end_of_line()?;
+        }
+        Trace::from_millis(self.name, self.times)
+    }
+}
