@@ -67,8 +67,8 @@ impl Source {
     /// When it cannot be read, or is no text in UTF-8.
     pub fn read(path: &Path, options: Options) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { file, folder, text, options })
     }
@@ -97,9 +97,7 @@ impl Source {
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
             let (scenario, values) = self.draw(seed)?;
-            for (key, option, direction) in
-                [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)]
-            {
+            for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
                 self.load(key, option, direction, &mut traces)?;
             }
             drawn.push((number, seed, scenario, values));
@@ -137,6 +135,12 @@ impl Source {
     fn draw(&self, seed: Seed) -> Result<(Scenario, BTreeMap<String, String>), ScenarioError> {
         let (text, drawn) = range::draw(&Places::parse(&self.file, &self.text)?, &self.text, seed)?;
         let places = Places::parse(&self.file, &text)?;
+        // Here and not there, because an error in an element of an array has the array's place.
+        for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
+            if let Some(Err(error)) = place.string.as_deref().map(str::parse::<Contestant>) {
+                return Err(places.at(&place.path, error.to_string()));
+            }
+        }
         let mut scenario: Scenario = toml::from_str(&text).map_err(|error| places.error(&error))?;
         if scenario.runs > MAX_RUNS {
             return Err(places.at("runs", format!("it is above {MAX_RUNS}; give fewer")));
