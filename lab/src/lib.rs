@@ -5,6 +5,7 @@ pub mod measure;
 pub mod output;
 pub mod race;
 pub mod record;
+pub mod report;
 pub mod scenario;
 pub mod stats;
 pub mod table;

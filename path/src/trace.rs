@@ -264,7 +264,7 @@ impl Parser<'_> {
             self.blank = Some(line);
             return Ok(());
         }
-        let clipped = || text.chars().take(40).collect();
+        let clipped = || text.chars().filter(|c| !c.is_control()).take(40).collect();
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(TraceError::NotANumber { name: name(), line, text: clipped() });
         }
@@ -285,5 +285,16 @@ impl Parser<'_> {
             self.end_of_line()?;
         }
         Trace::from_millis(self.name, self.times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_carries_no_control_characters() {
+        let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
+        assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
     }
 }
