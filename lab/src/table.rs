@@ -105,7 +105,7 @@ fn spread(value: &Median) -> String {
 }
 
 /// Three digits, and all before the point.
-fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),
         size if size >= 9.995 => format!("{value:.1}"),
