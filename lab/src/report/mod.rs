@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use crate::race::Race;
 use crate::record::Record;
-use crate::stats::{MIN_RUNS, Median};
+use crate::stats::Median;
+use crate::table::{self, plain};
 use data::{Contestant, Data};
 use svg::{Anchor, Rect, Svg, short};
 
@@ -186,7 +187,7 @@ fn section<'a>(data: &'a Data<'_>) -> Section<'a> {
         facts: facts(data),
         columns: columns(data).iter().map(|c| c.title).collect(),
         rows: rows(data),
-        remarks: reading::table(data),
+        remarks: table::reading(data.records()).lines().map(str::to_owned).collect(),
         figures: figures(data),
         variables: variables(data),
         missing: (!data.has_series()).then_some(
@@ -241,14 +242,14 @@ fn columns(data: &Data<'_>) -> Vec<Column> {
     let column = |title, scale, value| Column { title, value, scale };
     let mut columns = vec![
         column("throughput, Mbit/s", 1.0, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
-        column("utilization, %", 100.0, |c| c.summary.utilization),
+        column("used, %", 100.0, |c| c.summary.utilization),
         column("delay p50, ms", 1.0, |c| c.summary.delay_p50_ms),
         column("delay p95, ms", 1.0, |c| c.summary.delay_p95_ms),
         column("queue p95, ms", 1.0, |c| c.summary.queue_p95_ms),
         column("loss, %", 100.0, |c| Some(c.summary.loss)),
-        column("sent again", 1.0, |c| Some(c.summary.retransmits)),
+        column("resent, packets", 1.0, |c| Some(c.summary.retransmits)),
         column("completion p50, ms", 1.0, |c| c.summary.fct_p50_ms),
-        column("Jain's index", 1.0, |c| c.summary.jain),
+        column("fairness, Jain", 1.0, |c| c.summary.jain),
     ];
     columns.retain(|column| data.contestants.iter().any(|c| (column.value)(c).is_some()));
     columns
@@ -269,13 +270,11 @@ fn cell(column: &Column, contestant: &Contestant<'_>) -> Cell {
     let Some(median) = (column.value)(contestant) else {
         return Cell { value: "\u{2013}".to_owned(), spread: String::new() };
     };
-    let text = |value: f64| short(value * column.scale);
-    let spread = match (contestant.summary.runs, median.interval) {
-        (1, _) => String::new(),
-        (MIN_RUNS.., Some((low, high))) => format!("\u{b1} {} to {}", text(low), text(high)),
-        _ => format!("({} to {})", text(median.q25), text(median.q75)),
-    };
-    Cell { value: text(median.median), spread }
+    let text = |value: f64| plain(value * column.scale);
+    let (low, high) = median.interval.unwrap_or((median.q25, median.q75));
+    let (value, low, high) = (text(median.median), text(low), text(high));
+    let spread = if low == high { String::new() } else { format!("{low} to {high}") };
+    Cell { value, spread }
 }
 
 /// A dash in the contestant's colour.
@@ -373,5 +372,3 @@ fn leading_figure(data: &Data<'_>) -> String {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod view;

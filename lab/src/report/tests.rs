@@ -39,6 +39,7 @@ pub(super) fn race(contestants: &[(&str, f64, f64)], runs: u32) -> Race {
         version: "0.1.0".to_owned(),
         summaries: Summary::all(all.iter().map(|run| &run.record)),
         runs: all,
+        failures: Vec::new(),
     }
 }
 
@@ -96,7 +97,9 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         drawn: BTreeMap::new(),
         flows: vec![flow],
         version: "0.1.0".to_owned(),
-        cost: None,
+        cpu_s: None,
+        wall_s: None,
+        peak_mb: None,
     }
 }
 

@@ -64,7 +64,9 @@ fn time_axis(svg: &mut Svg, plot: Rect, x: Scale, labelled: bool) {
     for tick in x.ticks((plot.w / 50.0).min(8.0) as usize) {
         svg.line(x.at(tick), plot.y, x.at(tick), plot.bottom(), "grid");
         if labelled {
-            svg.text(x.at(tick), plot.bottom() + 15.0, Anchor::Middle, "tick", &short(tick));
+            // The last label stays inside its panel, away from the next one's first.
+            let anchor = if x.at(tick) > plot.right() - 6.0 { Anchor::End } else { Anchor::Middle };
+            svg.text(x.at(tick), plot.bottom() + 15.0, anchor, "tick", &short(tick));
         }
     }
 }
