@@ -1,5 +1,5 @@
 //! A dumbbell for closed-loop tests: one bottleneck, half of the round trip behind it, half on the way back.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use std::collections::VecDeque;
 
