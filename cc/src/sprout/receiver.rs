@@ -5,7 +5,7 @@
 //!
 //! - Packets are counted in units of the datapath's payload at both ends; the release divides by 1400 at one end and
 //!   multiplies by 1440 at the other.
-//! - After a gap of [`FORGET_AFTER`] the forecaster starts over instead of running through every tick.
+//! - After a gap of `FORGET_AFTER` the forecaster starts over instead of running through every tick.
 //! - Feedback goes out at the end of each tick that brought something and of the next 8, whether or not there is data to
 //!   send back.
 
