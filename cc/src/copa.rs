@@ -10,8 +10,9 @@
 //! What differs from the paper, and why:
 //! - The largest RTT of the mode test comes from 5 RTT, not 4, as the smallest does: with unequal or shorter windows a
 //!   lone flow takes itself for a competitor.
-//! - `tol` (off by default) is a floor under the mode test in packets of queue, because several Copa flows alone may
-//!   else lock each other into Competitive mode.
+//! - `tol` is a floor under the mode test in packets of queue. Without it several Copa flows alone, or one whose 1/delta
+//!   exceeds the path's BDP, may take each other (or themselves) for competitors and, where no loss ends it, for good.
+//!   It is off by default because with 2 packets the share beside CUBIC falls to half and less.
 //! - v returns to 1 at once when the window's direction contradicts the one v was earned in; the paper waits for the
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{Dumbbell, Policer, RandomLoss, bulk, jain, share, variable, waiting};
-use paceline_cc::{Rate, Time};
+use common::{Dumbbell, RandomLoss, bulk, jain, share, variable, waiting};
+use paceline_cc::Time;
 use paceline_path::queue::Limit;
 use paceline_sim::{Flow, Outcome, Via};
 use rand::SeedableRng;
@@ -128,16 +128,4 @@ fn the_releases_rules_overshoot() {
     let outcome = Dumbbell::new(100.0, 20, vec![copa("copa:delta=0.1,rules=release")]).run(60);
     let used = share(&outcome, 0, 20_000, 60_000);
     assert!((0.6..=0.8).contains(&used), "{used}");
-}
-
-/// A policer drops without a queue: nothing for Default mode to see, so that only the guard against heavy loss acts.
-#[test]
-fn the_guard_bounds_losses_at_a_policer() {
-    let policer = Policer { rate: Rate::from_mbps(10.0), bucket: 15_000.0, tokens: 15_000.0, last: Time::ZERO };
-    let world =
-        Dumbbell { before: Some(Box::new(policer)), ..Dumbbell::new(100.0, 20, vec![copa("copa:mode=default")]) };
-    let outcome = world.run(30);
-    let flow = &outcome.flows[0];
-    let loss = 1.0 - flow.packets_arrived as f64 / flow.packets_entered as f64;
-    assert!(loss <= 0.45, "{loss}");
 }
