@@ -39,6 +39,19 @@ fn one_flow_fills_the_link_and_keeps_five_quarters_over_delta_waiting() {
     }
 }
 
+/// With `tol=0`, the paper's rule, each of these worlds ends with hundreds of packets waiting.
+#[test]
+fn several_flows_do_not_take_each_other_for_competitors() {
+    for (mbps, flows) in [(12.0, 2), (12.0, 4), (48.0, 4)] {
+        let flow = |index: u64| Flow { start: Time::from_millis(1_000 * index), ..copa("copa") };
+        let outcome = Dumbbell::new(mbps, 40, (0..flows).map(flow).collect()).run(60);
+        let waiting = waiting(&outcome, 30_000, 60_000) / flows as f64;
+        assert!((1.5..=3.0).contains(&waiting), "{flows} flows, {mbps} Mbit/s: {waiting} packets each");
+        let jain = jain(&shares(&outcome, flows as usize, 30_000, 60_000));
+        assert!(jain >= 0.99, "{flows} flows, {mbps} Mbit/s: {jain}");
+    }
+}
+
 #[test]
 fn a_smaller_delta_keeps_more_waiting() {
     for (mbps, rtt) in [(12.0, 40), (100.0, 20)] {
