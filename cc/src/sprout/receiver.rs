@@ -68,7 +68,7 @@ impl<F: Forecaster> Receiver<F> {
             (self.arrived, self.bytes) = (false, 0);
             start += Nanos::from_nanos(TICK.as_nanos() * skipped);
         }
-        while now.since(start) >= TICK {
+        while now.since(start) > TICK {
             let evidence = self.arrived || start >= self.expect_after;
             // An empty packet is an arrival too: the link has carried it.
             let packets =
@@ -113,7 +113,7 @@ impl<F: Forecaster> ReceiverHalf for Receiver<F> {
     fn next_tick(&self) -> Time {
         match self.tick_start {
             Some(start) if self.reported != Some(self.tick) && self.active() => start,
-            Some(start) if self.tick - self.last_arrival < HORIZON as u64 => start + TICK,
+            Some(start) if self.tick - self.last_arrival < HORIZON as u64 => start + TICK + Nanos::from_nanos(1),
             _ => Time::NEVER,
         }
     }
