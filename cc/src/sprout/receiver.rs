@@ -281,7 +281,9 @@ mod tests {
         for beat in 0..100 {
             receiver.on_arrival(&arrival(Time::from_millis(50 * beat), 0, 0, 0, Nanos::from_millis(50)));
         }
-        assert!(receiver.forecaster.outage() < 0.1);
+        // Between two beats the rate may wander into an outage for 50 ms, no longer.
+        assert!(receiver.forecaster.outage() < 0.2, "{}", receiver.forecaster.outage());
+        assert!(receiver.forecaster.mean_rate() > 40.0, "{}", receiver.forecaster.mean_rate());
         assert_eq!(receiver.account.gone(), 0);
     }
 
