@@ -6,7 +6,7 @@
 //! `mm-link(1)`. Its code counts 1504 bytes, 4 of them the header of its tunnel; here there is none.
 
 use std::fmt;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Write};
 
 use paceline_cc::{Nanos, Rate, Time};
 
@@ -146,6 +146,17 @@ impl Trace {
         }
     }
 
+    /// A trace of times that are known to be right.
+    pub(crate) fn from_sorted(name: &str, times: Vec<u32>) -> Self {
+        debug_assert!(times.is_sorted() && times.last().is_some_and(|last| *last > 0));
+        Self { name: name.to_owned(), times }
+    }
+
+    /// Writes the trace, one number a line.
+    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+        self.times.iter().try_for_each(|time| writeln!(out, "{time}"))
+    }
+
     /// The name under which it was read.
     pub fn name(&self) -> &str {
         &self.name
@@ -253,7 +264,7 @@ impl Parser<'_> {
             self.blank = Some(line);
             return Ok(());
         }
-        let clipped = || text.chars().take(40).collect();
+        let clipped = || text.chars().filter(|c| !c.is_control()).take(40).collect();
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(TraceError::NotANumber { name: name(), line, text: clipped() });
         }
@@ -274,5 +285,16 @@ impl Parser<'_> {
             self.end_of_line()?;
         }
         Trace::from_millis(self.name, self.times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_carries_no_control_characters() {
+        let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
+        assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
     }
 }
