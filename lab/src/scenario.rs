@@ -306,7 +306,8 @@ impl Scenario {
             return wrong("name", "it is empty; give the scenario a name, such as \"cellular\"");
         }
         if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
-            let problem = format!("{} is not above 0 and at most {MAX_SECONDS}; give seconds, such as 60", self.seconds);
+            let problem =
+                format!("{} is not above 0 and at most {MAX_SECONDS}; give seconds, such as 60", self.seconds);
             return Err(("seconds".to_owned(), problem));
         }
         if self.runs == 0 {
@@ -379,7 +380,9 @@ impl Flow {
         }
         match &self.workload {
             Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are no flow; give a size such as \"1MB\"")),
-            Workload::Rate(Rate::ZERO) => Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\"")),
+            Workload::Rate(Rate::ZERO) => {
+                Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\""))
+            }
             Workload::Poisson(poisson) => poisson.check(),
             Workload::OnOff(times) if times.on == Nanos::ZERO => {
                 Err(("workload.on_off.on", "a busy time of 0 writes nothing; give one such as \"1s\""))

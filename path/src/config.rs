@@ -6,8 +6,9 @@ use std::sync::Arc;
 use paceline_cc::{Nanos, Rate, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::delay::Delay;
+use crate::delay::{Delay, Jitter, VaryingDelay};
 use crate::link::Link;
+use crate::loss::{Duplicate, Loss, Lossy};
 use crate::queue::QueueSpec;
 use crate::row::Path;
 use crate::schedule::Schedule;
@@ -35,9 +36,24 @@ pub struct Direction {
     /// The queue in front of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
+    /// Spans (from, to) in which the link stands still: `[["10s", "12s"]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<(Nanos, Nanos)>,
+    /// Packets lost at random behind the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Probability that a packet arrives twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<f64>,
     /// Fixed delay.
     #[serde(default)]
     pub delay: Nanos,
+    /// In place of the fixed delay, delays from given times on: `[["0s", "20ms"], ["10s", "60ms"]]`; the first from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_schedule: Option<Vec<(Nanos, Nanos)>>,
+    /// Random delay on top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
 }
 
 /// Why a direction could not be built: the field, what was wrong and the mend.
@@ -102,7 +118,56 @@ impl Direction {
             let mend = "give rate, schedule or trace, or leave out the queue";
             return Err(field("queue", "there is no link for it to wait at", mend));
         }
+        if !self.outages.is_empty() && links == 0 {
+            let mend = "give rate, schedule or trace, or leave out the outages";
+            return Err(field("outages", "there is no link to stand still", mend));
+        }
+        let sorted = self.outages.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+        if !sorted || self.outages.iter().any(|(from, to)| from >= to) {
+            let mend = "write [[\"10s\", \"12s\"], [\"30s\", \"31s\"]], one after the other";
+            return Err(field("outages", "a span ends before it begins, or two overlap", mend));
+        }
+        self.check_random()?;
+        self.check_delay()
+    }
+
+    fn check_random(&self) -> Result<(), PathError> {
+        let loss = self.loss.iter().flat_map(Loss::probabilities);
+        for (name, probability) in loss.chain(self.duplicate.map(|probability| ("duplicate", probability))) {
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(field(name, format!("{probability} is not a probability"), "give a number from 0 to 1"));
+            }
+        }
+        if let Some(jitter) = self.jitter
+            && jitter.max.is_some() == jitter.mean.is_some()
+        {
+            let mend = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
+            return Err(field("jitter", "it needs one of max and mean", mend));
+        }
         Ok(())
+    }
+
+    fn check_delay(&self) -> Result<(), PathError> {
+        let Some(steps) = &self.delay_schedule else { return Ok(()) };
+        let mend = "write [[\"0s\", \"20ms\"], [\"10s\", \"60ms\"]]";
+        if self.delay > Nanos::ZERO {
+            return Err(field("delay_schedule", "delay is given too", "keep one of them"));
+        }
+        if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
+            return Err(field("delay_schedule", "the first step does not start at 0s", mend));
+        }
+        if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+            return Err(field("delay_schedule", "the times of the steps do not increase", mend));
+        }
+        Ok(())
+    }
+
+    /// The delay without queues and jitter, at the start: what a round trip is made of.
+    pub fn base_delay(&self) -> Nanos {
+        match &self.delay_schedule {
+            Some(steps) => steps.first().map_or(Nanos::ZERO, |(_, delay)| *delay),
+            None => self.delay,
+        }
     }
 
     /// The schedule of its link; `None` when it has no link. `load` gives the trace of a name.
@@ -121,7 +186,8 @@ impl Direction {
         } else {
             return Ok(None);
         };
-        Ok(Some(schedule))
+        let outages = self.outages.iter().map(|(from, to)| (Time::ZERO + *from, Time::ZERO + *to));
+        Ok(Some(schedule.with_outages(outages.collect())))
     }
 
     /// Makes the path. `seed` feeds its random elements, each by a stream of its own; `base_rtt` is the round trip
@@ -135,14 +201,25 @@ impl Direction {
         let mut path = Path::new();
         if let Some(schedule) = self.schedule(load)? {
             let spec = self.queue.unwrap_or(DEFAULT_QUEUE);
-            if spec.needs_bdp() && base_rtt == Nanos::ZERO {
+            if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {
                 let mend = "give a delay, or a limit in bytes or packets";
                 return Err(field("queue", "bdp= needs a round-trip time above 0", mend));
             }
             let queue = spec.build(schedule.mean_rate(), base_rtt, seed);
             path = path.link(Link::new(schedule, queue));
         }
-        if self.delay > Nanos::ZERO {
+        if let Some(loss) = self.loss {
+            path = path.filter(Lossy::new(loss, seed));
+        }
+        if let Some(probability) = self.duplicate {
+            path = path.filter(Duplicate::new(probability, seed));
+        }
+        if self.delay_schedule.is_some() || self.jitter.is_some() {
+            let fixed = vec![(Nanos::ZERO, self.delay)];
+            let steps = self.delay_schedule.as_ref().unwrap_or(&fixed);
+            let steps = steps.iter().map(|(start, delay)| (Time::ZERO + *start, *delay)).collect();
+            path = path.element(VaryingDelay::new(steps, self.jitter.unwrap_or_default(), seed));
+        } else if self.delay > Nanos::ZERO {
             path = path.delay(Delay::new(self.delay));
         }
         Ok(path)

@@ -2,6 +2,8 @@
 
 use paceline_cc::{Nanos, Time};
 
+use crate::packet::{Codepoint, Packet};
+
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Count {
@@ -65,43 +67,40 @@ impl LinkStats {
         self.queued_packet_ns + u128::from(self.busy.as_nanos())
     }
 
-    /// A packet of `flow` was dropped because the queue was full, before it was counted as waiting.
-    pub fn refuse(&mut self, flow: u32, size: u32) {
-        self.full.add(size);
-        self.flow(flow).dropped.add(size);
+    /// A packet, arriving or taken out, is dropped because the queue is full.
+    pub fn drop_full<P>(&mut self, packet: &Packet<P>) {
+        self.full.add(packet.size);
+        self.flow(packet.flow).dropped.add(packet.size);
     }
 
-    /// A waiting packet of `flow` was dropped because the queue was full.
-    pub fn evict(&mut self, flow: u32, size: u32) {
-        self.remove(size);
-        self.refuse(flow, size);
+    /// A packet, arriving or taken out, is dropped by an AQM.
+    pub fn drop_early<P>(&mut self, packet: &Packet<P>) {
+        self.aqm.add(packet.size);
+        self.flow(packet.flow).dropped.add(packet.size);
     }
 
-    /// An AQM dropped an arriving packet of `flow`, before it was counted as waiting.
-    pub fn refuse_early(&mut self, flow: u32, size: u32) {
-        self.aqm.add(size);
-        self.flow(flow).dropped.add(size);
+    /// An AQM marks a packet. False, and nothing happens, when the packet is not ECN-capable; one that is marked
+    /// already stays so and is not counted again.
+    pub fn mark<P>(&mut self, packet: &mut Packet<P>) -> bool {
+        match packet.ecn {
+            Codepoint::NotEct => return false,
+            Codepoint::Ect0 | Codepoint::Ect1 => {
+                packet.ecn = Codepoint::Ce;
+                self.marked.add(packet.size);
+                self.flow(packet.flow).marked.add(packet.size);
+            }
+            Codepoint::Ce => {}
+        }
+        true
     }
 
-    /// An AQM dropped a waiting packet of `flow`.
-    pub fn evict_early(&mut self, flow: u32, size: u32) {
-        self.remove(size);
-        self.refuse_early(flow, size);
-    }
-
-    /// An AQM marked a packet of `flow`.
-    pub fn mark(&mut self, flow: u32, size: u32) {
-        self.marked.add(size);
-        self.flow(flow).marked.add(size);
-    }
-
-    /// A packet went into the queue.
+    /// A packet goes into the queue.
     pub fn enter(&mut self, size: u32) {
         self.queued.add(size);
     }
 
-    /// A packet left the queue, for service or dropped.
-    pub fn remove(&mut self, size: u32) {
+    /// A packet leaves the queue, to be served or dropped.
+    pub fn leave(&mut self, size: u32) {
         self.queued.packets -= 1;
         self.queued.bytes -= u64::from(size);
     }
@@ -117,7 +116,6 @@ impl LinkStats {
         }
     }
 
-    #[cold]
     fn flow(&mut self, flow: u32) -> &mut FlowStats {
         let index = flow as usize;
         if index >= self.flows.len() {

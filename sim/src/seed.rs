@@ -14,9 +14,9 @@ pub struct Seed(pub u64);
 impl Seed {
     /// A number for the stream of this name.
     pub fn derive(self, purpose: &str) -> u64 {
-        let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let hash = purpose
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         split_mix(self.0 ^ hash)
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ecn, Env, Nanos, Spec, Time};
+use paceline_cc::{Ecn, Env, Nanos, Time};
 use paceline_path::{Codepoint, Packet, Path};
 use paceline_transport::{AckSegment, Receiver, Segment, Sender};
 use rand_pcg::Pcg64;
 
-use crate::config::{Config, Cross, Direction, Flow, Via, Workload};
+use crate::config::{Config, Cross, Direction, Flow, Workload};
 use crate::draw;
 use crate::endpoints;
 use crate::outcome::{Distribution, Outcome, Series};
@@ -122,9 +122,7 @@ impl<'t> World<'t> {
             // Cross traffic takes the first numbers, so that counters by number can tell it apart.
             live: config.cross.iter().map(|_| None).collect(),
             families: config.cross.iter().map(|_| None).collect(),
-            cross_streams: (0..config.cross.len())
-                .map(|index| config.seed.stream(&format!("cross {index}")))
-                .collect(),
+            cross_streams: (0..config.cross.len()).map(|index| config.seed.stream(&format!("cross {index}"))).collect(),
             cross: config.cross,
             configured: config.flows,
             down: config.down,
@@ -251,7 +249,8 @@ impl<'t> World<'t> {
     fn begin(&mut self, index: u32, goal: Option<u64>) -> u32 {
         let number = self.live.len() as u32;
         let flow = &self.configured[index as usize];
-        let env = Env { mss: flow.mss, seed: self.seed.derive(&format!("controller {number}")) };
+        let seed = self.seed.derive(&format!("controller {number}"));
+        let env = Env { mss: flow.mss, seed, paced: flow.paced };
         let (mut sender, receiver) = endpoints::make(flow, &env);
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),
@@ -318,13 +317,9 @@ impl<'t> World<'t> {
         let gap = cross.rate.time_for(u64::from(cross.packet));
         let gap = if cross.poisson { draw::exponential(&mut self.cross_streams[index as usize], gap) } else { gap };
         let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
-        let down = cross.direction == Direction::Down;
-        self.path(down).push(self.now, packet);
+        let path = if cross.direction == Direction::Down { &mut self.down } else { &mut self.up };
+        path.push(self.now, packet);
         self.timers.set(self.now + gap.max(Nanos::from_nanos(1)), Target::Cross(index));
-    }
-
-    fn path(&mut self, down: bool) -> &mut Path<Body> {
-        if down { &mut self.down } else { &mut self.up }
     }
 
     /// Lets a sender send what it may, and sets its timer.

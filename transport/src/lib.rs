@@ -5,3 +5,5 @@ pub mod segment;
 
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use segment::{AckSegment, HEADER_BYTES, MAX_SACKS, Range, Segment};
+#[allow(missing_docs)]
+pub mod thin;

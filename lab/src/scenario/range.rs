@@ -85,9 +85,8 @@ impl Drawn {
     /// A TOML value, evenly distributed between the ends, both included.
     fn draw(self, seed: Seed, path: &str) -> Result<String, String> {
         let mut random = seed.stream(&format!("range {path}"));
-        let backwards = |low: String, high: String| {
-            format!("the range {low}..{high} runs backwards; write the smaller end first")
-        };
+        let backwards =
+            |low: String, high: String| format!("the range {low}..{high} runs backwards; write the smaller end first");
         let mut between = |low: u64, high: u64| (low <= high).then(|| random.random_range(low..=high));
         match self {
             Self::Integer(low, high) => {

@@ -67,8 +67,8 @@ impl Source {
     /// When it cannot be read, or is no text in UTF-8.
     pub fn read(path: &Path, options: Options) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { file, folder, text, options })
     }
@@ -97,9 +97,7 @@ impl Source {
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
             let (scenario, values) = self.draw(seed)?;
-            for (key, option, direction) in
-                [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)]
-            {
+            for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
                 self.load(key, option, direction, &mut traces)?;
             }
             drawn.push((number, seed, scenario, values));

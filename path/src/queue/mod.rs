@@ -1,10 +1,22 @@
 //! Queues in front of a link, one file each, and their names.
 
+mod codel;
+mod drophead;
 mod droptail;
+mod pie;
+mod red;
 mod spec;
+mod step;
 
+pub use codel::CoDel;
+pub use drophead::DropHead;
 pub use droptail::DropTail;
-pub use spec::{Limit, QueueError, QueueSpec};
+pub use pie::Pie;
+pub use red::{Red, RedParams};
+pub use spec::{Limit, QUEUES, QueueError, QueueSpec};
+pub use step::{Step, Threshold};
+
+use std::collections::VecDeque;
 
 use paceline_cc::Time;
 
@@ -22,3 +34,34 @@ pub trait Queue<P>: Send {
     /// The next packet to serve; packets may be dropped on the way to it. `None` when the queue is empty.
     fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>>;
 }
+
+/// What all queues here are made of: first in, first out, up to a limit.
+struct Fifo<P> {
+    limit: Limit,
+    packets: VecDeque<Packet<P>>,
+}
+
+impl<P> Fifo<P> {
+    fn new(limit: Limit) -> Self {
+        Self { limit, packets: VecDeque::new() }
+    }
+
+    /// Puts a packet in, or drops it when it would take the queue over its limit.
+    fn push(&mut self, packet: Packet<P>, stats: &mut LinkStats) {
+        if self.limit.holds(stats.queued, packet.size) {
+            stats.enter(packet.size);
+            self.packets.push_back(packet);
+        } else {
+            stats.drop_full(&packet);
+        }
+    }
+
+    fn pop(&mut self, stats: &mut LinkStats) -> Option<Packet<P>> {
+        let packet = self.packets.pop_front()?;
+        stats.leave(packet.size);
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests;
