@@ -23,6 +23,7 @@ struct Cli {
 enum Command {
     Race(commands::race::Args),
     Controllers(commands::controllers::Args),
+    Validate(commands::validate::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
+        Command::Validate(args) => commands::validate::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&format!("{error:#}"));
