@@ -2,3 +2,4 @@
 
 pub(crate) mod controllers;
 pub(crate) mod race;
+pub(crate) mod report;

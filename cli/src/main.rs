@@ -23,6 +23,7 @@ struct Cli {
 enum Command {
     Race(commands::race::Args),
     Controllers(commands::controllers::Args),
+    Report(commands::report::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,9 +49,10 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
+        Command::Report(args) => commands::report::run(args),
     };
     result.unwrap_or_else(|error| {
-        complaint::print(&format!("{error:#}"));
+        complaint::print(&error.to_string());
         ExitCode::from(2)
     })
 }
