@@ -18,12 +18,15 @@ pub struct Env {
     pub mss: u32,
     /// Seeds the controller's own generator, when it needs one (BBR's probing phase).
     pub seed: u64,
+    /// The datapath paces what the controller leaves [`Pacing::Free`] (Linux with fq), so that acknowledgements come
+    /// spread over the round trip.
+    pub paced: bool,
 }
 
 impl Default for Env {
-    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers) and seed 1.
+    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers), seed 1, unpaced.
     fn default() -> Self {
-        Self { mss: 1448, seed: 1 }
+        Self { mss: 1448, seed: 1, paced: false }
     }
 }
 
@@ -138,7 +141,8 @@ pub struct Ack<'a> {
     pub ce_bytes: u64,
     /// Packets behind `ce_bytes`.
     pub ce_packets: u32,
-    /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now.
+    /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now. The next
+    /// one comes when something sent after this one has been acknowledged, not before (Linux holds CWR that long).
     pub echo: bool,
     /// Payload bytes delivered since the flow began, these included.
     pub delivered: u64,

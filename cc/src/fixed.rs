@@ -53,7 +53,9 @@ impl Controller for Fixed {
 
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
     let rate = params.number("rate");
-    Box::new(Fixed::new(env, params.number("window"), (rate > 0.0).then(|| Rate::from_mbps(rate))))
+    // A rate that rounds to no bytes at all would hold the flow for ever.
+    let rate = (rate > 0.0).then(|| Rate::from_mbps(rate).max(Rate::from_bytes_per_sec(1)));
+    Box::new(Fixed::new(env, params.number("window"), rate))
 }
 
 /// `fixed` in the registry.

@@ -4,13 +4,21 @@
 //! arguments. One file a controller; [`registry`] knows them all by name. To add one, read
 //! `docs/add-a-controller.md`.
 
+pub mod bbr;
 pub mod controller;
+pub mod copa;
+pub mod cubic;
+pub mod dctcp;
+pub mod extreme;
 pub mod fixed;
+pub mod hystart;
 pub mod registry;
 pub mod reno;
+pub mod sprout;
 pub mod testing;
 pub mod text;
 pub mod units;
+pub mod verus;
 pub mod window;
 
 pub use controller::{

@@ -6,11 +6,25 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::controller::{Controller, Env, ReceiverHalf};
+use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
+use crate::hystart::{HyStart, HyStartPlusPlus};
 use crate::window::{SlowStart, StartUp};
 
 /// Every controller, in the order in which they are listed.
-pub const CONTROLLERS: &[Entry] = &[crate::reno::ENTRY, crate::fixed::ENTRY];
+pub const CONTROLLERS: &[Entry] = &[
+    crate::reno::ENTRY,
+    crate::cubic::ENTRY,
+    crate::dctcp::ENTRY,
+    crate::bbr::ENTRY,
+    crate::copa::ENTRY,
+    crate::verus::ENTRY,
+    crate::sprout::ENTRY,
+    crate::sprout::EWMA_ENTRY,
+    crate::fixed::ENTRY,
+];
+
+/// Makes one half of a controller from parameters that have been checked.
+pub type Make<T> = fn(&Params, &Env) -> Box<T>;
 
 /// What the registry knows of a controller.
 pub struct Entry {
@@ -22,10 +36,10 @@ pub struct Entry {
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
-    /// Makes the sending half. The parameters have been checked.
-    pub make: fn(&Params, &Env) -> Box<dyn Controller>,
+    /// Makes the sending half.
+    pub make: Make<dyn Controller>,
     /// Makes the receiving half, for controllers that need one.
-    pub receiver: Option<fn(&Params, &Env) -> Box<dyn ReceiverHalf>>,
+    pub receiver: Option<Make<dyn ReceiverHalf>>,
 }
 
 /// One parameter of a controller.
@@ -56,21 +70,36 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// The start-up of a window controller.
-pub const START: Param = Param {
-    name: "start",
-    unit: "start-up",
-    kind: Kind::Choice(&["slow"]),
-    default: "slow",
-    source: "RFC 5681 section 3.1",
-};
+/// The parameter `start` of a window controller: its start-up, `default` unless another is named.
+pub const fn start_param(default: &'static str, source: &'static str) -> Param {
+    Param { name: "start", unit: "start-up", kind: Kind::Choice(&["slow", "hystart", "hystart++"]), default, source }
+}
 
 /// The start-up that the parameter `start` names.
 pub fn start_up(params: &Params, env: &Env) -> Box<dyn StartUp> {
     match params.word("start") {
+        "hystart" => Box::new(HyStart::new(env)),
+        "hystart++" => Box::new(HyStartPlusPlus::new(env)),
         _ => Box::new(SlowStart::new(env)),
     }
 }
+
+/// The parameter `ecn` of a controller that takes a congestion echo for a loss.
+pub const CLASSIC_ECN: Param = Param {
+    name: "ecn",
+    unit: "switch",
+    kind: ON_OFF,
+    default: "off",
+    source: "Linux tcp_ecn=2: answers to ECN, does not ask for it",
+};
+
+/// The use of ECN that the parameter `ecn` names.
+pub fn classic_ecn(params: &Params) -> Ecn {
+    if params.on("ecn") { Ecn::Classic } else { Ecn::Off }
+}
+
+/// The values of a switch.
+pub const ON_OFF: Kind = Kind::Choice(&["on", "off"]);
 
 /// A controller and its parameters, as parsed from `name:key=value,key=value`.
 ///
@@ -234,6 +263,14 @@ impl Params {
             Some(Value::Word(word)) => word,
             _ => panic!("the controller's ENTRY declares no word '{name}'"),
         }
+    }
+
+    /// Whether a switch of kind [`ON_OFF`] is on.
+    ///
+    /// # Panics
+    /// As [`Params::word`].
+    pub fn on(&self, name: &str) -> bool {
+        self.word(name) == "on"
     }
 
     fn value(&self, name: &str) -> Option<Value> {

@@ -1,7 +1,7 @@
 //! NewReno's window (RFC 5681, RFC 6582): one packet a round trip up, half down.
 
-use crate::controller::{Ack, Controller, Env};
-use crate::registry::{Entry, Params, START, start_up};
+use crate::controller::{Ack, Controller, Ecn, Env};
+use crate::registry::{CLASSIC_ECN, Entry, Params, classic_ecn, start_param, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
 
@@ -12,12 +12,13 @@ const BETA: f64 = 0.5;
 #[derive(Clone, Copy, Debug)]
 pub struct Reno {
     mss: u32,
+    ecn: Ecn,
 }
 
 impl Reno {
     /// Reno for packets of `env.mss` bytes.
-    pub fn new(env: &Env) -> Self {
-        Self { mss: env.mss }
+    pub fn new(env: &Env, ecn: Ecn) -> Self {
+        Self { mss: env.mss, ecn }
     }
 }
 
@@ -31,10 +32,14 @@ impl Policy for Reno {
         // was never used.
         BETA * in_flight.min(window.cwnd)
     }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
 }
 
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
-    Box::new(WindowController::new(env, start_up(params, env), Reno::new(env)))
+    Box::new(WindowController::new(env, start_up(params, env), Reno::new(env, classic_ecn(params))))
 }
 
 /// `reno` in the registry.
@@ -42,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     name: "reno",
     summary: "NewReno: one packet a round trip up, half down on loss",
     source: "RFC 5681, RFC 6582",
-    params: &[START],
+    params: &[start_param("slow", "RFC 5681 section 3.1"), CLASSIC_ECN],
     make,
     receiver: None,
 };
@@ -58,7 +63,7 @@ mod tests {
         let mut feed = Feed::new(Box::new(WindowController::new(
             &env,
             Box::new(crate::window::SlowStart::new(&env)),
-            Reno::new(&env),
+            Reno::new(&env, Ecn::Off),
         )));
         feed.round();
         assert_eq!(packets(feed.controller.as_ref()), 20);

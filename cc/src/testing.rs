@@ -1,13 +1,41 @@
 //! A tiny datapath for unit tests of controllers: rounds of a fixed RTT, no path behind it.
 //!
-//! For anything with a queue, write a simulation in `sim`.
+//! For anything with a queue, write a simulation in `sim`; for measuring what an event costs, [`steady`].
 
-use crate::controller::{Ack, Acked, Controller, Env, Loss, Lost, Phase, RateSample, Sent};
+pub mod steady;
+
+use crate::controller::{Ack, Acked, Controller, Ecn, Env, Loss, Lost, Phase, RateSample, Sent};
 use crate::units::{Nanos, Time};
 
 /// The controller's window in whole packets of the default MSS.
 pub fn packets(controller: &dyn Controller) -> u64 {
     controller.window() / u64::from(Env::default().mss)
+}
+
+/// An acknowledgement at `now` of `packets` packets of the default MSS, every RTT of which was `rtt`, outside recovery
+/// and limited by the window. Change what the test is about.
+pub fn ack(now: Time, rtt: Nanos, packets: u32) -> Ack<'static> {
+    let bytes = u64::from(packets) * u64::from(Env::default().mss);
+    Ack {
+        now,
+        packets: &[],
+        bytes,
+        rtt: Some(rtt),
+        srtt: rtt,
+        min_rtt: rtt,
+        rate: None,
+        prior_in_flight: bytes,
+        in_flight: 0,
+        lost_bytes: 0,
+        ce_bytes: 0,
+        ce_packets: 0,
+        echo: false,
+        delivered: bytes,
+        una: bytes,
+        next: bytes,
+        phase: Phase::Open,
+        window_limited: true,
+    }
 }
 
 /// Feeds a controller whole rounds: send a window, one RTT later acknowledge it packet by packet.
@@ -64,7 +92,10 @@ impl Feed {
                 ce,
                 received_at: None,
             };
-            self.acknowledge(acked, prior_delivered, ce && !echoed);
+            // Between the first echo and the end of the round the flow reduces (RFC 3168): no growth.
+            let reducing = echoed && self.controller.ecn() != Ecn::Off;
+            let phase = if reducing { Phase::Cwr } else { Phase::Open };
+            self.acknowledge(acked, prior_delivered, ce && !echoed, phase);
             echoed |= ce;
         }
     }
@@ -109,7 +140,7 @@ impl Feed {
             .collect()
     }
 
-    fn acknowledge(&mut self, acked: Acked, prior_delivered: u64, echo: bool) {
+    fn acknowledge(&mut self, acked: Acked, prior_delivered: u64, echo: bool, phase: Phase) {
         let prior_in_flight = self.seq - self.una;
         let bytes = u64::from(acked.bytes);
         self.una += bytes;
@@ -139,7 +170,7 @@ impl Feed {
             delivered: self.delivered,
             una: self.una,
             next: self.seq,
-            phase: Phase::Open,
+            phase,
             window_limited: true,
         });
     }

@@ -142,7 +142,10 @@ impl Nanos {
 
     /// How many whole times `self` goes into `other`; `self` of zero gives zero.
     pub const fn times_in(self, other: Self) -> u64 {
-        if self.0 == 0 { 0 } else { other.0 / self.0 }
+        match other.0.checked_div(self.0) {
+            Some(times) => times,
+            None => 0,
+        }
     }
 }
 

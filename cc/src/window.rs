@@ -4,7 +4,7 @@
 //! The pieces share one [`Window`]. [`WindowController`] holds what they have in common (RFC 5681): which of the two is
 //! in charge, one reduction an episode, undo, time-outs, idle restarts.
 
-use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Sent, Stamp, Timeout};
+use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Phase, Sent, Stamp, Timeout};
 use crate::units::{Nanos, Time};
 
 /// Initial window in packets (RFC 6928).
@@ -25,6 +25,11 @@ impl Window {
     /// The start-up is in charge.
     pub fn starting(&self) -> bool {
         self.cwnd < self.ssthresh
+    }
+
+    /// Grows by `packets`, but not past the slow-start threshold: the policy takes over there.
+    pub fn open(&mut self, packets: f64) {
+        self.cwnd = (self.cwnd + packets).min(self.ssthresh.max(self.cwnd));
     }
 }
 
@@ -114,7 +119,7 @@ impl SlowStart {
 impl StartUp for SlowStart {
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         if ack.window_limited {
-            window.cwnd = (window.cwnd + ack.packets_of(self.mss)).min(window.ssthresh.max(window.cwnd));
+            window.open(ack.packets_of(self.mss));
         }
     }
 }
@@ -175,8 +180,8 @@ impl<P: Policy> Controller for WindowController<P> {
             return;
         }
         match ack.phase {
-            crate::Phase::Recovery | crate::Phase::Cwr => return,
-            crate::Phase::Open | crate::Phase::Loss => {}
+            Phase::Recovery | Phase::Cwr => return,
+            Phase::Open | Phase::Loss => {}
         }
         if self.window.starting() {
             self.start.on_ack(ack, &mut self.window);

@@ -1,1 +1,13 @@
-//! Placeholder.
+//! Experiments: a scenario file, its contestants, the race, its records, the report.
+
+pub mod contestant;
+pub mod measure;
+pub mod output;
+pub mod qlog;
+pub mod race;
+pub mod record;
+pub mod report;
+pub mod scenario;
+pub mod stats;
+pub mod table;
+pub mod validate;

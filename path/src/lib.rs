@@ -1,5 +1,33 @@
 //! Paths: links, queues, delays and losses in a row, driven by whoever has a clock.
+//!
+//! [`Direction`] is what a scenario file says of one direction; [`Direction::build`] makes the [`Path`] that the
+//! simulator drives in virtual time and the emulator in real time.
 
+pub mod config;
+pub mod convert;
+pub mod delay;
+pub mod info;
+pub mod link;
+pub mod loss;
 pub mod packet;
+pub mod queue;
+mod random;
+pub mod row;
+pub mod schedule;
+pub mod stats;
+pub mod synth;
+pub mod trace;
 
+pub use config::{Direction, PathError};
+pub use convert::{TableError, from_table, to_table};
+pub use delay::{Delay, Jitter, VaryingDelay};
+pub use info::TraceInfo;
+pub use link::Link;
+pub use loss::{Duplicate, Gilbert, Loss, Lossy};
 pub use packet::{Codepoint, Element, Packet, Split};
+pub use queue::{Queue, QueueSpec};
+pub use row::{Filter, Path, Verdict};
+pub use schedule::Schedule;
+pub use stats::{Count, FlowStats, LinkStats};
+pub use synth::{Synth, SynthError};
+pub use trace::{Trace, TraceError};

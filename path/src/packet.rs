@@ -51,10 +51,13 @@ impl<P> Packet<P> {
     }
 }
 
-/// One stage of a path: a link with its queue, a delay, a loss process.
+/// One stage of a path that holds packets: a link with its queue, a delay.
 ///
 /// Sans-IO: `push` when a packet arrives, `pop` until it answers `None` whenever [`Element::next`] has come. Packets
 /// leave in the order of the times at which they are due, and in order of arrival where these are equal.
+///
+/// The times of all calls never decrease, and what is due by `now` is popped before a push at `now`: a packet that
+/// leaves at the moment another arrives makes room for it. [`crate::Path`] sees to both.
 pub trait Element<P>: Send {
     /// A packet arrives.
     fn push(&mut self, now: Time, packet: Packet<P>);
@@ -62,6 +65,13 @@ pub trait Element<P>: Send {
     /// When `pop` has something to give or to do; [`Time::NEVER`] when nothing is waiting.
     fn next(&self) -> Time;
 
-    /// Takes out a packet that is due by `now`.
+    /// Takes out a packet that is due by `now`. `None` although [`Element::next`] had come means that the element did
+    /// something else (an AQM dropped the packet); its next time has then moved on.
     fn pop(&mut self, now: Time) -> Option<Packet<P>>;
+
+    /// The least time that any packet pushed from now on spends inside; a path uses it to be woken once a packet
+    /// and not once an element.
+    fn least(&self) -> Nanos {
+        Nanos::ZERO
+    }
 }

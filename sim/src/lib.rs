@@ -1,1 +1,20 @@
-//! Placeholder.
+//! The simulator: worlds in virtual time, deterministic from a seed.
+//!
+//! A [`Config`] says what happens, [`run`] makes it happen, an [`Outcome`] is what is left. Time is integer
+//! nanoseconds; events at one instant have a fixed order; everything random has a [`Seed`] and a stream of its own.
+
+pub mod config;
+mod draw;
+mod endpoints;
+pub mod outcome;
+mod record;
+pub mod seed;
+pub mod tap;
+mod timers;
+pub mod world;
+
+pub use config::{Config, Cross, Cut, Direction, Flow, Pareto, Via, Workload};
+pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+pub use seed::Seed;
+pub use tap::Tap;
+pub use world::{Body, run};

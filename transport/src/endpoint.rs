@@ -41,6 +41,9 @@ pub trait Sender: Send {
     /// The application hands over `bytes` more bytes. [`u64::MAX`] means "never runs out".
     fn write(&mut self, bytes: u64);
 
+    /// The application takes back everything that has not been sent; what has been is still delivered.
+    fn cut(&mut self);
+
     /// The packet that may leave now, if any.
     fn poll_transmit(&mut self, now: Time) -> Option<Segment>;
 
@@ -66,8 +69,8 @@ pub trait Sender: Send {
     /// Smoothed RTT; `None` before the first sample.
     fn srtt(&self) -> Option<Nanos>;
 
-    /// RTT sample of the last acknowledgement that gave one, for records.
-    fn last_rtt(&self) -> Option<Nanos>;
+    /// The RTT sample of the last acknowledgement, if it gave one that has not been taken yet; for records.
+    fn take_rtt(&mut self) -> Option<Nanos>;
 
     /// Counters.
     fn stats(&self) -> SenderStats;

@@ -1,0 +1,63 @@
+# `make help` lists the targets.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+CARGO ?= cargo
+SECONDS ?= 60
+OUT ?= out/demo
+# Progress is for terminals only.
+QUIET := $(if $(MAKE_TERMERR),,--quiet)
+FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test fmt lint deny bench bench-instructions fuzz docs validate clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
+
+build: ## the paceline command, in target/release
+	@scripts/setup build
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli
+
+demo: build ## race every controller over the shipped cellular path; report in out/demo
+	@mkdir -p $(OUT)
+	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
+	@echo "report: $(OUT)"
+
+test: ## all tests
+	@scripts/setup build
+	@scripts/test $(QUIET)
+
+fmt: ## format the code
+	@scripts/setup lint
+	@$(CARGO) fmt --all
+	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+
+lint: ## formatting and clippy, warnings are errors
+	@scripts/setup lint
+	@$(CARGO) fmt --all --check
+	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	@$(CARGO) clippy $(QUIET) --workspace --all-targets --locked -- -D warnings
+
+deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
+	@$(CARGO) deny --locked check
+
+bench: ## time: cost of an acknowledgement, packets per second
+	@scripts/setup build
+	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim
+
+bench-instructions: ## instructions of an acknowledgement (needs valgrind)
+	@scripts/setup build
+	@scripts/bench-instructions
+
+fuzz: ## fuzz each parser for SECONDS=60
+	@scripts/setup fuzz
+	@set -e; for target in $(FUZZ); do scripts/fuzz $$target $(SECONDS); done
+
+docs: ## the API's documentation, warnings are errors
+	@scripts/setup build
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --no-deps --locked
+
+validate: build ## write docs/validation.md again
+	@target/release/paceline validate --out docs/validation.md
+
+clean: ## remove everything built or produced here
+	@rm -rf target out fuzz/target fuzz/corpus fuzz/artifacts

@@ -1,0 +1,368 @@
+//! Copa: a window that aims at the rate 1/(delta x queueing delay) (Arun and Balakrishnan, "Copa: Practical Delay-Based
+//! Congestion Control for the Internet", NSDI 2018, sections 2 and 3).
+//!
+//! | symbol | here |
+//! |---|---|
+//! | delta | `mode::Aggressiveness::delta` |
+//! | d_q, RTTstanding, RTTmin | `delays::Delays::queueing`, `standing`, `min` |
+//! | v | `velocity::Velocity::value` |
+//!
+//! What differs from the paper, and why:
+//! - The largest RTT of the mode test comes from 5 RTT, not 4, as the smallest does: with unequal or shorter windows a
+//!   lone flow takes itself for a competitor.
+//! - `tol` is a floor under the mode test: a queue of one packet counts as empty. The paper has none (`tol=0`): where
+//!   a tenth of the swing is less than a packet, a lone flow takes itself for a competitor, and several take each other
+//!   for one and, where no loss ends it, for good. With one packet they do not, and the share beside CUBIC stays as
+//!   without; with two it falls to half and less.
+//! - v returns to 1 at once when the window's direction contradicts the one v was earned in; the paper waits for the
+//!   RTT to end and overshoots.
+//! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
+//! - The window does not rise while the application limits the flow; it may fall.
+//! - The paper is silent on time-outs, heavy loss and idle times: see `Copa::on_timeout`, `LossGuard`, `STALE` below.
+//!
+//! `rules=release` follows the authors' user-space release (genericCC, markoviancc.cc) instead where the two differ:
+//! no persistence before v doubles, mode windows of 4 RTT with equal extremes taken for competition, no change before
+//! 19 acknowledgements, epochs of the newest RTT, any number of halvings of 1/delta an RTT, a restart after 2 s of
+//! silence.
+
+use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
+use crate::registry::{Entry, Kind, Param, Params};
+use crate::units::{Nanos, Rate, Time};
+
+use self::delays::Delays;
+use self::mode::{Aggressiveness, Modes};
+use self::velocity::{Move, Velocity};
+
+mod delays;
+mod mode;
+#[cfg(test)]
+mod tests;
+mod velocity;
+
+/// Initial window in packets (RFC 6928; the release's `num_probe_pkts`).
+const INITIAL_CWND: f64 = 10.0;
+/// Smallest window in packets (the release).
+const MIN_CWND: f64 = 2.0;
+/// Acknowledgements before the release's window moves (`2 * num_probe_pkts - 1`).
+const RELEASE_PROBES: u64 = 19;
+/// Silence after which the release starts anew (ctcp.hh).
+const RELEASE_SILENCE: Nanos = Nanos::from_secs(2);
+/// Below this a queueing delay counts as none (our choice: a clock's grain).
+const NO_QUEUE: Nanos = Nanos::from_micros(1);
+/// Silence after which the smallest RTT is stale and the window is found anew (our choice: RTTmin's window).
+const STALE: Nanos = Nanos::from_secs(10);
+
+/// Whose rules to follow where the paper and its authors' release differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rules {
+    Paper,
+    Release,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    SlowStart,
+    Steady,
+}
+
+/// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`).
+#[derive(Clone, Copy, Debug, Default)]
+struct LossGuard {
+    since: Time,
+    packets: u32,
+    lost: u32,
+}
+
+impl LossGuard {
+    /// Share of losses from which to cut, the factor, and the number of packets that make a share.
+    const THRESHOLD: f64 = 0.3;
+    const FACTOR: f64 = 0.7;
+    const PACKETS: u32 = 20;
+
+    /// Counts packets; true when the window is to be cut.
+    fn update(&mut self, now: Time, delivered: u32, lost: u32, rtt: Nanos) -> bool {
+        self.packets = self.packets.saturating_add(delivered).saturating_add(lost);
+        self.lost = self.lost.saturating_add(lost);
+        if now <= self.since + rtt + rtt || self.packets <= Self::PACKETS {
+            return false;
+        }
+        let share = f64::from(self.lost) / f64::from(self.packets);
+        *self = Self { since: now, packets: 0, lost: 0 };
+        share > Self::THRESHOLD
+    }
+}
+
+/// What the registry's parameters set.
+#[derive(Clone, Copy, Debug)]
+struct Config {
+    rules: Rules,
+    modes: Modes,
+    delta: f64,
+    /// Packets of queue that count as none.
+    tolerance: f64,
+    rtt_min_window: Nanos,
+}
+
+/// Copa. See the [module](self).
+pub struct Copa {
+    config: Config,
+    mss: f64,
+    /// Congestion window in packets.
+    cwnd: f64,
+    stage: Stage,
+    delays: Delays,
+    aggressiveness: Aggressiveness,
+    velocity: Velocity,
+    guard: LossGuard,
+    acked: u64,
+    last_ack: Option<Time>,
+    /// The window before the last time-out, for undo.
+    before: Option<f64>,
+}
+
+impl Copa {
+    fn new(env: &Env, config: Config) -> Self {
+        Self {
+            config,
+            mss: f64::from(env.mss.max(1)),
+            cwnd: INITIAL_CWND,
+            stage: Stage::SlowStart,
+            delays: Delays::new(config.rules, config.rtt_min_window),
+            aggressiveness: Aggressiveness::new(config.rules, config.modes, config.delta),
+            velocity: Velocity::new(config.rules),
+            guard: LossGuard::default(),
+            acked: 0,
+            last_ack: None,
+            before: None,
+        }
+    }
+
+    /// The window at which the rate is 1/(delta d_q), in packets.
+    fn target(&self) -> f64 {
+        let queueing = self.delays.queueing();
+        if queueing < NO_QUEUE {
+            return f64::INFINITY;
+        }
+        self.delays.standing().as_secs_f64() / (self.aggressiveness.delta * queueing.as_secs_f64())
+    }
+
+    fn update_mode(&mut self, now: Time) {
+        let packets = self.delays.standing().mul_f64(self.config.tolerance / self.cwnd);
+        // Our choice: a flow of few packets must not call a quarter of the RTT an empty queue.
+        let tolerance = packets.min(self.delays.min().mul_div(1, 4));
+        let empty = self.delays.nearly_empty(tolerance);
+        self.aggressiveness.on_ack(now, self.delays.latest, empty);
+    }
+
+    /// Moves the window for one delivered packet of `size` full packets.
+    fn update_window(&mut self, now: Time, size: f64, cwnd_at_send: f64, may_rise: bool) {
+        let target = self.target();
+        let up = self.cwnd <= target;
+        if self.stage == Stage::SlowStart {
+            if up && may_rise {
+                self.cwnd += size;
+            }
+            // The paper leaves at the next packet that finds the window above its target; it makes no cut.
+            let exceeded = if self.config.rules == Rules::Paper { !up } else { self.cwnd >= target };
+            if exceeded {
+                self.stage = Stage::Steady;
+                self.velocity.restart(now, self.delays.srtt);
+            }
+            return;
+        }
+        let rtt = if self.config.rules == Rules::Paper { self.delays.srtt } else { self.delays.latest };
+        let delta = self.aggressiveness.delta;
+        let v = self.velocity.step(&Move { now, cwnd: self.cwnd, cwnd_at_send, up, delta, rtt });
+        let change = v * size / (delta * self.cwnd);
+        if !up {
+            self.cwnd = (self.cwnd - change).max(MIN_CWND);
+        } else if may_rise {
+            self.cwnd += change;
+        }
+    }
+
+    /// Finds the path anew from at most the initial window; the mode stays.
+    fn restart(&mut self) {
+        self.cwnd = self.cwnd.min(INITIAL_CWND);
+        self.stage = Stage::SlowStart;
+        self.velocity = Velocity::new(self.config.rules);
+        self.delays.clear();
+    }
+
+    fn silent(&self, now: Time) -> bool {
+        self.config.rules == Rules::Release && self.last_ack.is_some_and(|last| now - last > RELEASE_SILENCE)
+    }
+
+    /// The release's restart: nothing stays.
+    fn reinitialise(&mut self) {
+        self.restart();
+        self.cwnd = INITIAL_CWND;
+        self.aggressiveness = Aggressiveness::new(self.config.rules, self.config.modes, self.config.delta);
+        self.acked = 0;
+        self.last_ack = None;
+    }
+
+    fn cut_on_heavy_loss(&mut self, now: Time, delivered: usize, lost: usize) {
+        let (delivered, lost) = (delivered.min(1 << 20) as u32, lost.min(1 << 20) as u32);
+        if self.guard.update(now, delivered, lost, self.delays.latest) {
+            self.cwnd = (LossGuard::FACTOR * self.cwnd).max(MIN_CWND);
+        }
+    }
+}
+
+impl Controller for Copa {
+    /// The tag is the window, against which the direction is judged when the packet is acknowledged.
+    fn on_sent(&mut self, _sent: &Sent) -> Stamp {
+        Stamp { tag: self.cwnd.to_bits(), note: 0 }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        if self.silent(ack.now) {
+            self.reinitialise();
+        }
+        self.last_ack = Some(ack.now);
+        if let Some(rtt) = ack.rtt {
+            self.delays.update(ack.now, rtt.max(Nanos::from_nanos(1)));
+        }
+        if !self.delays.known() {
+            return;
+        }
+        self.update_mode(ack.now);
+        for packet in ack.packets {
+            self.acked += 1;
+            if self.config.rules == Rules::Paper || self.acked > RELEASE_PROBES {
+                let size = f64::from(packet.bytes) / self.mss;
+                self.update_window(ack.now, size, f64::from_bits(packet.tag), ack.window_limited);
+            }
+        }
+        self.cut_on_heavy_loss(ack.now, ack.packets.len(), 0);
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.aggressiveness.on_loss(loss.now, self.delays.latest);
+        self.cut_on_heavy_loss(loss.now, 0, loss.packets.len());
+    }
+
+    /// The paper is silent. Here the window falls to its smallest, and a second time-out in a row, which says that
+    /// nothing in flight arrived, starts slow start. The release knows only its 2 s of silence.
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        if self.config.rules == Rules::Release {
+            if self.silent(timeout.now) {
+                self.reinitialise();
+            }
+            return;
+        }
+        if timeout.count == 1 {
+            self.before = Some(self.cwnd);
+        } else {
+            self.stage = Stage::SlowStart;
+        }
+        self.cwnd = MIN_CWND;
+        self.velocity.restart(timeout.now, self.delays.srtt);
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some(before) = self.before.take() {
+            self.cwnd = self.cwnd.max(before);
+        }
+    }
+
+    fn on_restart(&mut self, _now: Time, idle: Nanos) {
+        if idle > STALE {
+            self.restart();
+        }
+    }
+
+    fn window(&self) -> u64 {
+        (self.cwnd * self.mss) as u64
+    }
+
+    /// Twice the window each RTTstanding, so that pacing smooths and the window limits.
+    fn pacing(&self) -> Pacing {
+        if !self.delays.known() || (self.config.rules == Rules::Release && self.acked <= RELEASE_PROBES) {
+            return Pacing::Free;
+        }
+        let bytes = (2.0 * self.cwnd * self.mss) as u64;
+        // A rate that rounds to no bytes at all would hold the flow for ever.
+        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()).max(Rate::from_bytes_per_sec(1)))
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Controller
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("cwnd_packets", self.cwnd);
+        report("delta", self.aggressiveness.delta);
+        report("velocity", self.velocity.value);
+        report("competitive", f64::from(u8::from(self.aggressiveness.competitive)));
+        report("slow_start", f64::from(u8::from(self.stage == Stage::SlowStart)));
+        if self.delays.known() {
+            report("rtt_min_ms", self.delays.min().as_millis_f64());
+            report("rtt_standing_ms", self.delays.standing().as_millis_f64());
+            report("queueing_ms", self.delays.queueing().as_millis_f64());
+        }
+        report("rtt_min_rises", self.delays.rises as f64);
+    }
+}
+
+fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    let config = Config {
+        rules: if params.word("rules") == "release" { Rules::Release } else { Rules::Paper },
+        modes: match params.word("mode") {
+            "default" => Modes::Default,
+            "competitive" => Modes::Competitive,
+            _ => Modes::Auto,
+        },
+        delta: params.number("delta"),
+        tolerance: params.number("tol"),
+        rtt_min_window: Nanos::from_secs_f64(params.number("rttmin_window")),
+    };
+    Box::new(Copa::new(env, config))
+}
+
+/// `copa` in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "copa",
+    summary: "Copa: aims at the rate 1/(delta x queueing delay), competes when others fill the buffer",
+    source: "Arun and Balakrishnan, NSDI 2018",
+    params: &[
+        Param {
+            name: "delta",
+            unit: "per packet",
+            kind: Kind::Number { min: 0.001, max: 10.0 },
+            default: "0.5",
+            source: "NSDI 2018 section 2: default mode",
+        },
+        Param {
+            name: "mode",
+            unit: "mode",
+            kind: Kind::Choice(&["auto", "default", "competitive"]),
+            default: "auto",
+            source: "NSDI 2018 section 3.3: switches by the queue it sees",
+        },
+        Param {
+            name: "tol",
+            unit: "packets of queue that count as empty",
+            kind: Kind::Number { min: 0.0, max: 1000.0 },
+            default: "1",
+            source: "our choice: one flow cannot see less of a queue; NSDI 2018 section 3.3 has none",
+        },
+        Param {
+            name: "rttmin_window",
+            unit: "s",
+            kind: Kind::Number { min: 0.1, max: 1e6 },
+            default: "10",
+            source: "NSDI 2018 section 2.1",
+        },
+        Param {
+            name: "rules",
+            unit: "where they differ",
+            kind: Kind::Choice(&["paper", "release"]),
+            default: "paper",
+            source: "NSDI 2018; release: the authors' genericCC",
+        },
+    ],
+    make,
+    receiver: None,
+};

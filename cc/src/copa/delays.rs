@@ -1,0 +1,98 @@
+//! What Copa knows of the path: one smoothed RTT and four windowed extremes.
+
+use super::Rules;
+use crate::extreme::Extreme;
+use crate::units::{Nanos, Time};
+
+/// The RTT estimates.
+#[derive(Clone, Debug)]
+pub(super) struct Delays {
+    rules: Rules,
+    rtt_min_window: Nanos,
+    /// The newest sample.
+    pub(super) latest: Nanos,
+    /// Smoothed RTT.
+    pub(super) srtt: Nanos,
+    min: Extreme,
+    standing: Extreme,
+    near: Extreme,
+    max: Extreme,
+    /// How often the smallest RTT rose because the window had dropped it: the sign of drift.
+    pub(super) rises: u64,
+}
+
+impl Delays {
+    pub(super) fn new(rules: Rules, rtt_min_window: Nanos) -> Self {
+        Self {
+            rules,
+            rtt_min_window,
+            latest: Nanos::ZERO,
+            srtt: Nanos::ZERO,
+            min: Extreme::smallest(),
+            standing: Extreme::smallest(),
+            near: Extreme::smallest(),
+            max: Extreme::largest(),
+            rises: 0,
+        }
+    }
+
+    /// Takes an RTT sample.
+    pub(super) fn update(&mut self, now: Time, rtt: Nanos) {
+        self.latest = rtt;
+        let gain = match self.rules {
+            Rules::Paper => 8,    // RFC 6298; the paper is silent
+            Rules::Release => 16, // rtt-window.cc
+        };
+        self.srtt =
+            if self.srtt == Nanos::ZERO { rtt } else { self.srtt.mul_div(gain - 1, gain) + rtt.mul_div(1, gain) };
+        let (min_window, mode_rtts) = match self.rules {
+            Rules::Paper => (self.rtt_min_window, 5), // near: NSDI 2018 section 3.3; max: there 4, see the module
+            Rules::Release => (self.rtt_min_window.max(self.min().mul_div(20, 1)), 4),
+        };
+        let before = self.min.get();
+        self.min.update(now, rtt, min_window);
+        self.standing.update(now, rtt, self.srtt.mul_div(1, 2).min(min_window));
+        self.near.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
+        self.max.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
+        if before.is_some_and(|before| self.min() > before) {
+            self.rises += 1;
+        }
+    }
+
+    /// There has been a sample.
+    pub(super) fn known(&self) -> bool {
+        self.min.get().is_some()
+    }
+
+    /// Smallest RTT of the last 10 s: the path without its queue.
+    pub(super) fn min(&self) -> Nanos {
+        self.min.get().unwrap_or(Nanos::ZERO)
+    }
+
+    /// Smallest RTT of the last half RTT: the path with its queue, without jitter.
+    pub(super) fn standing(&self) -> Nanos {
+        self.standing.get().unwrap_or(Nanos::ZERO)
+    }
+
+    /// Queueing delay.
+    pub(super) fn queueing(&self) -> Nanos {
+        self.standing() - self.min()
+    }
+
+    /// The queue has lately been nearly empty, as it is every 5 RTT when only Copa flows share it. `tolerance` is how
+    /// much of the smallest RTT sample seen lately counts as empty in any case.
+    pub(super) fn nearly_empty(&self, tolerance: Nanos) -> bool {
+        let (min, near) = (self.min(), self.near.get().unwrap_or(Nanos::ZERO));
+        let max = self.max.get().unwrap_or(Nanos::ZERO);
+        let threshold = (max - min).mul_div(1, 10);
+        match self.rules {
+            // Equal extremes, as at the first acknowledgements, are an empty queue.
+            Rules::Paper => near - min < threshold.max(tolerance) || max == min,
+            Rules::Release => near - min < threshold,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self { rises: self.rises, ..Self::new(self.rules, self.rtt_min_window) };
+    }
+}

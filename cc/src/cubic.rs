@@ -1,0 +1,389 @@
+//! CUBIC (RFC 9438): after a reduction the window follows a cubic curve of *time* back to where it was, flat there,
+//! then ever steeper; never slower than Reno would be.
+//!
+//! | here | RFC 9438 |
+//! |---|---|
+//! | `w_max` | W_max, after fast convergence |
+//! | `k` | K, seconds from the start of the epoch to the plateau |
+//! | `origin` | the plateau: W_max, or the window where that is already larger |
+//! | `w_est` | W_est, the window Reno would have |
+//! | `cwnd_prior` | cwnd_prior, the window before the last reduction |
+//!
+//! What differs:
+//! - The reduction takes the window and not the flight (section 4.6 allows it, since the window grows only when it
+//!   limits the flow; Linux does so): a flight that recovery has thinned out must not hide the window.
+//! - Until the first loss the window grows by at least 5 % a round trip, as in Linux (`cnt <= 20` while there is no
+//!   `last_max_cwnd`); `opening=0` is the RFC's.
+//! - The window is a real number and follows the curve at each acknowledgement; Linux counts whole packets and reads
+//!   the curve at most once in 1/32 s while the window stands still.
+
+use crate::controller::{Ack, Controller, Ecn, Env};
+use crate::registry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn, start_param, start_up};
+use crate::units::{Nanos, Time};
+use crate::window::{Policy, Signal, Window, WindowController};
+
+/// The window may grow by half in a round trip, no more (RFC 9438 section 4.2).
+const TARGET_LIMIT: f64 = 1.5;
+
+/// CUBIC's parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// C in packets/s³: how steep the curve is.
+    pub c: f64,
+    /// The factor of a reduction.
+    pub beta: f64,
+    /// Give way to newcomers: aim below the last maximum when it was below the one before (section 4.7).
+    pub fast_convergence: bool,
+    /// Never slower than Reno (section 4.3).
+    pub reno_friendly: bool,
+    /// Least growth in a round trip until the first loss, as a share of the window.
+    pub opening: f64,
+    /// Use of ECN.
+    pub ecn: Ecn,
+}
+
+impl Default for Settings {
+    /// RFC 9438 sections 4.1, 4.6 and 4.7, and Linux's opening.
+    fn default() -> Self {
+        Self { c: 0.4, beta: 0.7, fast_convergence: true, reno_friendly: true, opening: 0.05, ecn: Ecn::Off }
+    }
+}
+
+/// CUBIC's growth and reduction.
+#[derive(Clone, Copy, Debug)]
+pub struct Cubic {
+    settings: Settings,
+    mss: u32,
+    curve: Curve,
+    /// The curve before the last reduction, for undo.
+    before: Curve,
+    /// When the last acknowledgement came.
+    last_ack: Time,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Curve {
+    /// Zero before the first loss and after a time-out.
+    w_max: f64,
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// One stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    k: f64,
+    origin: f64,
+    w_est: f64,
+}
+
+impl Epoch {
+    /// Section 4.2, equations 1 and 2.
+    fn new(now: Time, cwnd: f64, w_max: f64, c: f64) -> Self {
+        let k = libm::cbrt((w_max - cwnd).max(0.0) / c);
+        Self { start: now, k, origin: w_max.max(cwnd), w_est: cwnd }
+    }
+
+    /// W_cubic(t), `t` in seconds since the start.
+    fn at(&self, t: f64, c: f64) -> f64 {
+        let from_plateau = t - self.k;
+        self.origin + c * from_plateau * from_plateau * from_plateau
+    }
+}
+
+impl Cubic {
+    /// CUBIC for packets of `env.mss` bytes.
+    pub fn new(env: &Env, settings: Settings) -> Self {
+        Self { settings, mss: env.mss, curve: Curve::default(), before: Curve::default(), last_ack: Time::ZERO }
+    }
+
+    /// Reno's growth that gives, with this beta, the throughput of Reno (section 4.3, equation 4).
+    fn alpha(&self, w_est: f64) -> f64 {
+        let beta = self.settings.beta;
+        if w_est >= self.curve.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) }
+    }
+
+    /// Time in which the window could not grow does not count (section 4.2).
+    fn pause(&mut self, span: Nanos) {
+        if let Some(epoch) = &mut self.curve.epoch {
+            epoch.start += span;
+        }
+    }
+}
+
+impl Policy for Cubic {
+    fn observe(&mut self, ack: &Ack<'_>, _window: &Window) {
+        if !ack.window_limited {
+            self.pause(ack.now - self.last_ack);
+        }
+        self.last_ack = ack.now;
+    }
+
+    fn grow(&mut self, ack: &Ack<'_>, window: &mut Window) {
+        let Settings { c, opening, reno_friendly, .. } = self.settings;
+        let cwnd = window.cwnd;
+        let acked = ack.packets_of(self.mss);
+        let w_max = self.curve.w_max;
+        let mut epoch = self.curve.epoch.unwrap_or_else(|| Epoch::new(ack.now, cwnd, w_max, c));
+        epoch.w_est += self.alpha(epoch.w_est) * acked / cwnd;
+        self.curve.epoch = Some(epoch);
+
+        let t = (ack.now - epoch.start).as_secs_f64();
+        let grown = if reno_friendly && epoch.at(t, c) < epoch.w_est {
+            epoch.w_est
+        } else {
+            let target = epoch.at(t + ack.srtt.as_secs_f64(), c).clamp(cwnd, TARGET_LIMIT * cwnd);
+            cwnd + acked * (target - cwnd) / cwnd
+        };
+        let least = if w_max > 0.0 { 0.0 } else { opening };
+        window.cwnd = grown.max(cwnd + acked * least);
+    }
+
+    fn reduce(&mut self, signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
+        let Settings { beta, fast_convergence, .. } = self.settings;
+        let cwnd = window.cwnd;
+        self.before = self.curve;
+        let shrinking = fast_convergence && cwnd < self.curve.w_max;
+        self.curve = Curve {
+            w_max: match signal {
+                // Section 4.8: the stage after a time-out starts without a plateau.
+                Signal::Timeout => 0.0,
+                Signal::Loss | Signal::Ecn if shrinking => cwnd * (1.0 + beta) / 2.0,
+                Signal::Loss | Signal::Ecn => cwnd,
+            },
+            cwnd_prior: cwnd,
+            epoch: None,
+        };
+        beta * cwnd
+    }
+
+    fn undo(&mut self) {
+        self.curve = self.before;
+    }
+
+    fn on_restart(&mut self, now: Time, idle: Nanos) {
+        self.pause(idle);
+        self.last_ack = now;
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.settings.ecn
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("w_max_packets", self.curve.w_max);
+        if let Some(epoch) = self.curve.epoch {
+            report("k_s", epoch.k);
+            report("w_est_packets", epoch.w_est);
+        }
+    }
+}
+
+fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    let settings = Settings {
+        c: params.number("c"),
+        beta: params.number("beta"),
+        fast_convergence: params.on("fast_convergence"),
+        reno_friendly: params.on("reno_friendly"),
+        opening: params.number("opening") / 100.0,
+        ecn: classic_ecn(params),
+    };
+    Box::new(WindowController::new(env, start_up(params, env), Cubic::new(env, settings)))
+}
+
+/// `cubic` in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "cubic",
+    summary: "CUBIC: back to the last maximum along a cubic curve of time; the default of Linux",
+    source: "RFC 9438, Linux tcp_cubic.c",
+    params: &[
+        start_param("hystart", "Linux tcp_cubic.c: hystart=1"),
+        Param {
+            name: "c",
+            unit: "packets/s^3",
+            kind: Kind::Number { min: 0.001, max: 100.0 },
+            default: "0.4",
+            source: "RFC 9438 section 5.1",
+        },
+        Param {
+            name: "beta",
+            unit: "share kept on a reduction",
+            kind: Kind::Number { min: 0.1, max: 0.95 },
+            default: "0.7",
+            source: "RFC 9438 section 4.6",
+        },
+        Param { name: "fast_convergence", unit: "switch", kind: ON_OFF, default: "on", source: "RFC 9438 section 4.7" },
+        Param { name: "reno_friendly", unit: "switch", kind: ON_OFF, default: "on", source: "RFC 9438 section 4.3" },
+        Param {
+            name: "opening",
+            unit: "% a round trip, at least, until the first loss",
+            kind: Kind::Number { min: 0.0, max: 50.0 },
+            default: "5",
+            source: "Linux tcp_cubic.c: cnt <= 20; RFC 9438 has 0",
+        },
+        CLASSIC_ECN,
+    ],
+    make,
+    receiver: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ack;
+
+    const RTT: Nanos = Nanos::from_millis(10);
+
+    fn cubic() -> Cubic {
+        Cubic::new(&Env::default(), Settings::default())
+    }
+
+    fn lose(cubic: &mut Cubic, cwnd: f64) -> Window {
+        let window = Window { cwnd, ssthresh: cwnd };
+        let target = cubic.reduce(Signal::Loss, Time::ZERO, &window, cwnd);
+        Window { cwnd: target, ssthresh: target }
+    }
+
+    /// A round trip of acknowledgements, packet by packet; gives its end.
+    fn round(cubic: &mut Cubic, window: &mut Window, start: Time, limited: bool) -> Time {
+        let packets = window.cwnd as u32;
+        for packet in 1..=packets {
+            let mut ack = ack(start + RTT.mul_div(u64::from(packet), u64::from(packets)), RTT, 1);
+            ack.window_limited = limited;
+            cubic.observe(&ack, window);
+            if limited {
+                cubic.grow(&ack, window);
+            }
+        }
+        start + RTT
+    }
+
+    #[test]
+    fn the_curve_has_the_numbers_of_its_equations() {
+        let mut cubic = cubic();
+        let window = lose(&mut cubic, 100.0);
+        assert!((window.cwnd - 70.0).abs() < 1e-9);
+        let epoch = Epoch::new(Time::ZERO, window.cwnd, cubic.curve.w_max, 0.4);
+        assert!((epoch.k - 4.217).abs() < 5e-4);
+        for (t, want) in [(0.0, 70.0), (2.0, 95.6), (4.217, 100.0), (6.0, 102.3), (8.0, 121.7)] {
+            let at = epoch.at(t, 0.4);
+            assert!((at - want).abs() < 0.06, "W({t}) = {at}, not {want}");
+        }
+    }
+
+    #[test]
+    fn the_window_follows_the_curve() {
+        let mut cubic = cubic();
+        cubic.settings.reno_friendly = false;
+        let mut window = lose(&mut cubic, 1000.0);
+        let k = libm::cbrt(300.0 / 0.4);
+        let mut now = Time::ZERO;
+        for (until, want) in [(k / 2.0, 1000.0 - 300.0 / 8.0), (k, 1000.0), (1.5 * k, 1000.0 + 300.0 / 8.0)] {
+            while now < Time::from_secs_f64(until) {
+                now = round(&mut cubic, &mut window, now, true);
+            }
+            assert!((window.cwnd - want).abs() < 2.0, "at {now}: {} not {want}", window.cwnd);
+        }
+    }
+
+    #[test]
+    fn fast_convergence_gives_way() {
+        let mut cubic = cubic();
+        lose(&mut cubic, 100.0);
+        lose(&mut cubic, 80.0);
+        assert!((cubic.curve.w_max - 68.0).abs() < 1e-9);
+        cubic.settings.fast_convergence = false;
+        lose(&mut cubic, 60.0);
+        assert_eq!(cubic.curve.w_max, 60.0);
+    }
+
+    #[test]
+    fn a_short_path_is_served_as_by_reno() {
+        let mut cubic = cubic();
+        let mut window = lose(&mut cubic, 10.0 / 0.7);
+        let mut now = Time::ZERO;
+        for _ in 0..7 {
+            now = round(&mut cubic, &mut window, now, true);
+        }
+        // alpha = 3 * 0.3 / 1.7 = 0.529 packets a round trip: one in 1.89. A little less, as a round is whole packets.
+        let per_round = (window.cwnd - 10.0) / 7.0;
+        assert!((0.50..=0.53).contains(&per_round), "{per_round}");
+        cubic.settings.reno_friendly = false;
+        let before = window.cwnd;
+        round(&mut cubic, &mut window, now, true);
+        assert!(window.cwnd - before < 0.1);
+    }
+
+    #[test]
+    fn past_the_prior_window_reno_grows_by_one() {
+        let mut cubic = cubic();
+        let mut window = lose(&mut cubic, 4.0);
+        let mut now = Time::ZERO;
+        while window.cwnd < 6.0 {
+            now = round(&mut cubic, &mut window, now, true);
+        }
+        let before = window.cwnd;
+        round(&mut cubic, &mut window, now, true);
+        assert!((0.8..=1.0).contains(&(window.cwnd - before)));
+    }
+
+    #[test]
+    fn idle_and_application_limited_time_does_not_count() {
+        let mut cubic = cubic();
+        let mut window = lose(&mut cubic, 100.0);
+        let mut now = round(&mut cubic, &mut window, Time::ZERO, true);
+        let start = cubic.curve.epoch.unwrap().start;
+        let idle = Nanos::from_secs(100);
+        now += idle;
+        cubic.on_restart(now, idle);
+        assert_eq!(cubic.curve.epoch.unwrap().start, start + idle);
+        for _ in 0..50 {
+            now = round(&mut cubic, &mut window, now, false);
+        }
+        assert_eq!(cubic.curve.epoch.unwrap().start, start + idle + RTT.mul_div(50, 1));
+        let before = window.cwnd;
+        round(&mut cubic, &mut window, now, true);
+        assert!(window.cwnd - before < 1.0, "no leap: {before} to {}", window.cwnd);
+    }
+
+    #[test]
+    fn undo_restores_the_curve() {
+        let mut cubic = cubic();
+        let mut window = lose(&mut cubic, 100.0);
+        round(&mut cubic, &mut window, Time::ZERO, true);
+        let (w_max, start) = (cubic.curve.w_max, cubic.curve.epoch.unwrap().start);
+        lose(&mut cubic, window.cwnd);
+        assert!(cubic.curve.w_max < w_max && cubic.curve.epoch.is_none());
+        cubic.undo();
+        assert_eq!((cubic.curve.w_max, cubic.curve.epoch.unwrap().start), (w_max, start));
+    }
+
+    #[test]
+    fn a_time_out_forgets_the_plateau() {
+        let mut cubic = cubic();
+        lose(&mut cubic, 100.0);
+        let window = Window { cwnd: 80.0, ssthresh: 80.0 };
+        assert!((cubic.reduce(Signal::Timeout, Time::ZERO, &window, 80.0) - 56.0).abs() < 1e-9);
+        assert_eq!(cubic.curve.w_max, 0.0);
+    }
+
+    #[test]
+    fn until_the_first_loss_it_opens_by_a_twentieth() {
+        let mut cubic = cubic();
+        let mut window = Window { cwnd: 100.0, ssthresh: 100.0 };
+        round(&mut cubic, &mut window, Time::ZERO, true);
+        assert!((104.8..=105.0).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn ten_days_without_a_loss_stay_finite() {
+        let mut cubic = cubic();
+        let mut window = lose(&mut cubic, 100.0);
+        cubic.grow(&ack(Time::ZERO, RTT, 1), &mut window);
+        cubic.grow(&ack(Time::from_secs_f64(864_000.0), RTT, 1), &mut window);
+        // At most half a packet for a packet.
+        assert!(window.cwnd < 71.0);
+    }
+}

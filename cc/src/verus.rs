@@ -1,0 +1,406 @@
+//! Verus: every 5 ms a target delay moves by a millisecond or two, and the delay profile says which window leads to it.
+//!
+//! Source: Zaki et al., "Adaptive Congestion Control for Unpredictable Cellular Networks", SIGCOMM 2015, and the
+//! authors' release (`verus_server.cpp`). Names: `d_est` is D_est, `d_min` D_min, `d_max` the D_max,i of an epoch,
+//! `d_max_avg` its smoothed value, `w_bar` W. What differs from the release:
+//!
+//! - A target above the profile extrapolates it; the release starts over with slow start.
+//! - The packets of an epoch are spread over it; the release sends them in one burst.
+//! - The RTT average starts at the first sample; the release's starts at 0, so that its epochs are too few at first.
+//! - A time-out in slow start acts as a loss; the release leaves the target delay at 0, which is a window of 1.
+//! - Flight, lost packets and time-outs are the datapath's; the release's own counter drifts.
+//! - Packets of an application-limited flow do not enter the profile: their delay is not the window's.
+//! - The target does not climb further once it is above the profile.
+//! - Epochs missed by a late timer are made up for, at most `MAX_EPOCHS` at once; the release counts none of them.
+//! - While nothing is in flight and nothing is to be sent, no epochs run.
+
+pub mod profile;
+
+use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
+use crate::registry::{Entry, Kind, Param, Params};
+use crate::units::{Nanos, Rate, Time};
+use profile::Profile;
+
+/// Length of an epoch (Verus section 5.1; `EPOCH`).
+const EPOCH: Nanos = Nanos::from_millis(5);
+/// The target's step down when delays grow, in ms (`delta_1`).
+const DELTA1: f64 = 1.0;
+/// The target's step up, and down when over the ratio, in ms (`delta_2`).
+const DELTA2: f64 = 2.0;
+/// Growth of delay below this counts as none, in ms (the release).
+const NO_GROWTH: f64 = 0.0001;
+/// Multiplicative decrease (`VERUS_M_DECREASE`).
+const M: f64 = 0.7;
+/// Weight of the old value in the RTT average (the release).
+const OLD_RTT: f64 = 0.875;
+/// Weight of the old value in the average of the epochs' largest delays (the release).
+const OLD_D_MAX: f64 = 0.2;
+/// How far the smallest delay grows when the target is pinned at it and nearly nothing is in flight, in ms
+/// (the release).
+const D_MIN_GROWTH: f64 = 10.0;
+/// Flight in packets below which the smallest delay grows (the release).
+const LITTLE_FLIGHT: f64 = 2.0;
+/// Time between two fits of the profile (Verus section 5.1; `CURVE_TIMER`).
+const FIT_EVERY: Nanos = Nanos::from_secs(1);
+/// Windows up to this survive a loss in slow start (the release).
+const SLOW_START_SURVIVES: f64 = 20.0;
+/// Most epochs run by one late tick (our choice: 20 ms is a bad timer, more is a stall whose steps are stale).
+const MAX_EPOCHS: u64 = 4;
+
+/// What ends slow start, and how much delay Verus tolerates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// R: the largest ratio of delay to smallest delay.
+    pub r: f64,
+    /// Slow start ends when an RTT exceeds this many ms.
+    pub ss_exit_ms: f64,
+    /// Slow start ends when an RTT exceeds this many times the smallest; infinite for never.
+    pub ss_ratio: f64,
+}
+
+/// The controller. Delays in ms, windows in packets.
+#[derive(Clone, Debug)]
+pub struct Verus {
+    config: Config,
+    mss: u32,
+    slow_start: bool,
+    /// From a loss until an acknowledgement of a packet sent under a window of at most `w_bar`.
+    in_loss: bool,
+    /// Slow start ended by delay: being over the ratio says nothing until its queue has drained.
+    exiting: bool,
+    w_bar: f64,
+    d_min: f64,
+    d_est: f64,
+    d_max_avg: Option<f64>,
+    rtt_avg: Option<f64>,
+    /// Largest RTT acknowledged in this epoch.
+    epoch_max: Option<f64>,
+    last_ack_at: Time,
+    profile: Profile,
+    /// Bytes, as the datapath last said.
+    in_flight: u64,
+    /// Bytes that may still leave in this epoch.
+    allowance: u64,
+    pacing: Pacing,
+    next_epoch: Time,
+    next_fit: Time,
+    app_limited: bool,
+    /// Counts restarts, so that acknowledgements of packets from before one are told apart.
+    session: u32,
+}
+
+impl Verus {
+    /// Verus at the beginning of slow start.
+    pub fn new(env: &Env, config: Config) -> Self {
+        Self {
+            config,
+            mss: env.mss,
+            slow_start: true,
+            in_loss: false,
+            exiting: false,
+            w_bar: 1.0,
+            d_min: f64::INFINITY,
+            d_est: 0.0,
+            d_max_avg: None,
+            rtt_avg: None,
+            epoch_max: None,
+            last_ack_at: Time::ZERO,
+            profile: Profile::default(),
+            in_flight: 0,
+            allowance: u64::from(env.mss),
+            pacing: Pacing::Free,
+            next_epoch: Time::NEVER,
+            next_fit: Time::ZERO,
+            app_limited: false,
+            session: 0,
+        }
+    }
+
+    fn flight(&self) -> f64 {
+        self.in_flight as f64 / f64::from(self.mss)
+    }
+
+    fn allow(&mut self, packets: f64) {
+        self.allowance = packets.max(0.0) as u64 * u64::from(self.mss);
+    }
+
+    /// The window under which a packet with this tag was sent; none if that was before the last restart.
+    fn window_of(&self, tag: u64) -> Option<u64> {
+        let window = tag & u64::from(u32::MAX);
+        (tag >> 32 == u64::from(self.session) && window > 0).then_some(window)
+    }
+
+    fn on_packet(&mut self, now: Time, packet: &Acked) {
+        let Some(w_sent) = self.window_of(packet.tag) else { return };
+        let left_loss = self.in_loss && w_sent as f64 <= self.w_bar;
+        if !packet.retransmitted {
+            let rtt = now.since(packet.sent_at).as_millis_f64();
+            if left_loss {
+                // Earlier delays of this epoch belong to the old window.
+                self.epoch_max = None;
+            }
+            self.d_min = self.d_min.min(rtt);
+            self.epoch_max = Some(self.epoch_max.map_or(rtt, |max| max.max(rtt)));
+            self.rtt_avg = Some(self.rtt_avg.map_or(rtt, |avg| OLD_RTT * avg + (1.0 - OLD_RTT) * rtt));
+            if self.slow_start && rtt > self.config.ss_exit_ms.min(self.config.ss_ratio * self.d_min) {
+                self.end_slow_start(now, M * w_sent as f64);
+                self.exiting = true;
+                return;
+            }
+        }
+        if left_loss {
+            self.in_loss = false;
+            self.exiting = false;
+        }
+        if self.in_loss {
+            self.w_bar += 1.0 / self.w_bar;
+            if self.profile.fitted() {
+                self.d_est = self.d_est.min(self.profile.delay_of(self.w_bar, self.d_min)).max(self.d_min);
+            }
+        } else if !packet.app_limited && !packet.retransmitted {
+            self.profile.learn(w_sent, now.since(packet.sent_at).as_millis_f64(), now);
+        }
+        if self.slow_start && !packet.app_limited {
+            self.w_bar += 1.0;
+        }
+    }
+
+    /// Enters a loss phase under a smaller window.
+    fn reduce(&mut self, w_bar: f64) {
+        self.in_loss = true;
+        self.w_bar = w_bar.max(1.0);
+        if self.d_min.is_finite() {
+            self.d_est = self.profile.delay_of(self.w_bar, self.d_min);
+        }
+    }
+
+    fn end_slow_start(&mut self, now: Time, w_bar: f64) {
+        self.reduce(w_bar);
+        self.slow_start = false;
+        self.allowance = 0;
+        self.next_epoch = now + EPOCH;
+        self.next_fit = now;
+    }
+
+    fn restart(&mut self) {
+        let session = self.session.wrapping_add(1);
+        let env = Env { mss: self.mss, ..Env::default() };
+        *self = Self { session, ..Self::new(&env, self.config) };
+    }
+
+    /// Moves the target by the largest delay of an epoch. False: nothing may be sent in this epoch.
+    fn move_target(&mut self, d_max: f64) -> bool {
+        let d_max_avg = *self.d_max_avg.get_or_insert(d_max);
+        let mut may_send = true;
+        if d_max_avg > self.config.r * self.d_min {
+            if !self.exiting {
+                self.d_est = self.d_min.max(self.d_est - DELTA2);
+                if self.d_est <= self.d_min {
+                    if self.flight() < LITTLE_FLIGHT {
+                        self.d_min += D_MIN_GROWTH;
+                        self.d_est = self.d_min;
+                    } else {
+                        may_send = false;
+                    }
+                }
+            }
+        } else if d_max - d_max_avg > NO_GROWTH {
+            self.d_est = self.d_min.max(self.d_est - DELTA1);
+        } else if self.d_est <= self.profile.end() {
+            // Beyond the profile's end a larger target gives no larger window; it would only have to come down again.
+            self.d_est += DELTA2;
+        }
+        self.w_bar = self.profile.window_for(self.d_est, DELTA2);
+        self.d_max_avg = Some(OLD_D_MAX * d_max_avg + (1.0 - OLD_D_MAX) * d_max);
+        may_send
+    }
+
+    /// Packets to send in an epoch: what is missing in flight, and what returns during the epoch.
+    fn share(&self) -> f64 {
+        let flight = self.flight();
+        let epochs = (self.rtt_avg.unwrap_or(0.0) / EPOCH.as_millis_f64()).ceil();
+        let share =
+            if epochs > 1.0 { self.w_bar + flight * (2.0 - epochs) / (epochs - 1.0) } else { self.w_bar - flight };
+        share.max(0.0).floor()
+    }
+
+    fn run_epochs(&mut self, now: Time, count: u64) {
+        if !self.d_min.is_finite() {
+            return;
+        }
+        if now >= self.next_fit {
+            self.profile.fit(now, self.d_min);
+            self.next_fit = now + FIT_EVERY;
+        }
+        let silence = now.since(self.last_ack_at).as_millis_f64();
+        let d_max = self.epoch_max.take().unwrap_or_else(|| self.d_max_avg.unwrap_or(0.0).max(silence));
+        let mut may_send = true;
+        for _ in 0..count {
+            may_send = self.move_target(d_max);
+        }
+        let share = if may_send { self.share() } else { 0.0 };
+        self.allow(share);
+        self.pacing =
+            if self.allowance > 0 { Pacing::Rate(Rate::from_bytes_in(self.allowance, EPOCH)) } else { Pacing::Free };
+    }
+
+    fn paused(&self) -> bool {
+        self.app_limited && self.in_flight == 0
+    }
+
+    /// The clock of epochs starts again after a pause.
+    fn resume(&mut self, now: Time) {
+        self.last_ack_at = now;
+        self.epoch_max = None;
+        if !self.slow_start {
+            self.next_epoch = now + EPOCH;
+        }
+    }
+}
+
+impl Controller for Verus {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        if self.paused() {
+            self.resume(sent.now);
+        }
+        self.app_limited = sent.app_limited;
+        self.in_flight = sent.in_flight;
+        self.allowance = self.allowance.saturating_sub(u64::from(sent.bytes));
+        let window = (self.w_bar as u64).clamp(1, u64::from(u32::MAX));
+        Stamp { tag: u64::from(self.session) << 32 | window, note: 0 }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        for packet in ack.packets {
+            self.on_packet(ack.now, packet);
+        }
+        self.in_flight = ack.in_flight;
+        if !ack.packets.is_empty() {
+            self.last_ack_at = ack.now;
+        }
+        if self.slow_start {
+            self.allow(self.w_bar - self.flight());
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.in_flight = loss.in_flight;
+        let first = loss.packets.iter().find_map(|packet| self.window_of(packet.tag));
+        let Some(w_lost) = first.filter(|_| !self.in_loss) else { return };
+        let w_bar = self.w_bar.min(M * w_lost as f64);
+        if self.slow_start && w_bar > SLOW_START_SURVIVES {
+            self.end_slow_start(loss.now, w_bar);
+        } else {
+            self.reduce(w_bar);
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.in_flight = 0;
+        if !self.d_min.is_finite() {
+            self.restart();
+        } else if self.slow_start {
+            self.end_slow_start(timeout.now, M * self.w_bar);
+        } else {
+            self.in_loss = true;
+            self.d_est = self.d_min;
+            self.w_bar = self.profile.window_for(self.d_min, DELTA2);
+            self.allowance = 0;
+        }
+    }
+
+    fn on_restart(&mut self, now: Time, _idle: Nanos) {
+        self.resume(now);
+    }
+
+    fn on_app_limited(&mut self, _now: Time, in_flight: u64) {
+        self.app_limited = true;
+        self.in_flight = in_flight;
+    }
+
+    fn next_tick(&self) -> Time {
+        if self.slow_start || self.paused() { Time::NEVER } else { self.next_epoch }
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if now < self.next_tick() {
+            return;
+        }
+        let due = 1 + EPOCH.times_in(now.since(self.next_epoch));
+        self.run_epochs(now, due.min(MAX_EPOCHS));
+        self.next_epoch += Nanos::from_nanos(EPOCH.as_nanos().saturating_mul(due));
+    }
+
+    fn window(&self) -> u64 {
+        self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss))
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Controller
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("cwnd_packets", self.w_bar);
+        report("slow_start", f64::from(u8::from(self.slow_start)));
+        report("loss_phase", f64::from(u8::from(self.in_loss)));
+        report("d_est_ms", self.d_est);
+        if self.d_min.is_finite() {
+            report("d_min_ms", self.d_min);
+        }
+        if let Some(d_max_avg) = self.d_max_avg {
+            report("d_max_ms", d_max_avg);
+        }
+        report("profile_packets", self.profile.max_window() as f64);
+    }
+}
+
+fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    let ratio = params.number("ss_ratio");
+    Box::new(Verus::new(
+        env,
+        Config {
+            r: params.number("r"),
+            ss_exit_ms: params.number("ss_exit"),
+            ss_ratio: if ratio > 0.0 { ratio } else { f64::INFINITY },
+        },
+    ))
+}
+
+/// `verus` in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "verus",
+    summary: "Verus: a target delay moved every 5 ms, and a learnt profile that turns it into a window",
+    source: "Zaki et al., SIGCOMM 2015, and the authors' release",
+    params: &[
+        Param {
+            name: "r",
+            unit: "times the smallest delay",
+            kind: Kind::Number { min: 1.1, max: 100.0 },
+            default: "6",
+            source: "the authors' release; the paper uses 2, 4 and 6",
+        },
+        Param {
+            name: "ss_exit",
+            unit: "ms of RTT that end slow start",
+            kind: Kind::Number { min: 1.0, max: 1e6 },
+            default: "500",
+            source: "the authors' release (SS_EXIT_THRESHOLD)",
+        },
+        Param {
+            name: "ss_ratio",
+            unit: "times the smallest delay that end slow start (0: none; the paper uses 15)",
+            kind: Kind::Number { min: 0.0, max: 1e3 },
+            default: "0",
+            source: "the authors' release has no such exit",
+        },
+    ],
+    make,
+    receiver: None,
+};
+
+#[cfg(test)]
+mod tests;

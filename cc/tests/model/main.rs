@@ -1,0 +1,330 @@
+//! Every registered controller, with its defaults and with random parameters, through random sequences of events.
+//!
+//! The events come from a small [`datapath`] that keeps the promises of `controller.rs`; [`hostile`] keeps none. More
+//! cases: `PROPTEST_CASES=5000`; other ones: `PROPTEST_RNG_SEED=7`.
+
+mod datapath;
+mod hostile;
+
+use paceline_cc::Spec;
+use paceline_cc::controller::{Controller, Env, Hop, Pacing, Telemetry};
+use paceline_cc::registry::{CONTROLLERS, Entry, Kind};
+use paceline_cc::units::{Nanos, Rate, Time};
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestError, TestRunner};
+
+use datapath::{Datapath, World};
+
+/// A window above this is no window: a petabyte (our choice).
+const SANE_WINDOW: u64 = 1 << 50;
+/// A flow with nothing in flight sends again within this (our choice: an RTT of 1000 s, and a thousand of them).
+const PATIENCE: Nanos = Nanos::from_secs(1_000_000);
+
+/// What happens to a flow.
+#[derive(Clone, Debug)]
+enum Operation {
+    /// The application has this many packets to send; they may be small.
+    Send { packets: u64, small: bool },
+    /// Time passes.
+    Wait(Nanos),
+    /// Packets are acknowledged in order, some of them marked.
+    Ack { packets: usize, ce: usize },
+    /// Packets are acknowledged over a hole.
+    AckOutOfOrder { hole: usize, packets: usize },
+    /// Packets are found lost by the acknowledgement of later ones.
+    Lose { skip: usize, packets: usize, acked: usize },
+    /// A window is sent and acknowledged two by two, one RTT later.
+    Rounds { rtt: Nanos, rounds: u32, ce: usize },
+    /// The retransmission timer fires.
+    Timeout,
+    /// The last loss is found never to have been one.
+    Spurious,
+    /// Everything is acknowledged, then the application is silent.
+    Idle(Nanos),
+    /// The path reports a hop.
+    Telemetry { queue: u64, rate: u64 },
+    /// A blob of random bytes comes for a receiver's feedback.
+    Blob(Vec<u8>),
+}
+
+fn span() -> impl Strategy<Value = Nanos> {
+    prop_oneof![
+        1 => Just(Nanos::ZERO),
+        1 => Just(Nanos::from_secs(1_000)),
+        2 => (0..1_000_000u64).prop_map(Nanos::from_nanos),
+        6 => (1..300u64).prop_map(Nanos::from_millis),
+        1 => (1..100u64).prop_map(Nanos::from_secs),
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        4 => (1..40u64, any::<bool>()).prop_map(|(packets, small)| Operation::Send { packets, small }),
+        4 => span().prop_map(Operation::Wait),
+        6 => (1..30usize, prop_oneof![3 => Just(0), 1 => 1..5usize])
+            .prop_map(|(packets, ce)| Operation::Ack { packets, ce }),
+        2 => (1..10usize, 1..10usize).prop_map(|(hole, packets)| Operation::AckOutOfOrder { hole, packets }),
+        2 => (0..10usize, 1..40usize, 0..5usize)
+            .prop_map(|(skip, packets, acked)| Operation::Lose { skip, packets, acked }),
+        3 => (span(), 1..12u32, 0..2usize).prop_map(|(rtt, rounds, ce)| Operation::Rounds { rtt, rounds, ce }),
+        1 => Just(Operation::Timeout),
+        1 => Just(Operation::Spurious),
+        1 => span().prop_map(Operation::Idle),
+        1 => (0..1u64 << 40, 0..1u64 << 40).prop_map(|(queue, rate)| Operation::Telemetry { queue, rate }),
+        1 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Operation::Blob),
+    ]
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let late = 1u64 << 62;
+    (
+        prop::sample::select(vec![88u32, 1448, 8948]),
+        (any::<u64>(), any::<bool>()),
+        prop_oneof![2 => Just(0), 1 => 0..1u64 << 50, 1 => Just(late)],
+        prop_oneof![2 => Just(0), 1 => 0..1u64 << 50, 1 => Just(late)],
+        any::<bool>(),
+    )
+        .prop_map(|(mss, (seed, paced), start, origin, reliable)| World {
+            env: Env { mss, seed, paced },
+            start: Time::from_nanos(start),
+            origin,
+            reliable,
+        })
+}
+
+/// `entry` with each parameter at its default, at or next to a bound, in between, or at any of its words.
+fn any_spec(entry: &'static Entry) -> impl Strategy<Value = Spec> {
+    prop::collection::vec((0..6u8, 0.0..=1.0f64), entry.params.len()).prop_map(move |draws| {
+        let values = entry.params.iter().zip(draws).filter_map(|(param, (draw, at))| {
+            let value = match (draw, param.kind) {
+                (0 | 1, _) => return None,
+                (2, Kind::Number { min, max }) => {
+                    if at < 0.5 {
+                        min
+                    } else {
+                        min.next_up().min(max)
+                    }
+                }
+                (3, Kind::Number { max, .. }) => max,
+                (4, Kind::Number { min, max }) => (min + at * at * at * (max - min)).clamp(min, max),
+                (_, Kind::Number { min, max }) => (min + at * (max - min)).clamp(min, max),
+                (_, Kind::Choice(words)) => {
+                    let word = words[((at * words.len() as f64) as usize).min(words.len() - 1)];
+                    return Some(format!("{}={word}", param.name));
+                }
+            };
+            Some(format!("{}={value}", param.name))
+        });
+        let text = format!("{}:{}", entry.name, values.collect::<Vec<_>>().join(","));
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    })
+}
+
+fn default_spec(entry: &'static Entry) -> Spec {
+    entry.name.parse().expect("the bare name parses")
+}
+
+fn run(flow: &mut Datapath, mss: u32, operation: &Operation) {
+    match operation {
+        Operation::Send { packets, small } => {
+            flow.send(*packets, if *small { mss / 3 } else { mss }, Nanos::from_millis(100));
+        }
+        Operation::Wait(span) => flow.advance_to(flow.now + *span),
+        Operation::Ack { packets, ce } => flow.deliver(&flow.flying(0, *packets), 0, *ce),
+        Operation::AckOutOfOrder { hole, packets } => flow.deliver(&flow.flying(*hole, *packets), 0, 0),
+        Operation::Lose { skip, packets, acked } => {
+            let before = flow.in_flight;
+            flow.lose(&flow.flying(*skip, *packets));
+            let lost = before - flow.in_flight;
+            flow.deliver(&flow.flying(*skip, *acked), lost, 0);
+        }
+        Operation::Rounds { rtt, rounds, ce } => {
+            for _ in 0..*rounds {
+                flow.send(64, mss, *rtt);
+                flow.advance_to(flow.now + *rtt);
+                for pair in flow.flying(0, usize::MAX).chunks(2) {
+                    flow.deliver(pair, 0, *ce);
+                }
+            }
+        }
+        Operation::Timeout => flow.time_out(),
+        Operation::Spurious => flow.controller.on_spurious(flow.now),
+        Operation::Idle(span) => {
+            flow.deliver(&flow.flying(0, usize::MAX), 0, 0);
+            flow.advance_to(flow.now + *span);
+        }
+        Operation::Telemetry { queue, rate } => {
+            let hop = Hop { queue_bytes: *queue, capacity: Rate::from_bytes_per_sec(*rate), ..Hop::default() };
+            flow.controller.on_telemetry(&Telemetry { now: flow.now, hops: &[hop] });
+        }
+        Operation::Blob(blob) => {
+            let before = described(flow.controller.as_ref());
+            if flow.controller.on_feedback(flow.now, blob).is_err() {
+                assert_eq!(described(flow.controller.as_ref()), before, "a bad blob changes nothing");
+            }
+        }
+    }
+}
+
+/// All that a controller says: its window, its pacing, its variables.
+fn described(controller: &dyn Controller) -> (u64, Pacing, Vec<(&'static str, f64)>) {
+    let mut variables = Vec::new();
+    controller.describe(&mut |name, value| variables.push((name, value)));
+    (controller.window(), controller.pacing(), variables)
+}
+
+/// What holds after every event.
+fn check(controller: &dyn Controller, mss: u32) {
+    let (window, _, variables) = described(controller);
+    assert!(window >= u64::from(mss), "a window of {window} bytes is less than a packet of {mss}");
+    assert!(!variables.is_empty(), "nothing is described");
+    for (index, (name, value)) in variables.iter().enumerate() {
+        assert!(value.is_finite(), "{name} = {value}");
+        assert!(variables[..index].iter().all(|(other, _)| other != name), "{name} is described twice");
+    }
+    assert!(controller.heartbeat().is_none_or(|span| span > Nanos::ZERO), "a heartbeat without a pause");
+}
+
+/// With nothing in flight, the flow sends a packet sooner or later.
+fn sends_again(flow: &mut Datapath, mss: u32) {
+    assert_eq!(flow.in_flight, 0);
+    let until = flow.now + PATIENCE;
+    for _ in 0..100_000 {
+        if flow.send(1, mss, Nanos::ZERO) == 1 {
+            return;
+        }
+        let wake = flow.gate().min(flow.controller.next_tick());
+        assert!(wake < Time::NEVER, "held without a tick to come and with nothing in flight");
+        assert!(wake <= until, "the next packet or tick comes at {wake}, and it is {}", flow.now);
+        flow.advance_to(wake);
+    }
+    panic!("ticks without end and no packet");
+}
+
+/// Everything is lost, again and again; then the path is good again.
+fn recovers(flow: &mut Datapath, mss: u32) {
+    let flying = flow.flying(0, usize::MAX);
+    flow.lose(&flying);
+    for _ in 0..4 {
+        sends_again(flow, mss);
+        check(flow.controller.as_ref(), mss);
+        flow.advance_to(flow.now + Nanos::from_secs(1));
+        flow.time_out();
+        check(flow.controller.as_ref(), mss);
+        assert_eq!(flow.in_flight, 0);
+    }
+    for _ in 0..10 {
+        sends_again(flow, mss);
+        flow.advance_to(flow.now + Nanos::from_millis(50));
+        flow.deliver(&flow.flying(0, usize::MAX), 0, 0);
+        check(flow.controller.as_ref(), mss);
+    }
+}
+
+fn play(spec: &Spec, world: World, operations: &[Operation]) {
+    let mss = world.env.mss;
+    let mut flow = Datapath::new(spec, world);
+    check(flow.controller.as_ref(), mss);
+    for operation in operations {
+        run(&mut flow, mss, operation);
+        check(flow.controller.as_ref(), mss);
+        let window = flow.controller.window();
+        assert!(window <= SANE_WINDOW, "after {operation:?}: a window of {window} bytes");
+    }
+    recovers(&mut flow, mss);
+}
+
+/// Runs `test` for every controller of the registry on random values of its `strategy`, the same ones each time, and
+/// then names all that failed with their shortest failing input.
+fn for_every_controller<S: Strategy>(
+    cases: u32,
+    strategy: impl Fn(&'static Entry) -> S,
+    test: impl Fn(&'static Entry, S::Value),
+) {
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(1);
+    }
+    let failures: Vec<String> = CONTROLLERS
+        .iter()
+        .filter_map(|entry| {
+            let result = TestRunner::new(config.clone()).run(&strategy(entry), |value| {
+                test(entry, value);
+                Ok(())
+            });
+            match result.err()? {
+                TestError::Fail(reason, value) => Some(format!("{}: {reason}\n  on {value:?}", entry.name)),
+                TestError::Abort(reason) => Some(format!("{}: gave up: {reason}", entry.name)),
+            }
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn defaults_survive_any_sequence_of_events() {
+    let sequences = |_| (world(), prop::collection::vec(operation(), 1..80));
+    for_every_controller(64, sequences, |entry, (world, operations)| play(&default_spec(entry), world, &operations));
+}
+
+#[test]
+fn any_parameters_survive_any_sequence_of_events() {
+    let sequences = |entry| (any_spec(entry), world(), prop::collection::vec(operation(), 1..50));
+    for_every_controller(64, sequences, |_, (spec, world, operations)| play(&spec, world, &operations));
+}
+
+#[test]
+fn ten_days_without_a_loss() {
+    for entry in CONTROLLERS {
+        let world = World { env: Env::default(), start: Time::ZERO, origin: 0, reliable: true };
+        let mss = world.env.mss;
+        let mut flow = Datapath::new(&default_spec(entry), world);
+        // Sparse days: a round, then minutes in which the flow waits for an acknowledgement or is idle.
+        for round in 0..2_400 {
+            flow.send(20, mss, Nanos::from_millis(50));
+            let pause = if round % 3 == 0 { Nanos::from_secs(360) } else { Nanos::from_millis(50) };
+            flow.advance_to(flow.now + pause);
+            for pair in flow.flying(0, usize::MAX).chunks(2) {
+                flow.deliver(pair, 0, 0);
+            }
+            flow.advance_to(flow.now + Nanos::from_secs(360) - pause);
+            check(flow.controller.as_ref(), mss);
+            assert!(flow.controller.window() <= SANE_WINDOW, "{}", entry.name);
+        }
+        assert!(flow.now >= Time::from_secs_f64(864_000.0));
+        recovers(&mut flow, mss);
+    }
+}
+
+#[test]
+fn the_same_events_give_the_same_answers() {
+    let sequences = |_| (world(), prop::collection::vec(operation(), 1..40));
+    for_every_controller(16, sequences, |entry, (world, operations)| {
+        let spec = default_spec(entry);
+        let mut flows = [Datapath::new(&spec, world), Datapath::new(&spec, world)];
+        for operation in &operations {
+            for flow in &mut flows {
+                run(flow, world.env.mss, operation);
+            }
+            let [one, other] = &flows;
+            assert_eq!(described(one.controller.as_ref()), described(other.controller.as_ref()));
+        }
+    });
+}
+
+#[test]
+fn hostile_events_do_not_panic() {
+    let sequences = |entry| (any_spec(entry), prop::collection::vec(hostile::event(), 1..60));
+    for_every_controller(64, sequences, |_, (spec, events)| {
+        let env = Env::default();
+        let mut controller = spec.build(&env);
+        let mut now = Time::ZERO;
+        for event in &events {
+            hostile::feed(controller.as_mut(), event, &mut now);
+            check(controller.as_ref(), env.mss);
+        }
+    });
+}

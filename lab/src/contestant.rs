@@ -1,0 +1,213 @@
+//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `sprout@alcc/bbr`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use paceline_cc::registry::nearest;
+use paceline_cc::{Spec, SpecError};
+use paceline_sim::config::Via;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The TCP under `@alcc` where none is named (Linux's default controller).
+const LOWER: &str = "cubic";
+
+/// A controller over a datapath.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contestant {
+    /// The controller.
+    pub controller: Spec,
+    /// The datapath.
+    pub via: Via,
+}
+
+/// Why a contestant cannot race.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContestantError {
+    /// No datapath is named.
+    #[error("'{0}' names no datapath; write '{0}@udp', '{0}@tcp' or '{0}@alcc'")]
+    NoVia(String),
+    /// The datapath is unknown.
+    #[error("'{text}': unknown datapath '{via}'; {hint}")]
+    UnknownVia {
+        /// The contestant as given.
+        text: String,
+        /// The datapath as given.
+        via: String,
+        /// The nearest ones.
+        hint: String,
+    },
+    /// The datapath comes with a later version.
+    #[error("'{text}': datapath '{via}' is not in this version; use udp, tcp or alcc")]
+    LaterVia {
+        /// The contestant as given.
+        text: String,
+        /// The datapath.
+        via: String,
+    },
+    /// Only `alcc` has a TCP underneath to name.
+    #[error("'{text}': only alcc runs above a named TCP; write '@{via}'")]
+    NoLower {
+        /// The contestant as given.
+        text: String,
+        /// The datapath.
+        via: String,
+    },
+    /// TCP carries no feedback of a receiver half.
+    #[error("'{text}': {name} needs its receiver half, which TCP can't carry; use '{name}@udp' or '{name}@alcc'")]
+    NeedsReceiver {
+        /// The contestant as given.
+        text: String,
+        /// The controller.
+        name: &'static str,
+    },
+    /// The TCP under `alcc` has a controller that TCP can't run.
+    #[error("'{text}': {name} needs its receiver half and can't drive the TCP underneath; use '@alcc/cubic'")]
+    LowerNeedsReceiver {
+        /// The contestant as given.
+        text: String,
+        /// The lower controller.
+        name: &'static str,
+    },
+    /// The controller's own text is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+impl Contestant {
+    /// The datapath as text: `udp`, `tcp`, `alcc`, `alcc/bbr`.
+    pub fn via_text(&self) -> String {
+        match &self.via {
+            Via::Udp => "udp".to_owned(),
+            Via::Tcp => "tcp".to_owned(),
+            Via::Alcc(lower) => match lower.to_string() {
+                lower if lower == LOWER => "alcc".to_owned(),
+                lower => format!("alcc/{lower}"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Contestant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.controller, self.via_text())
+    }
+}
+
+impl FromStr for Contestant {
+    type Err = ContestantError;
+
+    fn from_str(text: &str) -> Result<Self, ContestantError> {
+        let text = text.trim();
+        let shown = || text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
+        let (controller, via) = match text.split_once('@') {
+            Some((controller, via)) => (controller, via),
+            None => {
+                // A wrong name is the first thing to mend.
+                let _: Spec = text.parse()?;
+                return Err(ContestantError::NoVia(shown()));
+            }
+        };
+        let controller: Spec = controller.parse()?;
+        let (via, lower) = match via.split_once('/') {
+            Some((via, lower)) => (via, Some(lower)),
+            None => (via, None),
+        };
+        if lower.is_some() && matches!(via, "udp" | "tcp") {
+            return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
+        }
+        let name = controller.entry().name;
+        let has_receiver = controller.entry().receiver.is_some();
+        let via = match via {
+            "udp" => Via::Udp,
+            "tcp" if has_receiver => return Err(ContestantError::NeedsReceiver { text: shown(), name }),
+            "tcp" => Via::Tcp,
+            "alcc" => {
+                let lower: Spec = lower.unwrap_or(LOWER).parse()?;
+                if lower.entry().receiver.is_some() {
+                    return Err(ContestantError::LowerNeedsReceiver { text: shown(), name: lower.entry().name });
+                }
+                Via::Alcc(lower)
+            }
+            "icn" | "quic" => return Err(ContestantError::LaterVia { text: shown(), via: via.to_owned() }),
+            other => {
+                let via = other.chars().filter(|c| !c.is_control()).take(40).collect();
+                let hint = nearest(other, ["udp", "tcp", "alcc"].into_iter());
+                return Err(ContestantError::UnknownVia { text: shown(), via, hint });
+            }
+        };
+        Ok(Self { controller, via })
+    }
+}
+
+impl<'de> Deserialize<'de> for Contestant {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Contestant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Splits a list at its commas, but not at those between a controller's parameters: a piece whose text before the first
+/// `=` names no controller (`delta` in `copa:mode=default,delta=0.1@udp`) continues the one before it.
+pub fn split_list(list: &str) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    for piece in list.split(',') {
+        let continues = piece.split_once('=').is_some_and(|(key, _)| !key.contains([':', '@']));
+        match items.last_mut() {
+            Some(last) if continues => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => items.push(piece.to_owned()),
+        }
+    }
+    items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_keep_parameters_together() {
+        assert_eq!(
+            split_list("copa:mode=default,delta=0.1@udp, cubic@tcp,reno@alcc/fixed:window=3,rate=2,x@y"),
+            ["copa:mode=default,delta=0.1@udp", "cubic@tcp", "reno@alcc/fixed:window=3,rate=2", "x@y"]
+        );
+        assert!(split_list(" , ").is_empty());
+    }
+
+    #[test]
+    fn text_round_trips() {
+        for text in ["reno@tcp", "fixed:window=7@udp", "copa@alcc", "sprout@alcc/bbr", "reno@alcc/fixed:window=3"] {
+            assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_mend() {
+        let cases = [
+            ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp' or 'reno@alcc'"),
+            ("rno", "unknown controller 'rno'; did you mean reno?"),
+            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc?"),
+            ("reno@quic", "'reno@quic': datapath 'quic' is not in this version; use udp, tcp or alcc"),
+            (
+                "sprout@tcp",
+                "'sprout@tcp': sprout needs its receiver half, which TCP can't carry; use 'sprout@udp' or 'sprout@alcc'",
+            ),
+            (
+                "reno@alcc/sprout",
+                "'reno@alcc/sprout': sprout needs its receiver half and can't drive the TCP underneath; use '@alcc/cubic'",
+            ),
+            ("reno@udp/reno", "'reno@udp/reno': only alcc runs above a named TCP; write '@udp'"),
+        ];
+        for (text, error) in cases {
+            assert_eq!(text.parse::<Contestant>().unwrap_err().to_string(), error);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The record of one run: one JSON object, with only what scenario and seed determine unless its cost was measured.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+mod text;
+
+pub use text::{ReadError, read_json, write_csv, write_json};
+
+/// One run of one contestant; `docs/records.md` describes every field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// File name of the downward trace; `null` when the path has none.
+    pub trace: Option<String>,
+    /// `sim` (virtual time).
+    pub world: String,
+    /// Controller with the parameters that differ from their defaults.
+    pub controller: String,
+    /// Datapath: `udp`, `tcp`, `alcc`, `alcc/LOWER`.
+    pub via: String,
+    /// Seed of the race.
+    pub seed: u64,
+    /// Number of the run, from 1; seed and number determine everything random in it.
+    pub run: u32,
+    /// Simulated time in seconds.
+    pub seconds: f64,
+    /// Bytes delivered downwards and upwards by flows with a controller, headers included, Mbit/s.
+    pub throughput_mbps: f64,
+    /// The part of it that the contestant's own flows got, where others run beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_throughput_mbps: Option<f64>,
+    /// Payload bytes that reached applications, Mbit/s.
+    pub goodput_mbps: f64,
+    /// Share (0..1) of what the path could have carried in that time; `null` when nothing limits it.
+    pub utilization: Option<f64>,
+    /// One-way delay of data packets, path and queue, ms.
+    pub delay_ms: Option<Span>,
+    /// What queues added to it, ms.
+    pub queue_ms: Option<Span>,
+    /// RTT samples of the senders, ms.
+    pub rtt_ms: Option<Span>,
+    /// Share of data packets that the path dropped.
+    pub loss: f64,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Data packets that arrived with a CE mark.
+    pub ecn_marks: u64,
+    /// Flow completion times, ms, where flows end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fct_ms: Option<Span>,
+    /// Flows that ended by delivering all their bytes, where flows end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completions: Option<u64>,
+    /// Jain's index of the flows' throughputs, where several run without an end of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain: Option<f64>,
+    /// Mean one-way delay by where it came from.
+    pub split: Split,
+    /// Values drawn for keys that hold a range.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drawn: BTreeMap<String, String>,
+    /// One for each flow, in the scenario's order.
+    pub flows: Vec<FlowRecord>,
+    /// Version of paceline.
+    pub version: String,
+    /// CPU time of the thread that ran it, seconds, when measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<f64>,
+    /// Time that passed meanwhile, seconds, when measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
+    /// Largest resident memory of the whole process so far, MB, when measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_mb: Option<f64>,
+}
+
+/// One flow of a run. Fields mean what they mean in [`Record`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// Controller with the parameters that differ from their defaults.
+    pub controller: String,
+    /// Datapath.
+    pub via: String,
+    /// `down` or `up`.
+    pub direction: String,
+    /// When it began, seconds.
+    pub start_s: f64,
+    /// When it ended, seconds.
+    pub end_s: f64,
+    /// Mbit/s while it lived, headers included.
+    pub throughput_mbps: f64,
+    /// Payload Mbit/s while it lived.
+    pub goodput_mbps: f64,
+    /// One-way delay of its data packets.
+    pub delay_ms: Option<Span>,
+    /// What queues added.
+    pub queue_ms: Option<Span>,
+    /// RTT samples.
+    pub rtt_ms: Option<Span>,
+    /// Share of its data packets that the path dropped.
+    pub loss: f64,
+    /// Data packets that entered the path.
+    pub packets: u64,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Data packets that arrived with a CE mark.
+    pub ecn_marks: u64,
+    /// Completion times, ms, where it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fct_ms: Option<Span>,
+    /// Flows of its family that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completions: Option<u64>,
+    /// Share of packets that the controller above TCP handed over while the TCP below still held back earlier ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_below: Option<f64>,
+    /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.
+    pub split: Split,
+}
+
+/// A distribution in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 % lie below.
+    pub p95: f64,
+    /// 99 % lie below.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Mean one-way delay by where it came from, for each direction; `null` where nothing travelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Split {
+    /// From the network to the user.
+    pub down: Option<Parts>,
+    /// From the user to the network.
+    pub up: Option<Parts>,
+}
+
+/// Parts of a mean one-way delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parts {
+    /// Distance and jitter, ms.
+    pub propagation_ms: f64,
+    /// Waiting, ms.
+    pub queue_ms: f64,
+    /// Being put on the wire, ms.
+    pub transmission_ms: f64,
+}
+
+impl Record {
+    /// The contestant: `CONTROLLER@VIA`.
+    pub fn contestant(&self) -> String {
+        format!("{}@{}", self.controller, self.via)
+    }
+}
+
+/// `value` to six significant digits, so that its text is short and the same everywhere (our choice, because
+/// quantiles of delay carry three). Not-a-number and infinity become zero: JSON has neither.
+pub fn rounded(value: f64) -> f64 {
+    if !value.is_finite() {
+        return 0.0;
+    }
+    // Through decimal text: correctly rounded on every platform, without a logarithm.
+    format!("{value:.5e}").parse().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_digits() {
+        assert_eq!(rounded(1.0 / 3.0), 0.333_333);
+        assert_eq!(rounded(123_456_789.0), 123_457_000.0);
+        assert_eq!(rounded(f64::NAN), 0.0);
+        assert_eq!(rounded(-0.000_012_345_678), -0.000_012_345_7);
+    }
+}

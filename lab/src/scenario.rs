@@ -1,0 +1,426 @@
+//! A scenario file: who races on which path; `docs/scenarios.md` describes every key.
+//!
+//! A [`Scenario`] that was parsed is a valid one. Every error names file, line and key, and the mend.
+
+use paceline_cc::{Bytes, Nanos, Rate};
+use paceline_path::Direction;
+use serde::{Deserialize, Serialize};
+
+use crate::contestant::Contestant;
+
+mod places;
+mod range;
+mod source;
+
+pub use source::{Options, Plan, Source};
+
+/// A scenario, without ranges: what one run does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name in records.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// Simulated time of a run, seconds.
+    #[serde(default = "default::seconds")]
+    pub seconds: f64,
+    /// How often each contestant runs, each time with another seed.
+    #[serde(default = "default::one")]
+    pub runs: u32,
+    /// Where all randomness comes from.
+    #[serde(default = "default::seed")]
+    pub seed: u64,
+    /// Who races, each alone in a world of its own.
+    #[serde(default)]
+    pub contestants: Vec<Contestant>,
+    /// The path from the network to the user.
+    #[serde(default)]
+    pub down: Direction,
+    /// The path from the user to the network.
+    #[serde(default)]
+    pub up: Direction,
+    /// Flows of a world; without any, one bulk flow of the contestant.
+    #[serde(default)]
+    pub flows: Vec<Flow>,
+    /// Traffic that listens to nobody.
+    #[serde(default)]
+    pub cross: Vec<Cross>,
+}
+
+/// Flows of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Flow {
+    /// Whose flow it is.
+    pub contestant: Who,
+    /// How many such flows.
+    pub count: u32,
+    /// Time from the start of one of them to the start of the next.
+    pub stagger: Nanos,
+    /// Which way its data travels.
+    pub direction: Way,
+    /// When it starts (the first of `count`).
+    pub start: Nanos,
+    /// When its application stops writing; without it, with the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Nanos>,
+    /// What its application writes.
+    pub workload: Workload,
+    /// Added to the path's delay for this flow alone, each way.
+    pub extra_delay: Nanos,
+    /// Payload bytes of a full packet.
+    pub mss: u32,
+    /// Packets for one acknowledgement of TCP's receiver; 1 acknowledges each.
+    pub ack_every: u32,
+    /// Longest delay of an acknowledgement.
+    pub ack_delay: Nanos,
+    /// Pace TCP flows whose controller leaves pacing to the datapath.
+    pub paced: bool,
+}
+
+impl Default for Flow {
+    /// One bulk flow of the contestant under test.
+    ///
+    /// 1448 bytes: 1500 less IPv4, TCP and time-stamp headers. An acknowledgement every second packet, at the latest
+    /// after 40 ms: RFC 5681 section 4.2 with Linux's `TCP_DELACK_MIN`. Unpaced: as Linux without fq.
+    fn default() -> Self {
+        Self {
+            contestant: Who::Each,
+            count: 1,
+            stagger: Nanos::ZERO,
+            direction: Way::Down,
+            start: Nanos::ZERO,
+            stop: None,
+            workload: Workload::Bulk,
+            extra_delay: Nanos::ZERO,
+            mss: 1448,
+            ack_every: 2,
+            ack_delay: Nanos::from_millis(40),
+            paced: false,
+        }
+    }
+}
+
+/// Whose flow it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Who {
+    /// The contestant under test: `each`.
+    Each,
+    /// Always this one.
+    Fixed(Box<Contestant>),
+}
+
+/// Which way data travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From the network to the user.
+    #[default]
+    Down,
+    /// From the user to the network.
+    Up,
+}
+
+/// What an application writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Workload {
+    /// Without end.
+    Bulk,
+    /// So many bytes.
+    Bytes(Bytes),
+    /// Flows arrive as a Poisson process with Pareto-distributed sizes.
+    Poisson(Poisson),
+    /// Busy and silent in turn.
+    OnOff(OnOff),
+    /// At a constant rate of payload.
+    Rate(Rate),
+}
+
+/// Flows that arrive as a Poisson process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// Mean time between arrivals.
+    pub mean_gap: Nanos,
+    /// Shape of the Pareto distribution of sizes.
+    pub alpha: f64,
+    /// Smallest size.
+    pub min: Bytes,
+    /// Largest size.
+    pub max: Bytes,
+    /// How the range is kept.
+    #[serde(default)]
+    pub cut: Cut,
+    /// Most arrivals; without it, as long as the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// How a Pareto distribution is kept in its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// The distribution is conditioned on the range.
+    #[default]
+    Truncate,
+    /// A draw above the range counts as its upper end.
+    Clamp,
+}
+
+/// Busy and silent in turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Mean length of a busy time.
+    pub on: Nanos,
+    /// Mean length of a silence.
+    pub off: Nanos,
+    /// Lengths are exponentially distributed rather than fixed.
+    #[serde(default)]
+    pub random: bool,
+}
+
+/// Traffic without a controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cross {
+    /// Which way it travels.
+    #[serde(default)]
+    pub direction: Way,
+    /// Mean rate on the wire.
+    pub rate: Rate,
+    /// Bytes of a packet on the wire.
+    #[serde(default = "default::packet")]
+    pub packet: Bytes,
+    /// Gaps are exponentially distributed rather than equal.
+    #[serde(default)]
+    pub poisson: bool,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Nanos,
+    /// When it stops; without it, with the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Nanos>,
+}
+
+/// Why a scenario cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{file}: cannot be read ({source}); name a scenario file that exists")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Something in the file is wrong.
+    #[error("{file}:{line}: {}{problem}", colon(field))]
+    Field {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The key, such as `down.queue`; empty when the text is no TOML.
+        field: String,
+        /// What was wrong, and the mend.
+        problem: String,
+    },
+    /// An option is wrong.
+    #[error("{option}: {problem}")]
+    Option {
+        /// The option, such as `--seconds`.
+        option: &'static str,
+        /// What was wrong, and the mend.
+        problem: String,
+    },
+    /// A trace is wrong; its error names file and line.
+    #[error(transparent)]
+    Trace(#[from] paceline_path::TraceError),
+}
+
+fn colon(field: &str) -> String {
+    if field.is_empty() { String::new() } else { format!("{field}: ") }
+}
+
+/// Defaults of our choice.
+mod default {
+    use paceline_cc::Bytes;
+
+    /// Long enough for the start-up to weigh little.
+    pub(super) fn seconds() -> f64 {
+        60.0
+    }
+
+    pub(super) fn one() -> u32 {
+        1
+    }
+
+    pub(super) fn seed() -> u64 {
+        1
+    }
+
+    /// A full Ethernet payload.
+    pub(super) fn packet() -> Bytes {
+        Bytes(1500)
+    }
+}
+
+impl TryFrom<String> for Who {
+    type Error = crate::contestant::ContestantError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text == "each" { Ok(Self::Each) } else { Ok(Self::Fixed(Box::new(text.parse()?))) }
+    }
+}
+
+impl From<Who> for String {
+    fn from(who: Who) -> Self {
+        match who {
+            Who::Each => "each".to_owned(),
+            Who::Fixed(contestant) => contestant.to_string(),
+        }
+    }
+}
+
+impl Scenario {
+    /// The flows of a world; a scenario that names none has one bulk flow of the contestant.
+    pub fn flows(&self) -> Vec<Flow> {
+        if self.flows.is_empty() { vec![Flow::default()] } else { self.flows.clone() }
+    }
+
+    /// The whole scenario as a file again, every default filled in.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
+    }
+
+    /// The first thing that is wrong: its key, and the problem with the mend.
+    fn check(&self) -> Result<(), (String, String)> {
+        let wrong = |field: &str, problem: &str| Err((field.to_owned(), problem.to_owned()));
+        if self.name.trim().is_empty() {
+            return wrong("name", "it is empty; give the scenario a name, such as \"cellular\"");
+        }
+        if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
+            let problem =
+                format!("{} is not above 0 and at most {MAX_SECONDS}; give seconds, such as 60", self.seconds);
+            return Err(("seconds".to_owned(), problem));
+        }
+        if self.runs == 0 {
+            return wrong("runs", "0 runs show nothing; give 1 or more");
+        }
+        if self.seed > MAX_SEED {
+            return wrong("seed", "it is above 2^63 - 1, the largest number of TOML; give a smaller one");
+        }
+        if self.contestants.is_empty() {
+            return wrong("contestants", "nobody races; give at least one, such as [\"cubic@tcp\"]");
+        }
+        for (index, contestant) in self.contestants.iter().enumerate() {
+            if self.contestants[..index].contains(contestant) {
+                return Err((format!("contestants[{index}]"), format!("{contestant} races twice; take one out")));
+            }
+        }
+        for (name, direction) in [("down", &self.down), ("up", &self.up)] {
+            if let Err(error) = direction.check() {
+                return Err(path_error(name, &error));
+            }
+        }
+        let mut total: u64 = 0;
+        for (index, flow) in self.flows.iter().enumerate() {
+            flow.check().map_err(|(key, problem)| (format!("flows[{index}].{key}"), problem.to_owned()))?;
+            total += u64::from(flow.count);
+            if total > MAX_FLOWS {
+                let problem = format!("more than {MAX_FLOWS} flows in one world; take fewer");
+                return Err((format!("flows[{index}].count"), problem));
+            }
+        }
+        for (index, cross) in self.cross.iter().enumerate() {
+            cross.check().map_err(|(key, problem)| (format!("cross[{index}].{key}"), problem.to_owned()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Longest run, seconds: 115 days (our choice, far below what nanoseconds can hold).
+const MAX_SECONDS: f64 = 1e7;
+/// Largest seed: TOML has no larger numbers.
+const MAX_SEED: u64 = i64::MAX as u64;
+/// Most flows of a world (our choice: memory).
+const MAX_FLOWS: u64 = 100_000;
+
+/// A path's error as key and problem.
+fn path_error(direction: &str, error: &paceline_path::PathError) -> (String, String) {
+    match error {
+        paceline_path::PathError::Field { field, problem, mend } => {
+            (format!("{direction}.{field}"), format!("{problem}; {mend}"))
+        }
+        other => (direction.to_owned(), other.to_string()),
+    }
+}
+
+type Wrong = (&'static str, &'static str);
+
+impl Flow {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.count == 0 {
+            return Err(("count", "0 flows are none; give 1 or more, or leave the flow out"));
+        }
+        if self.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(("stop", "it is not after start; give a later time"));
+        }
+        if !(100..=9000).contains(&self.mss) {
+            return Err(("mss", "it is not between 100 and 9000 bytes; 1448 fills an Ethernet packet"));
+        }
+        if !(1..=1000).contains(&self.ack_every) {
+            return Err(("ack_every", "it is not between 1 and 1000 packets; TCP's is 2"));
+        }
+        match &self.workload {
+            Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are no flow; give a size such as \"1MB\"")),
+            Workload::Rate(Rate::ZERO) => {
+                Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\""))
+            }
+            Workload::Poisson(poisson) => poisson.check(),
+            Workload::OnOff(times) if times.on == Nanos::ZERO => {
+                Err(("workload.on_off.on", "a busy time of 0 writes nothing; give one such as \"1s\""))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Poisson {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.mean_gap == Nanos::ZERO {
+            return Err(("workload.poisson.mean_gap", "0 is no time between arrivals; give one such as \"100ms\""));
+        }
+        if !(self.alpha > 0.0 && self.alpha <= 100.0) {
+            return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));
+        }
+        if self.min == Bytes(0) {
+            return Err(("workload.poisson.min", "0 bytes are no flow; give a size such as \"4kB\""));
+        }
+        if self.max < self.min {
+            return Err(("workload.poisson.max", "it is below min; give a larger size"));
+        }
+        Ok(())
+    }
+}
+
+impl Cross {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.rate == Rate::ZERO {
+            return Err(("rate", "a rate of 0 sends nothing; give one such as \"2 Mbit/s\", or leave it out"));
+        }
+        if !(20..=65_535).contains(&self.packet.0) {
+            return Err(("packet", "it is not between 20 and 65535 bytes; 1500 fills an Ethernet packet"));
+        }
+        if self.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(("stop", "it is not after start; give a later time"));
+        }
+        Ok(())
+    }
+}

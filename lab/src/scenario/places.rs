@@ -1,0 +1,145 @@
+//! Where in a scenario file a key stands, so that every error names its line.
+
+use std::ops::Range;
+
+use paceline_cc::registry::nearest;
+use toml::de::{DeTable, DeValue};
+
+use super::ScenarioError;
+
+/// A parsed scenario text and the place of every key in it.
+pub(super) struct Places<'a> {
+    file: &'a str,
+    text: &'a str,
+    /// Keys in the order of the file, a table before what it holds.
+    places: Vec<Place>,
+}
+
+/// A key or an element of an array.
+pub(super) struct Place {
+    /// Such as `down.queue` or `flows[0].start`.
+    pub(super) path: String,
+    /// Bytes of the key; of the element for arrays.
+    key: Range<usize>,
+    /// Bytes of the value.
+    pub(super) value: Range<usize>,
+    /// The value, when it is a text.
+    pub(super) string: Option<String>,
+}
+
+impl<'a> Places<'a> {
+    /// Parses the text.
+    ///
+    /// # Errors
+    /// When it is not TOML.
+    pub(super) fn parse(file: &'a str, text: &'a str) -> Result<Self, ScenarioError> {
+        let mut places = Self { file, text, places: Vec::new() };
+        let table = DeTable::parse(text).map_err(|error| places.error(&error))?;
+        places.walk_table("", table.get_ref());
+        Ok(places)
+    }
+
+    /// Every key.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter()
+    }
+
+    /// An error about a key, at its line, or at the line of the table that lacks it.
+    pub(super) fn at(&self, path: &str, problem: impl Into<String>) -> ScenarioError {
+        let mut search = path;
+        let place = loop {
+            if let Some(place) = self.places.iter().find(|place| place.path == search) {
+                break Some(place);
+            }
+            match search.rfind(['.', '[']) {
+                Some(end) => search = &search[..end],
+                None => break None,
+            }
+        };
+        ScenarioError::Field {
+            file: self.file.to_owned(),
+            line: place.map_or(1, |place| self.line(place.key.start)),
+            field: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    /// What `toml` said, in one line and in a person's words.
+    pub(super) fn error(&self, error: &toml::de::Error) -> ScenarioError {
+        let span = error.span().unwrap_or(0..0);
+        let (problem, missing) = in_words(error.message());
+        let holds = |place: &&Place| match missing {
+            // The span is the table that lacks the key.
+            Some(_) => place.value == span,
+            None => place.key.contains(&span.start) || place.value.contains(&span.start),
+        };
+        let field = self.places.iter().filter(holds).map(|place| place.path.as_str()).next_back().unwrap_or_default();
+        let field = match (field, missing) {
+            (table, Some(key)) if !table.is_empty() => format!("{table}.{key}"),
+            (_, Some(key)) => key,
+            (field, None) => field.to_owned(),
+        };
+        let line = self.line(span.start);
+        ScenarioError::Field { file: self.file.to_owned(), line, field, problem }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn walk_table(&mut self, parent: &str, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let separator = if parent.is_empty() { "" } else { "." };
+            let path = format!("{parent}{separator}{}", printable(key.get_ref(), 60));
+            self.walk(path, key.span(), value.span(), value.get_ref());
+        }
+    }
+
+    fn walk(&mut self, path: String, key: Range<usize>, value: Range<usize>, node: &DeValue<'_>) {
+        let string = node.as_str().map(str::to_owned);
+        self.places.push(Place { path: path.clone(), key, value, string });
+        match node {
+            DeValue::Table(table) => self.walk_table(&path, table),
+            DeValue::Array(array) => {
+                for (index, element) in array.iter().enumerate() {
+                    self.walk(format!("{path}[{index}]"), element.span(), element.span(), element.get_ref());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The problem in words and, when a key is missing, its name.
+fn in_words(message: &str) -> (String, Option<String>) {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let first = quoted.next().unwrap_or_default();
+    if message.starts_with("unknown field") {
+        return (format!("unknown key '{}'; {}", printable(first, 40), nearest(first, quoted)), None);
+    }
+    if message.starts_with("unknown variant") {
+        return (format!("unknown value '{}'; {}", printable(first, 40), nearest(first, quoted)), None);
+    }
+    if message.starts_with("missing field") {
+        return ("this key is missing; add it".to_owned(), Some(first.to_owned()));
+    }
+    if let Some(rest) = message.strip_prefix("invalid type: ")
+        && let Some((found, wanted)) = rest.split_once(", expected ")
+    {
+        let mend =
+            if wanted == "a string" { " in quotes, with a unit where one is due (such as \"20ms\")" } else { "" };
+        return (printable(&format!("{found} stands where {wanted} is due; write {wanted}{mend}"), 300), None);
+    }
+    (printable(message, 300), None)
+}
+
+/// One line of at most `most` characters.
+pub(super) fn printable(text: &str, most: usize) -> String {
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most + 1).collect();
+    if line.chars().count() > most {
+        line.pop();
+        line.push('…');
+    }
+    line
+}

@@ -1,0 +1,119 @@
+//! Keys that hold a range: `loss = "0.001..0.01"`, `start = "0ms..100ms"`.
+//!
+//! A value is drawn for each run from a stream of the run's seed that the key's place names, so that a range added
+//! elsewhere shifts nothing. The draw stands in the text where the range stood, without a change of lines; what comes
+//! after sees a scenario without ranges.
+
+use std::collections::BTreeMap;
+
+use paceline_cc::text::{rate_text, span_text};
+use paceline_cc::{Bytes, Nanos, Rate};
+use paceline_sim::Seed;
+use rand::RngExt;
+
+use super::ScenarioError;
+use super::places::Places;
+use crate::record::rounded;
+
+/// Tables whose keys may hold ranges; what stands above them is the same for every run.
+const TABLES: [&str; 4] = ["down", "up", "flows", "cross"];
+
+/// Puts a draw in the place of every range; also gives the draws by key.
+///
+/// # Errors
+/// When a range's ends are of different kinds or in the wrong order.
+pub(super) fn draw(
+    places: &Places<'_>,
+    text: &str,
+    seed: Seed,
+) -> Result<(String, BTreeMap<String, String>), ScenarioError> {
+    let mut drawn = BTreeMap::new();
+    let mut replacements = Vec::new();
+    for place in places.iter() {
+        let top = place.path.split(['.', '[']).next().unwrap_or_default();
+        let range = place.string.as_deref().and_then(|text| text.split_once(".."));
+        let Some((low, high)) = range.filter(|_| TABLES.contains(&top)) else { continue };
+        let Some(range) = Drawn::parse(low.trim(), high.trim()) else { continue };
+        let value = range.draw(seed, &place.path).map_err(|problem| places.at(&place.path, problem))?;
+        replacements.push((place.value.clone(), value.clone()));
+        drawn.insert(place.path.clone(), value.trim_matches('"').to_owned());
+    }
+    replacements.sort_unstable_by_key(|(span, _)| span.start);
+    let mut result = text.to_owned();
+    for (span, value) in replacements.iter().rev() {
+        let lines = text.get(span.clone()).map_or(0, |old| old.matches('\n').count());
+        result.replace_range(span.clone(), &format!("{value}{}", "\n".repeat(lines)));
+    }
+    Ok((result, drawn))
+}
+
+/// The two ends of a range.
+enum Drawn {
+    Integer(i64, i64),
+    Number(f64, f64),
+    Span(Nanos, Nanos),
+    Rate(Rate, Rate),
+    Size(Bytes, Bytes),
+    Unlike(String, String),
+}
+
+impl Drawn {
+    /// `None` when the ends are no quantities: a text that happens to hold two dots.
+    fn parse(low: &str, high: &str) -> Option<Self> {
+        if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
+            return Some(Self::Integer(low, high));
+        }
+        if let (Ok(low), Ok(high)) = (low.parse::<f64>(), high.parse::<f64>()) {
+            return (low.is_finite() && high.is_finite()).then_some(Self::Number(low, high));
+        }
+        if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
+            return Some(Self::Span(low, high));
+        }
+        if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
+            return Some(Self::Rate(low, high));
+        }
+        if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
+            return Some(Self::Size(low, high));
+        }
+        let quantity = |text: &str| {
+            let number = text.parse::<f64>().is_ok();
+            number || text.parse::<Nanos>().is_ok() || text.parse::<Rate>().is_ok() || text.parse::<Bytes>().is_ok()
+        };
+        (quantity(low) && quantity(high)).then(|| Self::Unlike(low.to_owned(), high.to_owned()))
+    }
+
+    /// A TOML value, evenly distributed between the ends, both included.
+    fn draw(self, seed: Seed, path: &str) -> Result<String, String> {
+        let mut random = seed.stream(&format!("range {path}"));
+        let backwards =
+            |low: String, high: String| format!("the range {low}..{high} runs backwards; write the smaller end first");
+        let mut between = |low: u64, high: u64| (low <= high).then(|| random.random_range(low..=high));
+        match self {
+            Self::Integer(low, high) => {
+                let span = high.checked_sub(low).and_then(|span| u64::try_from(span).ok());
+                let offset = span.and_then(|span| between(0, span)).and_then(|offset| i64::try_from(offset).ok());
+                match offset.and_then(|offset| low.checked_add(offset)) {
+                    Some(value) => Ok(value.to_string()),
+                    None => Err(backwards(low.to_string(), high.to_string())),
+                }
+            }
+            Self::Number(low, high) if low > high => Err(backwards(low.to_string(), high.to_string())),
+            Self::Number(low, high) => {
+                let value = rounded(low + (high - low) * random.random::<f64>()).clamp(low, high);
+                Ok(format!("{value:?}"))
+            }
+            Self::Span(low, high) => between(low.as_nanos(), high.as_nanos())
+                .map(|value| format!("\"{}\"", span_text(Nanos::from_nanos(value))))
+                .ok_or_else(|| backwards(span_text(low), span_text(high))),
+            Self::Rate(low, high) => between(low.as_bytes_per_sec(), high.as_bytes_per_sec())
+                .map(|value| format!("\"{}\"", rate_text(Rate::from_bytes_per_sec(value))))
+                .ok_or_else(|| backwards(rate_text(low), rate_text(high))),
+            Self::Size(low, high) => between(low.0, high.0)
+                .map(|value| format!("\"{}\"", Bytes(value)))
+                .ok_or_else(|| backwards(low.to_string(), high.to_string())),
+            Self::Unlike(low, high) => {
+                Err(format!("{low} and {high} are not of one kind; give both ends of the range the same unit"))
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! From a file and options to the plan of every run.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paceline_cc::{Nanos, Time};
+use paceline_path::{Direction, PathError, Trace, TraceError};
+use paceline_sim::{Seed, config};
+
+use super::places::{Places, printable};
+use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Way, Who, Workload, path_error, range};
+use crate::contestant::{Contestant, split_list};
+
+/// Most runs of a contestant (our choice: every run's record is kept until the end).
+const MAX_RUNS: u32 = 10_000;
+
+/// What replaces values of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A list of contestants.
+    pub contestants: Option<String>,
+    /// Trace of the downward link.
+    pub trace: Option<PathBuf>,
+    /// Trace of the upward link.
+    pub up: Option<PathBuf>,
+    /// Seed of the race.
+    pub seed: Option<u64>,
+    /// Simulated seconds.
+    pub seconds: Option<f64>,
+    /// Runs of each contestant.
+    pub runs: Option<u32>,
+}
+
+/// A scenario file with the options for this race.
+#[derive(Clone, Debug)]
+pub struct Source {
+    file: String,
+    /// Where the file's own traces are looked for.
+    folder: PathBuf,
+    text: String,
+    options: Options,
+}
+
+/// Traces by the name under which a scenario knows them.
+type Traces = BTreeMap<String, Arc<Trace>>;
+
+/// One run, ready for every contestant.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Number of the run, from 1.
+    pub number: u32,
+    /// The scenario, options applied and ranges drawn.
+    pub scenario: Scenario,
+    /// The draws by key.
+    pub drawn: BTreeMap<String, String>,
+    seed: Seed,
+    traces: Arc<Traces>,
+}
+
+impl Source {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no text in UTF-8.
+    pub fn read(path: &Path, options: Options) -> Result<Self, ScenarioError> {
+        let file = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { file, folder, text, options })
+    }
+
+    /// A text that stands for a file of this name in the current folder.
+    pub fn from_text(file: &str, text: &str, options: Options) -> Self {
+        Self { file: file.to_owned(), folder: PathBuf::new(), text: text.to_owned(), options }
+    }
+
+    /// The text as written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The plans of all runs, checked: ranges drawn, traces loaded, paths and contestants found to be possible.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn plans(&self) -> Result<Vec<Plan>, ScenarioError> {
+        self.check_options()?;
+        // The seed, to draw with, stands outside every range.
+        let (first, _) = self.draw(Seed(0))?;
+        let race = Seed(first.seed);
+        let mut traces = Traces::new();
+        let mut drawn = Vec::new();
+        for number in 1..=first.runs {
+            let seed = Seed(race.derive(&format!("run {number}")));
+            let (scenario, values) = self.draw(seed)?;
+            for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
+                self.load(key, option, direction, &mut traces)?;
+            }
+            drawn.push((number, seed, scenario, values));
+        }
+        let traces = Arc::new(traces);
+        let plan = |(number, seed, scenario, drawn)| Plan { number, scenario, drawn, seed, traces: traces.clone() };
+        let plans: Vec<Plan> = drawn.into_iter().map(plan).collect();
+        for plan in &plans {
+            plan.paths::<()>().map_err(|(key, problem)| self.wrong(&key, problem))?;
+        }
+        Ok(plans)
+    }
+
+    fn check_options(&self) -> Result<(), ScenarioError> {
+        let wrong = |option, problem: String| Err(ScenarioError::Option { option, problem });
+        if let Some(seconds) = self.options.seconds
+            && !(seconds > 0.0 && seconds <= MAX_SECONDS)
+        {
+            return wrong("--seconds", format!("{seconds} is not above 0 and at most {MAX_SECONDS}; give e.g. 60"));
+        }
+        if let Some(runs) = self.options.runs
+            && !(1..=MAX_RUNS).contains(&runs)
+        {
+            return wrong("--runs", format!("{runs} is not between 1 and {MAX_RUNS}; give e.g. 10"));
+        }
+        if let Some(seed) = self.options.seed
+            && seed > MAX_SEED
+        {
+            return wrong("--seed", format!("{seed} is above {MAX_SEED}; give a smaller one"));
+        }
+        Ok(())
+    }
+
+    /// The scenario of a run with this seed, and the draws.
+    fn draw(&self, seed: Seed) -> Result<(Scenario, BTreeMap<String, String>), ScenarioError> {
+        let (text, drawn) = range::draw(&Places::parse(&self.file, &self.text)?, &self.text, seed)?;
+        let places = Places::parse(&self.file, &text)?;
+        // Here and not there, because an error in an element of an array has the array's place.
+        for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
+            if let Some(Err(error)) = place.string.as_deref().map(str::parse::<Contestant>) {
+                return Err(places.at(&place.path, error.to_string()));
+            }
+        }
+        let mut scenario: Scenario = toml::from_str(&text).map_err(|error| places.error(&error))?;
+        if scenario.runs > MAX_RUNS {
+            return Err(places.at("runs", format!("it is above {MAX_RUNS}; give fewer")));
+        }
+        for direction in [&mut scenario.down, &mut scenario.up] {
+            if let Some(trace) = &mut direction.trace {
+                *trace = self.folder.join(&*trace).display().to_string();
+            }
+        }
+        self.apply(&mut scenario)?;
+        if !scenario.flows.is_empty() && scenario.flows.iter().all(|flow| flow.contestant != Who::Each) {
+            let problem = "no flow belongs to the contestant under test; write contestant = \"each\" in one";
+            return Err(places.at("flows", problem));
+        }
+        scenario.check().map_err(|(key, problem)| places.at(&key, problem))?;
+        Ok((scenario, drawn))
+    }
+
+    fn apply(&self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
+        let options = &self.options;
+        if let Some(list) = &options.contestants {
+            let wrong = |problem| ScenarioError::Option { option: "--contestants", problem };
+            let mut contestants = Vec::new();
+            for item in split_list(list) {
+                let contestant: Contestant = item.parse().map_err(|error| wrong(format!("{error}")))?;
+                if contestants.contains(&contestant) {
+                    return Err(wrong(format!("{contestant} races twice; take one out")));
+                }
+                contestants.push(contestant);
+            }
+            if contestants.is_empty() {
+                return Err(wrong("nobody races; give at least one, such as cubic@tcp".to_owned()));
+            }
+            scenario.contestants = contestants;
+        }
+        for (trace, direction) in [(&options.trace, &mut scenario.down), (&options.up, &mut scenario.up)] {
+            if let Some(trace) = trace {
+                direction.rate = None;
+                direction.schedule = None;
+                direction.schedule_lap = None;
+                direction.trace = Some(trace.display().to_string());
+            }
+        }
+        scenario.seconds = options.seconds.unwrap_or(scenario.seconds);
+        scenario.seed = options.seed.unwrap_or(scenario.seed);
+        scenario.runs = options.runs.unwrap_or(scenario.runs);
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        key: &str,
+        option: &'static str,
+        direction: &Direction,
+        traces: &mut Traces,
+    ) -> Result<(), ScenarioError> {
+        let Some(name) = &direction.trace else { return Ok(()) };
+        if traces.contains_key(name) {
+            return Ok(());
+        }
+        let unreadable = |error: &std::io::Error| {
+            let problem = format!("{} cannot be read ({error}); name a trace file that exists", printable(name, 200));
+            let given = if key == "down" { &self.options.trace } else { &self.options.up };
+            match given {
+                Some(_) => ScenarioError::Option { option, problem },
+                None => self.wrong(&format!("{key}.trace"), problem),
+            }
+        };
+        let file = File::open(name).map_err(|error| unreadable(&error))?;
+        let trace = match Trace::read(name, BufReader::new(file)) {
+            // A folder opens, and fails when it is read.
+            Err(TraceError::Read { source, .. }) => return Err(unreadable(&source)),
+            other => other?,
+        };
+        traces.insert(name.clone(), Arc::new(trace));
+        Ok(())
+    }
+
+    /// An error at a key of the file as written.
+    fn wrong(&self, key: &str, problem: String) -> ScenarioError {
+        match Places::parse(&self.file, &self.text) {
+            Ok(places) => places.at(key, problem),
+            Err(error) => error,
+        }
+    }
+}
+
+impl Plan {
+    /// The world in which this contestant runs; `sample_every` is the step of its series.
+    ///
+    /// # Errors
+    /// None that [`Source::plans`] would not have found: key and problem.
+    pub fn world(
+        &self,
+        contestant: &Contestant,
+        sample_every: Option<Nanos>,
+    ) -> Result<config::Config, (String, String)> {
+        let (down, up) = self.paths()?;
+        let flows = self.scenario.flows();
+        Ok(config::Config {
+            seed: self.seed,
+            duration: Nanos::from_secs_f64(self.scenario.seconds),
+            down,
+            up,
+            flows: flows.iter().flat_map(|flow| flow.of(contestant)).collect(),
+            cross: self.scenario.cross.iter().map(super::Cross::of).collect(),
+            sample_every,
+        })
+    }
+
+    fn paths<P: Clone + Send + 'static>(
+        &self,
+    ) -> Result<(paceline_path::Path<P>, paceline_path::Path<P>), (String, String)> {
+        let Scenario { down, up, .. } = &self.scenario;
+        let base_rtt = down.delay + up.delay;
+        let load = |name: &str| self.traces.get(name).cloned().ok_or("it was not loaded");
+        let build = |name: &str, direction: &Direction| {
+            let path: Result<_, PathError> = direction.build(self.seed.derive(name), base_rtt, &load);
+            path.map_err(|error| path_error(name, &error))
+        };
+        Ok((build("down", down)?, build("up", up)?))
+    }
+}
+
+impl From<Way> for config::Direction {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Down => Self::Down,
+            Way::Up => Self::Up,
+        }
+    }
+}
+
+impl Flow {
+    /// The flows of this kind in the contestant's world.
+    fn of<'a>(&'a self, each: &'a Contestant) -> impl Iterator<Item = config::Flow> + 'a {
+        let contestant = match &self.contestant {
+            Who::Each => each,
+            Who::Fixed(contestant) => contestant,
+        };
+        (0..self.count).map(move |index| {
+            let later = Nanos::from_nanos(self.stagger.as_nanos().saturating_mul(u64::from(index)));
+            config::Flow {
+                controller: contestant.controller.clone(),
+                via: contestant.via.clone(),
+                direction: self.direction.into(),
+                start: Time::ZERO + self.start + later,
+                stop: self.stop.map(|stop| Time::ZERO + stop),
+                workload: self.workload.of(),
+                extra_delay: self.extra_delay,
+                mss: self.mss,
+                ack_every: self.ack_every,
+                ack_delay: self.ack_delay,
+                paced: self.paced,
+            }
+        })
+    }
+}
+
+impl Workload {
+    fn of(&self) -> config::Workload {
+        match self {
+            Self::Bulk => config::Workload::Bulk,
+            Self::Bytes(bytes) => config::Workload::Bytes(bytes.0),
+            Self::Poisson(poisson) => config::Workload::Poisson {
+                mean_gap: poisson.mean_gap,
+                size: config::Pareto {
+                    alpha: poisson.alpha,
+                    min: poisson.min.0,
+                    max: poisson.max.0,
+                    cut: match poisson.cut {
+                        Cut::Truncate => config::Cut::Truncate,
+                        Cut::Clamp => config::Cut::Clamp,
+                    },
+                },
+                count: poisson.count.unwrap_or(u64::MAX),
+            },
+            Self::OnOff(times) => config::Workload::OnOff { on: times.on, off: times.off, random: times.random },
+            Self::Rate(rate) => config::Workload::Rate(*rate),
+        }
+    }
+}
+
+impl super::Cross {
+    fn of(&self) -> config::Cross {
+        config::Cross {
+            direction: self.direction.into(),
+            rate: self.rate,
+            packet: u32::try_from(self.packet.0).unwrap_or(u32::MAX),
+            poisson: self.poisson,
+            start: Time::ZERO + self.start,
+            stop: self.stop.map(|stop| Time::ZERO + stop),
+        }
+    }
+}

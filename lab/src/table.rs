@@ -1,0 +1,188 @@
+//! What a race says in a terminal: one row a contestant, and what can't be told apart.
+
+use std::fmt::Write;
+
+use crate::record::Record;
+use crate::stats::{MIN_RUNS, Median, Summary, Verdict, pairs};
+
+/// Widest table.
+const WIDTH: usize = 100;
+/// Longest name that takes room from columns.
+const NAME: usize = 30;
+/// Most pairs named one by one.
+const MOST_PAIRS: usize = 8;
+
+type Cell = fn(&Summary) -> Option<String>;
+
+/// Header in two lines (figure, unit), how soon the column goes when there is no room (0: never), and the cell.
+const COLUMNS: [(&str, &str, u8, Cell); 10] = [
+    ("throughput", "Mbit/s", 0, |s| Some(spread(&s.throughput_mbps))),
+    ("own", "Mbit/s", 0, |s| s.own_throughput_mbps.as_ref().map(spread)),
+    ("used", "%", 3, |s| s.utilization.map(|value| plain(value.median * 100.0))),
+    ("delay p50", "ms", 4, |s| s.delay_p50_ms.map(|value| plain(value.median))),
+    ("delay p95", "ms", 0, |s| s.delay_p95_ms.as_ref().map(spread)),
+    ("queue p95", "ms", 2, |s| s.queue_p95_ms.map(|value| plain(value.median))),
+    ("loss", "%", 5, |s| Some(plain(s.loss.median * 100.0))),
+    ("resent", "packets", 1, |s| Some(format!("{:.0}", s.retransmits.median))),
+    ("completion", "p50 ms", 0, |s| s.fct_p50_ms.map(|value| plain(value.median))),
+    ("fairness", "Jain", 0, |s| s.jain.map(|value| format!("{:.3}", value.median))),
+];
+
+struct Column {
+    name: &'static str,
+    unit: &'static str,
+    leaves: u8,
+    cells: Vec<Option<String>>,
+    width: usize,
+}
+
+/// Columns that say something, as many as there is room for beside the contestants' names.
+fn columns(summaries: &[Summary], names: usize) -> Vec<Column> {
+    let mut columns: Vec<Column> = COLUMNS
+        .iter()
+        .map(|(name, unit, leaves, cell)| {
+            let cells: Vec<Option<String>> = summaries.iter().map(cell).collect();
+            let widest = cells.iter().flatten().map(String::len).max().unwrap_or(0);
+            Column { name, unit, leaves: *leaves, width: widest.max(name.len()).max(unit.len()), cells }
+        })
+        .filter(|column| column.cells.iter().any(Option::is_some))
+        .collect();
+    let room = WIDTH - names.clamp("contestant".len(), NAME);
+    while columns.iter().map(|column| column.width + 2).sum::<usize>() > room {
+        let Some(first) = columns.iter().map(|column| column.leaves).filter(|leaves| *leaves > 0).min() else { break };
+        columns.retain(|column| column.leaves != first);
+    }
+    columns
+}
+
+/// The table, a line each; `bold` makes the header bold by terminal codes.
+pub fn table(summaries: &[Summary], bold: bool) -> String {
+    let longest = summaries.iter().map(|summary| summary.contestant.chars().count()).max().unwrap_or(0);
+    let columns = columns(summaries, longest);
+    let taken: usize = columns.iter().map(|column| column.width + 2).sum();
+    let first = longest.max("contestant".len()).min(WIDTH.saturating_sub(taken).max(12));
+    let (on, off) = if bold { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    let mut text = String::new();
+    for head in [0, 1] {
+        let mut line = format!("{:first$}", if head == 0 { "contestant" } else { "" });
+        for Column { name, unit, width, .. } in &columns {
+            let _ = write!(line, "  {:>width$}", if head == 0 { name } else { unit });
+        }
+        let _ = writeln!(text, "{on}{}{off}", line.trim_end());
+    }
+    for (row, summary) in summaries.iter().enumerate() {
+        let mut line = format!("{:first$}", clipped(&summary.contestant, first));
+        for Column { cells, width, .. } in &columns {
+            let _ = write!(line, "  {:>width$}", cells[row].as_deref().unwrap_or("-"));
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// What the numbers are, and which contestants the runs can't tell apart.
+pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
+    let summaries = Summary::all(records.clone());
+    let fewest = summaries.iter().map(|summary| summary.runs).min().unwrap_or(0);
+    if fewest < MIN_RUNS {
+        let what = if fewest < 2 {
+            "One run each".to_owned()
+        } else {
+            format!("Medians of {fewest} runs each (25 % to 75 % of them)")
+        };
+        return format!("{what}: too few to tell a difference from chance; --runs {MIN_RUNS} gives 95 % intervals.\n");
+    }
+    let mut text = format!("Medians of {fewest} runs each (95 % confidence interval from order statistics).\n");
+    type Figure = (&'static str, fn(&Record) -> Option<f64>);
+    let figures: [Figure; 2] =
+        [("throughput", |r| Some(r.throughput_mbps)), ("p95 delay", |r| r.delay_ms.map(|delay| delay.p95))];
+    for (name, figure) in figures {
+        let same: Vec<String> = pairs(records.clone(), figure)
+            .into_iter()
+            .filter(|pair| pair.verdict == Verdict::NoDifference)
+            .map(|pair| format!("{} and {}", pair.first, pair.second))
+            .collect();
+        if same.is_empty() {
+            continue;
+        }
+        let _ = write!(text, "No difference found in {name}: {}", same[..same.len().min(MOST_PAIRS)].join("; "));
+        if same.len() > MOST_PAIRS {
+            let _ = write!(text, "; and {} pairs more", same.len() - MOST_PAIRS);
+        }
+        text.push_str(".\n");
+    }
+    text
+}
+
+/// The median, and its interval; with fewer runs the quartiles.
+fn spread(value: &Median) -> String {
+    let (low, high) = value.interval.unwrap_or((value.q25, value.q75));
+    let median = plain(value.median);
+    let (low, high) = (plain(low), plain(high));
+    if low == high { median } else { format!("{median} ({low} to {high})") }
+}
+
+/// Three digits, and all before the point.
+pub(crate) fn plain(value: f64) -> String {
+    match value.abs() {
+        size if size >= 99.95 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+fn clipped(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut clipped: String = text.chars().take(width.saturating_sub(1)).collect();
+    clipped.push('…');
+    clipped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(name: &str, median: f64) -> Summary {
+        let value = Median { median, q25: median * 0.98, q75: median * 1.02, interval: None };
+        Summary {
+            contestant: name.to_owned(),
+            runs: 3,
+            throughput_mbps: value,
+            own_throughput_mbps: None,
+            utilization: None,
+            delay_p50_ms: Some(value),
+            delay_p95_ms: Some(value),
+            queue_p95_ms: Some(value),
+            loss: Median { median: 0.0, q25: 0.0, q75: 0.0, interval: None },
+            retransmits: value,
+            fct_p50_ms: None,
+            jain: None,
+        }
+    }
+
+    #[test]
+    fn columns_align_under_their_headers() {
+        let text = table(&[summary("cubic@tcp", 4.73), summary("copa:delta=0.1@alcc", 1234.5)], false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].split("  ").filter(|part| !part.is_empty()).count(), 7);
+        assert!(lines[0].ends_with("resent") || lines[0].ends_with(" resent"), "{text}");
+        assert!(lines[1].ends_with("packets"), "{text}");
+        let throughput = lines[0].find("throughput").unwrap() + "throughput".len();
+        assert_eq!(&lines[2][throughput - 6..throughput], " 4.82)");
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn a_wide_table_gives_up_columns_before_it_gives_up_names() {
+        let mut wide = summary("copa:delta=0.1,mode=default@udp", 1234.5);
+        for value in [&mut wide.fct_p50_ms, &mut wide.jain, &mut wide.own_throughput_mbps, &mut wide.utilization] {
+            *value = Some(wide.throughput_mbps);
+        }
+        let text = table(&[wide], false);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("own") && !text.contains("resent"), "{text}");
+    }
+}

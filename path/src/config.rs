@@ -1,0 +1,230 @@
+//! What a scenario file says of one direction of a path.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use paceline_cc::{Nanos, Rate, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::delay::{Delay, Jitter, VaryingDelay};
+use crate::link::Link;
+use crate::loss::{Duplicate, Loss, Lossy};
+use crate::queue::QueueSpec;
+use crate::row::Path;
+use crate::schedule::Schedule;
+use crate::trace::Trace;
+
+/// One direction of a path, as in a scenario file: a link (`rate`, `schedule` or `trace`; none of them means that
+/// nothing limits), what it does to packets, and how far it is.
+///
+/// Packets pass link, loss, duplication, delay, in this order.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Direction {
+    /// Constant rate of the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Rates from given times on: `[["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]`; the first from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Vec<(Nanos, Rate)>>,
+    /// After this time the schedule starts over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_lap: Option<Nanos>,
+    /// File of a delivery trace in the Mahimahi format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// The queue in front of the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
+    /// Spans (from, to) in which the link stands still: `[["10s", "12s"]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<(Nanos, Nanos)>,
+    /// Packets lost at random behind the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Probability that a packet arrives twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<f64>,
+    /// Fixed delay.
+    #[serde(default)]
+    pub delay: Nanos,
+    /// In place of the fixed delay, delays from given times on: `[["0s", "20ms"], ["10s", "60ms"]]`; the first from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_schedule: Option<Vec<(Nanos, Nanos)>>,
+    /// Random delay on top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+}
+
+/// Why a direction could not be built: the field, what was wrong and the mend.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// A field has a value that it does not take.
+    #[error("{field}: {problem}; {mend}")]
+    Field {
+        /// The field of [`Direction`].
+        field: &'static str,
+        /// What was wrong.
+        problem: String,
+        /// What to write instead.
+        mend: &'static str,
+    },
+    /// The trace could not be loaded.
+    #[error("trace: {reason}")]
+    Trace {
+        /// What the loader said.
+        reason: String,
+    },
+}
+
+/// The queue of a link for which a scenario names none (our choice: the buffer of the cellular scenarios).
+pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::Limit::bytes(2_000_000) };
+
+fn field(field: &'static str, problem: impl Into<String>, mend: &'static str) -> PathError {
+    PathError::Field { field, problem: problem.into(), mend }
+}
+
+impl Direction {
+    /// Checks every field; what [`Direction::build`] would refuse, but for the trace.
+    pub fn check(&self) -> Result<(), PathError> {
+        let kinds = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some()];
+        let links = kinds.iter().filter(|set| **set).count();
+        if links > 1 {
+            return Err(field("rate", "more than one of rate, schedule and trace is given", "keep one of them"));
+        }
+        if self.rate == Some(Rate::ZERO) {
+            return Err(field("rate", "a link of rate 0 carries nothing", "give a rate above 0, such as 12 Mbit/s"));
+        }
+        if let Some(steps) = &self.schedule {
+            let mend = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
+            if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
+                return Err(field("schedule", "the first step does not start at 0s", mend));
+            }
+            if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+                return Err(field("schedule", "the times of the steps do not increase", mend));
+            }
+            if steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
+                return Err(field("schedule", "every rate is 0", mend));
+            }
+        }
+        if let Some(lap) = self.schedule_lap {
+            let last = self.schedule.as_ref().and_then(|steps| steps.last());
+            if last.is_none_or(|(start, _)| lap <= *start) {
+                return Err(field("schedule_lap", "it is not after the last step", "give a time after the last step"));
+            }
+        }
+        if links == 0 && self.queue.is_some() {
+            let mend = "give rate, schedule or trace, or leave out the queue";
+            return Err(field("queue", "there is no link for it to wait at", mend));
+        }
+        if !self.outages.is_empty() && links == 0 {
+            let mend = "give rate, schedule or trace, or leave out the outages";
+            return Err(field("outages", "there is no link to stand still", mend));
+        }
+        let sorted = self.outages.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+        if !sorted || self.outages.iter().any(|(from, to)| from >= to) {
+            let mend = "write [[\"10s\", \"12s\"], [\"30s\", \"31s\"]], one after the other";
+            return Err(field("outages", "a span ends before it begins, or two overlap", mend));
+        }
+        self.check_random()?;
+        self.check_delay()
+    }
+
+    fn check_random(&self) -> Result<(), PathError> {
+        let loss = self.loss.iter().flat_map(Loss::probabilities);
+        for (name, probability) in loss.chain(self.duplicate.map(|probability| ("duplicate", probability))) {
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(field(name, format!("{probability} is not a probability"), "give a number from 0 to 1"));
+            }
+        }
+        if let Some(jitter) = self.jitter
+            && jitter.max.is_some() == jitter.mean.is_some()
+        {
+            let mend = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
+            return Err(field("jitter", "it needs one of max and mean", mend));
+        }
+        Ok(())
+    }
+
+    fn check_delay(&self) -> Result<(), PathError> {
+        let Some(steps) = &self.delay_schedule else { return Ok(()) };
+        let mend = "write [[\"0s\", \"20ms\"], [\"10s\", \"60ms\"]]";
+        if self.delay > Nanos::ZERO {
+            return Err(field("delay_schedule", "delay is given too", "keep one of them"));
+        }
+        if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
+            return Err(field("delay_schedule", "the first step does not start at 0s", mend));
+        }
+        if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+            return Err(field("delay_schedule", "the times of the steps do not increase", mend));
+        }
+        Ok(())
+    }
+
+    /// The delay without queues and jitter, at the start: what a round trip is made of.
+    pub fn base_delay(&self) -> Nanos {
+        match &self.delay_schedule {
+            Some(steps) => steps.first().map_or(Nanos::ZERO, |(_, delay)| *delay),
+            None => self.delay,
+        }
+    }
+
+    /// The schedule of its link; `None` when it has no link. `load` gives the trace of a name.
+    pub fn schedule<E: Display>(
+        &self,
+        load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
+    ) -> Result<Option<Schedule>, PathError> {
+        self.check()?;
+        let schedule = if let Some(rate) = self.rate {
+            Schedule::constant(rate)
+        } else if let Some(steps) = &self.schedule {
+            let steps: Vec<(Time, Rate)> = steps.iter().map(|(start, rate)| (Time::ZERO + *start, *rate)).collect();
+            Schedule::steps(&steps, self.schedule_lap)
+        } else if let Some(name) = &self.trace {
+            Schedule::from_trace(load(name).map_err(|error| PathError::Trace { reason: error.to_string() })?)
+        } else {
+            return Ok(None);
+        };
+        let outages = self.outages.iter().map(|(from, to)| (Time::ZERO + *from, Time::ZERO + *to));
+        Ok(Some(schedule.with_outages(outages.collect())))
+    }
+
+    /// Makes the path. `seed` feeds its random elements, each by a stream of its own; `base_rtt` is the round trip
+    /// without queues, for queues sized in bandwidth-delay products; `load` gives the trace of a name.
+    pub fn build<P: Clone + Send + 'static, E: Display>(
+        &self,
+        seed: u64,
+        base_rtt: Nanos,
+        load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
+    ) -> Result<Path<P>, PathError> {
+        let mut path = Path::new();
+        if let Some(schedule) = self.schedule(load)? {
+            let spec = self.queue.unwrap_or(DEFAULT_QUEUE);
+            if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {
+                let mend = "give a delay, or a limit in bytes or packets";
+                return Err(field("queue", "bdp= needs a round-trip time above 0", mend));
+            }
+            let queue = spec.build(schedule.mean_rate(), base_rtt, seed);
+            path = path.link(Link::new(schedule, queue));
+        }
+        if let Some(loss) = self.loss {
+            path = path.filter(Lossy::new(loss, seed));
+        }
+        if let Some(probability) = self.duplicate {
+            path = path.filter(Duplicate::new(probability, seed));
+        }
+        if self.delay_schedule.is_some() || self.jitter.is_some() {
+            let fixed = vec![(Nanos::ZERO, self.delay)];
+            let steps = self.delay_schedule.as_ref().unwrap_or(&fixed);
+            let steps = steps.iter().map(|(start, delay)| (Time::ZERO + *start, *delay)).collect();
+            path = path.element(VaryingDelay::new(steps, self.jitter.unwrap_or_default(), seed));
+        } else if self.delay > Nanos::ZERO {
+            path = path.delay(Delay::new(self.delay));
+        }
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Traces from and to tables of rate steps.
+//!
+//! A table is text, `seconds,mbps` a line: from that second on that many Mbit/s, until the time of the next line. The
+//! first line is at second 0; the last is the end of the lap, and its rate is not used (write 0). A header line
+//! `seconds,mbps` may come first.
+
+use std::io::{self, BufRead, Write};
+
+use paceline_cc::{Nanos, Rate, Time};
+
+use crate::info::per_bin;
+use crate::schedule::Schedule;
+use crate::trace::{OPPORTUNITY, Trace, TraceError};
+
+/// Most opportunities that a table may come to (our choice, as for synthetic traces).
+const MOST: u64 = 64_000_000;
+
+/// Why a table of rate steps was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// A line that does not say what it should.
+    #[error("{name}:{line}: {problem}; {mend}")]
+    Line {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+        /// What was wrong.
+        problem: String,
+        /// What to write instead.
+        mend: &'static str,
+    },
+    /// The trace that comes out would not be one.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The reader failed.
+    #[error("{name}: {source}")]
+    Read {
+        /// The file.
+        name: String,
+        /// What the reader said.
+        source: io::Error,
+    },
+}
+
+/// Reads a table of rate steps and makes the trace that carries as much: an opportunity at the millisecond by which
+/// the rate has summed up to the next 1500 bytes. The end of the lap always has one.
+pub fn from_table(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
+    let (steps, end) = read_steps(name, input)?;
+    let last = steps.len() as u64 + 1;
+    let schedule = Schedule::steps(&steps, None);
+    let (size, millis) = (u64::from(OPPORTUNITY), end.as_nanos() / 1_000_000);
+    if schedule.capacity(Time::ZERO, end) / size > MOST {
+        let (name, problem) = (name.to_owned(), "more than 64 million opportunities".to_owned());
+        return Err(TableError::Line { name, line: last, problem, mend: "lower the rates or the time" });
+    }
+    let mut times = Vec::new();
+    for milli in 1..=millis {
+        let due = schedule.capacity(Time::ZERO, Time::from_millis(milli)) / size;
+        times.resize(due as usize, milli as u32);
+    }
+    if times.last().is_none_or(|time| u64::from(*time) < millis) {
+        times.push(millis as u32);
+    }
+    Ok(Trace::from_millis(name, times)?)
+}
+
+fn read_steps(name: &str, input: impl BufRead) -> Result<(Vec<(Time, Rate)>, Time), TableError> {
+    let form = "write seconds,mbps such as 10,24.5";
+    let mut steps: Vec<(Time, Rate)> = Vec::new();
+    let mut line = 0;
+    for text in input.split(b'\n') {
+        let text = text.map_err(|source| TableError::Read { name: name.to_owned(), source })?;
+        line += 1;
+        let refuse = |problem: String, mend| Err(TableError::Line { name: name.to_owned(), line, problem, mend });
+        let text = String::from_utf8_lossy(&text);
+        let text = text.trim();
+        if text.is_empty() || (line == 1 && text.replace(' ', "") == "seconds,mbps") {
+            continue;
+        }
+        let numbers = text.split_once(',').map(|(seconds, mbps)| (seconds.trim().parse(), mbps.trim().parse()));
+        let Some((Ok(seconds), Ok(mbps))) = numbers else {
+            let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+            return refuse(format!("'{shown}' is not a time and a rate"), form);
+        };
+        let (seconds, mbps): (f64, f64) = (seconds, mbps);
+        if !(0.0..=4e6).contains(&seconds) {
+            return refuse(format!("{seconds} is not a time"), "give seconds from 0 to 4000000");
+        }
+        if !(0.0..=1e6).contains(&mbps) {
+            return refuse(format!("{mbps} is not a rate"), "give Mbit/s from 0 to 1000000");
+        }
+        let start = Time::from_secs_f64(seconds);
+        match steps.last() {
+            None if start != Time::ZERO => return refuse("the first line is not at second 0".to_owned(), form),
+            Some((before, _)) if start <= *before => {
+                return refuse(format!("second {seconds} does not come after the line before"), "sort the lines");
+            }
+            _ => steps.push((start, Rate::from_mbps(mbps))),
+        }
+    }
+    let end = steps.pop();
+    match end {
+        Some((end, _)) if !steps.is_empty() && end >= Time::from_millis(1) => Ok((steps, end)),
+        _ => {
+            let (name, problem) = (name.to_owned(), "the table has no length".to_owned());
+            let mend = "give at least two lines: 0,RATE and END,0";
+            Err(TableError::Line { name, line: line.max(1), problem, mend })
+        }
+    }
+}
+
+/// Writes a trace as a table of rate steps, one for each `bin` of time.
+pub fn to_table(trace: &Trace, bin: Nanos, mut out: impl Write) -> io::Result<()> {
+    let bin = bin.max(Nanos::from_millis(1));
+    writeln!(out, "seconds,mbps")?;
+    let mut start = Nanos::ZERO;
+    for count in per_bin(trace, bin) {
+        let span = bin.min(trace.lap() - start);
+        let mbps = count as f64 * f64::from(OPPORTUNITY) * 8e-6 / span.as_secs_f64();
+        writeln!(out, "{},{mbps:.6}", start.as_secs_f64())?;
+        start += bin;
+    }
+    writeln!(out, "{},0", trace.lap().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_becomes_a_trace() {
+        // 12 Mbit/s is one opportunity a ms; 6 every second one; then silence up to the end.
+        let trace = from_table("t", "seconds,mbps\n0,12\n0.003,6\r\n0.008,0\n0.010,0\n".as_bytes()).expect("valid");
+        assert_eq!(trace.millis(), [1, 2, 3, 5, 7, 10]);
+    }
+
+    #[test]
+    fn there_and_back_keeps_the_rates() {
+        let table = "seconds,mbps\n0,12.000000\n1,24.000000\n2,0.012000\n3,0\n";
+        let trace = from_table("t", table.as_bytes()).expect("valid");
+        let mut back = Vec::new();
+        to_table(&trace, Nanos::from_secs(1), &mut back).expect("a Vec takes it");
+        let back = String::from_utf8(back).expect("text");
+        assert_eq!(back, table);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_mend() {
+        let error = |text: &str| from_table("t.csv", text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error("0,1\nx,2\n"), "t.csv:2: 'x,2' is not a time and a rate; write seconds,mbps such as 10,24.5");
+        assert_eq!(error("0,1\n2,1\n1,1\n"), "t.csv:3: second 1 does not come after the line before; sort the lines");
+        assert_eq!(error("0,-1\n1,0\n"), "t.csv:1: -1 is not a rate; give Mbit/s from 0 to 1000000");
+        assert!(error("").starts_with("t.csv:1: the table has no length"));
+        assert!(error("0,1\n").starts_with("t.csv:1: the table has no length"));
+        assert!(error("1,1\n2,0\n").starts_with("t.csv:1: the first line is not at second 0"));
+        assert!(error("0,1000000\n4000000,0\n").contains("64 million"));
+    }
+}

@@ -1,0 +1,234 @@
+//! A link: a queue served by a [`Schedule`].
+//!
+//! On a trace link the rules are Mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
+//! USENIX ATC 2015; `link_queue.cc`): an opportunity carries 1500 bytes; small packets share one, a large packet needs
+//! several; what an opportunity cannot use is lost. A packet that arrives at the very time of an opportunity misses
+//! it. Different: time is in nanoseconds, not rounded to milliseconds, because a sender here is not tied to the clock
+//! of the emulator.
+
+use paceline_cc::{Nanos, Time};
+
+use crate::packet::{Element, Packet};
+use crate::queue::Queue;
+use crate::schedule::Schedule;
+use crate::stats::LinkStats;
+use crate::trace::{Cursor, OPPORTUNITY};
+
+/// A queue served by a schedule.
+pub struct Link<P> {
+    schedule: Schedule,
+    queue: Box<dyn Queue<P>>,
+    server: Server,
+    serving: Option<Packet<P>>,
+    /// End of service, or the opportunity to use next.
+    due: Time,
+    stats: LinkStats,
+}
+
+enum Server {
+    /// Serves at a rate; how long the packet in service is on the wire.
+    Rate { sending: Nanos },
+    /// Serves at opportunities: what is left of the one in use (0: not begun) and of the packet in service.
+    Trace { cursor: Cursor, credit: u32, left: u32 },
+}
+
+impl<P: Send> Link<P> {
+    /// An idle link.
+    pub fn new(schedule: Schedule, queue: Box<dyn Queue<P>>) -> Self {
+        let server = if schedule.trace().is_some() {
+            Server::Trace { cursor: Cursor::default(), credit: 0, left: 0 }
+        } else {
+            Server::Rate { sending: Nanos::ZERO }
+        };
+        Self { schedule, queue, server, serving: None, due: Time::NEVER, stats: LinkStats::default() }
+    }
+
+    /// What it serves by.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Its counters, with time integrals up to `now`.
+    pub fn stats(&mut self, now: Time) -> &LinkStats {
+        self.stats.advance(now, self.serving.is_some());
+        &self.stats
+    }
+
+    /// Takes the next packet into service at `now`, when the link serves at a rate.
+    fn start(&mut self, now: Time) {
+        self.serving = self.queue.pop(now, &mut self.stats);
+        self.due = match (&self.serving, &mut self.server) {
+            (Some(packet), Server::Rate { sending }) => {
+                let (end, on_wire) = self.schedule.send(now, packet.size);
+                *sending = on_wire;
+                end
+            }
+            _ => Time::NEVER,
+        };
+    }
+
+    fn finish(&mut self, end: Time, sending: Nanos, mut packet: Packet<P>) -> Packet<P> {
+        packet.delay.transmission += sending;
+        packet.delay.queue += (end - packet.entered) - sending;
+        self.stats.delivered.add(packet.size);
+        packet
+    }
+
+    /// Uses opportunities until one of them completes a packet; `None` when none by `now` does.
+    fn use_opportunities(&mut self, now: Time) -> Option<Packet<P>> {
+        let Server::Trace { cursor, credit, left } = &mut self.server else { return None };
+        while self.due <= now {
+            self.stats.advance(self.due, self.serving.is_some());
+            if *credit == 0 {
+                *credit = OPPORTUNITY;
+            }
+            if self.serving.is_none() {
+                self.serving = self.queue.pop(self.due, &mut self.stats);
+                let Some(packet) = &self.serving else {
+                    *credit = 0;
+                    self.due = Time::NEVER;
+                    return None;
+                };
+                *left = packet.size;
+            }
+            let sent = (*left).min(*credit);
+            *left -= sent;
+            *credit -= sent;
+            let end = self.due;
+            if *left == 0 {
+                if self.stats.queued.packets == 0 {
+                    *credit = 0;
+                    self.due = Time::NEVER;
+                } else if *credit == 0 {
+                    self.due = self.schedule.opportunity(cursor);
+                }
+                let packet = self.serving.take()?;
+                return Some(self.finish(end, Nanos::ZERO, packet));
+            }
+            self.due = self.schedule.opportunity(cursor);
+        }
+        None
+    }
+}
+
+impl<P: Send> Element<P> for Link<P> {
+    fn push(&mut self, now: Time, mut packet: Packet<P>) {
+        self.stats.advance(now, self.serving.is_some());
+        self.stats.arrived.add(packet.size);
+        packet.entered = now;
+        self.queue.push(now, packet, &mut self.stats);
+        if self.due == Time::NEVER && self.serving.is_none() && self.stats.queued.packets > 0 {
+            match &mut self.server {
+                Server::Rate { .. } => self.start(now),
+                Server::Trace { cursor, .. } => self.due = self.schedule.opportunity_after(cursor, now),
+            }
+        }
+    }
+
+    fn next(&self) -> Time {
+        self.due
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Packet<P>> {
+        if self.due > now {
+            return None;
+        }
+        let Server::Rate { sending } = self.server else { return self.use_opportunities(now) };
+        let end = self.due;
+        self.stats.advance(end, self.serving.is_some());
+        let packet = self.serving.take()?;
+        let packet = self.finish(end, sending, packet);
+        self.start(end);
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Codepoint;
+    use crate::queue::{DropTail, Limit};
+    use crate::row::Path;
+    use crate::trace::Trace;
+    use paceline_cc::Rate;
+    use std::sync::Arc;
+
+    fn packet(size: u32, body: u32) -> Packet<u32> {
+        Packet::new(0, size, Codepoint::NotEct, body)
+    }
+
+    fn path(schedule: Schedule, limit: Limit) -> Path<u32> {
+        Path::new().link(Link::new(schedule, Box::new(DropTail::new(limit))))
+    }
+
+    /// Pops everything; (body, departure in microseconds).
+    fn drain(path: &mut Path<u32>) -> Vec<(u32, u64)> {
+        let mut left = Vec::new();
+        while path.next() != Time::NEVER {
+            let now = path.next();
+            while let Some(packet) = path.pop(now) {
+                assert!(packet.entered <= now);
+                left.push((packet.body, packet.entered.as_nanos() / 1000));
+            }
+        }
+        left
+    }
+
+    #[test]
+    fn a_rate_link_serves_one_after_the_other() {
+        // 12 Mbit/s: 1500 bytes take 1 ms.
+        let mut path = path(Schedule::constant(Rate::from_mbps(12.0)), Limit::packets(2));
+        for body in 0..4 {
+            path.push(Time::from_millis(5), packet(1500, body));
+        }
+        // One in service, two wait, the fourth finds the queue full.
+        assert_eq!(path.queued(Time::from_millis(5)).packets, 2);
+        let first = path.pop(Time::from_millis(6)).expect("served");
+        assert_eq!(first.delay.transmission, Nanos::from_millis(1));
+        assert_eq!(first.delay.queue, Nanos::ZERO);
+        let second = path.pop(Time::from_millis(7)).expect("served");
+        assert_eq!(second.delay.queue, Nanos::from_millis(1));
+        assert_eq!(drain(&mut path), [(2, 8_000)]);
+        let stats = path.stats(Time::from_millis(10)).expect("a link").clone();
+        assert_eq!((stats.arrived.packets, stats.full.packets, stats.delivered.bytes), (4, 1, 4500));
+        assert_eq!(stats.flows[0].dropped.packets, 1);
+        assert_eq!(stats.busy, Nanos::from_millis(3));
+        // Two wait for 1 ms, then one for 1 ms.
+        assert_eq!(stats.queued_packet_ns, 3_000_000);
+        assert_eq!(stats.queued_byte_ns, 1500 * 3_000_000);
+        // Little: 1 + 2 + 3 ms in the link.
+        assert_eq!(stats.inside_packet_ns(), 6_000_000);
+    }
+
+    #[test]
+    fn a_departure_makes_room_for_an_arrival_at_the_same_time() {
+        let mut path = path(Schedule::constant(Rate::from_mbps(12.0)), Limit::packets(1));
+        path.push(Time::ZERO, packet(1500, 0));
+        path.push(Time::ZERO, packet(1500, 1));
+        path.push(Time::from_millis(1), packet(1500, 2));
+        assert_eq!(drain(&mut path), [(0, 1_000), (1, 2_000), (2, 3_000)]);
+    }
+
+    #[test]
+    fn a_trace_link_follows_mahimahi() {
+        let trace = Trace::from_millis("t", vec![2, 2, 5, 10]).expect("valid");
+        let mut path = path(Schedule::from_trace(Arc::new(trace)), Limit::NONE);
+        // Misses the opportunities at 2 ms: the one at 5 ms carries three small packets and 600 of 1500 bytes.
+        path.push(Time::from_millis(2), packet(300, 0));
+        path.push(Time::from_millis(3), packet(300, 1));
+        path.push(Time::from_millis(3), packet(300, 2));
+        path.push(Time::from_millis(3), packet(1500, 3));
+        // 600 at 5, 900 at 10 with 600 of this one, 300 at 12.
+        path.push(Time::from_millis(4), packet(900, 4));
+        // Shares the first opportunity at 12 ms of the second lap.
+        path.push(Time::from_millis(11), packet(1000, 5));
+        // 200 at 12 (first), 300 of the next.
+        path.push(Time::from_millis(11), packet(500, 6));
+        let left = drain(&mut path);
+        let expected = [(0, 5_000), (1, 5_000), (2, 5_000), (3, 10_000), (4, 12_000), (5, 12_000), (6, 12_000)];
+        assert_eq!(left, expected);
+        // What the second opportunity at 12 ms had left is lost.
+        path.push(Time::from_millis(12), packet(1, 7));
+        assert_eq!(drain(&mut path), [(7, 15_000)]);
+    }
+}

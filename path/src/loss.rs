@@ -1,0 +1,199 @@
+//! Loss and duplication at random.
+
+use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use paceline_cc::Time;
+
+use crate::random::{Purpose, Stream};
+use crate::row::{Filter, Verdict};
+
+/// How packets are lost: `loss = 0.01`, or `loss = { gilbert = { enter = 0.001, leave = 0.25 } }`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Loss {
+    /// Each packet with this probability (Bernoulli).
+    Rate(f64),
+    /// In bursts.
+    Gilbert {
+        /// The parameters.
+        gilbert: Gilbert,
+    },
+}
+
+/// The Gilbert-Elliott model: a good and a bad state, left at random before each packet; each loses packets with a
+/// probability of its own.
+///
+/// Source: Gilbert, "Capacity of a Burst-Noise Channel", 1960; Elliott, "Estimates of Error Rates for Codes on
+/// Burst-Noise Channels", 1963. The long-run loss is `(leave * good + enter * bad) / (enter + leave)`; with `good = 0`
+/// and `bad = 1`, the mean burst is `1 / leave` packets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gilbert {
+    /// Probability that the state changes from good to bad, a packet.
+    pub enter: f64,
+    /// Probability that the state changes from bad to good, a packet.
+    pub leave: f64,
+    /// Probability of loss in the good state.
+    #[serde(default)]
+    pub good: f64,
+    /// Probability of loss in the bad state.
+    #[serde(default = "one")]
+    pub bad: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            gilbert: Gilbert,
+        }
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Loss;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a probability such as 0.01, or { gilbert = { enter = 0.001, leave = 0.25 } }")
+            }
+            fn visit_f64<E: de::Error>(self, rate: f64) -> Result<Loss, E> {
+                Ok(Loss::Rate(rate))
+            }
+            fn visit_i64<E: de::Error>(self, rate: i64) -> Result<Loss, E> {
+                Ok(Loss::Rate(rate as f64))
+            }
+            fn visit_u64<E: de::Error>(self, rate: u64) -> Result<Loss, E> {
+                Ok(Loss::Rate(rate as f64))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Loss::Gilbert { gilbert: table.gilbert })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl Loss {
+    /// The fraction of packets lost in the long run.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Rate(rate) => *rate,
+            Self::Gilbert { gilbert } if gilbert.enter + gilbert.leave == 0.0 => gilbert.good,
+            Self::Gilbert { gilbert } => {
+                let Gilbert { enter, leave, good, bad } = gilbert;
+                (leave * good + enter * bad) / (enter + leave)
+            }
+        }
+    }
+
+    /// The probabilities by name, to check them.
+    pub(crate) fn probabilities(&self) -> Vec<(&'static str, f64)> {
+        match self {
+            Self::Rate(rate) => vec![("loss", *rate)],
+            Self::Gilbert { gilbert } => vec![
+                ("loss.gilbert.enter", gilbert.enter),
+                ("loss.gilbert.leave", gilbert.leave),
+                ("loss.gilbert.good", gilbert.good),
+                ("loss.gilbert.bad", gilbert.bad),
+            ],
+        }
+    }
+}
+
+/// Loses packets at random. A Gilbert-Elliott channel starts in the good state.
+pub struct Lossy {
+    loss: Loss,
+    bad: bool,
+    stream: Stream,
+}
+
+impl Lossy {
+    /// A loss process with its seed.
+    pub fn new(loss: Loss, seed: u64) -> Self {
+        Self { loss, bad: false, stream: Stream::new(seed, Purpose::Loss) }
+    }
+}
+
+impl Filter for Lossy {
+    fn judge(&mut self, _now: Time) -> Verdict {
+        let probability = match self.loss {
+            Loss::Rate(rate) => rate,
+            Loss::Gilbert { gilbert } => {
+                let change = if self.bad { gilbert.leave } else { gilbert.enter };
+                self.bad ^= self.stream.chance(change);
+                if self.bad { gilbert.bad } else { gilbert.good }
+            }
+        };
+        if self.stream.chance(probability) { Verdict::Lose } else { Verdict::Pass }
+    }
+}
+
+/// Duplicates each packet with a probability.
+pub struct Duplicate {
+    probability: f64,
+    stream: Stream,
+}
+
+impl Duplicate {
+    /// A duplication process with its seed.
+    pub fn new(probability: f64, seed: u64) -> Self {
+        Self { probability, stream: Stream::new(seed, Purpose::Duplicate) }
+    }
+}
+
+impl Filter for Duplicate {
+    fn judge(&mut self, _now: Time) -> Verdict {
+        if self.stream.chance(self.probability) { Verdict::Copy } else { Verdict::Pass }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(filter: &mut dyn Filter, count: usize) -> Vec<bool> {
+        (0..count).map(|_| filter.judge(Time::ZERO) != Verdict::Pass).collect()
+    }
+
+    fn mean(hits: &[bool]) -> f64 {
+        hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64
+    }
+
+    #[test]
+    fn bernoulli_and_duplication_hit_their_rates() {
+        // 5 standard errors of 100 000 draws at 0.03: 0.0027.
+        assert!((mean(&judge(&mut Lossy::new(Loss::Rate(0.03), 1), 100_000)) - 0.03).abs() < 0.0027);
+        assert!((mean(&judge(&mut Duplicate::new(0.03, 1), 100_000)) - 0.03).abs() < 0.0027);
+        assert_eq!(mean(&judge(&mut Lossy::new(Loss::Rate(0.0), 1), 1000)), 0.0);
+        assert_eq!(mean(&judge(&mut Lossy::new(Loss::Rate(1.0), 1), 1000)), 1.0);
+    }
+
+    #[test]
+    fn gilbert_elliott_has_its_loss_and_burst_length() {
+        let gilbert = Gilbert { enter: 0.01, leave: 0.25, good: 0.0, bad: 1.0 };
+        let loss = Loss::Gilbert { gilbert };
+        let lost = judge(&mut Lossy::new(loss, 7), 1_000_000);
+        // 0.01 / 0.26 = 0.03846; bursts of 4 packets.
+        assert!((loss.mean() - 0.038_461_5).abs() < 1e-6);
+        assert!((mean(&lost) / loss.mean() - 1.0).abs() < 0.05, "{}", mean(&lost));
+        let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        let length = lost.iter().filter(|lost| **lost).count() as f64 / bursts as f64;
+        assert!((length - 4.0).abs() < 0.2, "{length}");
+    }
+
+    #[test]
+    fn elliott_loses_in_both_states() {
+        let gilbert = Gilbert { enter: 0.02, leave: 0.1, good: 0.01, bad: 0.4 };
+        let loss = Loss::Gilbert { gilbert };
+        let lost = judge(&mut Lossy::new(loss, 7), 1_000_000);
+        // (0.1 x 0.01 + 0.02 x 0.4) / 0.12 = 0.075
+        assert!((loss.mean() - 0.075).abs() < 1e-9);
+        assert!((mean(&lost) / 0.075 - 1.0).abs() < 0.05, "{}", mean(&lost));
+    }
+}

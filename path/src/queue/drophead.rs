@@ -1,0 +1,32 @@
+//! First in, first out; where an arriving packet does not fit in, the oldest are dropped for it (Lakshman, Neidhardt
+//! and Ott, "The Drop from Front Strategy in TCP and in TCP over ATM", INFOCOM 1996: the sender hears of it sooner).
+
+use paceline_cc::Time;
+
+use super::{Fifo, Limit, Queue};
+use crate::packet::Packet;
+use crate::stats::LinkStats;
+
+/// Drop-head queue.
+pub struct DropHead<P>(Fifo<P>);
+
+impl<P> DropHead<P> {
+    /// An empty queue. Only a packet that is larger than the whole queue is itself dropped.
+    pub fn new(limit: Limit) -> Self {
+        Self(Fifo::new(limit))
+    }
+}
+
+impl<P: Send> Queue<P> for DropHead<P> {
+    fn push(&mut self, _now: Time, packet: Packet<P>, stats: &mut LinkStats) {
+        while !self.0.limit.holds(stats.queued, packet.size) {
+            let Some(oldest) = self.0.pop(stats) else { break };
+            stats.drop_full(&oldest);
+        }
+        self.0.push(packet, stats);
+    }
+
+    fn pop(&mut self, _now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
+        self.0.pop(stats)
+    }
+}

@@ -1,0 +1,27 @@
+//! First in, first out; what finds the queue full is dropped. Without a limit, the infinite queue.
+
+use paceline_cc::Time;
+
+use super::{Fifo, Limit, Queue};
+use crate::packet::Packet;
+use crate::stats::LinkStats;
+
+/// Drop-tail queue.
+pub struct DropTail<P>(Fifo<P>);
+
+impl<P> DropTail<P> {
+    /// An empty queue. A packet that would take it over the limit is dropped.
+    pub fn new(limit: Limit) -> Self {
+        Self(Fifo::new(limit))
+    }
+}
+
+impl<P: Send> Queue<P> for DropTail<P> {
+    fn push(&mut self, _now: Time, packet: Packet<P>, stats: &mut LinkStats) {
+        self.0.push(packet, stats);
+    }
+
+    fn pop(&mut self, _now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
+        self.0.pop(stats)
+    }
+}

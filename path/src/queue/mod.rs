@@ -1,0 +1,67 @@
+//! Queues in front of a link, one file each, and their names.
+
+mod codel;
+mod drophead;
+mod droptail;
+mod pie;
+mod red;
+mod spec;
+mod step;
+
+pub use codel::CoDel;
+pub use drophead::DropHead;
+pub use droptail::DropTail;
+pub use pie::Pie;
+pub use red::{Red, RedParams};
+pub use spec::{Limit, QUEUES, QueueError, QueueSpec};
+pub use step::{Step, Threshold};
+
+use std::collections::VecDeque;
+
+use paceline_cc::Time;
+
+use crate::packet::Packet;
+use crate::stats::LinkStats;
+
+/// A queue with its drop or mark policy. The packet in service is not in it.
+///
+/// Every packet that goes in, leaves, is dropped or marked is told to `stats`, which also knows the present length
+/// ([`LinkStats::queued`]). [`Packet::entered`] is the time at which a packet arrived.
+pub trait Queue<P>: Send {
+    /// A packet arrives; it may be dropped, or others for it.
+    fn push(&mut self, now: Time, packet: Packet<P>, stats: &mut LinkStats);
+
+    /// The next packet to serve; packets may be dropped on the way to it. `None` when the queue is empty.
+    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>>;
+}
+
+/// What all queues here are made of: first in, first out, up to a limit.
+struct Fifo<P> {
+    limit: Limit,
+    packets: VecDeque<Packet<P>>,
+}
+
+impl<P> Fifo<P> {
+    fn new(limit: Limit) -> Self {
+        Self { limit, packets: VecDeque::new() }
+    }
+
+    /// Puts a packet in, or drops it when it would take the queue over its limit.
+    fn push(&mut self, packet: Packet<P>, stats: &mut LinkStats) {
+        if self.limit.holds(stats.queued, packet.size) {
+            stats.enter(packet.size);
+            self.packets.push_back(packet);
+        } else {
+            stats.drop_full(&packet);
+        }
+    }
+
+    fn pop(&mut self, stats: &mut LinkStats) -> Option<Packet<P>> {
+        let packet = self.packets.pop_front()?;
+        stats.leave(packet.size);
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,483 @@
+//! Queues by name: `droptail:bytes=2MB`, `codel:target=5ms,interval=100ms`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use paceline_cc::registry::nearest;
+use paceline_cc::text::span_text;
+use paceline_cc::{Bytes, Nanos, Rate};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{CoDel, DropHead, DropTail, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie};
+use crate::stats::Count;
+
+/// How much a queue holds; nothing set means without limit.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Limit {
+    /// Most bytes.
+    pub bytes: Option<u64>,
+    /// Most packets.
+    pub packets: Option<u64>,
+    /// Most bytes as a multiple of the bandwidth-delay product.
+    pub bdp: Option<f64>,
+}
+
+impl Limit {
+    /// At most so many bytes.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self { bytes: Some(bytes), packets: None, bdp: None }
+    }
+
+    /// At most so many packets.
+    pub const fn packets(packets: u64) -> Self {
+        Self { bytes: None, packets: Some(packets), bdp: None }
+    }
+
+    /// No limit.
+    pub const NONE: Self = Self { bytes: None, packets: None, bdp: None };
+
+    /// Whether a packet of `size` bytes still fits in.
+    pub fn holds(&self, queued: Count, size: u32) -> bool {
+        self.bytes.is_none_or(|most| queued.bytes + u64::from(size) <= most)
+            && self.packets.is_none_or(|most| queued.packets < most)
+    }
+
+    /// As keys: `bytes=2MB,packets=100`.
+    fn keys(self) -> String {
+        let bytes = self.bytes.map(|bytes| format!("bytes={}", Bytes(bytes)));
+        let packets = self.packets.map(|packets| format!("packets={packets}"));
+        let bdp = self.bdp.map(|bdp| format!("bdp={bdp}"));
+        let keys: Vec<String> = [bytes, packets, bdp].into_iter().flatten().collect();
+        keys.join(",")
+    }
+
+    /// The limit in bytes and packets for a link of this mean rate and round trip: room for one full packet at least.
+    fn resolved(self, rate: Rate, base_rtt: Nanos) -> Self {
+        let product = self.bdp.map(|times| ((rate.bytes_in(base_rtt) as f64 * times) as u64).max(TYPICAL_PACKET));
+        let bytes = [self.bytes, product].into_iter().flatten().min();
+        Self { bytes, packets: self.packets, bdp: None }
+    }
+}
+
+/// A queue and its parameters, as parsed from `name:key=value,key=value`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueueSpec {
+    /// First in, first out, dropping what finds it full; without a limit, the infinite queue.
+    DropTail {
+        /// How much it holds.
+        limit: Limit,
+    },
+    /// First in, first out, dropping the oldest for what finds it full.
+    DropHead {
+        /// How much it holds.
+        limit: Limit,
+    },
+    /// RFC 8289.
+    CoDel {
+        /// Delay to stay below.
+        target: Nanos,
+        /// How long the delay may be above.
+        interval: Nanos,
+        /// How much it holds.
+        limit: Limit,
+    },
+    /// RFC 8033.
+    Pie {
+        /// Delay to settle at.
+        target: Nanos,
+        /// Time between updates of the probability.
+        update: Nanos,
+        /// Time for which a burst passes untouched.
+        burst: Nanos,
+        /// How much it holds.
+        limit: Limit,
+    },
+    /// Floyd and Jacobson, gentle.
+    Red {
+        /// Thresholds, probability and weight.
+        params: RedParams,
+        /// How much it holds.
+        limit: Limit,
+    },
+    /// Marks above a threshold, as DCTCP's switches do.
+    Step {
+        /// Above what it marks.
+        threshold: Threshold,
+        /// How much it holds.
+        limit: Limit,
+    },
+}
+
+/// A queue by name: its keys, and where it comes from.
+pub struct QueueEntry {
+    /// The name in `name:key=value`.
+    pub name: &'static str,
+    /// Its keys.
+    pub keys: &'static [&'static str],
+    /// One line for a list.
+    pub summary: &'static str,
+}
+
+/// Every queue, in the order in which they are listed.
+pub const QUEUES: &[QueueEntry] = &[
+    QueueEntry { name: "infinite", keys: &[], summary: "first in, first out, without a limit" },
+    QueueEntry {
+        name: "droptail",
+        keys: &["bytes", "packets", "bdp"],
+        summary: "first in, first out; drops what finds it full",
+    },
+    QueueEntry {
+        name: "drophead",
+        keys: &["bytes", "packets", "bdp"],
+        summary: "first in, first out; drops the oldest for what finds it full",
+    },
+    QueueEntry { name: "codel", keys: &["target", "interval", "limit"], summary: "controlled delay (RFC 8289)" },
+    QueueEntry {
+        name: "pie",
+        keys: &["target", "update", "burst", "limit"],
+        summary: "proportional integral controller enhanced (RFC 8033)",
+    },
+    QueueEntry {
+        name: "red",
+        keys: &["min", "max", "probability", "weight", "limit"],
+        summary: "random early detection, gentle (Floyd and Jacobson 1993)",
+    },
+    QueueEntry {
+        name: "step",
+        keys: &["threshold", "limit"],
+        summary: "marks ECN-capable packets above a threshold (DCTCP, SIGCOMM 2010)",
+    },
+];
+
+/// Limit behind an AQM for which none is given: Linux `sch_codel.c` and `sch_pie.c`.
+const AQM_LIMIT: Limit = Limit::packets(1000);
+
+/// Why a queue could not be made from its text.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// No queue has this name.
+    #[error("unknown queue '{name}'; {hint}")]
+    UnknownQueue {
+        /// The name as given.
+        name: String,
+        /// The nearest names.
+        hint: String,
+    },
+    /// The queue has no such key.
+    #[error("queue '{queue}' has no key '{key}'; {hint}")]
+    UnknownKey {
+        /// The queue.
+        queue: String,
+        /// The key as given.
+        key: String,
+        /// The nearest names.
+        hint: String,
+    },
+    /// Not of the form `key=value`.
+    #[error("queue '{queue}': '{text}' is not of the form key=value")]
+    NotKeyValue {
+        /// The queue.
+        queue: String,
+        /// The text as given.
+        text: String,
+    },
+    /// The same key twice.
+    #[error("queue '{queue}': key '{key}' is given twice; keep one")]
+    Twice {
+        /// The queue.
+        queue: String,
+        /// The key.
+        key: String,
+    },
+    /// A value that the key does not take.
+    #[error("queue '{queue}': {key}={value} is not {wanted}")]
+    BadValue {
+        /// The queue.
+        queue: String,
+        /// The key.
+        key: String,
+        /// The value as given.
+        value: String,
+        /// What it takes.
+        wanted: String,
+    },
+    /// A queue without a key that it needs.
+    #[error("queue '{queue}' needs {key}=: {wanted}")]
+    Missing {
+        /// The queue.
+        queue: String,
+        /// The key.
+        key: &'static str,
+        /// What it takes.
+        wanted: &'static str,
+    },
+}
+
+impl QueueSpec {
+    /// The queue without a limit.
+    pub const INFINITE: Self = Self::DropTail { limit: Limit::NONE };
+
+    /// Makes the queue for a link of this mean rate and a round trip without queues of `base_rtt`. `seed` feeds its
+    /// random drops.
+    pub fn build<P: Send + 'static>(&self, rate: Rate, base_rtt: Nanos, seed: u64) -> Box<dyn Queue<P>> {
+        let sized = |limit: Limit| limit.resolved(rate, base_rtt);
+        match *self {
+            Self::DropTail { limit } => Box::new(DropTail::new(sized(limit))),
+            Self::DropHead { limit } => Box::new(DropHead::new(sized(limit))),
+            Self::CoDel { target, interval, limit } => Box::new(CoDel::new(target, interval, sized(limit))),
+            Self::Pie { target, update, burst, limit } => Box::new(Pie::new(target, update, burst, sized(limit), seed)),
+            Self::Red { params, limit } => {
+                let packet_time = rate.time_for(TYPICAL_PACKET);
+                Box::new(Red::new(params, packet_time, sized(limit), seed))
+            }
+            Self::Step { threshold, limit } => Box::new(Step::new(threshold, sized(limit))),
+        }
+    }
+
+    /// How much it holds.
+    pub fn limit(&self) -> Limit {
+        match *self {
+            Self::DropTail { limit }
+            | Self::DropHead { limit }
+            | Self::CoDel { limit, .. }
+            | Self::Pie { limit, .. }
+            | Self::Red { limit, .. }
+            | Self::Step { limit, .. } => limit,
+        }
+    }
+}
+
+/// The keys given for one queue.
+struct Keys<'a> {
+    queue: &'a str,
+    given: Vec<(&'a str, &'a str)>,
+}
+
+/// Bounds of a limit in bandwidth-delay products (our choice: far beyond any use).
+const MIN_BDP: f64 = 0.001;
+const MAX_BDP: f64 = 1e6;
+
+/// The packet by whose time RED's mean decays while idle, and the least that a queue sized by `bdp` holds (our choice: a
+/// full one).
+const TYPICAL_PACKET: u64 = 1500;
+
+impl<'a> Keys<'a> {
+    fn parse(queue: &'a str, text: &'a str, known: &[&str]) -> Result<Self, QueueError> {
+        let mut given: Vec<(&str, &str)> = Vec::new();
+        for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+            let queue = queue.to_owned();
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(QueueError::NotKeyValue { queue, text: clipped(part) });
+            };
+            let (key, value) = (key.trim(), value.trim());
+            if !known.contains(&key) {
+                return Err(QueueError::UnknownKey {
+                    queue,
+                    key: clipped(key),
+                    hint: nearest(key, known.iter().copied()),
+                });
+            }
+            if given.iter().any(|(other, _)| *other == key) {
+                return Err(QueueError::Twice { queue, key: key.to_owned() });
+            }
+            given.push((key, value));
+        }
+        Ok(Self { queue, given })
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.given.iter().find(|(given, _)| *given == key).map(|(_, value)| *value)
+    }
+
+    fn bad(&self, key: &str, value: &str, wanted: impl fmt::Display) -> QueueError {
+        let (queue, key) = (self.queue.to_owned(), key.to_owned());
+        QueueError::BadValue { queue, key, value: clipped(value), wanted: wanted.to_string() }
+    }
+
+    fn bytes(&self, key: &str) -> Result<Option<u64>, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        match text.parse() {
+            Ok(Bytes(0)) => Err(self.bad(key, text, "a size above 0")),
+            Ok(Bytes(bytes)) => Ok(Some(bytes)),
+            Err(_) => Err(self.bad(key, text, "a size such as 64kB or 2MB")),
+        }
+    }
+
+    fn packets(&self, key: &str) -> Result<Option<u64>, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        match text.parse() {
+            Ok(packets) if packets > 0 => Ok(Some(packets)),
+            _ => Err(self.bad(key, text, "a whole number of packets above 0")),
+        }
+    }
+
+    fn number(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(number) if number >= min && number <= max => Ok(Some(number)),
+            _ => Err(self.bad(key, text, format_args!("a number from {min} to {max}"))),
+        }
+    }
+
+    /// A limit as one value with its unit.
+    fn limit(&self) -> Result<Option<Limit>, QueueError> {
+        let Some(text) = self.get("limit") else { return Ok(None) };
+        let bad = || self.bad("limit", text, "above 0, such as 2MB, 100packets or 1bdp");
+        let limit = if let Some(packets) = text.strip_suffix("packets") {
+            Limit::packets(packets.trim().parse().map_err(|_| bad())?)
+        } else if let Some(times) = text.strip_suffix("bdp") {
+            Limit { bdp: Some(times.trim().parse().map_err(|_| bad())?), ..Limit::NONE }
+        } else {
+            Limit::bytes(text.parse::<Bytes>().map_err(|_| bad())?.0)
+        };
+        let bdp_fits = limit.bdp.is_none_or(|times| (MIN_BDP..=MAX_BDP).contains(&times));
+        if limit.bytes == Some(0) || limit.packets == Some(0) || !bdp_fits {
+            return Err(bad());
+        }
+        Ok(Some(limit))
+    }
+
+    fn threshold(&self) -> Result<Threshold, QueueError> {
+        let wanted = "a time, a size or a number of packets, such as 1ms, 30kB or 20packets";
+        let Some(text) = self.get("threshold") else {
+            let (queue, key) = (self.queue.to_owned(), "threshold");
+            return Err(QueueError::Missing { queue, key, wanted });
+        };
+        if let Some(packets) = text.strip_suffix("packets") {
+            let packets = packets.trim().parse().map_err(|_| self.bad("threshold", text, wanted))?;
+            return Ok(Threshold::Packets(packets));
+        }
+        match (text.parse(), text.parse()) {
+            (Ok(wait), _) => Ok(Threshold::Wait(wait)),
+            (_, Ok(Bytes(bytes))) => Ok(Threshold::Bytes(bytes)),
+            _ => Err(self.bad("threshold", text, wanted)),
+        }
+    }
+
+    fn span(&self, key: &str, default: Nanos) -> Result<Nanos, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(default) };
+        match text.parse() {
+            Ok(Nanos::ZERO) => Err(self.bad(key, text, "a time above 0")),
+            Ok(span) => Ok(span),
+            Err(_) => Err(self.bad(key, text, "a time such as 5ms")),
+        }
+    }
+
+    fn red(&self) -> Result<RedParams, QueueError> {
+        let default = RedParams::default();
+        let min = self.number("min", 0.0, 1e9)?.unwrap_or(default.min);
+        // Three times `min`: Floyd 1997.
+        let max = self.number("max", 0.0, 1e9)?.unwrap_or(3.0 * min);
+        let probability = self.number("probability", 0.0, 1.0)?.unwrap_or(default.probability);
+        let weight = self.number("weight", 0.0, 1.0)?.unwrap_or(default.weight);
+        if max <= min {
+            return Err(self.bad("max", &max.to_string(), format_args!("above min={min}")));
+        }
+        Ok(RedParams { min, max, probability, weight })
+    }
+
+    /// The limit of a queue that is nothing else.
+    fn some_limit(&self) -> Result<Limit, QueueError> {
+        let (bytes, packets) = (self.bytes("bytes")?, self.packets("packets")?);
+        let limit = Limit { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
+        if limit == Limit::NONE {
+            let (queue, key) = (self.queue.to_owned(), "bytes");
+            return Err(QueueError::Missing { queue, key, wanted: "such as bytes=2MB, packets=100 or bdp=1" });
+        }
+        Ok(limit)
+    }
+}
+
+impl FromStr for QueueSpec {
+    type Err = QueueError;
+
+    fn from_str(text: &str) -> Result<Self, QueueError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let name = name.trim();
+        let entry = QUEUES.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let names = QUEUES.iter().map(|entry| entry.name);
+            QueueError::UnknownQueue { name: clipped(name), hint: nearest(name, names) }
+        })?;
+        let keys = Keys::parse(name, rest, entry.keys)?;
+        match name {
+            "droptail" => Ok(Self::DropTail { limit: keys.some_limit()? }),
+            "drophead" => Ok(Self::DropHead { limit: keys.some_limit()? }),
+            "codel" => Ok(Self::CoDel {
+                target: keys.span("target", codel::TARGET)?,
+                interval: keys.span("interval", codel::INTERVAL)?,
+                limit: keys.limit()?.unwrap_or(AQM_LIMIT),
+            }),
+            "pie" => Ok(Self::Pie {
+                target: keys.span("target", pie::TARGET)?,
+                update: keys.span("update", pie::UPDATE)?,
+                burst: keys.span("burst", pie::BURST)?,
+                limit: keys.limit()?.unwrap_or(AQM_LIMIT),
+            }),
+            "red" => Ok(Self::Red { params: keys.red()?, limit: keys.limit()?.unwrap_or(AQM_LIMIT) }),
+            "step" => Ok(Self::Step { threshold: keys.threshold()?, limit: keys.limit()?.unwrap_or(AQM_LIMIT) }),
+            _ => Ok(Self::INFINITE),
+        }
+    }
+}
+
+/// The text that gives the same queue again, with every key.
+impl fmt::Display for QueueSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = |span: &Nanos| span_text(*span);
+        match self {
+            Self::DropTail { limit: Limit::NONE } => f.write_str("infinite"),
+            Self::DropTail { limit } => write!(f, "droptail:{}", limit.keys()),
+            Self::DropHead { limit } => write!(f, "drophead:{}", limit.keys()),
+            Self::CoDel { target, interval, limit } => {
+                write!(f, "codel:target={},interval={},limit={limit}", span(target), span(interval))
+            }
+            Self::Pie { target, update, burst, limit } => {
+                let (target, update, burst) = (span(target), span(update), span(burst));
+                write!(f, "pie:target={target},update={update},burst={burst},limit={limit}")
+            }
+            Self::Red { params, limit } => {
+                let RedParams { min, max, probability, weight } = params;
+                write!(f, "red:min={min},max={max},probability={probability},weight={weight},limit={limit}")
+            }
+            Self::Step { threshold, limit } => {
+                match threshold {
+                    Threshold::Bytes(bytes) => write!(f, "step:threshold={}", Bytes(*bytes))?,
+                    Threshold::Packets(packets) => write!(f, "step:threshold={packets}packets")?,
+                    Threshold::Wait(wait) => write!(f, "step:threshold={}", span(wait))?,
+                }
+                write!(f, ",limit={limit}")
+            }
+        }
+    }
+}
+
+/// As one value with its unit: `2MB`, `100packets`, `1bdp`.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self { bytes: Some(bytes), .. } => write!(f, "{}", Bytes(bytes)),
+            Self { packets: Some(packets), .. } => write!(f, "{packets}packets"),
+            Self { bdp: Some(bdp), .. } => write!(f, "{bdp}bdp"),
+            Self::NONE => f.write_str("none"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for QueueSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// At most 40 characters of a text from outside, so that an error stays one readable line.
+fn clipped(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(40).collect()
+}

@@ -1,0 +1,58 @@
+//! Step marking: every ECN-capable packet is marked while the queue is over a threshold. Source: Alizadeh et al., "Data
+//! Center TCP (DCTCP)", SIGCOMM 2010, section 3.1 (by length at arrival); by delay at departure: Linux
+//! `codel` `ce_threshold`, and the step of L4S (RFC 9332 section 2.5.1 is its ramp).
+//!
+//! A packet that is not ECN-capable passes unmarked and is dropped only when the queue is full, as at the switches of
+//! the paper: mixed with it, flows without ECN see a plain drop-tail queue.
+
+use paceline_cc::{Nanos, Time};
+
+use super::{Fifo, Limit, Queue};
+use crate::packet::Packet;
+use crate::stats::LinkStats;
+
+/// What a step queue compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// Waiting bytes when a packet arrives, without it.
+    Bytes(u64),
+    /// Waiting packets when a packet arrives, without it.
+    Packets(u64),
+    /// Time that a packet waited, when it goes into service.
+    Wait(Nanos),
+}
+
+/// Step-marking queue.
+pub struct Step<P> {
+    threshold: Threshold,
+    fifo: Fifo<P>,
+}
+
+impl<P> Step<P> {
+    /// An empty queue that marks above the threshold, with a drop-tail limit behind it.
+    pub fn new(threshold: Threshold, limit: Limit) -> Self {
+        Self { threshold, fifo: Fifo::new(limit) }
+    }
+}
+
+impl<P: Send> Queue<P> for Step<P> {
+    fn push(&mut self, _now: Time, mut packet: Packet<P>, stats: &mut LinkStats) {
+        let over = match self.threshold {
+            Threshold::Bytes(most) => stats.queued.bytes > most,
+            Threshold::Packets(most) => stats.queued.packets > most,
+            Threshold::Wait(_) => false,
+        };
+        if over && self.fifo.limit.holds(stats.queued, packet.size) {
+            stats.mark(&mut packet);
+        }
+        self.fifo.push(packet, stats);
+    }
+
+    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
+        let mut packet = self.fifo.pop(stats)?;
+        if matches!(self.threshold, Threshold::Wait(most) if now - packet.entered > most) {
+            stats.mark(&mut packet);
+        }
+        Some(packet)
+    }
+}

@@ -1,0 +1,243 @@
+use paceline_cc::Nanos;
+
+use super::*;
+use crate::packet::Codepoint;
+use crate::stats::FlowStats;
+
+const SIZE: u32 = 1000;
+
+fn packet(at: Time, ecn: Codepoint) -> Packet<u64> {
+    let mut packet = Packet::new(3, SIZE, ecn, at.as_nanos());
+    packet.entered = at;
+    packet
+}
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+/// A queue with its counters.
+struct Rig {
+    queue: Box<dyn Queue<u64>>,
+    stats: LinkStats,
+}
+
+impl Rig {
+    fn new(queue: impl Queue<u64> + 'static) -> Self {
+        Self { queue: Box::new(queue), stats: LinkStats::default() }
+    }
+
+    fn push(&mut self, at: Time, ecn: Codepoint) {
+        self.queue.push(at, packet(at, ecn), &mut self.stats);
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Packet<u64>> {
+        self.queue.pop(now, &mut self.stats)
+    }
+}
+
+#[test]
+fn drop_tail_and_drop_head_keep_the_old_and_the_new() {
+    let mut tail = Rig::new(DropTail::new(Limit::bytes(2500)));
+    let mut head = Rig::new(DropHead::new(Limit::packets(2)));
+    for milli in 0..5 {
+        tail.push(ms(milli), Codepoint::NotEct);
+        head.push(ms(milli), Codepoint::NotEct);
+    }
+    let left = |rig: &mut Rig| -> Vec<u64> {
+        std::iter::from_fn(|| rig.pop(ms(9))).map(|packet| packet.body / 1_000_000).collect()
+    };
+    assert_eq!((left(&mut tail), left(&mut head)), (vec![0, 1], vec![3, 4]));
+    for rig in [tail, head] {
+        assert_eq!((rig.stats.full.packets, rig.stats.full.bytes, rig.stats.queued.packets), (3, 3000, 0));
+        assert_eq!(rig.stats.flows[3].dropped.packets, 3);
+        assert_eq!(rig.stats.flows[0], FlowStats::default());
+    }
+    // Larger than the whole queue: dropped, and nothing else for longer than that.
+    let mut head = Rig::new(DropHead::new(Limit::bytes(999)));
+    head.push(ms(0), Codepoint::NotEct);
+    assert_eq!((head.stats.full.packets, head.stats.queued.packets), (1, 0));
+}
+
+/// Takes a packet each millisecond out of a standing queue of 50 ms; the times of its drops or marks.
+fn codel_events(ecn: Codepoint) -> Vec<u64> {
+    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    (0..60).for_each(|milli| rig.push(ms(milli), ecn));
+    let mut events = Vec::new();
+    for milli in 50..600 {
+        // As many in as out, so that the queue stands at 50 ms.
+        while rig.stats.queued.packets < 60 {
+            rig.push(ms(milli - 50), ecn);
+        }
+        let before = rig.stats.aqm.packets + rig.stats.marked.packets;
+        let popped = rig.pop(ms(milli)).expect("a standing queue");
+        if rig.stats.aqm.packets + rig.stats.marked.packets > before {
+            events.push(milli);
+            assert_eq!(popped.ecn == Codepoint::Ce, ecn == Codepoint::Ect0);
+        }
+    }
+    assert_eq!(rig.stats.aqm.packets == 0, ecn == Codepoint::Ect0);
+    events
+}
+
+#[test]
+fn codel_drops_by_the_control_law() {
+    // Above target since 50: first drop an interval later, at 150; then after 100/sqrt(n) ms:
+    // 250, 320.7, 378.4, 428.4, 473.2, 514.0, 551.8, 587.1.
+    let expected = [150, 250, 321, 379, 429, 474, 514, 552, 588];
+    assert_eq!(codel_events(Codepoint::NotEct), expected);
+    assert_eq!(codel_events(Codepoint::Ect0), expected);
+}
+
+#[test]
+fn codel_leaves_short_queues_alone() {
+    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    for milli in 0..1000 {
+        // Every packet waits 4 ms.
+        rig.push(ms(milli), Codepoint::NotEct);
+        if milli >= 4 {
+            rig.pop(ms(milli));
+        }
+    }
+    // A single packet, however long it waits, is below the size of one packet.
+    let mut alone = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    for milli in (0..1000).step_by(50) {
+        alone.push(ms(milli), Codepoint::NotEct);
+        assert!(alone.pop(ms(milli + 49)).is_some());
+    }
+    assert_eq!((rig.stats.aqm.packets, alone.stats.aqm.packets), (0, 0));
+}
+
+#[test]
+fn codel_resumes_at_the_rate_where_it_stopped() {
+    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    let mut drops = Vec::new();
+    for milli in 50..1200 {
+        while rig.stats.queued.packets < 60 {
+            // The queue drains for a moment at 600.
+            let wait = if milli == 600 { 1 } else { 50 };
+            rig.push(ms(milli - wait), Codepoint::NotEct);
+        }
+        if milli == 600 {
+            while rig.stats.queued.packets > 0 {
+                rig.pop(ms(milli));
+            }
+            continue;
+        }
+        let before = rig.stats.aqm.packets;
+        rig.pop(ms(milli));
+        if rig.stats.aqm.packets > before {
+            drops.push(milli);
+        }
+    }
+    // Nine drops by 588, so count 9, grown by 8 since dropping began: it goes on from 8 instead of 1.
+    let resumed: Vec<u64> = drops.into_iter().filter(|milli| *milli > 600).take(4).collect();
+    // 601 + 100; then 100/sqrt(8) = 35.4, 100/sqrt(9) = 33.3, 100/sqrt(10) = 31.6 ms.
+    assert_eq!(resumed, [701, 737, 770, 802]);
+}
+
+#[test]
+fn pie_raises_its_probability_as_computed_by_hand() {
+    let mut pie = Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, Limit::NONE, 1);
+    let mut stats = LinkStats::default();
+    for _ in 0..100 {
+        pie.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut stats);
+    }
+    // Two updates at delay 0 (probability 0), then a packet that waited 30 ms.
+    let wait = |pie: &mut Pie<u64>, stats: &mut LinkStats, milli: u64| {
+        pie.pop(ms(milli), stats).expect("waiting");
+        pie.probability()
+    };
+    assert_eq!(wait(&mut pie, &mut stats, 30), 0.0);
+    // At 45: (0.125 (0.030 - 0.015) + 1.25 (0.030 - 0)) / 2048; the packet popped then waited 45 ms.
+    let first = (0.125 * 0.015 + 1.25 * 0.030) / 2048.0;
+    assert!((wait(&mut pie, &mut stats, 45) - first).abs() < 1e-12);
+    // At 60: below 0.0001, so a 128th of 0.125 (0.045 - 0.015) + 1.25 (0.045 - 0.030).
+    let second = first + (0.125 * 0.030 + 1.25 * 0.015) / 128.0;
+    assert!((wait(&mut pie, &mut stats, 60) - second).abs() < 1e-12);
+}
+
+#[test]
+fn pie_lets_a_burst_pass() {
+    let mut rig = Rig::new(Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, Limit::NONE, 1));
+    // Twice as much comes as goes: in 150 ms the delay grows to 75 ms, without a drop.
+    for milli in 0..150 {
+        rig.push(ms(milli), Codepoint::NotEct);
+        rig.push(ms(milli), Codepoint::NotEct);
+        rig.pop(ms(milli));
+    }
+    assert_eq!(rig.stats.aqm.packets, 0);
+}
+
+#[test]
+fn red_averages_as_the_paper_says() {
+    // A burst of L packets into an empty queue: mean L + 1 + ((1 - w)^(L + 1) - 1) / w (section VI of the paper).
+    let mut red = Red::new(RedParams::default(), Nanos::from_millis(1), Limit::NONE, 1);
+    let mut stats = LinkStats::default();
+    for _ in 0..=50 {
+        red.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut stats);
+    }
+    let expected = 51.0 + (libm::pow(0.998, 51.0) - 1.0) / 0.002;
+    assert!((red.mean() - expected).abs() < 1e-9, "{} {expected}", red.mean());
+    // Empty for 100 packet times: each takes off its weight.
+    while red.pop(ms(10), &mut stats).is_some() {}
+    red.push(ms(110), packet(ms(110), Codepoint::NotEct), &mut stats);
+    assert!((red.mean() - expected * libm::pow(0.998, 100.0)).abs() < 1e-9);
+}
+
+#[test]
+fn red_spreads_its_drops_uniformly() {
+    let params = RedParams { weight: 1.0, ..RedParams::default() };
+    let mut rig = Rig::new(Red::new(params, Nanos::from_millis(1), Limit::NONE, 1));
+    let mut gaps = Vec::new();
+    let mut gap = 0;
+    for step in 0..100_000 {
+        while rig.stats.queued.packets > 10 {
+            rig.pop(ms(step));
+        }
+        let (aqm, full) = (rig.stats.aqm.packets, rig.stats.queued.packets == 10);
+        rig.push(ms(step), Codepoint::NotEct);
+        gap += 1;
+        if rig.stats.aqm.packets > aqm {
+            if full {
+                gaps.push(gap);
+            }
+            gap = 0;
+        }
+    }
+    // Mean queue 10: p = 0.1 (10 - 5) / (15 - 5) = 0.05, so by the counting of figure 2 uniform over 1 to 19.
+    let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+    assert!((mean - 10.0).abs() < 0.3, "{mean}");
+    assert!(gaps.iter().skip(1).all(|gap| *gap <= 19), "{:?}", gaps.iter().max());
+}
+
+#[test]
+fn red_drops_everything_above_twice_the_threshold() {
+    let params = RedParams { weight: 1.0, probability: 0.0, ..RedParams::default() };
+    let mut rig = Rig::new(Red::new(params, Nanos::from_millis(1), Limit::NONE, 1));
+    // probability 0 up to 15, rising to 1 at 30.
+    for _ in 0..2000 {
+        rig.push(ms(1), Codepoint::Ect0);
+    }
+    assert!(rig.stats.queued.packets == 30, "{:?}", rig.stats.queued);
+    assert!(rig.stats.marked.packets > 0 && rig.stats.aqm.packets == 1970);
+}
+
+#[test]
+fn step_marks_above_its_threshold() {
+    let run = |threshold, ecn| {
+        let mut rig = Rig::new(Step::new(threshold, Limit::packets(5)));
+        (0..7).for_each(|milli| rig.push(ms(milli), ecn));
+        let left = std::iter::from_fn(|| rig.pop(ms(10))).map(|packet| packet.ecn == Codepoint::Ce).collect();
+        (left, rig.stats.full.packets)
+    };
+    let marks: (Vec<bool>, u64) = run(Threshold::Packets(2), Codepoint::Ect0);
+    // The first three find 0, 1, 2 waiting; the fourth 3, which is above 2.
+    assert_eq!(marks, (vec![false, false, false, true, true], 2));
+    assert_eq!(run(Threshold::Bytes(2999), Codepoint::Ect1), marks);
+    // Waited 10, 9, 8, 7, 6 ms.
+    let marks = run(Threshold::Wait(Nanos::from_millis(8)), Codepoint::Ect0);
+    assert_eq!(marks, (vec![true, true, false, false, false], 2));
+    let none = run(Threshold::Packets(0), Codepoint::NotEct);
+    assert_eq!(none, (vec![false; 5], 2));
+}

@@ -1,0 +1,273 @@
+//! When a link can carry how much: a constant rate, rate steps, or a trace, less outages.
+//!
+//! Work is counted in byte nanoseconds a second (`bytes * 10^9`), so that a packet under way when the rate changes is
+//! served exactly.
+
+use std::sync::Arc;
+
+use paceline_cc::{Nanos, Rate, Time};
+
+use crate::trace::{Cursor, OPPORTUNITY, Trace};
+
+const WORK_PER_BYTE: u128 = 1_000_000_000;
+
+/// What a link serves by.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    service: Service,
+    /// Sorted, disjoint.
+    outages: Vec<(Time, Time)>,
+}
+
+#[derive(Clone, Debug)]
+enum Service {
+    Constant(Rate),
+    Steps(Steps),
+    Trace(Arc<Trace>),
+}
+
+/// Rates from given times on; the first is 0.
+#[derive(Clone, Debug)]
+struct Steps {
+    starts: Vec<u64>,
+    rates: Vec<u64>,
+    /// Work done by the start of each step.
+    done: Vec<u128>,
+    lap: Option<u64>,
+}
+
+impl Schedule {
+    /// One rate for ever.
+    pub fn constant(rate: Rate) -> Self {
+        Self { service: Service::Constant(rate), outages: Vec::new() }
+    }
+
+    /// Rates from given times on, sorted, the first from 0; with a lap, starting over after that time.
+    pub fn steps(steps: &[(Time, Rate)], lap: Option<Nanos>) -> Self {
+        let starts: Vec<u64> = steps.iter().map(|(start, _)| start.as_nanos()).collect();
+        let rates: Vec<u64> = steps.iter().map(|(_, rate)| rate.as_bytes_per_sec()).collect();
+        let mut done = vec![0; starts.len()];
+        for index in 1..starts.len() {
+            done[index] =
+                done[index - 1] + u128::from(rates[index - 1]) * u128::from(starts[index] - starts[index - 1]);
+        }
+        let lap = lap.map(Nanos::as_nanos);
+        Self { service: Service::Steps(Steps { starts, rates, done, lap }), outages: Vec::new() }
+    }
+
+    /// The delivery opportunities of a trace, lap after lap.
+    pub fn from_trace(trace: Arc<Trace>) -> Self {
+        Self { service: Service::Trace(trace), outages: Vec::new() }
+    }
+
+    /// The same with spans (from, to) in which the link stands still, sorted and disjoint: a packet on the wire waits
+    /// there, opportunities are lost.
+    pub fn with_outages(mut self, outages: Vec<(Time, Time)>) -> Self {
+        self.outages = outages;
+        self
+    }
+
+    /// The trace, when it serves by one.
+    pub fn trace(&self) -> Option<&Arc<Trace>> {
+        match &self.service {
+            Service::Trace(trace) => Some(trace),
+            _ => None,
+        }
+    }
+
+    /// Bytes that the link can carry after `from` and by `to`. Exactly additive over adjoining spans.
+    pub fn capacity(&self, from: Time, to: Time) -> u64 {
+        let bytes = self.work(to).saturating_sub(self.work(from)) / WORK_PER_BYTE;
+        let (before, after) = (self.work(from) / WORK_PER_BYTE, self.work(to) / WORK_PER_BYTE);
+        debug_assert!(after.saturating_sub(before).abs_diff(bytes) <= 1);
+        u64::try_from(after.saturating_sub(before)).unwrap_or(u64::MAX)
+    }
+
+    /// The mean rate over a lap without outages; for steps that do not loop, over all of them but the last, or the
+    /// rate of a single one.
+    pub fn mean_rate(&self) -> Rate {
+        match &self.service {
+            Service::Constant(rate) => *rate,
+            Service::Trace(trace) => trace.mean_rate(),
+            Service::Steps(steps) => match steps.lap.or_else(|| steps.starts.last().copied()) {
+                Some(end) if end > 0 => {
+                    Rate::from_bytes_per_sec(u64::try_from(steps.work(end) / u128::from(end)).unwrap_or(u64::MAX))
+                }
+                _ => Rate::from_bytes_per_sec(steps.rates.first().copied().unwrap_or(0)),
+            },
+        }
+    }
+
+    /// Work that can be done by `to`, outages taken off.
+    fn work(&self, to: Time) -> u128 {
+        // An opportunity at `to` itself counts.
+        let end = if self.trace().is_some() { to + Nanos::from_nanos(1) } else { to };
+        let mut work = self.work_before(end);
+        for (from, to) in &self.outages {
+            work -= self.work_before((*to).min(end)) - self.work_before((*from).min(end));
+        }
+        work
+    }
+
+    fn work_before(&self, end: Time) -> u128 {
+        match &self.service {
+            Service::Constant(rate) => u128::from(rate.as_bytes_per_sec()) * u128::from(end.as_nanos()),
+            Service::Steps(steps) => steps.work(end.as_nanos()),
+            Service::Trace(trace) => {
+                u128::from(trace.opportunities_before(end)) * u128::from(OPPORTUNITY) * WORK_PER_BYTE
+            }
+        }
+    }
+
+    /// When `size` bytes that go on the wire at `start` are through, and for how long of that time the wire was moving.
+    pub(crate) fn send(&self, start: Time, size: u32) -> (Time, Nanos) {
+        if let (Service::Constant(rate), true) = (&self.service, self.outages.is_empty()) {
+            let sending = rate.time_for(u64::from(size));
+            return (start + sending, sending);
+        }
+        let mut work = u128::from(size) * WORK_PER_BYTE;
+        let (mut now, mut sending) = (start.as_nanos(), 0);
+        loop {
+            let (rate, until) = self.rate_at(now);
+            let room = u128::from(until - now);
+            let rate = u128::from(rate);
+            if rate > 0 && work.div_ceil(rate) <= room {
+                let last = work.div_ceil(rate) as u64;
+                return (Time::from_nanos(now + last), Nanos::from_nanos(sending + last));
+            }
+            if until == u64::MAX {
+                return (Time::NEVER, Nanos::from_nanos(sending));
+            }
+            work -= rate * room;
+            if rate > 0 {
+                sending += until - now;
+            }
+            now = until;
+        }
+    }
+
+    /// The rate at `now` and until when it holds.
+    fn rate_at(&self, now: u64) -> (u64, u64) {
+        let (rate, until) = match &self.service {
+            Service::Constant(rate) => (rate.as_bytes_per_sec(), u64::MAX),
+            Service::Steps(steps) => steps.rate_at(now),
+            Service::Trace(_) => (0, u64::MAX),
+        };
+        match self.next_outage(now) {
+            Some((from, to)) if from.as_nanos() <= now => (0, to.as_nanos()),
+            Some((from, _)) => (rate, until.min(from.as_nanos())),
+            None => (rate, until),
+        }
+    }
+
+    /// The outage that holds at `now`, or the next one.
+    fn next_outage(&self, now: u64) -> Option<(Time, Time)> {
+        let index = self.outages.partition_point(|(_, to)| to.as_nanos() <= now);
+        self.outages.get(index).copied()
+    }
+
+    /// The opportunity behind the one at `cursor`.
+    pub(crate) fn opportunity(&self, cursor: &mut Cursor) -> Time {
+        let Service::Trace(trace) = &self.service else { return Time::NEVER };
+        let at = trace.step(cursor);
+        self.past_outages(trace, cursor, at)
+    }
+
+    /// The first opportunity after `now`.
+    pub(crate) fn opportunity_after(&self, cursor: &mut Cursor, now: Time) -> Time {
+        let Service::Trace(trace) = &self.service else { return Time::NEVER };
+        let at = trace.seek(cursor, now);
+        self.past_outages(trace, cursor, at)
+    }
+
+    fn past_outages(&self, trace: &Trace, cursor: &mut Cursor, mut at: Time) -> Time {
+        if self.outages.is_empty() {
+            return at;
+        }
+        while let Some((from, to)) = self.next_outage(at.as_nanos()) {
+            if from > at {
+                break;
+            }
+            // An opportunity at the very end of an outage counts.
+            at = trace.seek(cursor, to - Nanos::from_nanos(1));
+        }
+        at
+    }
+}
+
+impl Steps {
+    fn index(&self, at: u64) -> usize {
+        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+    }
+
+    fn rate_at(&self, now: u64) -> (u64, u64) {
+        let at = self.lap.map_or(now, |lap| now % lap);
+        let index = self.index(at);
+        let end = self.starts.get(index + 1).copied().or(self.lap);
+        (self.rates[index], end.map_or(u64::MAX, |end| now.saturating_add(end - at)))
+    }
+
+    fn work(&self, end: u64) -> u128 {
+        let within = |at: u64| {
+            let index = self.index(at);
+            self.done[index] + u128::from(self.rates[index]) * u128::from(at - self.starts[index])
+        };
+        match self.lap {
+            Some(lap) => u128::from(end / lap) * within(lap) + within(end % lap),
+            None => within(end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    const SPAN: fn(u64) -> Nanos = Nanos::from_millis;
+
+    #[test]
+    fn a_packet_under_way_takes_the_new_rate() {
+        // 1500 bytes: 1 ms at 12 Mbit/s, 0.5 ms at 24.
+        let steps = [(ms(0), Rate::from_mbps(12.0)), (ms(10), Rate::from_mbps(24.0))];
+        let schedule = Schedule::steps(&steps, Some(SPAN(20)));
+        assert_eq!(schedule.send(ms(0), 1500), (ms(1), SPAN(1)));
+        let half = Time::from_nanos(9_500_000);
+        assert_eq!(schedule.send(half, 1500), (Time::from_nanos(10_250_000), Nanos::from_micros(750)));
+        // 30 kB: 10 ms at the one, 7.5 ms at the other.
+        assert_eq!(schedule.send(ms(0), 37_500).0, Time::from_nanos(17_500_000));
+        // The next lap.
+        assert_eq!(schedule.send(ms(20), 1500), (ms(21), SPAN(1)));
+        assert_eq!(schedule.capacity(ms(5), ms(35)), 7_500 + 30_000 + 15_000 + 15_000);
+    }
+
+    #[test]
+    fn an_outage_holds_a_packet_on_the_wire() {
+        let schedule = Schedule::constant(Rate::from_mbps(12.0)).with_outages(vec![(ms(10), ms(15))]);
+        // Half before, half after: 1 ms on the wire, 5 ms standing still.
+        let start = Time::from_nanos(9_500_000);
+        assert_eq!(schedule.send(start, 1500), (Time::from_nanos(15_500_000), SPAN(1)));
+        assert_eq!(schedule.send(ms(12), 1500), (ms(16), SPAN(1)));
+        assert_eq!(schedule.send(ms(9), 1500), (ms(10), SPAN(1)));
+        assert_eq!(schedule.capacity(ms(0), ms(20)), 15 * 1500);
+        let never = Schedule::steps(&[(ms(0), Rate::from_mbps(12.0)), (ms(1), Rate::ZERO)], None);
+        assert_eq!(never.send(ms(0), 1501).0, Time::NEVER);
+    }
+
+    #[test]
+    fn opportunities_in_an_outage_are_lost() {
+        let trace = Arc::new(Trace::from_millis("t", vec![2, 4, 6, 8]).expect("valid"));
+        let schedule = Schedule::from_trace(trace).with_outages(vec![(ms(4), ms(14))]);
+        let mut cursor = Cursor::default();
+        let first = schedule.opportunity_after(&mut cursor, ms(0));
+        let rest: Vec<Time> = (0..3).map(|_| schedule.opportunity(&mut cursor)).collect();
+        // 4 is within, 14 is not.
+        assert_eq!((first, rest), (ms(2), vec![ms(14), ms(16), ms(18)]));
+        assert_eq!(schedule.opportunity_after(&mut cursor, ms(5)), ms(14));
+        assert_eq!(schedule.capacity(ms(0), ms(16)), 3 * 1500);
+        assert_eq!(schedule.capacity(ms(2), ms(14)), 1500);
+    }
+}

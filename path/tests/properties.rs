@@ -1,0 +1,262 @@
+//! What holds for any path: conservation, order, and the contract of `next` and `pop`.
+
+use std::sync::Arc;
+
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_path::{
+    Codepoint, Direction, Gilbert, Jitter, Loss, Packet, Path, QueueSpec, Schedule, Trace, from_table,
+};
+use proptest::prelude::*;
+
+fn millis(range: std::ops::Range<u64>) -> impl Strategy<Value = Nanos> {
+    range.prop_map(Nanos::from_millis)
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    (10_000u64..50_000_000).prop_map(Rate::from_bytes_per_sec)
+}
+
+fn queues() -> impl Strategy<Value = QueueSpec> {
+    let texts = [
+        "infinite",
+        "droptail:bytes=20kB",
+        "droptail:packets=7",
+        "droptail:bdp=0.5",
+        "drophead:bytes=20kB,packets=9",
+        "codel:target=1ms,interval=10ms,limit=50packets",
+        "pie:target=2ms,update=2ms,burst=5ms,limit=50packets",
+        "red:min=2,max=6,weight=0.2,limit=20packets",
+        "step:threshold=1ms,limit=15kB",
+        "step:threshold=3packets,limit=15kB",
+    ];
+    prop::sample::select(texts.to_vec()).prop_map(|text| text.parse().expect("valid"))
+}
+
+/// Where the link takes its rate from; the trace is called `t`.
+fn links() -> impl Strategy<Value = Direction> {
+    prop_oneof![
+        rates().prop_map(|rate| Direction { rate: Some(rate), ..Direction::default() }),
+        (rates(), rates(), millis(1..50)).prop_map(|(first, second, after)| Direction {
+            schedule: Some(vec![(Nanos::ZERO, first), (after, Rate::ZERO), (after + after, second)]),
+            schedule_lap: Some(after.mul_div(4, 1)),
+            ..Direction::default()
+        }),
+        Just(Direction { trace: Some("t".to_owned()), ..Direction::default() }),
+        Just(Direction::default()),
+    ]
+}
+
+fn directions() -> impl Strategy<Value = Direction> {
+    let loss = prop_oneof![
+        Just(None),
+        (0.0..1.0).prop_map(|rate| Some(Loss::Rate(rate))),
+        (0.0..1.0, 0.0..1.0).prop_map(|(enter, leave)| {
+            Some(Loss::Gilbert { gilbert: Gilbert { enter, leave, good: 0.1, bad: 0.9 } })
+        }),
+    ];
+    let jitter = prop_oneof![
+        Just(None),
+        (millis(1..20), any::<bool>()).prop_map(|(max, reorder)| Some(Jitter { max: Some(max), mean: None, reorder })),
+        (millis(1..20), any::<bool>()).prop_map(|(mean, reorder)| Some(Jitter {
+            max: None,
+            mean: Some(mean),
+            reorder
+        })),
+    ];
+    let outages =
+        prop_oneof![Just(vec![]), (millis(0..50), millis(1..50)).prop_map(|(from, span)| vec![(from, from + span)]),];
+    let steps = (millis(0..30), millis(1..50), millis(0..30))
+        .prop_map(|(first, after, second)| vec![(Nanos::ZERO, first), (after, second)]);
+    let duplicate = prop::option::of(0.0..1.0);
+    let distance = (millis(0..30), prop::option::of(steps));
+    (links(), queues(), loss, jitter, outages, duplicate, distance).prop_map(
+        |(link, queue, loss, jitter, outages, duplicate, (delay, delay_schedule))| {
+            let linked = link != Direction::default();
+            Direction {
+                queue: linked.then_some(queue),
+                outages: if linked { outages } else { Vec::new() },
+                loss,
+                duplicate,
+                delay: if delay_schedule.is_none() { delay } else { Nanos::ZERO },
+                delay_schedule,
+                jitter,
+                ..link
+            }
+        },
+    )
+}
+
+fn traces() -> impl Strategy<Value = Trace> {
+    prop::collection::vec(0u32..40, 1..60).prop_map(|mut times| {
+        times.sort_unstable();
+        times.push(40);
+        Trace::from_millis("t", times).expect("sorted")
+    })
+}
+
+/// Gap before each packet in microseconds, and its size.
+fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
+    let gap = prop_oneof![Just(0), 0u64..2_000, 0u64..100_000];
+    prop::collection::vec((gap, prop_oneof![40u32..4000, Just(1500)]), 1..200)
+}
+
+#[derive(Clone, Debug)]
+struct Body {
+    number: usize,
+    pushed: Time,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn packets_are_conserved_and_on_time(
+        direction in directions(),
+        trace in traces(),
+        arrivals in arrivals(),
+        seed: u64,
+        late in millis(0..20),
+    ) {
+        let trace = Arc::new(trace);
+        let load = |_: &str| Ok::<_, String>(trace.clone());
+        let mut path: Path<Body> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
+        let mut popped: Vec<Packet<Body>> = Vec::new();
+        let mut calls = 0;
+        let mut clock = Time::ZERO;
+        let mut drain = |path: &mut Path<Body>, until: Time| -> Result<(), TestCaseError> {
+            while path.next() <= until && path.next() != Time::NEVER {
+                // A runner in real time comes late.
+                let now = (path.next() + late).min(until).max(clock);
+                clock = now;
+                while let Some(packet) = path.pop(now) {
+                    prop_assert!(packet.entered <= now);
+                    popped.push(packet);
+                }
+                prop_assert!(path.next() > now, "pop made no progress");
+                calls += 1;
+                prop_assert!(calls < 1_000_000);
+            }
+            Ok(())
+        };
+        let mut now = Time::ZERO;
+        for (number, (gap, size)) in arrivals.iter().enumerate() {
+            now += Nanos::from_micros(*gap);
+            drain(&mut path, now)?;
+            let ecn = if number % 2 == 0 { Codepoint::NotEct } else { Codepoint::Ect0 };
+            path.push(now, Packet::new(number as u32 % 3, *size, ecn, Body { number, pushed: now }));
+        }
+        drain(&mut path, Time::from_millis(10_000_000))?;
+        prop_assert_eq!(path.next(), Time::NEVER);
+        let end = Time::from_millis(10_000_000);
+        let (lost, copied) = (path.lost(), path.copied());
+        let stats = path.stats(end).cloned().unwrap_or_default();
+        let dropped = stats.full.packets + stats.aqm.packets;
+        prop_assert_eq!(arrivals.len() as u64 + copied.packets, popped.len() as u64 + lost.packets + dropped);
+        prop_assert_eq!(stats.queued.packets, 0);
+        prop_assert_eq!(stats.arrived.bytes, stats.delivered.bytes + stats.full.bytes + stats.aqm.bytes);
+        let by_flow: u64 = stats.flows.iter().map(|flow| flow.dropped.packets).sum();
+        prop_assert_eq!(by_flow, dropped);
+        let marked: u64 = stats.flows.iter().map(|flow| flow.marked.packets).sum();
+        prop_assert_eq!(marked, stats.marked.packets);
+        for packet in &popped {
+            let delay = packet.delay.propagation + packet.delay.queue + packet.delay.transmission;
+            prop_assert_eq!(packet.body.pushed + delay, packet.entered);
+            prop_assert!(packet.delay.propagation >= direction.delay);
+            if let Some(rate) = direction.rate {
+                prop_assert_eq!(packet.delay.transmission, rate.time_for(packet.size.into()));
+            }
+        }
+        prop_assert!(popped.windows(2).all(|pair| pair[0].entered <= pair[1].entered));
+        if direction.jitter.is_none_or(|jitter| !jitter.reorder) {
+            prop_assert!(popped.windows(2).all(|pair| pair[0].body.number <= pair[1].body.number));
+        }
+        if let Some(schedule) = direction.schedule(&load).expect("valid") {
+            prop_assert!(stats.delivered.bytes <= schedule.capacity(Time::ZERO, end));
+        }
+    }
+
+    #[test]
+    fn a_late_runner_sees_the_same_as_a_punctual_one(
+        direction in directions(),
+        trace in traces(),
+        arrivals in arrivals(),
+        seed: u64,
+    ) {
+        let trace = Arc::new(trace);
+        let run = |step: Option<Nanos>| {
+            let load = |_: &str| Ok::<_, String>(trace.clone());
+            let mut path: Path<usize> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
+            let mut left = Vec::new();
+            let mut now = Time::ZERO;
+            for (number, (gap, size)) in arrivals.iter().enumerate() {
+                now += Nanos::from_micros(*gap);
+                if step.is_none() {
+                    while path.next() <= now {
+                        let due = path.next();
+                        left.extend(path.pop(due).map(|packet| (packet.body, packet.entered)));
+                    }
+                }
+                path.push(now, Packet::new(0, *size, Codepoint::NotEct, number));
+            }
+            while path.next() != Time::NEVER {
+                now = now.max(path.next()) + step.unwrap_or(Nanos::ZERO);
+                while let Some(packet) = path.pop(now) {
+                    left.push((packet.body, packet.entered));
+                }
+            }
+            left
+        };
+        prop_assert_eq!(run(None), run(Some(Nanos::from_millis(7))));
+    }
+
+    #[test]
+    fn capacity_is_additive(
+        direction in directions(),
+        trace in traces(),
+        mut times in prop::array::uniform3(0u64..1_000_000_000),
+    ) {
+        times.sort_unstable();
+        let trace = Arc::new(trace);
+        let load = |_: &str| Ok::<_, String>(trace.clone());
+        let schedule: Option<Schedule> = direction.schedule(&load).expect("valid");
+        if let Some(schedule) = schedule {
+            let [a, b, c] = times.map(Time::from_nanos);
+            prop_assert_eq!(schedule.capacity(a, b) + schedule.capacity(b, c), schedule.capacity(a, c));
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_queue_gives_it_back(queue in queues()) {
+        prop_assert_eq!(queue.to_string().parse::<QueueSpec>(), Ok(queue));
+    }
+
+    #[test]
+    fn a_direction_survives_its_own_text(direction in directions()) {
+        let text = toml::to_string(&direction).expect("serialises");
+        prop_assert_eq!(toml::from_str::<Direction>(&text).expect("parses"), direction);
+    }
+
+    #[test]
+    fn parsers_take_anything(bytes in prop::collection::vec(any::<u8>(), 0..300), text in ".{0,80}") {
+        let _ = Trace::read("t", bytes.as_slice());
+        let _ = from_table("t", bytes.as_slice());
+        let _ = text.parse::<QueueSpec>();
+        let _ = toml::from_str::<Direction>(&text);
+    }
+
+    #[test]
+    fn parsers_take_almost_right_texts(
+        trace in "([0-9]{1,11}|[ \r\t]|[0-9]{1,3}\r?\n){0,40}",
+        queue in "(droptail|red|codel|pie|step|drophead):?((limit|bytes|packets|bdp|min|max|target)=[0-9.a-zA-Z]{0,8},?){0,4}",
+    ) {
+        if let Ok(trace) = Trace::read("t", trace.as_bytes()) {
+            prop_assert!(trace.millis().is_sorted() && trace.lap() > Nanos::ZERO);
+            let mut text = Vec::new();
+            trace.write(&mut text).expect("a Vec takes it");
+            prop_assert_eq!(Trace::read("t", text.as_slice()).expect("its own text"), trace);
+        }
+        if let Ok(queue) = queue.parse::<QueueSpec>() {
+            prop_assert_eq!(queue.to_string().parse::<QueueSpec>(), Ok(queue));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What happens in a world: who sends what, when, over which datapath.
+
+use paceline_cc::{Nanos, Rate, Spec, Time};
+use paceline_path::Path;
+
+use crate::seed::Seed;
+use crate::world::Body;
+
+/// A world to run.
+pub struct Config {
+    /// Everything random comes from here.
+    pub seed: Seed,
+    /// How long.
+    pub duration: Nanos,
+    /// The path of data that flows [`Direction::Down`] (and of acknowledgements for the other).
+    pub down: Path<Body>,
+    /// The path of data that flows [`Direction::Up`].
+    pub up: Path<Body>,
+    /// Flows with a controller.
+    pub flows: Vec<Flow>,
+    /// Traffic that listens to nobody.
+    pub cross: Vec<Cross>,
+    /// Time between two points of [`crate::Series`]; `None` records no series.
+    pub sample_every: Option<Nanos>,
+}
+
+/// Which way data travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// From the network to the user.
+    #[default]
+    Down,
+    /// From the user to the network.
+    Up,
+}
+
+/// The datapath under a controller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Via {
+    /// Native datagrams.
+    Udp,
+    /// A TCP flow that the controller itself drives.
+    Tcp,
+    /// Above a TCP flow that the named controller drives.
+    Alcc(Spec),
+}
+
+/// One flow, or a family of like flows that come and go.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The controller.
+    pub controller: Spec,
+    /// The datapath.
+    pub via: Via,
+    /// Which way data travels.
+    pub direction: Direction,
+    /// When it starts.
+    pub start: Time,
+    /// When its application stops writing; `None`: with the world.
+    pub stop: Option<Time>,
+    /// What its application writes.
+    pub workload: Workload,
+    /// Added to the path's delay for this flow alone, each way.
+    pub extra_delay: Nanos,
+    /// Payload bytes of a full packet.
+    pub mss: u32,
+    /// The TCP receiver's delayed-acknowledgement policy: packets for one acknowledgement; 1 acknowledges each.
+    pub ack_every: u32,
+    /// Longest delay of an acknowledgement.
+    pub ack_delay: Nanos,
+    /// Pace TCP flows whose controller leaves pacing to the datapath (Linux with fq).
+    pub paced: bool,
+}
+
+/// What an application writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Without end.
+    Bulk,
+    /// So many bytes, then the flow is done.
+    Bytes(u64),
+    /// Flows of this family arrive as a Poisson process; sizes are Pareto, cut to a range.
+    Poisson {
+        /// Mean time between arrivals.
+        mean_gap: Nanos,
+        /// How sizes are drawn.
+        size: Pareto,
+        /// At most so many arrivals.
+        count: u64,
+    },
+    /// Writes without end for `on`, is silent for `off`, in turn.
+    OnOff {
+        /// Mean length of a busy time.
+        on: Nanos,
+        /// Mean length of a silence.
+        off: Nanos,
+        /// Lengths are exponentially distributed rather than fixed.
+        random: bool,
+    },
+    /// Writes at a constant rate, a packet at a time (video, voice).
+    Rate(Rate),
+}
+
+/// Pareto distributed sizes, cut to a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pareto {
+    /// Shape.
+    pub alpha: f64,
+    /// Smallest size in bytes; the scale of the distribution unless `scale` is given.
+    pub min: u64,
+    /// Largest size in bytes.
+    pub max: u64,
+    /// How the range is kept.
+    pub cut: Cut,
+}
+
+/// How a Pareto distribution is kept in its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Cut {
+    /// The distribution is conditioned on the range (its CDF is rescaled).
+    #[default]
+    Truncate,
+    /// A draw above the range counts as its upper end.
+    Clamp,
+}
+
+/// Traffic without a controller: it sends whatever happens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cross {
+    /// Which way it travels.
+    pub direction: Direction,
+    /// Mean rate on the wire.
+    pub rate: Rate,
+    /// Bytes of a packet on the wire.
+    pub packet: u32,
+    /// Gaps are exponentially distributed rather than equal.
+    pub poisson: bool,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops; `None`: with the world.
+    pub stop: Option<Time>,
+}

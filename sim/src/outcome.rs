@@ -1,0 +1,200 @@
+//! What a run leaves behind: distributions and counters of bounded size, and a series of points for plots.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use paceline_cc::{Nanos, Time};
+use paceline_path::{LinkStats, Split};
+use paceline_transport::SenderStats;
+
+/// A distribution of spans of time: exact extremes and mean, quantiles by histogram.
+///
+/// Memory is bounded: values are kept in microseconds with a relative error below `10^-digits`.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    sum_nanos: u128,
+    min: Nanos,
+    max: Nanos,
+}
+
+impl Distribution {
+    /// Empty; quantiles with a relative error below `10^-digits` (1 to 5).
+    pub fn new(digits: u8) -> Self {
+        Self {
+            histogram: Histogram::new(digits.clamp(1, 5)).expect("1 to 5 digits are valid"),
+            sum_nanos: 0,
+            min: Nanos::MAX,
+            max: Nanos::ZERO,
+        }
+    }
+
+    /// Adds a value.
+    pub fn record(&mut self, value: Nanos) {
+        // Auto-resizing: never fails for values below 2^63.
+        let _ = self.histogram.record((value.as_nanos() + 500) / 1000);
+        self.sum_nanos += u128::from(value.as_nanos());
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// How many values.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Mean in milliseconds; `None` when empty.
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum_nanos as f64 / self.count() as f64 / 1e6)
+    }
+
+    /// Smallest value in milliseconds; `None` when empty.
+    pub fn min_ms(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.min.as_millis_f64())
+    }
+
+    /// Largest value in milliseconds; `None` when empty.
+    pub fn max_ms(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.max.as_millis_f64())
+    }
+
+    /// The value in milliseconds below which the share `q` (0 to 1) lies; `None` when empty.
+    pub fn quantile_ms(&self, q: f64) -> Option<f64> {
+        if self.count() == 0 {
+            return None;
+        }
+        let micros = self.histogram.value_at_quantile(q) as f64;
+        Some((micros / 1e3).clamp(self.min.as_millis_f64(), self.max.as_millis_f64()))
+    }
+}
+
+/// Sums of delay components, for means.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SplitSum {
+    /// Packets.
+    pub count: u64,
+    /// Sum of propagation in nanoseconds.
+    pub propagation: u128,
+    /// Sum of queueing in nanoseconds.
+    pub queue: u128,
+    /// Sum of transmission in nanoseconds.
+    pub transmission: u128,
+}
+
+impl SplitSum {
+    /// Adds one packet's delay.
+    pub fn record(&mut self, split: &Split) {
+        self.count += 1;
+        self.propagation += u128::from(split.propagation.as_nanos());
+        self.queue += u128::from(split.queue.as_nanos());
+        self.transmission += u128::from(split.transmission.as_nanos());
+    }
+
+    /// Means of propagation, queue and transmission in milliseconds; zero when there were no packets.
+    pub fn mean_ms(&self) -> [f64; 3] {
+        let count = self.count.max(1) as f64 * 1e6;
+        [self.propagation as f64 / count, self.queue as f64 / count, self.transmission as f64 / count]
+    }
+}
+
+/// What became of one flow, or of a family of flows.
+#[derive(Clone, Debug)]
+pub struct FlowOutcome {
+    /// Index in [`crate::Config::flows`].
+    pub index: usize,
+    /// When its first packet could leave.
+    pub start: Time,
+    /// When it ended: its last byte was delivered, it was stopped, or the world ended.
+    pub end: Time,
+    /// Data packets that entered the path.
+    pub packets_entered: u64,
+    /// Data packets that left the path.
+    pub packets_arrived: u64,
+    /// Data packets dropped on the path.
+    pub packets_dropped: u64,
+    /// Bytes of data packets that arrived, headers included.
+    pub wire_bytes_arrived: u64,
+    /// Payload bytes ready for the application.
+    pub bytes_ready: u64,
+    /// Data packets that arrived with a CE mark.
+    pub ce_packets: u64,
+    /// One-way delay of data packets: path and queue.
+    pub delay: Distribution,
+    /// What queues added to it.
+    pub queue: Distribution,
+    /// RTT samples of the sender.
+    pub rtt: Distribution,
+    /// Delay components of data packets.
+    pub data_split: SplitSum,
+    /// Delay components of acknowledgements.
+    pub ack_split: SplitSum,
+    /// The sender's counters (summed over a family).
+    pub sender: SenderStats,
+    /// Completion times of flows that ended, with their sizes in bytes: the first [`MAX_COMPLETIONS`].
+    pub completions: Vec<(u64, Nanos)>,
+    /// Distribution of all completion times.
+    pub fct: Distribution,
+}
+
+/// Most completion times kept one by one; all of them enter the histogram (our choice, because memory must not grow
+/// with simulated time).
+pub const MAX_COMPLETIONS: usize = 20_000;
+
+/// Points over time, for plots. All vectors of one series have the same length.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Time between two points; point `i` covers `(i * step, (i + 1) * step]`.
+    pub step: Nanos,
+    /// What the downward link could carry, Mbit/s.
+    pub capacity_mbps: Vec<f64>,
+    /// Bytes waiting at the downward link at the end of the step.
+    pub queue_bytes: Vec<u64>,
+    /// One for each of the first flows.
+    pub flows: Vec<FlowSeries>,
+}
+
+/// Points over time for one flow.
+#[derive(Clone, Debug, Default)]
+pub struct FlowSeries {
+    /// Index in [`crate::Config::flows`].
+    pub index: usize,
+    /// Delivered, headers included, Mbit/s.
+    pub throughput_mbps: Vec<f64>,
+    /// Mean queueing delay of packets that arrived in the step, ms; `None` where none did.
+    pub queue_ms: Vec<Option<f64>>,
+    /// Largest one.
+    pub queue_max_ms: Vec<Option<f64>>,
+    /// Window in packets at the end of the step.
+    pub window_packets: Vec<f64>,
+    /// Packets in flight at the end of the step.
+    pub in_flight_packets: Vec<f64>,
+    /// Smoothed RTT, ms.
+    pub srtt_ms: Vec<Option<f64>>,
+    /// The controller's own variables by name.
+    pub variables: BTreeMap<&'static str, Vec<Option<f64>>>,
+}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In the order of [`crate::Config::flows`].
+    pub flows: Vec<FlowOutcome>,
+    /// One-way delay over all flows' data packets.
+    pub delay: Distribution,
+    /// Queueing delay over all flows' data packets.
+    pub queue: Distribution,
+    /// RTT samples over all flows.
+    pub rtt: Distribution,
+    /// The downward bottleneck.
+    pub down: LinkStats,
+    /// The upward one.
+    pub up: LinkStats,
+    /// Bytes the downward path could have carried during the run; `None` when nothing limits it.
+    pub down_capacity_bytes: Option<u64>,
+    /// Bytes the upward path could have carried during the run.
+    pub up_capacity_bytes: Option<u64>,
+    /// Points over time, when asked for.
+    pub series: Option<Series>,
+    /// Wake-ups that the event loop handled, as a measure of work.
+    pub events: u64,
+}
