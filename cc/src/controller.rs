@@ -18,12 +18,15 @@ pub struct Env {
     pub mss: u32,
     /// Seeds the controller's own generator, when it needs one (BBR's probing phase).
     pub seed: u64,
+    /// The datapath paces what the controller leaves [`Pacing::Free`] (Linux with fq), so that acknowledgements come
+    /// spread over the round trip.
+    pub paced: bool,
 }
 
 impl Default for Env {
-    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers) and seed 1.
+    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers), seed 1, unpaced.
     fn default() -> Self {
-        Self { mss: 1448, seed: 1 }
+        Self { mss: 1448, seed: 1, paced: false }
     }
 }
 

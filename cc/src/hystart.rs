@@ -5,10 +5,8 @@
 //! What differs:
 //! - HyStart discards no samples in the first second of an epoch: this start-up is not in charge then, except when an
 //!   idle flow restarts, and there it has already found its exit (Linux `found`).
-//! - HyStart counts the flow as unpaced, as [`crate::Pacing::Free`] says, and takes Linux's largest GSO burst for the
-//!   cushion of the train test.
-//! - HyStart++ runs in the first slow start only (RFC 9406 section 4.3 recommends it), later ones are standard. Its
-//!   limit L is 8, the value for unpaced flows.
+//! - HyStart takes Linux's largest GSO burst for the cushion of the train test, whatever bursts the datapath sends.
+//! - HyStart++ runs in the first slow start only (RFC 9406 section 4.3 recommends it), later ones are standard.
 
 use crate::controller::{Ack, Env};
 use crate::units::{Nanos, Rate, Time};
@@ -36,7 +34,7 @@ const SLOW_START_PACE: f64 = 2.0;
 const CSS_DIVISOR: f64 = 4.0;
 /// Rounds of conservative slow start (RFC 9406 `CSS_ROUNDS`).
 const CSS_ROUNDS: u32 = 5;
-/// Packets by which one acknowledgement may raise the window (RFC 9406 `L`, unpaced).
+/// Packets by which one acknowledgement may raise the window of an unpaced flow (RFC 9406 `L`).
 const LIMIT: f64 = 8.0;
 
 /// The rise over `base` that is taken for a queue.
@@ -65,12 +63,12 @@ impl Round {
     }
 }
 
-/// Classic HyStart: slow start that ends when a train of acknowledgements has grown as long as half the smallest RTT,
-/// or when the RTT has risen by an eighth.
+/// Classic HyStart: slow start that ends when a train of acknowledgements has grown as long as half the smallest RTT (the
+/// whole, when paced), or when the RTT has risen by an eighth.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     slow: SlowStart,
-    mss: u32,
+    env: Env,
     round: Option<Round>,
     round_start: Time,
     last_ack: Time,
@@ -82,7 +80,7 @@ impl HyStart {
     pub fn new(env: &Env) -> Self {
         Self {
             slow: SlowStart::new(env),
-            mss: env.mss,
+            env: *env,
             round: None,
             round_start: Time::ZERO,
             last_ack: Time::ZERO,
@@ -106,9 +104,11 @@ impl HyStart {
         let mut found = false;
         if ack.now - self.last_ack <= TRAIN_GAP {
             self.last_ack = ack.now;
-            let per_round = SLOW_START_PACE * window.cwnd * f64::from(self.mss);
+            let per_round = SLOW_START_PACE * window.cwnd * f64::from(self.env.mss);
             let cushion = Rate::from_bytes_in(per_round as u64, ack.srtt).time_for(CUSHION_BYTES).min(CUSHION_MAX);
-            found = ack.now - self.round_start > (ack.min_rtt + cushion).mul_div(1, 2);
+            // Pacing by itself spreads a window over half a round trip.
+            let share = if self.env.paced { 1 } else { 2 };
+            found = ack.now - self.round_start > (ack.min_rtt + cushion).mul_div(1, share);
         }
         let ripe = round.samples >= SAMPLES;
         round.sample(rtt);
@@ -142,6 +142,8 @@ impl StartUp for HyStart {
 #[derive(Clone, Copy, Debug)]
 pub struct HyStartPlusPlus {
     mss: u32,
+    /// RFC 9406 `L`.
+    limit: f64,
     round: Option<Round>,
     /// RFC 9406 `lastRoundMinRTT`; [`Nanos::MAX`] where there was none.
     last_min: Nanos,
@@ -160,7 +162,8 @@ struct Css {
 impl HyStartPlusPlus {
     /// HyStart++ for packets of `env.mss` bytes.
     pub fn new(env: &Env) -> Self {
-        Self { mss: env.mss, round: None, last_min: Nanos::MAX, css: None }
+        let limit = if env.paced { f64::INFINITY } else { LIMIT };
+        Self { mss: env.mss, limit, round: None, last_min: Nanos::MAX, css: None }
     }
 
     /// Takes an acknowledgement: into CSS or out of it, and to the next round. Gives `false` at the end of the last.
@@ -195,7 +198,7 @@ impl HyStartPlusPlus {
 
 impl StartUp for HyStartPlusPlus {
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
-        let mut growth = ack.packets_of(self.mss).min(LIMIT);
+        let mut growth = ack.packets_of(self.mss).min(self.limit);
         if window.ssthresh.is_infinite() {
             if !self.observe(ack) {
                 window.ssthresh = window.cwnd;
@@ -269,15 +272,18 @@ mod tests {
 
     #[test]
     fn hystart_ends_on_a_long_train() {
-        let env = Env::default();
-        let (mut now, mut una) = (Time::ZERO, 0);
-        let mut window = Window { cwnd: 20.0, ssthresh: f64::INFINITY };
-        // Ten acknowledgements in 9 ms are shorter than half of 20 ms, in 18 ms longer.
-        let mut start = HyStart::new(&env);
-        round(&mut start, &mut window, &mut now, &mut una, ms(20), ms(20), ms(1));
-        assert!(window.starting() && window.cwnd == 30.0);
-        round(&mut start, &mut window, &mut now, &mut una, ms(20), ms(20), ms(2));
-        assert!(!window.starting());
+        let ends = |env: &Env, gap: u64| {
+            let (mut now, mut una) = (Time::ZERO, 0);
+            let mut window = Window { cwnd: 20.0, ssthresh: f64::INFINITY };
+            let mut start = HyStart::new(env);
+            round(&mut start, &mut window, &mut now, &mut una, ms(16), ms(16), ms(gap));
+            !window.starting()
+        };
+        // Ten acknowledgements 1 ms apart make a train of 9 ms, 2 ms apart one of 18 ms; the smallest RTT is 16 ms and
+        // the cushion 1 ms; 3 ms apart they are no train.
+        let paced = Env { paced: true, ..Env::default() };
+        assert!(ends(&Env::default(), 1) && ends(&paced, 2));
+        assert!(!ends(&paced, 1) && !ends(&Env::default(), 3));
     }
 
     #[test]

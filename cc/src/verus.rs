@@ -184,7 +184,7 @@ impl Verus {
 
     fn restart(&mut self) {
         let session = self.session.wrapping_add(1);
-        let env = Env { mss: self.mss, seed: 0 };
+        let env = Env { mss: self.mss, ..Env::default() };
         *self = Self { session, ..Self::new(&env, self.config) };
     }
 

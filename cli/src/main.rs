@@ -1,2 +1,67 @@
-//! Placeholder.
-fn main() {}
+//! The `paceline` command.
+//!
+//! Exit status: 0 when all went well, 1 when a contestant failed, 2 for bad arguments or a bad file: one line on
+//! standard error that names file, line or field, and the mend.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod commands;
+mod complaint;
+
+/// Race congestion controllers, alone or together, on real and made-up paths.
+#[derive(Parser)]
+#[command(name = "paceline", version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Race(commands::race::Args),
+    Controllers(commands::controllers::Args),
+    Trace(commands::trace::Args),
+}
+
+fn main() -> ExitCode {
+    // Without it an interrupt may leave a draft behind, nothing worse.
+    let _ = ctrlc::set_handler(|| {
+        paceline_lab::output::abandon();
+        std::process::exit(130);
+    });
+    std::panic::set_hook(Box::new(|panic| {
+        complaint::print(&format!("a mistake in paceline: {panic}; please report it"));
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            complaint::print(&complaint::of_arguments(&error));
+            return ExitCode::from(2);
+        }
+    };
+    let result = match &cli.command {
+        Command::Race(args) => commands::race::run(args),
+        Command::Controllers(args) => commands::controllers::run(args),
+        Command::Trace(args) => commands::trace::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        complaint::print(&format!("{error:#}"));
+        ExitCode::from(2)
+    })
+}
+
+/// Prints to standard output. A reader that went away is no error: `paceline ... | head`.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}

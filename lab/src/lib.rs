@@ -1,7 +1,11 @@
 //! Experiments: a scenario file, its contestants, the race, its records, the report.
 
 pub mod contestant;
+pub mod measure;
+pub mod output;
 pub mod race;
 pub mod record;
+pub mod report;
 pub mod scenario;
 pub mod stats;
+pub mod table;

@@ -1,8 +1,17 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
-use paceline_sim::Series;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
-use crate::record::Record;
+use indicatif::{ProgressBar, ProgressStyle};
+use paceline_cc::Nanos;
+use paceline_sim::{Distribution, Series};
+use rayon::prelude::*;
+
+use crate::contestant::Contestant;
+use crate::measure::{self, Meter};
+use crate::record::{Record, rounded};
+use crate::scenario::{Plan, ScenarioError, Source};
 use crate::stats::Summary;
 
 /// A race that was run.
@@ -22,8 +31,10 @@ pub struct Race {
     pub version: String,
     /// Every run: by contestant in the scenario's order, then by number.
     pub runs: Vec<Run>,
-    /// One for each contestant, in the scenario's order.
+    /// One for each contestant with a run, in the scenario's order.
     pub summaries: Vec<Summary>,
+    /// Runs that failed.
+    pub failures: Vec<Failure>,
 }
 
 /// One run of one contestant.
@@ -39,4 +50,140 @@ pub struct Run {
     pub delay_quantiles_ms: Vec<f64>,
     /// Queueing delay likewise.
     pub queue_quantiles_ms: Vec<f64>,
+}
+
+/// A run that did not reach its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Who ran.
+    pub contestant: String,
+    /// Which run.
+    pub run: u32,
+    /// What happened.
+    pub reason: String,
+}
+
+/// How a race is run; nothing of it changes a figure.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Threads; 0 for one a core.
+    pub threads: usize,
+    /// Keep points over time of the first run of each contestant.
+    pub series: bool,
+    /// Measure what each run costs.
+    pub measure: bool,
+    /// Show a progress bar, if standard error is a terminal.
+    pub progress: bool,
+    /// Write a log of each flow of the first run of each contestant into this folder.
+    pub qlog: Option<PathBuf>,
+}
+
+/// Why a race could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RaceError {
+    /// The scenario or an option is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// No threads.
+    #[error("--threads: {0}; give a smaller number")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+}
+
+/// Points of a series (our choice: about what a plot can show).
+const POINTS: f64 = 600.0;
+
+/// Runs every contestant of the scenario as often as it says.
+///
+/// # Errors
+/// When scenario, options or traces are wrong; before anything is run.
+pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
+    let plans = source.plans()?;
+    let Some(first) = plans.first() else { unreachable!("a scenario has at least one run: checked") };
+    let scenario = &first.scenario;
+    let jobs: Vec<(&Contestant, &Plan)> =
+        scenario.contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| (contestant, plan))).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
+    let bar = progress_bar(jobs.len(), settings.progress);
+    let results: Vec<Result<Run, Failure>> = pool.install(|| {
+        jobs.par_iter()
+            .map(|(contestant, plan)| {
+                let result = attempt(contestant, plan, settings);
+                bar.inc(1);
+                result
+            })
+            .collect()
+    });
+    bar.finish_and_clear();
+    let mut runs = Vec::new();
+    let mut failures = Vec::new();
+    for result in results {
+        match result {
+            Ok(run) => runs.push(run),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let summaries = Summary::all(runs.iter().map(|run| &run.record));
+    for run in &mut runs {
+        let name = run.record.contestant();
+        run.contestant = summaries.iter().position(|summary| summary.contestant == name).unwrap_or_default();
+    }
+    Ok(Race {
+        name: scenario.name.clone(),
+        title: scenario.title.clone(),
+        scenario: source.text().to_owned(),
+        effective: scenario.to_toml(),
+        seed: scenario.seed,
+        version: measure::VERSION.to_owned(),
+        runs,
+        summaries,
+        failures,
+    })
+}
+
+/// A bar on standard error: nothing where that is no terminal.
+fn progress_bar(jobs: usize, wanted: bool) -> ProgressBar {
+    if !wanted {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
+    ProgressBar::new(jobs as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// A run; a panic in it fails this run alone.
+fn attempt(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run, Failure> {
+    let failure = |reason: String| Failure { contestant: contestant.to_string(), run: plan.number, reason };
+    match catch_unwind(AssertUnwindSafe(|| run(contestant, plan, settings))) {
+        Ok(result) => result.map_err(failure),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(failure(text.unwrap_or_else(|| "it panicked".to_owned())))
+        }
+    }
+}
+
+fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run, String> {
+    let shown = plan.number == 1;
+    let step = Nanos::from_millis((plan.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
+    let sample_every = (shown && settings.series).then_some(step);
+    let world = plan.world(contestant, sample_every).map_err(|(key, problem)| format!("{key}: {problem}"))?;
+    let flows = world.flows.clone();
+    let meter = settings.measure.then(Meter::start);
+    let outcome = paceline_sim::run(world, None);
+    let mut record = measure::record(plan, contestant, &flows, &outcome);
+    if let Some(meter) = meter {
+        meter.stop(&mut record);
+    }
+    Ok(Run {
+        contestant: 0,
+        record,
+        delay_quantiles_ms: quantiles(&outcome.delay),
+        queue_quantiles_ms: quantiles(&outcome.queue),
+        series: outcome.series,
+    })
+}
+
+fn quantiles(distribution: &Distribution) -> Vec<f64> {
+    (0..=100).filter_map(|percent| distribution.quantile_ms(f64::from(percent) / 100.0).map(rounded)).collect()
 }

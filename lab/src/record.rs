@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod text;
+
+pub use text::{ReadError, read_json, write_csv, write_json};
+
 /// One run of one contestant; `docs/records.md` describes every field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -61,9 +65,15 @@ pub struct Record {
     pub flows: Vec<FlowRecord>,
     /// Version of paceline.
     pub version: String,
-    /// What the run cost, when measured.
-    #[serde(flatten)]
-    pub cost: Option<Cost>,
+    /// CPU time of the thread that ran it, seconds, when measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<f64>,
+    /// Time that passed meanwhile, seconds, when measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
+    /// Largest resident memory of the whole process so far, MB, when measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_mb: Option<f64>,
 }
 
 /// One flow of a run. Fields mean what they mean in [`Record`].
@@ -99,7 +109,7 @@ pub struct FlowRecord {
     pub timeouts: u64,
     /// Data packets that arrived with a CE mark.
     pub ecn_marks: u64,
-    /// Completion times, where it ends.
+    /// Completion times, ms, where it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fct_ms: Option<Span>,
     /// Flows of its family that ended.
@@ -147,17 +157,6 @@ pub struct Parts {
     pub queue_ms: f64,
     /// Being put on the wire, ms.
     pub transmission_ms: f64,
-}
-
-/// What a run cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    /// CPU time of the thread that ran it, seconds.
-    pub cpu_s: f64,
-    /// Time that passed, seconds.
-    pub wall_s: f64,
-    /// Largest resident memory of the whole process so far, MB.
-    pub peak_mb: f64,
 }
 
 impl Record {

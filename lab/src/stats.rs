@@ -88,15 +88,7 @@ impl Summary {
 
     /// One for each contestant, in the order in which they first appear.
     pub fn all<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Self> {
-        let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
-        for record in records {
-            let name = record.contestant();
-            match groups.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, group)) => group.push(record),
-                None => groups.push((name, vec![record])),
-            }
-        }
-        groups.iter().filter_map(|(_, group)| Self::of(group)).collect()
+        by_contestant(records).iter().filter_map(|(_, group)| Self::of(group)).collect()
     }
 }
 
@@ -124,6 +116,50 @@ pub fn compare(first: &[f64], second: &[f64]) -> Verdict {
         Some((_, high)) if high < 0.0 => Verdict::Less,
         Some(_) => Verdict::NoDifference,
     }
+}
+
+/// What the runs say of two contestants in one figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The first contestant.
+    pub first: String,
+    /// The second contestant.
+    pub second: String,
+    /// Whether the first has more or less of it.
+    pub verdict: Verdict,
+}
+
+/// Every two contestants compared in one figure, over the runs that both have.
+pub fn pairs<'a>(records: impl IntoIterator<Item = &'a Record>, figure: fn(&Record) -> Option<f64>) -> Vec<Pair> {
+    let groups = by_contestant(records);
+    let mut pairs = Vec::new();
+    for (index, (first, mine)) in groups.iter().enumerate() {
+        for (second, theirs) in &groups[index + 1..] {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            for record in mine {
+                let same = theirs.iter().find(|other| other.run == record.run && other.seed == record.seed);
+                if let Some((x, y)) = figure(record).zip(same.and_then(|other| figure(other))) {
+                    a.push(x);
+                    b.push(y);
+                }
+            }
+            pairs.push(Pair { first: first.clone(), second: second.clone(), verdict: compare(&a, &b) });
+        }
+    }
+    pairs
+}
+
+/// Records by contestant, in the order in which they first appear.
+fn by_contestant<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(String, Vec<&'a Record>)> {
+    let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let name = record.contestant();
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, group)) => group.push(record),
+            None => groups.push((name, vec![record])),
+        }
+    }
+    groups
 }
 
 /// Quantile of sorted values by linear interpolation (type 7 of Hyndman and Fan, the default of R and NumPy).

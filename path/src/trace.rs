@@ -264,7 +264,7 @@ impl Parser<'_> {
             self.blank = Some(line);
             return Ok(());
         }
-        let clipped = || text.chars().take(40).collect();
+        let clipped = || text.chars().filter(|c| !c.is_control()).take(40).collect();
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(TraceError::NotANumber { name: name(), line, text: clipped() });
         }
@@ -355,5 +355,11 @@ mod tests {
         let before: Vec<u64> = [0, 1, 3, 4, 8, 14, 15].map(|milli| trace.opportunities_before(ms(milli))).into();
         assert_eq!(before, [0, 1, 1, 3, 5, 7, 9]);
         assert_eq!(trace.mean_rate(), Rate::from_bytes_per_sec(6_000_000 / 7));
+    }
+
+    #[test]
+    fn an_error_carries_no_control_characters() {
+        let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
+        assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
     }
 }

@@ -249,7 +249,8 @@ impl<'t> World<'t> {
     fn begin(&mut self, index: u32, goal: Option<u64>) -> u32 {
         let number = self.live.len() as u32;
         let flow = &self.configured[index as usize];
-        let env = Env { mss: flow.mss, seed: self.seed.derive(&format!("controller {number}")) };
+        let seed = self.seed.derive(&format!("controller {number}"));
+        let env = Env { mss: flow.mss, seed, paced: flow.paced };
         let (mut sender, receiver) = endpoints::make(flow, &env);
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),

@@ -79,13 +79,13 @@ fn world() -> impl Strategy<Value = World> {
     let late = 1u64 << 62;
     (
         prop::sample::select(vec![88u32, 1448, 8948]),
-        any::<u64>(),
+        (any::<u64>(), any::<bool>()),
         prop_oneof![2 => Just(0), 1 => 0..1u64 << 50, 1 => Just(late)],
         prop_oneof![2 => Just(0), 1 => 0..1u64 << 50, 1 => Just(late)],
         any::<bool>(),
     )
-        .prop_map(|(mss, seed, start, origin, reliable)| World {
-            env: Env { mss, seed },
+        .prop_map(|(mss, (seed, paced), start, origin, reliable)| World {
+            env: Env { mss, seed, paced },
             start: Time::from_nanos(start),
             origin,
             reliable,

@@ -1,0 +1,5 @@
+//! One file a command.
+
+pub(crate) mod controllers;
+pub(crate) mod race;
+pub(crate) mod trace;

@@ -1,0 +1,140 @@
+//! `paceline race`: every contestant of a scenario, one row each.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use paceline_lab::output::{self, Draft};
+use paceline_lab::race::{Race, Settings, race};
+use paceline_lab::record::{Record, write_csv, write_json};
+use paceline_lab::scenario::{Options, Source};
+use paceline_lab::table::{reading, table};
+
+use crate::complaint;
+
+/// Run every contestant of a scenario and print one row each.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The scenario file (docs/scenarios.md).
+    scenario: PathBuf,
+    /// Who races instead: CONTROLLER@VIA,... with VIA udp, tcp, alcc or alcc/LOWER; such as copa:delta=0.1@udp,cubic@tcp.
+    #[arg(long, value_name = "LIST")]
+    contestants: Option<String>,
+    /// Delivery trace (Mahimahi's format) of the link towards the user, instead of the scenario's link.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Delivery trace of the link towards the network, instead of the scenario's link.
+    #[arg(long, value_name = "FILE")]
+    up: Option<PathBuf>,
+    /// Sockets and kernel flows in real time; not in this version.
+    #[arg(long)]
+    real: bool,
+    /// Seed of everything random.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Simulated seconds of a run.
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    seconds: Option<f64>,
+    /// Runs of each contestant, each with another seed.
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
+    /// Threads; 0 for one a core. Changes no figure.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Records as JSON Lines; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Records as CSV; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Add to each record what the run cost: cpu_s, wall_s, peak_mb.
+    #[arg(long)]
+    measure: bool,
+    /// Print the scenario as it would run, with every default, and stop.
+    #[arg(long)]
+    effective: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.real {
+        bail!("--real: the real world is not in this version; leave it out for the simulator");
+    }
+    let outputs: Vec<&Path> = [&args.json, &args.csv].into_iter().flatten().map(PathBuf::as_path).collect();
+    if outputs.len() == 2 && outputs[0] == outputs[1] {
+        bail!("--csv: {} is the place of --json too; name another", outputs[0].display());
+    }
+    let source = Source::read(
+        &args.scenario,
+        Options {
+            contestants: args.contestants.clone(),
+            trace: args.trace.clone(),
+            up: args.up.clone(),
+            seed: args.seed,
+            seconds: args.seconds,
+            runs: args.runs,
+        },
+    )?;
+    if args.effective {
+        let plans = source.plans()?;
+        crate::print(&plans.first().map(|plan| plan.scenario.to_toml()).unwrap_or_default())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for path in outputs.iter().filter(|path| !is_standard(path)) {
+        Draft::check(path)?;
+    }
+    let settings = Settings {
+        threads: args.threads,
+        series: false,
+        measure: args.measure,
+        progress: std::io::stderr().is_terminal(),
+        qlog: None,
+    };
+    let race = race(&source, &settings)?;
+    let records: Vec<&Record> = race.runs.iter().map(|run| &run.record).collect();
+    if let Some(path) = &args.json {
+        save("--json", path, |out| write_json(records.iter().copied(), out))?;
+    }
+    if let Some(path) = &args.csv {
+        save("--csv", path, |out| write_csv(records.iter().copied(), out))?;
+    }
+    show(&race, outputs.iter().any(|path| is_standard(path)))?;
+    for failure in &race.failures {
+        complaint::print(&format!("{} failed in run {}: {}", failure.contestant, failure.run, failure.reason));
+    }
+    Ok(if race.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The table: on standard output, unless records go there; then on standard error if someone watches it.
+fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
+    let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let watched = if taken { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let title = if race.title.is_empty() { &race.name } else { &race.title };
+    let table = table(&race.summaries, color && watched);
+    let reading = reading(race.runs.iter().map(|run| &run.record));
+    let text = format!("{title} (seed {})\n\n{table}\n{reading}", race.seed);
+    if !taken {
+        crate::print(&text)?;
+    } else if watched {
+        // Nobody is left to be told when standard error is closed.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+    Ok(())
+}
+
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn save(
+    option: &'static str,
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    if is_standard(path) {
+        let mut text = Vec::new();
+        content(&mut text)?;
+        return crate::print(&String::from_utf8_lossy(&text)).with_context(|| format!("{option} -: cannot be written"));
+    }
+    output::write(path, |draft| content(draft)).context(option)
+}

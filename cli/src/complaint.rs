@@ -1,0 +1,33 @@
+//! One line on standard error.
+
+use std::io::Write;
+
+/// Prints `paceline: text`, in one line whatever the text holds.
+pub(crate) fn print(text: &str) {
+    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // Nobody is left to be told when standard error is closed.
+    let _ = writeln!(std::io::stderr(), "paceline: {line}");
+}
+
+/// What clap says of wrong arguments, in one line: the error and its tips.
+pub(crate) fn of_arguments(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let mut line = String::new();
+    for part in text.lines().map(str::trim).take_while(|part| !part.starts_with("Usage:")) {
+        if let Some(tip) = part.strip_prefix("tip: ") {
+            line.push_str("; ");
+            line.push_str(tip);
+        } else if part.starts_with("For more information") {
+            break;
+        } else if !part.is_empty() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(part.strip_prefix("error: ").unwrap_or(part));
+        }
+    }
+    if line.is_empty() || text.starts_with("Usage:") || !text.starts_with("error:") {
+        line = "no command is given".to_owned();
+    }
+    format!("{line}; see paceline --help")
+}

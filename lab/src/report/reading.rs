@@ -1,0 +1,186 @@
+//! One line of plain reading under each figure, computed from the data.
+
+use super::data::{Contestant, Data};
+use super::svg::short;
+use crate::stats::{MIN_RUNS, Verdict, compare};
+
+/// A span of time as people say it.
+pub(crate) fn span(ms: f64) -> String {
+    if ms >= 1000.0 { format!("{} s", short(ms / 1000.0)) } else { format!("{} ms", short(ms)) }
+}
+
+/// The contestants with the smallest and the largest value.
+fn extremes<'a, 'b>(
+    data: &'b Data<'a>,
+    value: impl Fn(&Contestant<'a>) -> Option<f64>,
+) -> Option<((&'b str, f64), (&'b str, f64))> {
+    let mut values: Vec<(&str, f64)> =
+        data.contestants.iter().filter_map(|c| value(c).map(|v| (c.name(), v))).collect();
+    values.sort_by(|a, b| a.1.total_cmp(&b.1));
+    Some((*values.first()?, *values.last()?))
+}
+
+/// Under throughput over time.
+pub(crate) fn throughput(data: &Data<'_>) -> String {
+    if let Some(((low, least), (high, most))) = extremes(data, |c| c.summary.utilization.map(|u| u.median)) {
+        if low == high {
+            return format!("{low} used {} % of what the path could carry.", short(100.0 * most));
+        }
+        let (most, least) = (short(100.0 * most), short(100.0 * least));
+        return format!("Of what the path could carry, {high} used {most} % and {low} {least} %.");
+    }
+    match extremes(data, |c| Some(c.summary.throughput_mbps.median)) {
+        Some(((low, least), (high, most))) if low != high => {
+            format!("{high} reached {} Mbit/s, {low} {} Mbit/s.", short(most), short(least))
+        }
+        Some((_, (only, mbps))) => format!("{only} reached {} Mbit/s.", short(mbps)),
+        None => "Nothing was delivered.".to_owned(),
+    }
+}
+
+/// Under queueing delay over time.
+pub(crate) fn queueing(data: &Data<'_>) -> String {
+    let half = |c: &Contestant<'_>| c.median(|r| r.queue_ms.map(|q| q.p50));
+    match extremes(data, half) {
+        Some(((low, least), (high, most))) if low != high => format!(
+            "Half of the packets of {high} waited more than {} in the queue; of {low}, more than {}.",
+            span(most),
+            span(least)
+        ),
+        Some((_, (only, most))) => {
+            format!("Half of the packets of {only} waited more than {} in the queue.", span(most))
+        }
+        None => "No packet arrived.".to_owned(),
+    }
+}
+
+/// Under throughput against delay.
+pub(crate) fn trade_off(data: &Data<'_>) -> String {
+    let point = |c: &Contestant<'_>| c.summary.delay_p95_ms.map(|d| (c.summary.throughput_mbps.median, d.median));
+    let better = |a: (f64, f64), b: (f64, f64)| a.0 >= b.0 && a.1 <= b.1 && a != b;
+    let all: Vec<(&str, (f64, f64))> =
+        data.contestants.iter().filter_map(|c| point(c).map(|p| (c.name(), p))).collect();
+    let mut front: Vec<_> = all.iter().filter(|(_, p)| !all.iter().any(|(_, q)| better(*q, *p))).collect();
+    front.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
+    match front.as_slice() {
+        [] => "No packet arrived.".to_owned(),
+        [_] if all.len() == 1 => "One contestant alone: there is nothing to compare it with.".to_owned(),
+        [only] => format!("{} has the most throughput and the least delay of all.", only.0),
+        [quick, .., full] => {
+            let names: Vec<&str> = front.iter().map(|(name, _)| *name).collect();
+            format!(
+                "Nobody beats {} in both; from {} to {} a flow gains {} % throughput and pays {} times the delay.",
+                list(&names),
+                quick.0,
+                full.0,
+                short(100.0 * (full.1.0 / quick.1.0.max(1e-9) - 1.0)),
+                short(full.1.1 / quick.1.1.max(1e-9))
+            )
+        }
+    }
+}
+
+/// Under the delay distributions.
+pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
+    match extremes(data, |c| c.delay_quantiles_ms.get(95).copied()) {
+        Some(((low, least), (high, most))) if low != high => format!(
+            "95 % of the packets of {low} arrived within {}; {high} needed {} for as many.",
+            span(least),
+            span(most)
+        ),
+        Some((_, (only, most))) => format!("95 % of the packets of {only} arrived within {}.", span(most)),
+        None => "No packet arrived.".to_owned(),
+    }
+}
+
+/// Under the parts of the delay.
+pub(crate) fn delay_split(data: &Data<'_>) -> String {
+    let share = |c: &Contestant<'_>| {
+        let parts = c.split().down?;
+        let total = parts.propagation_ms + parts.queue_ms + parts.transmission_ms;
+        (total > 0.0).then(|| 100.0 * parts.queue_ms / total)
+    };
+    match extremes(data, share) {
+        Some(((low, least), (high, most))) if low != high => format!(
+            "Downwards, waiting makes up {} % of the mean delay of {high} and {} % of that of {low}.",
+            short(most),
+            short(least)
+        ),
+        Some((_, (only, most))) => {
+            format!("Downwards, waiting makes up {} % of the mean delay of {only}.", short(most))
+        }
+        None => "Nothing travelled downwards.".to_owned(),
+    }
+}
+
+/// Under the variables of one contestant.
+pub(crate) fn variables(contestant: &Contestant<'_>) -> String {
+    let Some(flow) = contestant.series.and_then(|s| s.flows.first()) else { return String::new() };
+    let window = &flow.window_packets;
+    let Some(most) = window.iter().copied().reduce(f64::max) else { return String::new() };
+    let least = window.iter().copied().fold(f64::INFINITY, f64::min);
+    let mean = window.iter().sum::<f64>() / window.len() as f64;
+    let losses = &contestant.records[0];
+    format!(
+        "Its window ranged from {} to {} packets, {} on average; the path dropped {} % of its packets, {} were sent again.",
+        short(least),
+        short(most),
+        short(mean),
+        short(100.0 * losses.loss),
+        losses.retransmits
+    )
+}
+
+/// Under the table: what the runs allow to say, and where they found no difference.
+pub(crate) fn table(data: &Data<'_>) -> Vec<String> {
+    let runs = data.contestants.iter().map(|c| c.summary.runs).min().unwrap_or(0);
+    let what = match runs {
+        1 => "One run of each.".to_owned(),
+        runs => format!("Medians of {runs} runs with different seeds; in brackets the middle half of the runs."),
+    };
+    if runs < MIN_RUNS {
+        return vec![format!(
+            "{what} Fewer than {MIN_RUNS} runs give no 95 % interval, so no difference is tested: add --runs {MIN_RUNS} or more."
+        )];
+    }
+    let mut lines = vec![format!("{what} \u{b1}: 95 % confidence interval of the median, from the order of the runs.")];
+    for (name, value) in [
+        ("throughput", (|r| Some(r.throughput_mbps)) as fn(&crate::record::Record) -> Option<f64>),
+        ("95th percentile of delay", |r| r.delay_ms.map(|d| d.p95)),
+    ] {
+        let values: Vec<Vec<f64>> =
+            data.contestants.iter().map(|c| c.records.iter().filter_map(|r| value(r)).collect()).collect();
+        let mut pairs = Vec::new();
+        for (i, a) in data.contestants.iter().enumerate() {
+            for (j, b) in data.contestants.iter().enumerate().skip(i + 1) {
+                if compare(&values[i], &values[j]) == Verdict::NoDifference {
+                    pairs.push(format!("{} and {}", a.name(), b.name()));
+                }
+            }
+        }
+        if !pairs.is_empty() {
+            lines.push(format!("No difference found in {name} between {}.", pairs.join("; ")));
+        }
+    }
+    lines
+}
+
+/// `a, b and c`.
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        assert_eq!([span(0.25), span(1234.0)], ["0.25 ms", "1.23 s"]);
+        assert_eq!([list(&["a"]), list(&["a", "b", "c"])], ["a", "a, b and c"]);
+    }
+}

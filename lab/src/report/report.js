@@ -1,0 +1,18 @@
+// Chips above the figures: a click hides a contestant everywhere, pointing at one dims the others.
+const chips = document.getElementById("chips");
+const all = (number) => document.querySelectorAll("main .k" + number);
+for (const chip of chips.children) {
+  const number = chip.dataset.k;
+  chip.onclick = () => {
+    const on = chip.getAttribute("aria-pressed") !== "true";
+    chip.setAttribute("aria-pressed", on);
+    all(number).forEach((mark) => mark.classList.toggle("off", !on));
+  };
+  const point = (on) => () => {
+    document.body.classList.toggle("dim", on);
+    all(number).forEach((mark) => mark.classList.toggle("lit", on));
+  };
+  chip.onmouseenter = chip.onfocus = point(true);
+  chip.onmouseleave = chip.onblur = point(false);
+}
+chips.hidden = chips.children.length < 2;

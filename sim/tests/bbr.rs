@@ -1,0 +1,143 @@
+//! BBR version 1 in a closed loop (Linux `tcp_bbr.c`): one bottleneck, over the simulated TCP.
+
+mod common;
+
+use std::collections::VecDeque;
+
+use common::{Dumbbell, Policer, RandomLoss, StepDelay, bulk, share, variable};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_path::Schedule;
+use paceline_sim::{FlowSeries, Outcome, Via};
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+
+/// Bandwidth-delay product of 100 Mbit/s and 20 ms in packets.
+const BDP: f64 = 100e6 * 0.02 / 8.0 / common::WIRE;
+/// Values of the variable `mode`.
+const DRAIN: f64 = 1.0;
+const PROBE_BW: f64 = 2.0;
+const PROBE_RTT: f64 = 3.0;
+
+fn dumbbell() -> Dumbbell {
+    Dumbbell::new(100.0, 20, vec![bulk("bbr", Via::Tcp)])
+}
+
+fn flow(outcome: &Outcome) -> &FlowSeries {
+    &outcome.series.as_ref().unwrap().flows[0]
+}
+
+/// First millisecond from `from` on at which `holds`.
+fn first(values: &[f64], from: usize, holds: impl Fn(f64) -> bool) -> usize {
+    (from..values.len()).find(|ms| holds(values[*ms])).expect("it happens within the run")
+}
+
+/// Milliseconds at which ProbeRTT begins.
+fn probe_rtts(mode: &[f64]) -> Vec<usize> {
+    (1..mode.len()).filter(|ms| mode[*ms] == PROBE_RTT && mode[*ms - 1] != PROBE_RTT).collect()
+}
+
+#[test]
+fn startup_fills_the_pipe_and_drain_empties_the_queue() {
+    let outcome = dumbbell().run(2);
+    let (mode, rounds) = (variable(flow(&outcome), "mode"), variable(flow(&outcome), "rounds"));
+    let full = first(&variable(flow(&outcome), "full_reached"), 0, |reached| reached == 1.0);
+    // The window doubles four times from 10 to a BDP of 167, then three rounds without growth; the first
+    // acknowledgement opens round 1.
+    assert!((7.0..=11.0).contains(&rounds[full]), "{} rounds", rounds[full]);
+    let peak = outcome.series.as_ref().unwrap().queue_bytes.iter().max().map(|bytes| *bytes as f64 / common::WIRE);
+    assert!(peak.is_some_and(|peak| peak <= 2.0 * BDP), "{peak:?} packets");
+    let drain = first(&mode, full, |mode| mode == DRAIN);
+    let probe = first(&mode, drain, |mode| mode == PROBE_BW);
+    assert!(rounds[probe] - rounds[drain] <= 2.0);
+}
+
+#[test]
+fn in_the_steady_state_the_link_is_busy_and_the_flight_small() {
+    let outcome = dumbbell().run(60);
+    let used = share(&outcome, 0, 2_000, 60_000);
+    assert!(used >= 0.97, "{used}");
+    let (mode, flight) = (variable(flow(&outcome), "mode"), &flow(&outcome).in_flight_packets);
+    // From half a second (several cycles) after Startup and after each ProbeRTT; at most one point in a hundred outside.
+    let steady: Vec<usize> =
+        (2_000..60_000).filter(|ms| mode[ms - 500..=*ms].iter().all(|mode| *mode == PROBE_BW)).collect();
+    let inside = steady.iter().filter(|ms| (0.9..=1.45).contains(&(flight[**ms] / BDP))).count();
+    assert!(steady.len() > 40_000 && inside as f64 >= 0.99 * steady.len() as f64, "{inside} of {}", steady.len());
+}
+
+#[test]
+fn the_bandwidth_follows_the_capacity_down_and_up() {
+    let step = |seconds: u64, mbps| (Time::from_millis(1_000 * seconds), Rate::from_mbps(mbps));
+    let schedule = Schedule::steps(&[step(0, 100.0), step(22, 50.0), step(28, 100.0)], None);
+    let outcome = Dumbbell { schedule, ..dumbbell() }.run(32);
+    let (bandwidth, rounds) = (variable(flow(&outcome), "bandwidth_mbps"), variable(flow(&outcome), "rounds"));
+    // The payload's share of 50 Mbit/s is 48.3.
+    let halved = first(&bandwidth, 22_000, |mbps| mbps < 50.0);
+    let took = rounds[halved] - rounds[22_000];
+    assert!((8.0..=13.0).contains(&took), "ten rounds, one to begin and one to end in: {took}");
+    // 1.25^3.1 = 2: four cycles of eight phases of at most 25 ms.
+    let doubled = first(&bandwidth, 28_000, |mbps| mbps > 95.0);
+    assert!(doubled - 28_000 <= 4 * 8 * 25, "{} ms", doubled - 28_000);
+}
+
+#[test]
+fn a_longer_path_is_found_by_probe_rtt_every_ten_seconds() {
+    let delay = StepDelay {
+        before: Nanos::from_millis(10),
+        after: Nanos::from_millis(50),
+        at: Time::from_millis(15_000),
+        line: VecDeque::new(),
+    };
+    let outcome = Dumbbell { delay: Some(Box::new(delay)), ..dumbbell() }.run(45);
+    let (mode, min_rtt) = (variable(flow(&outcome), "mode"), variable(flow(&outcome), "min_rtt_ms"));
+    let probes = probe_rtts(&mode);
+    assert!(probes.len() >= 3, "{probes:?}");
+    assert!(probes.windows(2).all(|pair| pair[1] - pair[0] >= 10_000), "{probes:?}");
+    // What the filter then takes is inflated by the queue of that moment; ProbeRTT empties it.
+    let found = first(&min_rtt, 15_000, |rtt| rtt >= 60.0);
+    assert!(found - 15_000 <= 10_500, "{} ms", found - 15_000);
+    let last = min_rtt[min_rtt.len() - 1];
+    assert!((60.0..61.0).contains(&last), "{last} ms");
+}
+
+#[test]
+fn probe_rtt_empties_the_pipe_for_200_ms() {
+    let outcome = dumbbell().run(35);
+    let mode = variable(flow(&outcome), "mode");
+    let flight = &flow(&outcome).in_flight_packets;
+    let probes = probe_rtts(&mode);
+    assert!(probes.len() >= 3, "{probes:?}");
+    for begin in probes {
+        let end = first(&mode, begin, |mode| mode != PROBE_RTT);
+        let low = flight[begin..end].iter().filter(|packets| **packets <= 4.0).count();
+        assert!((199..=250).contains(&low), "{low} ms with at most four packets in flight");
+        let window = &flow(&outcome).window_packets;
+        assert!(window[end + 1] >= 0.9 * window[begin - 1], "the saved window comes back");
+    }
+}
+
+#[test]
+fn random_loss_hardly_slows_it() {
+    let lossless = share(&dumbbell().run(30), 0, 2_000, 30_000);
+    for (probability, least) in [(0.01, 0.95), (0.15, 0.70)] {
+        let loss = RandomLoss { probability, rng: Pcg64::seed_from_u64(5) };
+        let outcome = Dumbbell { before: Some(Box::new(loss)), ..dumbbell() }.run(30);
+        // Goodput: a packet sent again counts once.
+        let goodput = outcome.flows[0].bytes_ready as f64 * 8.0 / 30.0 / 100e6 * common::WIRE / 1448.0;
+        let used = share(&outcome, 0, 2_000, 30_000);
+        assert!(used >= least * lossless, "{probability}: {used} of {lossless}, goodput {goodput}");
+    }
+}
+
+#[test]
+fn a_policer_is_found_and_obeyed() {
+    let bucket = 10e6 / 8.0 * 0.5;
+    let policer = Policer { rate: Rate::from_mbps(10.0), bucket, tokens: bucket, last: Time::ZERO };
+    let outcome = Dumbbell { before: Some(Box::new(policer)), ..dumbbell() }.run(30);
+    let series = flow(&outcome);
+    let (policed, rounds) = (variable(series, "policed"), variable(series, "rounds"));
+    let found = first(&policed, 0, |policed| policed == 1.0);
+    assert!(rounds[found] <= 60.0, "{} rounds", rounds[found]);
+    // Believed in for 48 rounds in ProbeBW.
+    let end = first(&policed, found, |policed| policed == 0.0);
+    assert!((47.0..=60.0).contains(&(rounds[end] - rounds[found])), "{}", rounds[end] - rounds[found]);
+}
