@@ -2,4 +2,6 @@
 
 pub(crate) mod controllers;
 pub(crate) mod race;
+pub(crate) mod report;
 pub(crate) mod trace;
+pub(crate) mod validate;

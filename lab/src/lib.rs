@@ -3,9 +3,11 @@
 pub mod contestant;
 pub mod measure;
 pub mod output;
+pub mod qlog;
 pub mod race;
 pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod stats;
 pub mod table;
+pub mod validate;

@@ -292,6 +292,12 @@ impl Parser<'_> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn an_error_carries_no_control_characters() {
+        let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
+        assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
+    }
+
     fn read(text: &[u8]) -> Result<Trace, String> {
         Trace::read("t.down", text).map_err(|error| error.to_string())
     }
@@ -355,11 +361,5 @@ mod tests {
         let before: Vec<u64> = [0, 1, 3, 4, 8, 14, 15].map(|milli| trace.opportunities_before(ms(milli))).into();
         assert_eq!(before, [0, 1, 1, 3, 5, 7, 9]);
         assert_eq!(trace.mean_rate(), Rate::from_bytes_per_sec(6_000_000 / 7));
-    }
-
-    #[test]
-    fn an_error_carries_no_control_characters() {
-        let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
-        assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
     }
 }
