@@ -2,4 +2,5 @@
 
 pub(crate) mod controllers;
 pub(crate) mod race;
+pub(crate) mod report;
 pub(crate) mod validate;

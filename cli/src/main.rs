@@ -24,6 +24,7 @@ enum Command {
     Race(commands::race::Args),
     Controllers(commands::controllers::Args),
     Validate(commands::validate::Args),
+    Report(commands::report::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,9 +51,10 @@ fn main() -> ExitCode {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
         Command::Validate(args) => commands::validate::run(args),
+        Command::Report(args) => commands::report::run(args),
     };
     result.unwrap_or_else(|error| {
-        complaint::print(&format!("{error:#}"));
+        complaint::print(&error.to_string());
         ExitCode::from(2)
     })
 }

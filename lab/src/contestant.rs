@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn text_round_trips() {
-        for text in ["reno@tcp", "fixed:window=7@udp", "reno@alcc/fixed:window=3"] {
+        for text in ["reno@tcp", "fixed:window=7@udp", "copa@alcc", "sprout@alcc/bbr", "reno@alcc/fixed:window=3"] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }
     }
@@ -194,8 +194,16 @@ mod tests {
         let cases = [
             ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp' or 'reno@alcc'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
-            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp?"),
+            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc?"),
             ("reno@quic", "'reno@quic': datapath 'quic' is not in this version; use udp, tcp or alcc"),
+            (
+                "sprout@tcp",
+                "'sprout@tcp': sprout needs its receiver half, which TCP can't carry; use 'sprout@udp' or 'sprout@alcc'",
+            ),
+            (
+                "reno@alcc/sprout",
+                "'reno@alcc/sprout': sprout needs its receiver half and can't drive the TCP underneath; use '@alcc/cubic'",
+            ),
             ("reno@udp/reno", "'reno@udp/reno': only alcc runs above a named TCP; write '@udp'"),
         ];
         for (text, error) in cases {

@@ -3,6 +3,7 @@
 pub mod contestant;
 pub mod measure;
 pub mod output;
+pub mod qlog;
 pub mod race;
 pub mod record;
 pub mod report;

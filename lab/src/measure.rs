@@ -21,7 +21,9 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     let entered = sum(&|flow| flow.packets_entered);
     let wire = sum(&|flow| flow.wire_bytes_arrived);
     let ending = flows.iter().any(ends);
-    let shares: Vec<f64> = outcome.flows.iter().map(|flow| throughput(flow.wire_bytes_arrived, flow)).collect();
+    let endless = flows.iter().zip(&outcome.flows).filter(|(flow, _)| !ends(flow));
+    let shares: Vec<f64> = endless.map(|(_, flow)| throughput(flow.wire_bytes_arrived, flow)).collect();
+    let own = |flow: &config::Flow| flow.controller == contestant.controller && flow.via == contestant.via;
     Record {
         scenario: scenario.name.clone(),
         trace: scenario.down.trace.as_deref().map(file_name),
@@ -32,6 +34,10 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         run: plan.number,
         seconds,
         throughput_mbps: rounded(mbps(wire, seconds)),
+        own_throughput_mbps: flows.iter().any(|flow| !own(flow)).then(|| {
+            let mine = flows.iter().zip(&outcome.flows).filter(|(flow, _)| own(flow));
+            rounded(mbps(mine.map(|(_, flow)| flow.wire_bytes_arrived).sum(), seconds))
+        }),
         goodput_mbps: rounded(mbps(sum(&|flow| flow.bytes_ready), seconds)),
         utilization: utilization(flows, outcome),
         delay_ms: span(&outcome.delay),
@@ -43,7 +49,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         ecn_marks: sum(&|flow| flow.ce_packets),
         fct_ms: completion(flows, outcome),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
-        jain: (flows.len() > 1).then(|| rounded(jain(&shares))),
+        jain: (shares.len() > 1).then(|| rounded(jain(&shares))),
         split: split(flows.iter().zip(&outcome.flows)),
         drawn: plan.drawn.clone(),
         flows: flows.iter().zip(&outcome.flows).map(|(flow, outcome)| flow_record(flow, outcome)).collect(),
@@ -56,7 +62,6 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
 
 fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
     let who = Contestant { controller: flow.controller.clone(), via: flow.via.clone() };
-    let life = outcome.end - outcome.start;
     FlowRecord {
         controller: who.controller.to_string(),
         via: who.via_text(),
@@ -79,7 +84,7 @@ fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
         limited_below: matches!(flow.via, Via::Alcc(_))
-            .then(|| share(outcome.limited_below.as_nanos(), life.as_nanos().max(1))),
+            .then(|| share(outcome.sender.limited_below, outcome.packets_entered)),
         split: split([(flow, outcome)].into_iter()),
     }
 }

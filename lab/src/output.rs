@@ -149,19 +149,16 @@ fn beside(path: &Path) -> io::Result<BufWriter<NamedTempFile>> {
 /// Fails if files could not be written into this folder, which is made later when it is not there yet.
 ///
 /// # Errors
-/// When it is a file, or it (or the folder in which it would be made) cannot be written to.
+/// When it is a file, or it (or the nearest folder above it that exists) cannot be written to.
 pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     let error = |source| OutputError { path: path.to_owned(), source };
-    match fs::metadata(path) {
-        Ok(found) if !found.is_dir() => Err(error(io::ErrorKind::NotADirectory.into())),
-        Ok(_) => beside(&path.join("any")).map(drop_draft).map_err(error),
-        Err(_) => beside(path).map(drop_draft).map_err(error),
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    if !there.is_dir() {
+        return Err(error(io::ErrorKind::NotADirectory.into()));
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it ends here")]
-fn drop_draft(file: BufWriter<NamedTempFile>) {
-    drafts().remove(file.get_ref().path());
+    let probe = beside(&there.join("probe")).map_err(error)?;
+    drafts().remove(probe.get_ref().path());
+    Ok(())
 }
 
 /// Writes a whole file.

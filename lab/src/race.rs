@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use crate::contestant::Contestant;
 use crate::measure::{self, Meter};
+use crate::qlog::Qlog;
 use crate::record::{Record, rounded};
 use crate::scenario::{Plan, ScenarioError, Source};
 use crate::stats::Summary;
@@ -103,7 +104,7 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
     let scenario = &first.scenario;
     let jobs: Vec<(&Contestant, &Plan)> =
         scenario.contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| (contestant, plan))).collect();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads.min(jobs.len())).build()?;
     let bar = progress_bar(jobs.len(), settings.progress);
     let results: Vec<Result<Run, Failure>> = pool.install(|| {
         jobs.par_iter()
@@ -170,7 +171,17 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
     let world = plan.world(contestant, sample_every).map_err(|(key, problem)| format!("{key}: {problem}"))?;
     let flows = world.flows.clone();
     let meter = settings.measure.then(Meter::start);
-    let outcome = paceline_sim::run(world, None);
+    let outcome = match &settings.qlog {
+        Some(folder) if shown => {
+            let name = contestant.to_string();
+            let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
+            let mut log = Qlog::new(folder, &name, &about).map_err(|error| error.to_string())?;
+            let outcome = paceline_sim::run(world, Some(&mut log));
+            log.finish().map_err(|error| error.to_string())?;
+            outcome
+        }
+        _ => paceline_sim::run(world, None),
+    };
     let mut record = measure::record(plan, contestant, &flows, &outcome);
     if let Some(meter) = meter {
         meter.stop(&mut record);

@@ -29,6 +29,9 @@ pub struct Record {
     pub seconds: f64,
     /// Bytes delivered downwards and upwards by flows with a controller, headers included, Mbit/s.
     pub throughput_mbps: f64,
+    /// The part of it that the contestant's own flows got, where others run beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_throughput_mbps: Option<f64>,
     /// Payload bytes that reached applications, Mbit/s.
     pub goodput_mbps: f64,
     /// Share (0..1) of what the path could have carried in that time; `null` when nothing limits it.
@@ -53,7 +56,7 @@ pub struct Record {
     /// Flows that ended by delivering all their bytes, where flows end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<u64>,
-    /// Jain's index of the flows' throughputs, where there are several.
+    /// Jain's index of the flows' throughputs, where several run without an end of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jain: Option<f64>,
     /// Mean one-way delay by where it came from.
@@ -115,7 +118,7 @@ pub struct FlowRecord {
     /// Flows of its family that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<u64>,
-    /// Share of its life that the controller above TCP was held back by the TCP below, where there is one.
+    /// Share of packets that the controller above TCP handed over while the TCP below still held back earlier ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_below: Option<f64>,
     /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.

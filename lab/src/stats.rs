@@ -20,6 +20,8 @@ pub struct Summary {
     pub runs: usize,
     /// Mbit/s, headers included.
     pub throughput_mbps: Median,
+    /// What the contestant's own flows got of it, where others run beside them.
+    pub own_throughput_mbps: Option<Median>,
     /// Share of what the path could have carried.
     pub utilization: Option<Median>,
     /// Median one-way delay, ms.
@@ -75,6 +77,7 @@ impl Summary {
             contestant: records.first()?.contestant(),
             runs: records.len(),
             throughput_mbps: over(&|r| Some(r.throughput_mbps))?,
+            own_throughput_mbps: over(&|r| r.own_throughput_mbps),
             utilization: over(&|r| r.utilization),
             delay_p50_ms: over(&|r| r.delay_ms.map(|d| d.p50)),
             delay_p95_ms: over(&|r| r.delay_ms.map(|d| d.p95)),

@@ -7,54 +7,72 @@ use crate::stats::{MIN_RUNS, Median, Summary, Verdict, pairs};
 
 /// Widest table.
 const WIDTH: usize = 100;
+/// Longest name that takes room from columns.
+const NAME: usize = 30;
 /// Most pairs named one by one.
 const MOST_PAIRS: usize = 8;
 
 type Cell = fn(&Summary) -> Option<String>;
 
-/// Header in two lines (figure, unit), and the cell.
-const COLUMNS: [(&str, &str, Cell); 9] = [
-    ("throughput", "Mbit/s", |s| Some(spread(&s.throughput_mbps))),
-    ("used", "%", |s| s.utilization.map(|value| plain(value.median * 100.0))),
-    ("delay p50", "ms", |s| s.delay_p50_ms.map(|value| plain(value.median))),
-    ("delay p95", "ms", |s| s.delay_p95_ms.map(|value| spread(&value))),
-    ("queue p95", "ms", |s| s.queue_p95_ms.map(|value| plain(value.median))),
-    ("loss", "%", |s| Some(plain(s.loss.median * 100.0))),
-    ("resent", "packets", |s| Some(format!("{:.0}", s.retransmits.median))),
-    ("completion", "p50 ms", |s| s.fct_p50_ms.map(|value| plain(value.median))),
-    ("fairness", "Jain", |s| s.jain.map(|value| format!("{:.3}", value.median))),
+/// Header in two lines (figure, unit), how soon the column goes when there is no room (0: never), and the cell.
+const COLUMNS: [(&str, &str, u8, Cell); 10] = [
+    ("throughput", "Mbit/s", 0, |s| Some(spread(&s.throughput_mbps))),
+    ("own", "Mbit/s", 0, |s| s.own_throughput_mbps.as_ref().map(spread)),
+    ("used", "%", 3, |s| s.utilization.map(|value| plain(value.median * 100.0))),
+    ("delay p50", "ms", 4, |s| s.delay_p50_ms.map(|value| plain(value.median))),
+    ("delay p95", "ms", 0, |s| s.delay_p95_ms.as_ref().map(spread)),
+    ("queue p95", "ms", 2, |s| s.queue_p95_ms.map(|value| plain(value.median))),
+    ("loss", "%", 5, |s| Some(plain(s.loss.median * 100.0))),
+    ("resent", "packets", 1, |s| Some(format!("{:.0}", s.retransmits.median))),
+    ("completion", "p50 ms", 0, |s| s.fct_p50_ms.map(|value| plain(value.median))),
+    ("fairness", "Jain", 0, |s| s.jain.map(|value| format!("{:.3}", value.median))),
 ];
+
+struct Column {
+    name: &'static str,
+    unit: &'static str,
+    leaves: u8,
+    cells: Vec<Option<String>>,
+    width: usize,
+}
+
+/// Columns that say something, as many as there is room for beside the contestants' names.
+fn columns(summaries: &[Summary], names: usize) -> Vec<Column> {
+    let mut columns: Vec<Column> = COLUMNS
+        .iter()
+        .map(|(name, unit, leaves, cell)| {
+            let cells: Vec<Option<String>> = summaries.iter().map(cell).collect();
+            let widest = cells.iter().flatten().map(String::len).max().unwrap_or(0);
+            Column { name, unit, leaves: *leaves, width: widest.max(name.len()).max(unit.len()), cells }
+        })
+        .filter(|column| column.cells.iter().any(Option::is_some))
+        .collect();
+    let room = WIDTH - names.clamp("contestant".len(), NAME);
+    while columns.iter().map(|column| column.width + 2).sum::<usize>() > room {
+        let Some(first) = columns.iter().map(|column| column.leaves).filter(|leaves| *leaves > 0).min() else { break };
+        columns.retain(|column| column.leaves != first);
+    }
+    columns
+}
 
 /// The table, a line each; `bold` makes the header bold by terminal codes.
 pub fn table(summaries: &[Summary], bold: bool) -> String {
-    let cells = |cell: &Cell| -> Vec<Option<String>> { summaries.iter().map(cell).collect() };
-    let columns: Vec<(&str, &str, Vec<Option<String>>)> = COLUMNS
-        .iter()
-        .map(|(name, unit, cell)| (*name, *unit, cells(cell)))
-        .filter(|(_, _, cells)| cells.iter().any(Option::is_some))
-        .collect();
-    let widths: Vec<usize> = columns
-        .iter()
-        .map(|(name, unit, cells)| {
-            let widest = cells.iter().flatten().map(String::len).max().unwrap_or(0);
-            widest.max(name.len()).max(unit.len())
-        })
-        .collect();
-    let room = WIDTH.saturating_sub(widths.iter().map(|width| width + 2).sum()).max(12);
-    let longest = summaries.iter().map(|summary| summary.contestant.len()).max().unwrap_or(0);
-    let first = longest.max("contestant".len()).min(room);
+    let longest = summaries.iter().map(|summary| summary.contestant.chars().count()).max().unwrap_or(0);
+    let columns = columns(summaries, longest);
+    let taken: usize = columns.iter().map(|column| column.width + 2).sum();
+    let first = longest.max("contestant".len()).min(WIDTH.saturating_sub(taken).max(12));
     let (on, off) = if bold { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let mut text = String::new();
     for head in [0, 1] {
         let mut line = format!("{:first$}", if head == 0 { "contestant" } else { "" });
-        for ((name, unit, _), width) in columns.iter().zip(&widths) {
+        for Column { name, unit, width, .. } in &columns {
             let _ = write!(line, "  {:>width$}", if head == 0 { name } else { unit });
         }
         let _ = writeln!(text, "{on}{}{off}", line.trim_end());
     }
     for (row, summary) in summaries.iter().enumerate() {
         let mut line = format!("{:first$}", clipped(&summary.contestant, first));
-        for ((_, _, cells), width) in columns.iter().zip(&widths) {
+        for Column { cells, width, .. } in &columns {
             let _ = write!(line, "  {:>width$}", cells[row].as_deref().unwrap_or("-"));
         }
         let _ = writeln!(text, "{}", line.trim_end());
@@ -105,7 +123,7 @@ fn spread(value: &Median) -> String {
 }
 
 /// Three digits, and all before the point.
-fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),
         size if size >= 9.995 => format!("{value:.1}"),
@@ -121,4 +139,50 @@ fn clipped(text: &str, width: usize) -> String {
     let mut clipped: String = text.chars().take(width.saturating_sub(1)).collect();
     clipped.push('…');
     clipped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(name: &str, median: f64) -> Summary {
+        let value = Median { median, q25: median * 0.98, q75: median * 1.02, interval: None };
+        Summary {
+            contestant: name.to_owned(),
+            runs: 3,
+            throughput_mbps: value,
+            own_throughput_mbps: None,
+            utilization: None,
+            delay_p50_ms: Some(value),
+            delay_p95_ms: Some(value),
+            queue_p95_ms: Some(value),
+            loss: Median { median: 0.0, q25: 0.0, q75: 0.0, interval: None },
+            retransmits: value,
+            fct_p50_ms: None,
+            jain: None,
+        }
+    }
+
+    #[test]
+    fn columns_align_under_their_headers() {
+        let text = table(&[summary("cubic@tcp", 4.73), summary("copa:delta=0.1@alcc", 1234.5)], false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].split("  ").filter(|part| !part.is_empty()).count(), 7);
+        assert!(lines[0].ends_with("resent") || lines[0].ends_with(" resent"), "{text}");
+        assert!(lines[1].ends_with("packets"), "{text}");
+        let throughput = lines[0].find("throughput").unwrap() + "throughput".len();
+        assert_eq!(&lines[2][throughput - 6..throughput], " 4.82)");
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn a_wide_table_gives_up_columns_before_it_gives_up_names() {
+        let mut wide = summary("copa:delta=0.1,mode=default@udp", 1234.5);
+        for value in [&mut wide.fct_p50_ms, &mut wide.jain, &mut wide.own_throughput_mbps, &mut wide.utilization] {
+            *value = Some(wide.throughput_mbps);
+        }
+        let text = table(&[wide], false);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("own") && !text.contains("resent"), "{text}");
+    }
 }

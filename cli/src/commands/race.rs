@@ -4,10 +4,11 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::{Race, Settings, race};
 use paceline_lab::record::{Record, write_csv, write_json};
+use paceline_lab::report;
 use paceline_lab::scenario::{Options, Source};
 use paceline_lab::table::{reading, table};
 
@@ -48,6 +49,12 @@ pub(crate) struct Args {
     /// Records as CSV; - for standard output.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// A log of each flow of the first run of each contestant, for qvis, into this folder.
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+    /// The report, one page that opens offline, into this folder.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
     /// Add to each record what the run cost: cpu_s, wall_s, peak_mb.
     #[arg(long)]
     measure: bool,
@@ -83,12 +90,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for path in outputs.iter().filter(|path| !is_standard(path)) {
         Draft::check(path)?;
     }
+    for folder in [&args.report, &args.qlog].into_iter().flatten() {
+        output::check_folder(folder)?;
+    }
     let settings = Settings {
         threads: args.threads,
-        series: false,
+        series: args.report.is_some(),
         measure: args.measure,
         progress: std::io::stderr().is_terminal(),
-        qlog: None,
+        qlog: args.qlog.clone(),
     };
     let race = race(&source, &settings)?;
     let records: Vec<&Record> = race.runs.iter().map(|run| &run.record).collect();
@@ -97,6 +107,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(path) = &args.csv {
         save("--csv", path, |out| write_csv(records.iter().copied(), out))?;
+    }
+    if let Some(folder) = &args.report
+        && !race.runs.is_empty()
+    {
+        report::write(&race, &command(), folder)?;
     }
     show(&race, outputs.iter().any(|path| is_standard(path)))?;
     for failure in &race.failures {
@@ -122,6 +137,21 @@ fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The command as it was given.
+fn command() -> String {
+    let mut text = "paceline".to_owned();
+    for argument in std::env::args_os().skip(1) {
+        let argument = argument.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            text.push_str(&format!(" {argument}"));
+        } else {
+            text.push_str(&format!(" '{}'", argument.replace('\'', "'\\''")));
+        }
+    }
+    text
+}
+
 fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -134,7 +164,8 @@ fn save(
     if is_standard(path) {
         let mut text = Vec::new();
         content(&mut text)?;
-        return crate::print(&String::from_utf8_lossy(&text)).with_context(|| format!("{option} -: cannot be written"));
+        return crate::print(&String::from_utf8_lossy(&text))
+            .map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
     }
-    output::write(path, |draft| content(draft)).context(option)
+    Ok(output::write(path, |draft| content(draft))?)
 }

@@ -102,6 +102,7 @@ pub(super) fn columns(record: &Record) -> Vec<(String, String)> {
     put("run", record.run.to_string());
     put("seconds", record.seconds.to_string());
     put("throughput_mbps", record.throughput_mbps.to_string());
+    put("own_throughput_mbps", or_empty(record.own_throughput_mbps));
     put("goodput_mbps", record.goodput_mbps.to_string());
     put("utilization", or_empty(record.utilization));
     for (name, span) in [("delay_ms", record.delay_ms), ("queue_ms", record.queue_ms), ("rtt_ms", record.rtt_ms)] {

@@ -156,6 +156,11 @@ impl<'a> Data<'a> {
         self.contestants.first().and_then(|c| c.records.first().copied())
     }
 
+    /// All records.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &'a Record> + Clone {
+        self.contestants.iter().flat_map(|c| c.records.iter().copied())
+    }
+
     /// Has points over time.
     pub(crate) fn has_series(&self) -> bool {
         self.contestants.iter().any(|c| c.series.is_some())

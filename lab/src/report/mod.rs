@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use crate::race::Race;
 use crate::record::Record;
-use crate::stats::{MIN_RUNS, Median};
+use crate::stats::Median;
+use crate::table::{self, plain};
 use data::{Contestant, Data};
 use svg::{Anchor, Rect, Svg, short};
 
@@ -186,7 +187,7 @@ fn section<'a>(data: &'a Data<'_>) -> Section<'a> {
         facts: facts(data),
         columns: columns(data).iter().map(|c| c.title).collect(),
         rows: rows(data),
-        remarks: reading::table(data),
+        remarks: table::reading(data.records()).lines().map(str::to_owned).collect(),
         figures: figures(data),
         variables: variables(data),
         missing: (!data.has_series()).then_some(
@@ -222,33 +223,35 @@ fn facts(data: &Data<'_>) -> Vec<String> {
 
 fn origin(data: &Data<'_>) -> String {
     data.first().map_or_else(String::new, |first| {
-        format!(
-            "paceline {}, seed {}. Scenario, seed and version determine every number on this page.",
-            first.version, first.seed
-        )
+        let fixed = match first.world.as_str() {
+            "sim" => " Scenario, seed and version determine every number on this page.",
+            _ => "",
+        };
+        format!("paceline {}, seed {}.{fixed}", first.version, first.seed)
     })
 }
 
 /// A column of the table.
 struct Column {
     title: &'static str,
+    text: fn(f64) -> String,
     value: fn(&Contestant<'_>) -> Option<Median>,
-    scale: f64,
 }
 
 /// The columns that have something to show.
 fn columns(data: &Data<'_>) -> Vec<Column> {
-    let column = |title, scale, value| Column { title, value, scale };
+    let column = |title, text: fn(f64) -> String, value| Column { title, text, value };
+    let percent = |share| plain(100.0 * share);
     let mut columns = vec![
-        column("throughput, Mbit/s", 1.0, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
-        column("utilization, %", 100.0, |c| c.summary.utilization),
-        column("delay p50, ms", 1.0, |c| c.summary.delay_p50_ms),
-        column("delay p95, ms", 1.0, |c| c.summary.delay_p95_ms),
-        column("queue p95, ms", 1.0, |c| c.summary.queue_p95_ms),
-        column("loss, %", 100.0, |c| Some(c.summary.loss)),
-        column("sent again", 1.0, |c| Some(c.summary.retransmits)),
-        column("completion p50, ms", 1.0, |c| c.summary.fct_p50_ms),
-        column("Jain's index", 1.0, |c| c.summary.jain),
+        column("throughput, Mbit/s", plain, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
+        column("used, %", percent, |c| c.summary.utilization),
+        column("delay p50, ms", plain, |c| c.summary.delay_p50_ms),
+        column("delay p95, ms", plain, |c| c.summary.delay_p95_ms),
+        column("queue p95, ms", plain, |c| c.summary.queue_p95_ms),
+        column("loss, %", percent, |c| Some(c.summary.loss)),
+        column("resent, packets", |n| format!("{n:.0}"), |c| Some(c.summary.retransmits)),
+        column("completion p50, ms", plain, |c| c.summary.fct_p50_ms),
+        column("fairness, Jain", |j| format!("{j:.3}"), |c| c.summary.jain),
     ];
     columns.retain(|column| data.contestants.iter().any(|c| (column.value)(c).is_some()));
     columns
@@ -269,13 +272,10 @@ fn cell(column: &Column, contestant: &Contestant<'_>) -> Cell {
     let Some(median) = (column.value)(contestant) else {
         return Cell { value: "\u{2013}".to_owned(), spread: String::new() };
     };
-    let text = |value: f64| short(value * column.scale);
-    let spread = match (contestant.summary.runs, median.interval) {
-        (1, _) => String::new(),
-        (MIN_RUNS.., Some((low, high))) => format!("\u{b1} {} to {}", text(low), text(high)),
-        _ => format!("({} to {})", text(median.q25), text(median.q75)),
-    };
-    Cell { value: text(median.median), spread }
+    let (low, high) = median.interval.unwrap_or((median.q25, median.q75));
+    let (value, low, high) = ((column.text)(median.median), (column.text)(low), (column.text)(high));
+    let spread = if low == high { String::new() } else { format!("{low} to {high}") };
+    Cell { value, spread }
 }
 
 /// A dash in the contestant's colour.
@@ -292,8 +292,12 @@ fn figures(data: &Data<'_>) -> Vec<Figure> {
         title: "Throughput against delay",
         svg: svg.inline(width, height, "Throughput against 95th percentile of one-way delay for each contestant"),
         reading: reading::trade_off(data),
-        note: "Cross: median over the runs; ellipse: from the 25th to the 75th percentile of the runs. The delay axis \
-               is inverted, so better is up and to the right.",
+        note: if data.contestants.iter().any(|c| c.summary.runs > 1) {
+            "Cross: median over the runs; ellipse: from the 25th to the 75th percentile of the runs. The delay axis is \
+             inverted, so better is up and to the right."
+        } else {
+            "Cross: the one run. The delay axis is inverted, so better is up and to the right."
+        },
         key: false,
     }];
     if data.has_series() {
@@ -373,5 +377,3 @@ fn leading_figure(data: &Data<'_>) -> String {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod view;

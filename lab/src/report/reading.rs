@@ -2,7 +2,6 @@
 
 use super::data::{Contestant, Data};
 use super::svg::short;
-use crate::stats::{MIN_RUNS, Verdict, compare};
 
 /// A span of time as people say it.
 pub(crate) fn span(ms: f64) -> String {
@@ -129,40 +128,6 @@ pub(crate) fn variables(contestant: &Contestant<'_>) -> String {
         short(100.0 * losses.loss),
         losses.retransmits
     )
-}
-
-/// Under the table: what the runs allow to say, and where they found no difference.
-pub(crate) fn table(data: &Data<'_>) -> Vec<String> {
-    let runs = data.contestants.iter().map(|c| c.summary.runs).min().unwrap_or(0);
-    let what = match runs {
-        1 => "One run of each.".to_owned(),
-        runs => format!("Medians of {runs} runs with different seeds; in brackets the middle half of the runs."),
-    };
-    if runs < MIN_RUNS {
-        return vec![format!(
-            "{what} Fewer than {MIN_RUNS} runs give no 95 % interval, so no difference is tested: add --runs {MIN_RUNS} or more."
-        )];
-    }
-    let mut lines = vec![format!("{what} \u{b1}: 95 % confidence interval of the median, from the order of the runs.")];
-    for (name, value) in [
-        ("throughput", (|r| Some(r.throughput_mbps)) as fn(&crate::record::Record) -> Option<f64>),
-        ("95th percentile of delay", |r| r.delay_ms.map(|d| d.p95)),
-    ] {
-        let values: Vec<Vec<f64>> =
-            data.contestants.iter().map(|c| c.records.iter().filter_map(|r| value(r)).collect()).collect();
-        let mut pairs = Vec::new();
-        for (i, a) in data.contestants.iter().enumerate() {
-            for (j, b) in data.contestants.iter().enumerate().skip(i + 1) {
-                if compare(&values[i], &values[j]) == Verdict::NoDifference {
-                    pairs.push(format!("{} and {}", a.name(), b.name()));
-                }
-            }
-        }
-        if !pairs.is_empty() {
-            lines.push(format!("No difference found in {name} between {}.", pairs.join("; ")));
-        }
-    }
-    lines
 }
 
 /// `a, b and c`.

@@ -3,7 +3,7 @@
 use paceline_sim::{FlowSeries, Series};
 
 use super::data::{Contestant, Data};
-use super::svg::{Anchor, Rect, Scale, Svg, area, short, text_width, trail};
+use super::svg::{Anchor, Rect, Scale, Svg, area, short, trail};
 
 /// Width of a figure.
 const WIDTH: f64 = 1080.0;
@@ -64,7 +64,9 @@ fn time_axis(svg: &mut Svg, plot: Rect, x: Scale, labelled: bool) {
     for tick in x.ticks((plot.w / 50.0).min(8.0) as usize) {
         svg.line(x.at(tick), plot.y, x.at(tick), plot.bottom(), "grid");
         if labelled {
-            svg.text(x.at(tick), plot.bottom() + 15.0, Anchor::Middle, "tick", &short(tick));
+            // The last label stays inside its panel, away from the next one's first.
+            let anchor = if x.at(tick) > plot.right() - 6.0 { Anchor::End } else { Anchor::Middle };
+            svg.text(x.at(tick), plot.bottom() + 15.0, anchor, "tick", &short(tick));
         }
     }
 }
@@ -262,15 +264,8 @@ fn draw_variables(contestant: &Contestant<'_>, panels: &[Variable<'_>]) -> Strin
         svg.open(&contestant.class(), "");
         if let Some((name, values)) = &panel.beside {
             svg.path(&trail(places(panel.series, values.iter().copied(), x, y)), "line thin beside");
-            let right = plot.right();
-            svg.line(
-                right - text_width(name, 11.0) - 22.0,
-                plot.y - 10.0,
-                right - text_width(name, 11.0) - 6.0,
-                plot.y - 10.0,
-                "line beside",
-            );
-            svg.text(right, plot.y - 6.0, Anchor::End, "tick", name);
+            let name = format!("faint: {name}");
+            svg.text(plot.right(), plot.y - 6.0, Anchor::End, "tick", &name);
         }
         for flow in &panel.flows {
             svg.path(&trail(places(panel.series, flow.iter().copied(), x, y)), "line thin");

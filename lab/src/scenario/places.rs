@@ -66,21 +66,20 @@ impl<'a> Places<'a> {
 
     /// What `toml` said, in one line and in a person's words.
     pub(super) fn error(&self, error: &toml::de::Error) -> ScenarioError {
-        let start = error.span().map_or(0, |span| span.start);
-        let field = self
-            .places
-            .iter()
-            .filter(|place| place.key.contains(&start) || place.value.contains(&start))
-            .map(|place| place.path.as_str())
-            .next_back()
-            .unwrap_or_default();
+        let span = error.span().unwrap_or(0..0);
         let (problem, missing) = in_words(error.message());
+        let holds = |place: &&Place| match missing {
+            // The span is the table that lacks the key.
+            Some(_) => place.value == span,
+            None => place.key.contains(&span.start) || place.value.contains(&span.start),
+        };
+        let field = self.places.iter().filter(holds).map(|place| place.path.as_str()).next_back().unwrap_or_default();
         let field = match (field, missing) {
             (table, Some(key)) if !table.is_empty() => format!("{table}.{key}"),
             (_, Some(key)) => key,
             (field, None) => field.to_owned(),
         };
-        let line = self.line(start);
+        let line = self.line(span.start);
         ScenarioError::Field { file: self.file.to_owned(), line, field, problem }
     }
 

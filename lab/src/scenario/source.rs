@@ -135,6 +135,12 @@ impl Source {
     fn draw(&self, seed: Seed) -> Result<(Scenario, BTreeMap<String, String>), ScenarioError> {
         let (text, drawn) = range::draw(&Places::parse(&self.file, &self.text)?, &self.text, seed)?;
         let places = Places::parse(&self.file, &text)?;
+        // Here and not there, because an error in an element of an array has the array's place.
+        for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
+            if let Some(Err(error)) = place.string.as_deref().map(str::parse::<Contestant>) {
+                return Err(places.at(&place.path, error.to_string()));
+            }
+        }
         let mut scenario: Scenario = toml::from_str(&text).map_err(|error| places.error(&error))?;
         if scenario.runs > MAX_RUNS {
             return Err(places.at("runs", format!("it is above {MAX_RUNS}; give fewer")));

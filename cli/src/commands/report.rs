@@ -1,0 +1,33 @@
+//! `paceline report`: the report again, from old records.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use paceline_lab::output;
+use paceline_lab::record::{ReadError, read_json};
+
+/// Draw the report from records that race --json wrote.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Files of records (JSON Lines).
+    #[arg(required = true, value_name = "FILES")]
+    files: Vec<PathBuf>,
+    /// Folder of the report; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    output::check_folder(&args.out)?;
+    let mut records = Vec::new();
+    for path in &args.files {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| ReadError::Read { file: name.clone(), source })?;
+        records.extend(read_json(&name, BufReader::new(file))?);
+    }
+    let page = paceline_lab::report::write_records(&records, &args.out)?;
+    crate::print(&format!("{}\n", page.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
