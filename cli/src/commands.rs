@@ -3,3 +3,4 @@
 pub(crate) mod controllers;
 pub(crate) mod race;
 pub(crate) mod report;
+pub(crate) mod validate;

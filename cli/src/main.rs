@@ -24,6 +24,7 @@ enum Command {
     Race(commands::race::Args),
     Controllers(commands::controllers::Args),
     Report(commands::report::Args),
+    Validate(commands::validate::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Validate(args) => commands::validate::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&error.to_string());

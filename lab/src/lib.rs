@@ -10,3 +10,4 @@ pub mod report;
 pub mod scenario;
 pub mod stats;
 pub mod table;
+pub mod validate;

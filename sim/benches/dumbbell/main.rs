@@ -46,7 +46,8 @@ fn bare_loop(packets: u64, rate: Rate) -> u64 {
     let transmission = rate.time_for(PACKET).as_nanos();
     let delay = world::DELAY.as_nanos();
     let in_flight = (rate.bytes_in(world::DELAY + world::DELAY) / PACKET * 2).max(1);
-    let mut heap: BinaryHeap<Reverse<(u64, u64, Event)>> = (0..in_flight).map(|id| Reverse((id, id, Event::Send))).collect();
+    let mut heap: BinaryHeap<Reverse<(u64, u64, Event)>> =
+        (0..in_flight).map(|id| Reverse((id, id, Event::Send))).collect();
     let (mut id, mut busy, mut arrived) = (in_flight, 0, 0);
     while arrived < packets {
         let Some(Reverse((now, _, event))) = heap.pop() else { break };

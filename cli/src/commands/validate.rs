@@ -1,0 +1,71 @@
+//! `paceline validate`: claims of theory and of the field beside what the simulator gives.
+
+use std::fs::{self, File};
+use std::io::{BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use indicatif::ProgressBar;
+use paceline_lab::output;
+use paceline_lab::validate::{NamedTrace, markdown, native_traces, run as validate};
+use paceline_path::Trace;
+
+/// Hold what the simulator gives against theory and against native implementations (docs/validation.md).
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folder with the real traces that native implementations were measured on; those that are missing are skipped.
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Write the page here instead of to standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// One JSON object a claim; - for standard output instead of the page.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let traces = args.traces.as_deref().map(read).transpose()?.unwrap_or_default();
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(100) } else { ProgressBar::hidden() };
+    let checks = validate(&traces, &|share| bar.set_position((share * 100.0) as u64))?;
+    bar.finish_and_clear();
+    if let Some(path) = &args.json {
+        let mut text = String::new();
+        for check in &checks {
+            text.push_str(&serde_json::to_string(check)?);
+            text.push('\n');
+        }
+        put(path, &text).context("--json")?;
+    }
+    if let Some(path) = &args.out {
+        put(path, &markdown(&checks)).context("--out")?;
+    } else if args.json.as_deref() != Some(Path::new("-")) {
+        crate::print(&markdown(&checks))?;
+    }
+    Ok(if checks.iter().all(|check| check.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn put(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(crate::print(text)?);
+    }
+    Ok(output::write(path, |draft| draft.write_all(text.as_bytes()))?)
+}
+
+/// The traces in `folder` that something is known of.
+fn read(folder: &Path) -> anyhow::Result<Vec<NamedTrace>> {
+    fs::read_dir(folder).with_context(|| format!("--traces {}: cannot be read; name a folder", folder.display()))?;
+    let mut traces = Vec::new();
+    for name in native_traces() {
+        let path = folder.join(name);
+        let Ok(file) = File::open(&path) else {
+            eprintln!("paceline: {}: not there, its rows are skipped", path.display());
+            continue;
+        };
+        let trace = Trace::read(&path.display().to_string(), BufReader::new(file))?;
+        traces.push((name.to_owned(), Arc::new(trace)));
+    }
+    Ok(traces)
+}

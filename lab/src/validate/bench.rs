@@ -1,0 +1,151 @@
+//! The small worlds that claims are tested on.
+
+use std::sync::Arc;
+
+use paceline_cc::{Nanos, Rate, Spec, Time};
+use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
+use paceline_sim::{Config, Direction, Flow, Outcome, Seed, Series, Via, Workload};
+
+/// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
+pub(super) struct Dumbbell {
+    down: PathSpec,
+    trace: Option<Arc<Trace>>,
+    delay: Nanos,
+    flows: Vec<Flow>,
+    seconds: u64,
+    seed: u64,
+}
+
+impl Dumbbell {
+    /// A link of `mbps` behind `queue`, `rtt_ms` there and back.
+    pub(super) fn new(mbps: f64, rtt_ms: f64, queue: &str) -> Self {
+        let down = PathSpec { rate: Some(Rate::from_mbps(mbps)), ..PathSpec::default() };
+        Self::over(down, None, rtt_ms, queue)
+    }
+
+    /// A link that follows a trace.
+    pub(super) fn on_trace(trace: Arc<Trace>, rtt_ms: f64, queue: &str) -> Self {
+        let down = PathSpec { trace: Some("trace".to_owned()), ..PathSpec::default() };
+        Self::over(down, Some(trace), rtt_ms, queue)
+    }
+
+    fn over(down: PathSpec, trace: Option<Arc<Trace>>, rtt_ms: f64, queue: &str) -> Self {
+        let delay = Nanos::from_millis_f64(rtt_ms / 2.0);
+        let queue = Some(queue.parse().expect("queues of claims parse: tested"));
+        let down = PathSpec { queue, delay, ..down };
+        Self { down, trace, delay, flows: Vec::new(), seconds: 60, seed: 1 }
+    }
+
+    /// Random loss of data.
+    pub(super) fn loss(mut self, probability: f64) -> Self {
+        self.down.loss = Some(Loss::Rate(probability));
+        self
+    }
+
+    /// A bulk flow of `controller@via` from `start` seconds on.
+    pub(super) fn flow(mut self, contestant: &str, start: f64) -> Self {
+        let (controller, via) = contestant.split_once('@').unwrap_or((contestant, "tcp"));
+        let via = match via {
+            "udp" => Via::Udp,
+            "alcc" => Via::Alcc("cubic".parse().expect("cubic is registered")),
+            _ => Via::Tcp,
+        };
+        self.flows.push(Flow {
+            controller: controller.parse::<Spec>().expect("controllers of claims parse: tested"),
+            via,
+            direction: Direction::Down,
+            start: Time::from_secs_f64(start),
+            stop: None,
+            workload: Workload::Bulk,
+            extra_delay: Nanos::ZERO,
+            mss: 1448,
+            ack_every: 1,
+            ack_delay: Nanos::from_millis(40),
+            paced: false,
+        });
+        self
+    }
+
+    /// How long; 60 s unless said.
+    pub(super) fn seconds(mut self, seconds: u64) -> Self {
+        self.seconds = seconds;
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When a path of a claim cannot be built.
+    pub(super) fn run(&self) -> Result<Finished, PathError> {
+        let seed = Seed(self.seed);
+        let up = PathSpec { delay: self.delay, ..PathSpec::default() };
+        let load = |_: &str| self.trace.clone().ok_or("no trace");
+        let rtt = self.delay + self.delay;
+        let build = |spec: &PathSpec, name: &str| spec.build(seed.derive(name), rtt, &load);
+        let config = Config {
+            seed,
+            duration: Nanos::from_secs(self.seconds),
+            down: build(&self.down, "down")?,
+            up: build(&up, "up")?,
+            flows: self.flows.clone(),
+            cross: Vec::new(),
+            sample_every: Some(STEP),
+        };
+        Ok(Finished { outcome: paceline_sim::run(config, None), seconds: self.seconds as f64 })
+    }
+}
+
+/// Time between two points of the series.
+const STEP: Nanos = Nanos::from_millis(10);
+
+/// A dumbbell that has run.
+pub(super) struct Finished {
+    pub(super) outcome: Outcome,
+    pub(super) seconds: f64,
+}
+
+impl Finished {
+    /// Share of the link that was used, start-up included.
+    pub(super) fn utilization(&self) -> f64 {
+        let capacity = self.outcome.down_capacity_bytes.unwrap_or(1);
+        self.outcome.down.delivered.bytes as f64 / capacity as f64
+    }
+
+    /// Rate of all flows in Mbit/s, headers included, start-up included.
+    pub(super) fn mbps(&self) -> f64 {
+        let bytes: u64 = self.outcome.flows.iter().map(|flow| flow.wire_bytes_arrived).sum();
+        bytes as f64 * 8e-6 / self.seconds
+    }
+
+    /// The points after the first third of the run: steady state.
+    fn late<'a, T>(&self, points: &'a [T]) -> &'a [T] {
+        &points[points.len() / 3..]
+    }
+
+    fn series(&self) -> &Series {
+        self.outcome.series.as_ref().expect("every dumbbell asks for its series")
+    }
+
+    /// Share of the link used in steady state.
+    pub(super) fn late_utilization(&self) -> f64 {
+        let used: f64 = self.series().flows.iter().flat_map(|flow| self.late(&flow.throughput_mbps)).sum();
+        used / self.late(&self.series().capacity_mbps).iter().sum::<f64>()
+    }
+
+    /// Mean packets of 1500 bytes waiting in steady state, the one in transmission not counted.
+    pub(super) fn late_queue_packets(&self) -> f64 {
+        let points = self.late(&self.series().queue_bytes);
+        points.iter().sum::<u64>() as f64 / points.len() as f64 / 1500.0
+    }
+
+    /// Largest queueing delay of a packet in steady state, ms.
+    pub(super) fn late_queue_max_ms(&self) -> f64 {
+        let flows = self.series().flows.iter();
+        flows.flat_map(|flow| self.late(&flow.queue_max_ms)).flatten().copied().fold(0.0, f64::max)
+    }
+
+    /// The first flow's window in packets, in steady state.
+    pub(super) fn late_window(&self) -> &[f64] {
+        self.series().flows.first().map_or(&[], |flow| self.late(&flow.window_packets))
+    }
+}

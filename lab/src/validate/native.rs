@@ -1,0 +1,91 @@
+//! Our controllers in the simulator beside native implementations on the same traces.
+//!
+//! The native figures were measured once: each implementation alone through Mahimahi, 20 ms each way, 2,000,000 bytes of
+//! drop-tail buffer on the downlink, 60 s from the first packet with the start-up, delay = time in the link's queue in
+//! whole ms + 20 ms. Copa is genericCC with `auto`, Verus and Sprout are their authors' releases, CUBIC and BBR are
+//! Linux 6.18. The traces are not ours to ship: the rows appear when they are given.
+
+use std::sync::Arc;
+
+use paceline_path::{PathError, Trace};
+
+use super::bench::Dumbbell;
+use super::{Check, Group, NamedTrace, near};
+
+const SECTION: &str = "Beside native implementations";
+
+/// How far a figure may be from the native one before it must be explained.
+const TOLERANCE: f64 = 0.15;
+
+/// One native measurement: throughput in Mbit/s, one-way delay in ms.
+struct Native {
+    trace: &'static str,
+    ours: &'static str,
+    mbps: f64,
+    p50: f64,
+    p95: f64,
+}
+
+const fn native(trace: &'static str, ours: &'static str, mbps: f64, p50: f64, p95: f64) -> Native {
+    Native { trace, ours, mbps, p50, p95 }
+}
+
+const VERIZON: &str = "Verizon-LTE-short.down";
+const HIGHWAY: &str = "highwayGold";
+const RAPID: &str = "rapidGold";
+
+/// The traces.
+pub(super) const TRACES: [&str; 3] = [VERIZON, HIGHWAY, RAPID];
+
+const NATIVE: &[Native] = &[
+    native(VERIZON, "copa:rules=release@udp", 3.17, 28.0, 70.0),
+    native(VERIZON, "copa:delta=0.1,rules=release@udp", 4.21, 46.0, 127.0),
+    native(VERIZON, "verus@udp", 4.48, 168.0, 544.0),
+    native(VERIZON, "sprout@udp", 2.34, 34.0, 86.0),
+    native(VERIZON, "cubic@tcp", 4.73, 2274.0, 4593.0),
+    native(VERIZON, "bbr@tcp", 4.59, 143.0, 368.0),
+    native(HIGHWAY, "copa:rules=release@udp", 2.88, 27.0, 56.0),
+    native(HIGHWAY, "copa:delta=0.1,rules=release@udp", 6.87, 36.0, 83.0),
+    native(HIGHWAY, "copa:delta=0.02,rules=release@udp", 10.56, 107.0, 417.0),
+    native(HIGHWAY, "verus@udp", 10.58, 180.0, 424.0),
+    native(HIGHWAY, "sprout@udp", 7.21, 44.0, 115.0),
+    native(HIGHWAY, "cubic@tcp", 10.90, 1077.0, 1926.0),
+    native(HIGHWAY, "bbr@tcp", 10.54, 128.0, 276.0),
+    native(HIGHWAY, "copa:delta=0.02,rules=release@alcc", 10.54, 94.0, 255.0),
+    native(HIGHWAY, "verus@alcc", 10.79, 178.0, 339.0),
+    native(RAPID, "copa:rules=release@udp", 9.77, 24.0, 38.0),
+    native(RAPID, "verus@udp", 11.24, 152.0, 278.0),
+    native(RAPID, "sprout@udp", 9.94, 35.0, 52.0),
+    native(RAPID, "cubic@tcp", 11.36, 972.0, 2323.0),
+    native(RAPID, "bbr@tcp", 10.83, 36.0, 198.0),
+];
+
+pub(super) fn groups(traces: &[NamedTrace]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (name, trace) in traces {
+        for native in NATIVE.iter().filter(|native| native.trace == name) {
+            let trace = Arc::clone(trace);
+            groups.push(Box::new(move || compare(native, &trace)));
+        }
+    }
+    groups
+}
+
+fn compare(native: &Native, trace: &Arc<Trace>) -> Result<Vec<Check>, PathError> {
+    let run = Dumbbell::on_trace(Arc::clone(trace), 40.0, "droptail:bytes=2MB").flow(native.ours, 0.0).run()?;
+    let mbps = run.mbps();
+    let quantile = |q| run.outcome.delay.quantile_ms(q).unwrap_or(f64::NAN);
+    let (p50, p95) = (quantile(0.5), quantile(0.95));
+    let holds =
+        near(mbps, native.mbps, TOLERANCE) && near(p50, native.p50, TOLERANCE) && near(p95, native.p95, TOLERANCE);
+    let row = |mbps: f64, p50: f64, p95: f64| format!("{mbps:.2} Mbit/s, {p50:.0} / {p95:.0} ms");
+    let says = format!("{} (throughput, p50 / p95 delay), within 15 %", row(native.mbps, native.p50, native.p95));
+    let check = Check::new(SECTION, format!("{} on {}, 60 s", native.ours, native.trace), says);
+    let note = if holds { "" } else { why(native) };
+    Ok(vec![check.got(row(mbps, p50, p95), holds).note(note)])
+}
+
+/// Why a figure differs from the native one, where we know.
+fn why(_native: &Native) -> &'static str {
+    ""
+}
