@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::run(args),
     };
     result.unwrap_or_else(|error| {
-        complaint::print(&error.to_string());
+        complaint::print(&complaint::of_error(&error));
         ExitCode::from(2)
     })
 }

@@ -255,7 +255,7 @@ impl Plan {
         &self,
     ) -> Result<(paceline_path::Path<P>, paceline_path::Path<P>), (String, String)> {
         let Scenario { down, up, .. } = &self.scenario;
-        let base_rtt = down.delay + up.delay;
+        let base_rtt = down.base_delay() + up.base_delay();
         let load = |name: &str| self.traces.get(name).cloned().ok_or("it was not loaded");
         let build = |name: &str, direction: &Direction| {
             let path: Result<_, PathError> = direction.build(self.seed.derive(name), base_rtt, &load);
