@@ -2,9 +2,9 @@
 //! (Linux `tcp_bbr.c`, mainline 5.x, with the aggregation estimator and the departure-time correction;
 //! draft-cardwell-iccrg-bbr-congestion-control-00 for the prose).
 //!
-//! The datapath makes the delivery-rate samples; this file holds the model (bandwidth, RTT, rounds), the four modes and
-//! the two outputs. Beside it: the maximum filter (`filter`), the aggregation estimator (`aggregation`) and the
-//! policer detector (`long_term`).
+//! The datapath makes the delivery-rate samples; this file holds the model (bandwidth, RTT, rounds) and what drives
+//! it. Beside it: the modes (`modes`), window and pacing rate (`outputs`), the maximum filter (`filter`),
+//! the aggregation estimator (`aggregation`) and the policer detector (`long_term`).
 //!
 //! What differs from Linux, and why:
 //! - Bandwidth is `f64` bytes per second and windows are `f64` packets instead of fixed point, so that packets smaller
@@ -16,7 +16,7 @@
 //!   policer.
 //! - The departure time of the next packet is reckoned from the packets sent and the rate at that time.
 
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use crate::controller::{Ack, Controller, Env, Loss, Pacing, Phase, RateSample, Recovery, Sent, Stamp, Timeout};
@@ -30,6 +30,8 @@ use self::long_term::{LongTerm, Progress};
 mod aggregation;
 mod filter;
 mod long_term;
+mod modes;
+mod outputs;
 #[cfg(test)]
 mod tests;
 
@@ -37,24 +39,12 @@ mod tests;
 const HIGH_GAIN: f64 = 739.0 / 256.0;
 /// Drain's pacing gain: about the reciprocal (`bbr_drain_gain`).
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
-/// ProbeBW's pacing gains (`bbr_pacing_gain`).
-const CYCLE: [f64; 8] = [320.0 / 256.0, 192.0 / 256.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Possible first phases of the cycle: all but the one below 1 (`bbr_cycle_rand`).
-const CYCLE_CHOICES: usize = 7;
 /// Window of the bandwidth filter in rounds (`bbr_bw_rtts`: the cycle and 2).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// ProbeRTT's duration (`bbr_probe_rtt_mode_ms`).
-const PROBE_RTT_TIME: Nanos = Nanos::from_millis(200);
 /// Smallest window in packets, and ProbeRTT's (`bbr_cwnd_min_target`).
 const MIN_CWND: f64 = 4.0;
 /// Initial window in packets (RFC 6928; `TCP_INIT_CWND`).
 const INITIAL_CWND: f64 = 10.0;
-/// Growth of the bandwidth by which Startup goes on (`bbr_full_bw_thresh`).
-const FULL_THRESHOLD: f64 = 1.25;
-/// Rounds without such growth after which the pipe is full (`bbr_full_bw_cnt`).
-const FULL_ROUNDS: u32 = 3;
-/// Share of the bandwidth at which to pace, to keep the queue from growing by errors (`bbr_pacing_margin_percent`).
-const PACING_SHARE: f64 = 0.99;
 /// RTT assumed before the first sample (`bbr_init_pacing_rate_from_rtt`).
 const ASSUMED_RTT: Nanos = Nanos::from_millis(1);
 /// Pacing rate below which a burst may be one packet: 1.2 Mbit/s, in bytes per second (`bbr_min_tso_rate`).
@@ -64,8 +54,6 @@ const BURSTS_PER_SECOND: f64 = 1024.0;
 /// ... but at most 64 KB (GSO) and 127 packets (`bbr_tso_segs_goal`).
 const MAX_BURST_BYTES: f64 = 65535.0;
 const MAX_BURST_PACKETS: f64 = 127.0;
-/// Lowest pacing rate in packets per second: the smallest bandwidth that Linux's fixed point holds (2^-24 a us).
-const MIN_PACKETS_PER_SECOND: f64 = 1e6 / (1u32 << 24) as f64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -285,201 +273,9 @@ impl Bbr {
         });
     }
 
-    fn update_cycle(&mut self, step: &Step<'_>) {
-        if self.mode != Mode::ProbeBw {
-            return;
-        }
-        let now = step.ack.now;
-        let full_length = now - self.cycle_time > self.min_rtt;
-        let in_flight = self.in_flight_at_departure(now, step.prior_in_flight);
-        let bw = self.bandwidth.get();
-        let next = if self.pacing_gain == 1.0 {
-            full_length
-        } else if self.pacing_gain > 1.0 {
-            full_length && (step.losses > 0.0 || in_flight >= self.target(bw, self.pacing_gain))
-        } else {
-            full_length || in_flight <= self.target(bw, 1.0)
-        };
-        if next {
-            self.next_phase(now);
-        }
-    }
-
-    fn next_phase(&mut self, now: Time) {
-        self.cycle = (self.cycle + 1) % CYCLE.len();
-        self.cycle_time = now;
-    }
-
-    fn enter_probe_bw(&mut self, now: Time) {
-        self.mode = Mode::ProbeBw;
-        self.cycle = CYCLE.len() - 1 - self.rng.random_range(0..CYCLE_CHOICES);
-        self.next_phase(now);
-    }
-
-    fn check_full(&mut self, step: &Step<'_>) {
-        if self.full_reached || !self.round_start || step.app_limited {
-            return;
-        }
-        if self.bandwidth.get() >= FULL_THRESHOLD * self.full_bandwidth {
-            self.full_bandwidth = self.bandwidth.get();
-            self.full_count = 0;
-            return;
-        }
-        self.full_count += 1;
-        self.full_reached = self.full_count >= FULL_ROUNDS;
-    }
-
-    fn check_drain(&mut self, step: &Step<'_>) {
-        if self.mode == Mode::Startup && self.full_reached {
-            self.mode = Mode::Drain;
-        }
-        if self.mode == Mode::Drain {
-            let in_flight = self.in_flight_at_departure(step.ack.now, step.in_flight);
-            if in_flight <= self.target(self.bandwidth.get(), 1.0) {
-                self.enter_probe_bw(step.ack.now);
-            }
-        }
-    }
-
-    fn update_min_rtt(&mut self, step: &Step<'_>) {
-        let now = step.ack.now;
-        let expired = self.min_rtt < Nanos::MAX && now > self.min_rtt_time + self.config.min_rtt_window;
-        if let Some(rtt) = step.ack.rtt
-            && (rtt <= self.min_rtt || (expired && !self.maybe_delayed(step.ack)))
-        {
-            self.min_rtt = rtt;
-            self.min_rtt_time = now;
-        }
-        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.save_cwnd();
-            self.mode = Mode::ProbeRtt;
-            self.probe_rtt_done = None;
-        }
-        if self.mode == Mode::ProbeRtt {
-            self.mark_limited(step.ack.in_flight);
-            if self.probe_rtt_done.is_some() {
-                self.probe_rtt_round_done |= self.round_start;
-                if self.probe_rtt_round_done {
-                    self.check_probe_rtt_done(now);
-                }
-            } else if step.in_flight <= MIN_CWND {
-                self.probe_rtt_done = Some(now + PROBE_RTT_TIME);
-                self.probe_rtt_round_done = false;
-                self.next_round_delivered = self.delivered;
-            }
-        }
-        if step.sample.is_some() {
-            self.idle_restart = false;
-        }
-    }
-
-    /// A lone packet below full size: its receiver may have waited for a second one (`FLAG_ACK_MAYBE_DELAYED`).
-    fn maybe_delayed(&self, ack: &Ack<'_>) -> bool {
-        ack.packets.len() == 1 && (ack.bytes as f64) < self.mss && ack.ce_packets == 0
-    }
-
-    fn check_probe_rtt_done(&mut self, now: Time) {
-        if self.probe_rtt_done.is_none_or(|done| now <= done) {
-            return;
-        }
-        self.min_rtt_time = now;
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-        if self.full_reached {
-            self.enter_probe_bw(now);
-        } else {
-            self.mode = Mode::Startup;
-        }
-    }
-
-    /// Samples of packets sent until what is in flight now has been delivered do not lower the bandwidth.
-    fn mark_limited(&mut self, in_flight: u64) {
-        let end = (self.delivered + in_flight).max(1);
-        let start = match self.limited {
-            Some((start, end)) if end >= self.delivered => start,
-            _ => self.delivered,
-        };
-        self.limited = Some((start, end));
-    }
-
-    fn update_gains(&mut self) {
-        (self.pacing_gain, self.cwnd_gain) = match self.mode {
-            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
-            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw if self.long_term.bandwidth().is_some() => (1.0, self.config.cwnd_gain),
-            Mode::ProbeBw => (CYCLE[self.cycle], self.config.cwnd_gain),
-            Mode::ProbeRtt => (1.0, 1.0),
-        };
-    }
-
-    fn pace_from_rtt(&mut self, rtt: Nanos) {
-        let seconds = rtt.max(Nanos::from_micros(1)).as_secs_f64();
-        self.pacing_rate = HIGH_GAIN * PACING_SHARE * self.cwnd * self.mss / seconds;
-    }
-
-    fn set_pacing(&mut self, gain: f64) {
-        let rate = (self.bw() * gain * PACING_SHARE).max(self.mss * MIN_PACKETS_PER_SECOND);
-        if self.full_reached || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
-    }
-
-    fn set_cwnd(&mut self, step: &Step<'_>) {
-        if step.acked > 0.0 && !self.recover_or_restore(step) {
-            let bw = self.bw();
-            let mut target = self.bdp(bw, self.cwnd_gain);
-            if self.full_reached && self.config.aggregation {
-                target += self.aggregation.allowance(bw / self.mss);
-            }
-            let target = self.budget(target);
-            if self.full_reached {
-                self.cwnd = (self.cwnd + step.acked).min(target);
-            } else if self.cwnd < target || (self.delivered as f64) < INITIAL_CWND * self.mss {
-                self.cwnd += step.acked;
-            }
-            self.cwnd = self.cwnd.max(MIN_CWND);
-        }
-        if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(MIN_CWND);
-        }
-    }
-
-    /// `bbr_set_cwnd_to_recover_or_restore`: true when the window is what is in flight, for a round.
-    fn recover_or_restore(&mut self, step: &Step<'_>) -> bool {
-        if step.losses > 0.0 {
-            self.cwnd = (self.cwnd - step.losses).max(1.0);
-        }
-        let phase = step.ack.phase;
-        if phase == Phase::Recovery && self.prior_phase != Phase::Recovery {
-            self.packet_conservation = true;
-            self.next_round_delivered = self.delivered;
-            self.cwnd = step.in_flight + step.acked;
-        } else if repairing(self.prior_phase) && !repairing(phase) {
-            self.cwnd = self.cwnd.max(self.prior_cwnd);
-            self.packet_conservation = false;
-        }
-        self.prior_phase = phase;
-        if self.packet_conservation {
-            self.cwnd = self.cwnd.max(step.in_flight + step.acked);
-        }
-        self.packet_conservation
-    }
-
-    /// Before recovery or ProbeRTT shrink the window.
-    fn save_cwnd(&mut self) {
-        self.prior_cwnd = if !repairing(self.prior_phase) && self.mode != Mode::ProbeRtt {
-            self.cwnd
-        } else {
-            self.prior_cwnd.max(self.cwnd)
-        };
-    }
-
     fn packets(&self, bytes: u64) -> f64 {
         bytes as f64 / self.mss
     }
-}
-
-fn repairing(phase: Phase) -> bool {
-    matches!(phase, Phase::Recovery | Phase::Loss)
 }
 
 impl Controller for Bbr {

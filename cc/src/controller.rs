@@ -141,7 +141,8 @@ pub struct Ack<'a> {
     pub ce_bytes: u64,
     /// Packets behind `ce_bytes`.
     pub ce_packets: u32,
-    /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now.
+    /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now. The next
+    /// one comes when something sent after this one has been acknowledged, not before (Linux holds CWR that long).
     pub echo: bool,
     /// Payload bytes delivered since the flow began, these included.
     pub delivered: u64,

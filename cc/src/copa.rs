@@ -10,8 +10,10 @@
 //! What differs from the paper, and why:
 //! - The largest RTT of the mode test comes from 5 RTT, not 4, as the smallest does: with unequal or shorter windows a
 //!   lone flow takes itself for a competitor.
-//! - `tol` (off by default) is a floor under the mode test in packets of queue, because several Copa flows alone may
-//!   else lock each other into Competitive mode.
+//! - `tol` is a floor under the mode test: a queue of one packet counts as empty. The paper has none (`tol=0`): where
+//!   a tenth of the swing is less than a packet, a lone flow takes itself for a competitor, and several take each other
+//!   for one and, where no loss ends it, for good. With one packet they do not, and the share beside CUBIC stays as
+//!   without; with two it falls to half and less.
 //! - v returns to 1 at once when the window's direction contradicts the one v was earned in; the paper waits for the
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
@@ -343,8 +345,8 @@ pub const ENTRY: Entry = Entry {
             name: "tol",
             unit: "packets of queue that count as empty",
             kind: Kind::Number { min: 0.0, max: 1000.0 },
-            default: "0",
-            source: "NSDI 2018 section 3.3: none",
+            default: "1",
+            source: "our choice: one flow cannot see less of a queue; NSDI 2018 section 3.3 has none",
         },
         Param {
             name: "rttmin_window",

@@ -11,7 +11,7 @@
 //! - Flight, lost packets and time-outs are the datapath's; the release's own counter drifts.
 //! - Packets of an application-limited flow do not enter the profile: their delay is not the window's.
 //! - The target does not climb further once it is above the profile.
-//! - Epochs missed by a late timer are made up for, at most [`MAX_EPOCHS`] at once; the release counts none of them.
+//! - Epochs missed by a late timer are made up for, at most `MAX_EPOCHS` at once; the release counts none of them.
 //! - While nothing is in flight and nothing is to be sent, no epochs run.
 
 pub mod profile;

@@ -23,8 +23,8 @@ struct Cli {
 enum Command {
     Race(commands::race::Args),
     Controllers(commands::controllers::Args),
-    Report(commands::report::Args),
     Validate(commands::validate::Args),
+    Report(commands::report::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
-        Command::Report(args) => commands::report::run(args),
         Command::Validate(args) => commands::validate::run(args),
+        Command::Report(args) => commands::report::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

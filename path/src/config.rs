@@ -225,3 +225,6 @@ impl Direction {
         Ok(path)
     }
 }
+
+#[cfg(test)]
+mod tests;

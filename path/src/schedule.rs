@@ -218,3 +218,56 @@ impl Steps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    const SPAN: fn(u64) -> Nanos = Nanos::from_millis;
+
+    #[test]
+    fn a_packet_under_way_takes_the_new_rate() {
+        // 1500 bytes: 1 ms at 12 Mbit/s, 0.5 ms at 24.
+        let steps = [(ms(0), Rate::from_mbps(12.0)), (ms(10), Rate::from_mbps(24.0))];
+        let schedule = Schedule::steps(&steps, Some(SPAN(20)));
+        assert_eq!(schedule.send(ms(0), 1500), (ms(1), SPAN(1)));
+        let half = Time::from_nanos(9_500_000);
+        assert_eq!(schedule.send(half, 1500), (Time::from_nanos(10_250_000), Nanos::from_micros(750)));
+        // 30 kB: 10 ms at the one, 7.5 ms at the other.
+        assert_eq!(schedule.send(ms(0), 37_500).0, Time::from_nanos(17_500_000));
+        // The next lap.
+        assert_eq!(schedule.send(ms(20), 1500), (ms(21), SPAN(1)));
+        assert_eq!(schedule.capacity(ms(5), ms(35)), 7_500 + 30_000 + 15_000 + 15_000);
+    }
+
+    #[test]
+    fn an_outage_holds_a_packet_on_the_wire() {
+        let schedule = Schedule::constant(Rate::from_mbps(12.0)).with_outages(vec![(ms(10), ms(15))]);
+        // Half before, half after: 1 ms on the wire, 5 ms standing still.
+        let start = Time::from_nanos(9_500_000);
+        assert_eq!(schedule.send(start, 1500), (Time::from_nanos(15_500_000), SPAN(1)));
+        assert_eq!(schedule.send(ms(12), 1500), (ms(16), SPAN(1)));
+        assert_eq!(schedule.send(ms(9), 1500), (ms(10), SPAN(1)));
+        assert_eq!(schedule.capacity(ms(0), ms(20)), 15 * 1500);
+        let never = Schedule::steps(&[(ms(0), Rate::from_mbps(12.0)), (ms(1), Rate::ZERO)], None);
+        assert_eq!(never.send(ms(0), 1501).0, Time::NEVER);
+    }
+
+    #[test]
+    fn opportunities_in_an_outage_are_lost() {
+        let trace = Arc::new(Trace::from_millis("t", vec![2, 4, 6, 8]).expect("valid"));
+        let schedule = Schedule::from_trace(trace).with_outages(vec![(ms(4), ms(14))]);
+        let mut cursor = Cursor::default();
+        let first = schedule.opportunity_after(&mut cursor, ms(0));
+        let rest: Vec<Time> = (0..3).map(|_| schedule.opportunity(&mut cursor)).collect();
+        // 4 is within, 14 is not.
+        assert_eq!((first, rest), (ms(2), vec![ms(14), ms(16), ms(18)]));
+        assert_eq!(schedule.opportunity_after(&mut cursor, ms(5)), ms(14));
+        assert_eq!(schedule.capacity(ms(0), ms(16)), 3 * 1500);
+        assert_eq!(schedule.capacity(ms(2), ms(14)), 1500);
+    }
+}

@@ -297,4 +297,69 @@ mod tests {
         let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
         assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
     }
+
+    fn read(text: &[u8]) -> Result<Trace, String> {
+        Trace::read("t.down", text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_people_have_is_read() {
+        let wanted = Ok(Trace { name: "t.down".to_owned(), times: vec![0, 5, 5, 10] });
+        for text in ["0\n5\n5\n10\n", "0\r\n5\r\n5\r\n10\r\n", "0\n5\n5\n10", "0\n5\n5\n10\n\n", " 0\n5 \n\t5\n0010\n"]
+        {
+            assert_eq!(read(text.as_bytes()), wanted, "{text:?}");
+        }
+        // However the reader cuts it.
+        let cut = io::BufReader::with_capacity(1, "0\n5\n5\n10\n".as_bytes());
+        assert_eq!(Trace::read("t.down", cut).map_err(|error| error.to_string()), wanted);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_mend() {
+        let cases: &[(&[u8], &str)] = &[
+            (b"", "t.down: the trace is empty; it needs one number of milliseconds a line"),
+            (b"\n", "t.down: the trace is empty; it needs one number of milliseconds a line"),
+            (
+                b"1\n\x00\x01",
+                "t.down:2: not a text file; a trace has one number of milliseconds a line (is it compressed?)",
+            ),
+            (
+                b"1\n\xff\xfe\n",
+                "t.down:2: not a text file; a trace has one number of milliseconds a line (is it compressed?)",
+            ),
+            (b"1\n2x\n", "t.down:2: '2x' is not a whole number of milliseconds; one such number a line"),
+            (b"-1\n", "t.down:1: '-1' is not a whole number of milliseconds; one such number a line"),
+            (b"1.5\n", "t.down:1: '1.5' is not a whole number of milliseconds; one such number a line"),
+            (b"1\n\n2\n", "t.down:2: a blank line within the trace; take it out"),
+            (b"1\n4294967296\n", "t.down:2: 4294967296 ms is too long for a trace; at most 4294967295 ms (49 days)"),
+            (b"1\n5\n4\n", "t.down:3: 4 ms comes after 5 ms; times must not decrease, sort the lines"),
+            (
+                b"0\n0\n",
+                "t.down:2: the trace ends at 0 ms, so that a lap has no length; the last number must be above 0",
+            ),
+        ];
+        for (text, error) in cases {
+            assert_eq!(read(text), Err((*error).to_owned()), "{text:?}");
+        }
+        let long = read(&[b'x'; 100_000]).unwrap_err();
+        assert!(long.len() < 200 && long.starts_with("t.down:1: 'xxxx"), "{long}");
+    }
+
+    #[test]
+    fn laps_follow_each_other() {
+        let trace = Trace::from_millis("t", vec![0, 3, 3, 7]).expect("valid");
+        let ms = Time::from_millis;
+        let mut cursor = Cursor::default();
+        assert_eq!(trace.seek(&mut cursor, ms(0)), ms(3));
+        let steps: Vec<Time> = (0..6).map(|_| trace.step(&mut cursor)).collect();
+        assert_eq!(steps, [ms(3), ms(7), ms(7), ms(10), ms(10), ms(14)]);
+        // From anywhere, forwards and backwards.
+        let from = |cursor: &mut Cursor, milli| trace.seek(cursor, ms(milli)).as_nanos() / 1_000_000;
+        let found: Vec<u64> = [13, 14, 6, 7, 700].map(|milli| from(&mut cursor, milli)).into();
+        assert_eq!(found, [14, 17, 7, 10, 703]);
+        // At 0; 3, 3; 7, 7; 10, 10; 14, 14.
+        let before: Vec<u64> = [0, 1, 3, 4, 8, 14, 15].map(|milli| trace.opportunities_before(ms(milli))).into();
+        assert_eq!(before, [0, 1, 1, 3, 5, 7, 9]);
+        assert_eq!(trace.mean_rate(), Rate::from_bytes_per_sec(6_000_000 / 7));
+    }
 }

@@ -27,6 +27,10 @@ pub struct SenderStats {
     pub bytes_delivered: u64,
     /// Packets whose acknowledgement reported a CE mark.
     pub ce_packets: u64,
+    /// Feedback blobs that the controller could not read.
+    pub bad_feedback: u64,
+    /// Above TCP: packets handed over while TCP still held back earlier ones, so that TCP was the limit.
+    pub limited_below: u64,
 }
 
 /// A sender: a TCP-like stream, datagrams, or a controller above a TCP stream.

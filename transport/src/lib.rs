@@ -1,8 +1,24 @@
 //! Sans-IO endpoints: who sends what when, and what was learnt from the acknowledgements.
 
+pub mod above;
+mod acks;
+pub mod config;
+mod core;
+pub mod datagram;
 pub mod endpoint;
+mod feedback;
+mod pacer;
+mod ranges;
+mod rate;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
 pub mod segment;
+mod sender;
+pub mod stream;
 
+pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use segment::{AckSegment, HEADER_BYTES, MAX_SACKS, Range, Segment};
 #[allow(missing_docs)]

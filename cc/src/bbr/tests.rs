@@ -1,3 +1,4 @@
+use super::modes::CYCLE;
 use super::*;
 use crate::controller::{Cause, Lost};
 

@@ -16,11 +16,21 @@ const GAIN: f64 = 1.0 / 8.0;
 /// Cumulative packets foreseen after 1, 2, ... 8 ticks.
 pub type Forecast = [u32; HORIZON];
 
+/// What a tick says of the link, in packets of a full payload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Evidence {
+    /// Nothing: the sender had announced silence.
+    Nothing,
+    /// The link delivered so many packets.
+    Exactly(f64),
+    /// The link delivered so many packets and then had no more to deliver.
+    AtLeast(f64),
+}
+
 /// Learns a rate from counts of packets, a tick at a time.
 pub trait Forecaster: Send {
-    /// A tick has passed; how many packets (of a full payload) it brought. None: it says nothing, because the sender
-    /// had announced silence.
-    fn tick(&mut self, packets: Option<f64>);
+    /// A tick has passed.
+    fn tick(&mut self, evidence: Evidence);
 
     /// Forgets everything: too long without news.
     fn reset(&mut self);
@@ -67,6 +77,22 @@ impl Bayesian {
         self.normalise();
     }
 
+    /// Rates that rarely deliver as many as `count` lose weight; faster ones do not.
+    fn observe_at_least(&mut self, count: f64) {
+        let count = count.min(self.tables.mean(self.tables.bins() - 1).ceil()) as u32;
+        for (bin, weight) in self.weights.iter_mut().enumerate() {
+            let mean = self.tables.mean(bin);
+            let mut term = libm::exp(-mean);
+            let mut fewer = 0.0;
+            for fewer_by_one in 1..=count {
+                fewer += term;
+                term *= mean / f64::from(fewer_by_one);
+            }
+            *weight *= (1.0 - fewer).max(0.0);
+        }
+        self.normalise();
+    }
+
     fn observe(&mut self, count: f64) {
         let possible = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
         let likeliest =
@@ -93,12 +119,14 @@ impl Bayesian {
 }
 
 impl Forecaster for Bayesian {
-    fn tick(&mut self, packets: Option<f64>) {
+    fn tick(&mut self, evidence: Evidence) {
         self.evolve();
-        if let Some(packets) = packets {
-            // Anything at all is at least one packet (`receiver.cc`).
-            let count = if packets > 0.0 { packets.round().max(1.0) } else { 0.0 };
-            self.observe(count);
+        // Anything at all is at least one packet (`receiver.cc`).
+        let count = |packets: f64| if packets > 0.0 { packets.round().max(1.0) } else { 0.0 };
+        match evidence {
+            Evidence::Nothing => {}
+            Evidence::Exactly(packets) => self.observe(count(packets)),
+            Evidence::AtLeast(packets) => self.observe_at_least(count(packets)),
         }
     }
 
@@ -126,9 +154,11 @@ pub struct Average {
 }
 
 impl Forecaster for Average {
-    fn tick(&mut self, packets: Option<f64>) {
-        if let Some(packets) = packets {
-            self.rate += GAIN * (packets - self.rate);
+    fn tick(&mut self, evidence: Evidence) {
+        match evidence {
+            Evidence::Nothing => {}
+            Evidence::Exactly(packets) => self.rate += GAIN * (packets - self.rate),
+            Evidence::AtLeast(packets) => self.rate += GAIN * (packets - self.rate).max(0.0),
         }
     }
 
@@ -153,7 +183,7 @@ mod tests {
     fn after(count: f64, ticks: usize) -> Bayesian {
         let mut process = Bayesian::new(1000.0, Outage::Release);
         for _ in 0..ticks {
-            process.tick(Some(count));
+            process.tick(Evidence::Exactly(count));
         }
         process
     }
@@ -191,19 +221,19 @@ mod tests {
         let mut process = after(10.0, 500);
         let mut fifth = Vec::new();
         for mean in [413.0, 315.0, 210.0, 106.0, 43.0, 20.0] {
-            process.tick(Some(0.0));
+            process.tick(Evidence::Exactly(0.0));
             assert!((process.mean_rate() - mean).abs() <= 0.01 * mean + 0.5, "{} is not {mean}", process.mean_rate());
             fifth.push(process.forecast()[4]);
         }
         assert_near(&fifth[..4], &[27, 17, 8, 0]);
         assert!((process.outage() - 0.53).abs() < 0.01, "{}", process.outage());
         for _ in 0..500 {
-            process.tick(Some(0.0));
+            process.tick(Evidence::Exactly(0.0));
         }
         assert!((process.outage() - 0.970).abs() < 0.001, "{}", process.outage());
         let recovery: Vec<u32> = (0..7)
             .map(|_| {
-                process.tick(Some(10.0));
+                process.tick(Evidence::Exactly(10.0));
                 process.forecast()[4]
             })
             .collect();
@@ -214,10 +244,10 @@ mod tests {
     fn an_outage_sticks_when_its_row_is_whole() {
         let mut process = Bayesian::new(1000.0, Outage::Normalised);
         for _ in 0..500 {
-            process.tick(Some(0.0));
+            process.tick(Evidence::Exactly(0.0));
         }
         assert!(process.outage() > 0.97);
-        process.tick(None);
+        process.tick(Evidence::Nothing);
         assert!((process.outage() - 0.98).abs() < 0.02, "a silent tick that says nothing changes little");
     }
 
@@ -228,11 +258,11 @@ mod tests {
             let mut process = Bayesian::new(1000.0, outage);
             for _ in 0..3000 {
                 process.tick(match random.random_range(0..8u32) {
-                    0 => None,
-                    1 => Some(0.0),
-                    2 => Some(f64::from(random.random_range(0..1_000_000u32))),
-                    3 => Some(0.01),
-                    _ => Some(f64::from(random.random_range(0..40u32))),
+                    0 => Evidence::Nothing,
+                    1 => Evidence::Exactly(0.0),
+                    2 => Evidence::Exactly(f64::from(random.random_range(0..1_000_000u32))),
+                    3 => Evidence::AtLeast(f64::from(random.random_range(0..100u32))),
+                    _ => Evidence::Exactly(f64::from(random.random_range(0..40u32))),
                 });
                 let sum: f64 = process.weights.iter().sum();
                 assert!((sum - 1.0).abs() < 1e-9);
@@ -256,11 +286,11 @@ mod tests {
     fn the_average_goes_on() {
         let mut average = Average::default();
         assert_eq!(average.forecast(), [0; HORIZON]);
-        average.tick(Some(8.0));
-        average.tick(None);
+        average.tick(Evidence::Exactly(8.0));
+        average.tick(Evidence::Nothing);
         assert_eq!(average.forecast(), [1, 2, 3, 4, 5, 6, 7, 8]);
         for _ in 0..200 {
-            average.tick(Some(2.5));
+            average.tick(Evidence::Exactly(2.5));
         }
         assert_eq!(average.forecast()[..4], [2, 4, 7, 9]);
     }

@@ -5,12 +5,13 @@
 //!
 //! - Packets are counted in units of the datapath's payload at both ends; the release divides by 1400 at one end and
 //!   multiplies by 1440 at the other.
-//! - After a gap of [`FORGET_AFTER`] the forecaster starts over instead of running through every tick.
+//! - After a gap of `FORGET_AFTER` the forecaster starts over instead of running through every tick.
+//! - A tick whose last packet ended a flight may bound the rate from below only (`Idle::Bound`).
 //! - Feedback goes out at the end of each tick that brought something and of the next 8, whether or not there is data to
 //!   send back.
 
 use super::feedback::{Feedback, Note};
-use super::forecast::Forecaster;
+use super::forecast::{Evidence, Forecaster};
 use super::tables::HORIZON;
 use crate::controller::{Arrival, Env, ReceiverHalf};
 use crate::units::{Nanos, Time};
@@ -23,6 +24,15 @@ const FORGET_AFTER: Nanos = Nanos::from_secs(5);
 /// lowest hole counts as lost).
 const MAX_RANGES: usize = 256;
 
+/// What a tick says in which the sender stopped before the link did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// The link could deliver what arrived, no more (the release).
+    Exact,
+    /// The link could deliver what arrived at the least (our choice).
+    Bound,
+}
+
 /// The receiving half around either forecaster.
 pub struct Receiver<F> {
     forecaster: F,
@@ -33,6 +43,9 @@ pub struct Receiver<F> {
     /// Something arrived in this tick, and how many bytes.
     arrived: bool,
     bytes: u64,
+    /// The last packet of the tick ended a flight.
+    ended: bool,
+    idle: Idle,
     /// Silence up to here was announced.
     expect_after: Time,
     /// Last tick in which something arrived, last tick that was reported.
@@ -43,7 +56,7 @@ pub struct Receiver<F> {
 
 impl<F: Forecaster> Receiver<F> {
     /// A receiver of packets of `env.mss` bytes.
-    pub fn new(env: &Env, forecaster: F) -> Self {
+    pub fn new(env: &Env, forecaster: F, idle: Idle) -> Self {
         Self {
             forecaster,
             mss: env.mss,
@@ -51,6 +64,8 @@ impl<F: Forecaster> Receiver<F> {
             tick: 0,
             arrived: false,
             bytes: 0,
+            ended: false,
+            idle,
             expect_after: Time::ZERO,
             last_arrival: 0,
             reported: None,
@@ -68,12 +83,16 @@ impl<F: Forecaster> Receiver<F> {
             (self.arrived, self.bytes) = (false, 0);
             start += Nanos::from_nanos(TICK.as_nanos() * skipped);
         }
-        while now.since(start) >= TICK {
-            let evidence = self.arrived || start >= self.expect_after;
+        while now.since(start) > TICK {
+            let packets = self.bytes as f64 / f64::from(self.mss);
             // An empty packet is an arrival too: the link has carried it.
-            let packets =
-                if self.arrived { (self.bytes as f64 / f64::from(self.mss)).max(f64::MIN_POSITIVE) } else { 0.0 };
-            self.forecaster.tick(evidence.then_some(packets));
+            let evidence = match self.arrived {
+                true if self.idle == Idle::Bound && self.ended => Evidence::AtLeast(packets.max(f64::MIN_POSITIVE)),
+                true => Evidence::Exactly(packets.max(f64::MIN_POSITIVE)),
+                false if start >= self.expect_after => Evidence::Exactly(0.0),
+                false => Evidence::Nothing,
+            };
+            self.forecaster.tick(evidence);
             (self.arrived, self.bytes) = (false, 0);
             self.tick += 1;
             start += TICK;
@@ -93,6 +112,7 @@ impl<F: Forecaster> ReceiverHalf for Receiver<F> {
         let start = *self.tick_start.get_or_insert(arrival.now);
         let note = Note::unpack(arrival.note);
         self.arrived = true;
+        self.ended = note.time_to_next > Nanos::ZERO;
         self.bytes += u64::from(arrival.bytes);
         self.last_arrival = self.tick;
         self.expect_after = self.expect_after.max(start + note.time_to_next);
@@ -113,7 +133,7 @@ impl<F: Forecaster> ReceiverHalf for Receiver<F> {
     fn next_tick(&self) -> Time {
         match self.tick_start {
             Some(start) if self.reported != Some(self.tick) && self.active() => start,
-            Some(start) if self.tick - self.last_arrival < HORIZON as u64 => start + TICK,
+            Some(start) if self.tick - self.last_arrival < HORIZON as u64 => start + TICK + Nanos::from_nanos(1),
             _ => Time::NEVER,
         }
     }
@@ -234,7 +254,7 @@ mod tests {
 
     #[test]
     fn one_report_a_tick_and_eight_after_the_last_arrival() {
-        let mut receiver = Receiver::new(&Env::default(), Average::default());
+        let mut receiver = Receiver::new(&Env::default(), Average::default(), Idle::Exact);
         assert_eq!(receiver.next_tick(), Time::NEVER);
         let start = Time::from_millis(1000);
         receiver.on_arrival(&arrival(start, 0, MSS, 0, Nanos::ZERO));
@@ -253,8 +273,8 @@ mod tests {
     fn announced_silence_is_no_outage() {
         let env = Env::default();
         let (mut told, mut untold) = (
-            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised)),
-            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised)),
+            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact),
+            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact),
         );
         // Six packets at once, then nothing for 100 ms, again and again.
         for flight in 0..50u64 {
@@ -277,17 +297,19 @@ mod tests {
     #[test]
     fn an_empty_packet_shows_that_the_link_works() {
         let env = Env::default();
-        let mut receiver = Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised));
+        let mut receiver = Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact);
         for beat in 0..100 {
             receiver.on_arrival(&arrival(Time::from_millis(50 * beat), 0, 0, 0, Nanos::from_millis(50)));
         }
-        assert!(receiver.forecaster.outage() < 0.1);
+        // Between two beats the rate may wander into an outage for 50 ms, no longer.
+        assert!(receiver.forecaster.outage() < 0.2, "{}", receiver.forecaster.outage());
+        assert!(receiver.forecaster.mean_rate() > 40.0, "{}", receiver.forecaster.mean_rate());
         assert_eq!(receiver.account.gone(), 0);
     }
 
     #[test]
     fn a_long_gap_forgets() {
-        let mut receiver = Receiver::new(&Env::default(), Bayesian::new(1000.0, Outage::Release));
+        let mut receiver = Receiver::new(&Env::default(), Bayesian::new(1000.0, Outage::Release), Idle::Exact);
         for packet in 0..500 {
             receiver.on_arrival(&arrival(Time::from_millis(2 * packet), packet * u64::from(MSS), MSS, 0, Nanos::ZERO));
         }
@@ -297,5 +319,22 @@ mod tests {
         assert_eq!(feedback.forecast, [1, 1, 3, 4, 5, 6, 8, 9]);
         assert!(feedback.tick > 170_000);
         receiver.on_arrival(&arrival(Time::NEVER, 0, MSS, u64::MAX, Nanos::MAX));
+    }
+
+    #[test]
+    fn one_packet_a_tick_is_not_all_that_a_link_can_do() {
+        let mean_rate = |idle, time_to_next| {
+            let forecaster = Bayesian::new(1000.0, Outage::Normalised);
+            let mut receiver = Receiver::new(&Env::default(), forecaster, idle);
+            for packet in 0..500 {
+                let now = Time::from_millis(20 * packet + 3);
+                receiver.on_arrival(&arrival(now, packet * u64::from(MSS), MSS, 0, time_to_next));
+            }
+            receiver.forecaster.mean_rate()
+        };
+        let silence = Nanos::from_millis(50);
+        assert!((mean_rate(Idle::Exact, silence) - 68.0).abs() < 1.0);
+        assert!(mean_rate(Idle::Bound, silence) > 200.0);
+        assert!((mean_rate(Idle::Bound, Nanos::ZERO) - 68.0).abs() < 1.0, "more was on its way");
     }
 }

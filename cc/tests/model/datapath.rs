@@ -67,7 +67,7 @@ pub(crate) struct Datapath {
     min_rtt: Nanos,
     phase: Phase,
     recovery_point: u64,
-    echo_point: u64,
+    echo_point: Option<u64>,
     timeouts: u32,
     last_sent: Option<(Time, u32)>,
     idle_since: Option<Time>,
@@ -90,7 +90,7 @@ impl Datapath {
             min_rtt: Nanos::MAX,
             phase: Phase::Open,
             recovery_point: world.origin,
-            echo_point: world.origin,
+            echo_point: None,
             timeouts: 0,
             last_sent: None,
             idle_since: None,
@@ -277,9 +277,11 @@ impl Datapath {
         }
         self.timeouts = 0;
         let rate = self.rate_sample(&newest);
-        let echo = ce > 0 && self.una() >= self.echo_point;
+        // Strictly past: the last packet of the round trip that the reduction answered says nothing new (Linux holds CWR
+        // until something above `high_seq` is acknowledged).
+        let echo = ce > 0 && self.echo_point.is_none_or(|point| self.una() > point);
         if echo {
-            self.echo_point = self.next;
+            self.echo_point = Some(self.next);
             if self.phase == Phase::Open {
                 self.phase = Phase::Cwr;
                 self.recovery_point = self.next;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::{Race, Settings, race};
-use paceline_lab::report;
 use paceline_lab::record::{Record, write_csv, write_json};
+use paceline_lab::report;
 use paceline_lab::scenario::{Options, Source};
 use paceline_lab::table::{reading, table};
 
@@ -164,7 +164,8 @@ fn save(
     if is_standard(path) {
         let mut text = Vec::new();
         content(&mut text)?;
-        return crate::print(&String::from_utf8_lossy(&text)).map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
+        return crate::print(&String::from_utf8_lossy(&text))
+            .map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
     }
     Ok(output::write(path, |draft| content(draft))?)
 }

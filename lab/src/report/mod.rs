@@ -223,33 +223,35 @@ fn facts(data: &Data<'_>) -> Vec<String> {
 
 fn origin(data: &Data<'_>) -> String {
     data.first().map_or_else(String::new, |first| {
-        format!(
-            "paceline {}, seed {}. Scenario, seed and version determine every number on this page.",
-            first.version, first.seed
-        )
+        let fixed = match first.world.as_str() {
+            "sim" => " Scenario, seed and version determine every number on this page.",
+            _ => "",
+        };
+        format!("paceline {}, seed {}.{fixed}", first.version, first.seed)
     })
 }
 
 /// A column of the table.
 struct Column {
     title: &'static str,
+    text: fn(f64) -> String,
     value: fn(&Contestant<'_>) -> Option<Median>,
-    scale: f64,
 }
 
 /// The columns that have something to show.
 fn columns(data: &Data<'_>) -> Vec<Column> {
-    let column = |title, scale, value| Column { title, value, scale };
+    let column = |title, text: fn(f64) -> String, value| Column { title, text, value };
+    let percent = |share| plain(100.0 * share);
     let mut columns = vec![
-        column("throughput, Mbit/s", 1.0, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
-        column("used, %", 100.0, |c| c.summary.utilization),
-        column("delay p50, ms", 1.0, |c| c.summary.delay_p50_ms),
-        column("delay p95, ms", 1.0, |c| c.summary.delay_p95_ms),
-        column("queue p95, ms", 1.0, |c| c.summary.queue_p95_ms),
-        column("loss, %", 100.0, |c| Some(c.summary.loss)),
-        column("resent, packets", 1.0, |c| Some(c.summary.retransmits)),
-        column("completion p50, ms", 1.0, |c| c.summary.fct_p50_ms),
-        column("fairness, Jain", 1.0, |c| c.summary.jain),
+        column("throughput, Mbit/s", plain, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
+        column("used, %", percent, |c| c.summary.utilization),
+        column("delay p50, ms", plain, |c| c.summary.delay_p50_ms),
+        column("delay p95, ms", plain, |c| c.summary.delay_p95_ms),
+        column("queue p95, ms", plain, |c| c.summary.queue_p95_ms),
+        column("loss, %", percent, |c| Some(c.summary.loss)),
+        column("resent, packets", |n| format!("{n:.0}"), |c| Some(c.summary.retransmits)),
+        column("completion p50, ms", plain, |c| c.summary.fct_p50_ms),
+        column("fairness, Jain", |j| format!("{j:.3}"), |c| c.summary.jain),
     ];
     columns.retain(|column| data.contestants.iter().any(|c| (column.value)(c).is_some()));
     columns
@@ -270,9 +272,8 @@ fn cell(column: &Column, contestant: &Contestant<'_>) -> Cell {
     let Some(median) = (column.value)(contestant) else {
         return Cell { value: "\u{2013}".to_owned(), spread: String::new() };
     };
-    let text = |value: f64| plain(value * column.scale);
     let (low, high) = median.interval.unwrap_or((median.q25, median.q75));
-    let (value, low, high) = (text(median.median), text(low), text(high));
+    let (value, low, high) = ((column.text)(median.median), (column.text)(low), (column.text)(high));
     let spread = if low == high { String::new() } else { format!("{low} to {high}") };
     Cell { value, spread }
 }
@@ -291,8 +292,12 @@ fn figures(data: &Data<'_>) -> Vec<Figure> {
         title: "Throughput against delay",
         svg: svg.inline(width, height, "Throughput against 95th percentile of one-way delay for each contestant"),
         reading: reading::trade_off(data),
-        note: "Cross: median over the runs; ellipse: from the 25th to the 75th percentile of the runs. The delay axis \
-               is inverted, so better is up and to the right.",
+        note: if data.contestants.iter().any(|c| c.summary.runs > 1) {
+            "Cross: median over the runs; ellipse: from the 25th to the 75th percentile of the runs. The delay axis is \
+             inverted, so better is up and to the right."
+        } else {
+            "Cross: the one run. The delay axis is inverted, so better is up and to the right."
+        },
         key: false,
     }];
     if data.has_series() {

@@ -118,8 +118,8 @@ pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
         .draw(&mut svg);
     let mut obstacles = Vec::new();
     let mut wanted = Vec::new();
-    for c in &curves {
-        let places = quantile_places(&c.delay_quantiles_ms, x, y);
+    let all_places: Vec<_> = curves.iter().map(|c| quantile_places(&c.delay_quantiles_ms, x, y)).collect();
+    for (curve, (c, places)) in curves.iter().zip(&all_places).enumerate() {
         let d = places.iter().enumerate().fold(String::new(), |mut d, (i, (x, y))| {
             let _ = write!(d, "{}{} {}", if i == 0 { "M" } else { " " }, n(*x), n(*y));
             d
@@ -129,7 +129,10 @@ pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
         svg.close();
         obstacles.extend(places.iter().map(|(x, y)| Rect { x: x - 2.0, y: y - 3.0, w: 4.0, h: 6.0 }));
         let candidates = places.iter().enumerate().skip(8).step_by(4).flat_map(|(i, (x, y))| {
-            let rank = (i as f64 - 50.0).abs() / 4.0;
+            // Best where the curve is far from the others and near the middle.
+            let others = all_places.iter().enumerate().filter(|(j, _)| *j != curve).filter_map(|(_, o)| o.get(i));
+            let apart = others.map(|(other, _)| (other - x).abs()).fold(f64::INFINITY, f64::min);
+            let rank = (i as f64 - 60.0).abs() / 4.0 + 600.0 / (4.0 + apart);
             [(7.0, Anchor::Start, 0.0), (-7.0, Anchor::End, 3.0)].map(|(dx, anchor, extra)| Candidate {
                 x: x + dx,
                 y: y + 4.0,

@@ -75,9 +75,9 @@ impl Anchor {
     }
 }
 
-/// Width of a text in pixels at a font size, good enough to keep labels apart.
+/// Width of a bold text in pixels at a font size, on the wide side of common fonts, to keep labels apart.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * 0.58
+    text.chars().count() as f64 * size * 0.68
 }
 
 /// A picture under construction.

@@ -14,7 +14,7 @@ fn wobble(i: usize, salt: usize) -> f64 {
 }
 
 /// A race of made-up contestants: name, share of the capacity used, typical queueing delay in ms.
-pub(super) fn race(contestants: &[(&str, f64, f64)], runs: u32) -> Race {
+fn race(contestants: &[(&str, f64, f64)], runs: u32) -> Race {
     let mut all = Vec::new();
     for (index, (name, share, queue)) in contestants.iter().enumerate() {
         let (controller, via) = name.split_once('@').unwrap();
@@ -130,7 +130,7 @@ fn series(share: f64, queue: f64, salt: usize) -> Series {
     Series { step: Nanos::from_secs_f64(0.1), queue_bytes: vec![0; steps], capacity_mbps: capacity, flows: vec![flow] }
 }
 
-pub(super) const ELEVEN: [(&str, f64, f64); 11] = [
+const ELEVEN: [(&str, f64, f64); 11] = [
     ("reno@tcp", 0.97, 1500.0),
     ("cubic@tcp", 0.98, 2300.0),
     ("bbr@tcp", 0.93, 140.0),
@@ -143,3 +143,126 @@ pub(super) const ELEVEN: [(&str, f64, f64); 11] = [
     ("verus@alcc", 0.89, 250.0),
     ("sprout@alcc", 0.48, 25.0),
 ];
+
+/// The page without its pictures, style and script: a line an element that a reader sees.
+fn outline(page: &str) -> String {
+    let mut text = page.to_owned();
+    for (open, close) in [("<style>", "</style>"), ("<script>", "</script>"), ("<svg", "</svg>")] {
+        while let Some(start) = text.find(open) {
+            let end = start + text[start..].find(close).unwrap() + close.len();
+            text.replace_range(start..end, "");
+        }
+    }
+    let shown =
+        |line: &&str| ["<h1", "<h2", "<p", "<details", "<pre", "<button"].iter().any(|tag| line.starts_with(tag));
+    text.lines().filter(shown).collect::<Vec<_>>().join("\n")
+}
+
+fn page_of(race: &Race) -> String {
+    render(&[&Data::of_race(race, "paceline race scenarios/cellular.toml --seed 1")]).unwrap()
+}
+
+#[test]
+fn page_says_what_the_pictures_show() {
+    let race = race(&[("cubic@tcp", 0.98, 1200.0), ("sprout@udp", 0.5, 25.0)], 6);
+    insta::assert_snapshot!(outline(&page_of(&race)));
+}
+
+#[test]
+fn records_alone_give_the_figures_they_allow() {
+    let race = race(&[("cubic@tcp", 0.98, 1200.0), ("sprout@udp", 0.5, 25.0)], 1);
+    let mut records: Vec<Record> = race.runs.iter().map(|run| run.record.clone()).collect();
+    let mut other = records[0].clone();
+    other.scenario = "dumbbell".to_owned();
+    records.push(other);
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(write_records(&records, folder.path()).unwrap()).unwrap();
+    insta::assert_snapshot!(outline(&page));
+}
+
+#[test]
+fn a_small_picture() {
+    let race = race(&[("cubic@tcp", 0.98, 1200.0)], 6);
+    let data = Data::of_race(&race, "");
+    let mut svg = Svg::default();
+    overview::trade_off(&mut svg, &data, Rect { x: 50.0, y: 10.0, w: 200.0, h: 100.0 });
+    insta::assert_snapshot!(svg.inline(260.0, 150.0, "small").replace("><", ">\n<"));
+}
+
+#[test]
+fn the_table_holds_the_records_numbers() {
+    let race = race(&ELEVEN, 6);
+    let page = page_of(&race);
+    for (row, summary) in page.split("<tr class").skip(1).zip(&race.summaries) {
+        let cells: Vec<&str> = row.split("<td>").skip(2).map(|cell| cell.split('<').next().unwrap()).collect();
+        let mut mbps: Vec<f64> = race
+            .runs
+            .iter()
+            .filter(|run| run.record.contestant() == summary.contestant)
+            .map(|run| run.record.throughput_mbps)
+            .collect();
+        mbps.sort_by(f64::total_cmp);
+        assert!(row.contains(&format!("</svg>{}</td>", summary.contestant)), "{row}");
+        assert_eq!(cells[0], plain((mbps[2] + mbps[3]) / 2.0), "{}", summary.contestant);
+        assert_eq!(cells[3], plain(summary.delay_p95_ms.unwrap().median));
+        assert_eq!(cells[6], "45");
+    }
+}
+
+#[test]
+fn the_page_fetches_nothing_and_is_small() {
+    let page = page_of(&race(&ELEVEN, 6));
+    for word in ["http:", "https:", "//cdn", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert!(page.len() < 3_000_000, "{}", page.len());
+    let figure = leading_figure(&Data::of_race(&race(&ELEVEN, 6), ""));
+    assert_eq!(figure.matches("http").count(), 1, "the name space alone");
+}
+
+#[test]
+fn what_a_record_says_stays_text() {
+    let mut race = race(&[("cubic@tcp", 0.98, 1200.0)], 1);
+    race.title = "<script>alert(1)</script>".to_owned();
+    race.effective = "</pre><img onerror=x>".to_owned();
+    race.runs[0].record.controller = "\"><b>c".to_owned();
+    let (page, figure) = (page_of(&race), leading_figure(&Data::of_race(&race, "")));
+    for text in ["<script>alert", "<img", "<b>"] {
+        assert!(!page.contains(text) && !figure.contains(text), "{text}");
+    }
+    assert!(page.contains("&lt;img onerror=x&gt;"));
+}
+
+#[test]
+fn files_are_whole_or_absent() {
+    let race = race(&[("cubic@tcp", 0.98, 1200.0)], 1);
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("a/b");
+    let path = write(&race, "paceline race", &inner).unwrap();
+    assert_eq!(path, inner.join(PAGE));
+    let mut names: Vec<_> = std::fs::read_dir(&inner).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [FIGURE, PAGE]);
+
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = write(&race, "", &file.join("out")).unwrap_err().to_string();
+    assert!(error.starts_with("report folder ") && error.contains("file/out"), "{error}");
+    assert!(error.ends_with("name a folder you can write to"), "{error}");
+    assert!(matches!(write_records(&[], &inner), Err(ReportError::Empty)));
+}
+
+#[test]
+fn nothing_delivered_is_drawn_too() {
+    let mut race = race(&[("cubic@tcp", 0.98, 1200.0), ("reno@tcp", 0.9, 900.0)], 1);
+    for run in &mut race.runs {
+        (run.record.delay_ms, run.record.queue_ms, run.record.rtt_ms) = (None, None, None);
+        (run.record.throughput_mbps, run.record.utilization) = (0.0, None);
+        run.record.split = Split::default();
+        run.delay_quantiles_ms.clear();
+        run.series = Some(Series::default());
+    }
+    let page = page_of(&race);
+    assert!(!page.contains("NaN") && !page.contains("inf,"));
+    assert!(page.contains("No packet arrived."));
+}

@@ -3,7 +3,7 @@
 use paceline_sim::{FlowSeries, Series};
 
 use super::data::{Contestant, Data};
-use super::svg::{Anchor, Rect, Scale, Svg, area, short, text_width, trail};
+use super::svg::{Anchor, Rect, Scale, Svg, area, short, trail};
 
 /// Width of a figure.
 const WIDTH: f64 = 1080.0;
@@ -264,15 +264,8 @@ fn draw_variables(contestant: &Contestant<'_>, panels: &[Variable<'_>]) -> Strin
         svg.open(&contestant.class(), "");
         if let Some((name, values)) = &panel.beside {
             svg.path(&trail(places(panel.series, values.iter().copied(), x, y)), "line thin beside");
-            let right = plot.right();
-            svg.line(
-                right - text_width(name, 11.0) - 22.0,
-                plot.y - 10.0,
-                right - text_width(name, 11.0) - 6.0,
-                plot.y - 10.0,
-                "line beside",
-            );
-            svg.text(right, plot.y - 6.0, Anchor::End, "tick", name);
+            let name = format!("faint: {name}");
+            svg.text(plot.right(), plot.y - 6.0, Anchor::End, "tick", &name);
         }
         for flow in &panel.flows {
             svg.path(&trail(places(panel.series, flow.iter().copied(), x, y)), "line thin");

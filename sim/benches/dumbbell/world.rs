@@ -8,10 +8,10 @@ use paceline_sim::config::{self, Config, Flow, Via, Workload};
 use paceline_sim::{Outcome, Seed, run};
 
 /// One way.
-pub const DELAY: Nanos = Nanos::from_millis(10);
+pub(crate) const DELAY: Nanos = Nanos::from_millis(10);
 
 /// Runs it for `seconds` and answers the data packets that arrived.
-pub fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
+pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
     let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };
     let down = Direction {
         rate: Some(rate),

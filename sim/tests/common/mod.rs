@@ -1,5 +1,5 @@
 //! A dumbbell for closed-loop tests: one bottleneck, half of the round trip behind it, half on the way back.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use std::collections::VecDeque;
 
@@ -35,6 +35,8 @@ pub fn bulk(controller: &str, via: Via) -> Flow {
 pub struct Dumbbell {
     pub schedule: Schedule,
     pub limit: Limit,
+    /// In place of the drop-tail queue of that limit.
+    pub queue: Option<QueueSpec>,
     pub rtt: Nanos,
     /// In front of the bottleneck.
     pub before: Option<Box<dyn Filter>>,
@@ -49,6 +51,7 @@ impl Dumbbell {
         Self {
             schedule: Schedule::constant(Rate::from_mbps(mbps)),
             limit: Limit::NONE,
+            queue: None,
             rtt: Nanos::from_millis(rtt_ms),
             before: None,
             delay: None,
@@ -64,7 +67,7 @@ impl Dumbbell {
             down = down.filter(Boxed(filter));
         }
         let rate = self.schedule.mean_rate();
-        let queue = QueueSpec::DropTail { limit: self.limit }.build(rate, self.rtt, 1);
+        let queue = self.queue.unwrap_or(QueueSpec::DropTail { limit: self.limit }).build(rate, self.rtt, 1);
         down = down.link(Link::new(self.schedule, queue));
         down = match self.delay {
             Some(delay) => down.element(BoxedElement(delay)),
@@ -122,6 +125,19 @@ pub struct RandomLoss {
 impl Filter for RandomLoss {
     fn judge(&mut self, _now: Time) -> Verdict {
         if self.rng.random_bool(self.probability) { Verdict::Lose } else { Verdict::Pass }
+    }
+}
+
+/// Loses every n-th packet.
+pub struct PeriodicLoss {
+    pub period: u64,
+    pub passed: u64,
+}
+
+impl Filter for PeriodicLoss {
+    fn judge(&mut self, _now: Time) -> Verdict {
+        self.passed += 1;
+        if self.passed.is_multiple_of(self.period) { Verdict::Lose } else { Verdict::Pass }
     }
 }
 

@@ -1,0 +1,23 @@
+//! What the README shows is true.
+
+use paceline_cc::registry::CONTROLLERS;
+use paceline_lab::scenario::{Options, Source};
+
+const README: &str = include_str!("../../README.md");
+
+#[test]
+fn its_scenario_is_valid() {
+    let (_, after) = README.split_once("```toml\n").expect("a scenario is shown");
+    let (scenario, _) = after.split_once("```").expect("it ends");
+    let plans = Source::from_text("README.md", scenario, Options::default()).plans().expect("it is valid");
+    assert_eq!(plans.len(), 5);
+    assert_eq!(plans[0].scenario.flows()[0].count, 2);
+    assert_ne!(plans[0].drawn, plans[1].drawn, "the range is drawn for each run");
+}
+
+#[test]
+fn its_table_has_every_controller() {
+    for entry in CONTROLLERS {
+        assert!(README.contains(&format!("`{}`", entry.name)), "{} is missing", entry.name);
+    }
+}

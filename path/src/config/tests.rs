@@ -1,0 +1,131 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Direction, String> {
+    toml::from_str(text).map_err(|error| error.message().to_owned())
+}
+
+fn build(text: &str) -> Result<Path<()>, String> {
+    let load = |name: &str| Err(format!("{name}: no such file"));
+    let direction = parse(text)?;
+    direction.build(1, Nanos::from_millis(40), &load).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_field_is_understood() {
+    let text = r#"
+        schedule = [["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]
+        schedule_lap = "20s"
+        queue = "droptail:bdp=1"
+        outages = [["10s", "12s"], ["12s", "13s"]]
+        loss = { gilbert = { enter = 0.001, leave = 0.25 } }
+        duplicate = 0.001
+        delay_schedule = [["0s", "20ms"], ["10s", "60ms"]]
+        jitter = { max = "5ms", reorder = true }
+    "#;
+    let direction = parse(text).expect("valid");
+    assert_eq!(direction.check(), Ok(()));
+    assert_eq!(direction.base_delay(), Nanos::from_millis(20));
+    let gilbert = crate::loss::Gilbert { enter: 0.001, leave: 0.25, good: 0.0, bad: 1.0 };
+    assert_eq!(direction.loss, Some(Loss::Gilbert { gilbert }));
+    assert!(build(text).is_ok());
+    assert_eq!(parse("loss = 1"), Ok(Direction { loss: Some(Loss::Rate(1.0)), ..Direction::default() }));
+    assert!(build("").is_ok());
+}
+
+#[test]
+fn a_queue_of_one_bdp_is_sized_by_mean_rate_and_round_trip() {
+    // 12 Mbit/s x 40 ms = 60 kB: 40 packets wait, one is served.
+    let mut path = build("rate = '12 Mbit/s'\nqueue = 'droptail:bdp=1'").expect("valid");
+    for _ in 0..100 {
+        path.push(Time::ZERO, crate::Packet::new(0, 1500, crate::Codepoint::NotEct, ()));
+    }
+    assert_eq!(path.queued(Time::ZERO).packets, 40);
+}
+
+#[test]
+fn the_error_names_field_and_mend() {
+    let cases = [
+        ("rate = '0 Mbit/s'", "rate: a link of rate 0 carries nothing; give a rate above 0, such as 12 Mbit/s"),
+        ("rate = '-1 Mbit/s'", "'-1 Mbit/s' is not a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s"),
+        (
+            "rate = '1 Mbit/s'\ntrace = 't'",
+            "rate: more than one of rate, schedule and trace is given; keep one of them",
+        ),
+        ("schedule = []", "schedule: the first step does not start at 0s"),
+        ("schedule = [['1s', '1 Mbit/s']]", "schedule: the first step does not start at 0s"),
+        ("schedule = [['0s', '0 Mbit/s']]", "schedule: every rate is 0"),
+        ("schedule = [['0s', '1 Mbit/s'], ['0s', '2 Mbit/s']]", "schedule: the times of the steps do not increase"),
+        ("schedule = [['0s', '1 Mbit/s']]\nschedule_lap = '0s'", "schedule_lap: it is not after the last step"),
+        ("rate = '1 Mbit/s'\nschedule_lap = '1s'", "schedule_lap: it is not after the last step"),
+        ("trace = 'x.down'", "trace: x.down: no such file"),
+        ("queue = 'codel'", "queue: there is no link for it to wait at"),
+        ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
+        ("rate = '1 Mbit/s'\noutages = [['2s', '1s']]", "outages: a span ends before it begins, or two overlap"),
+        ("rate = '1 Mbit/s'\noutages = [['1s', '3s'], ['2s', '4s']]", "outages: a span ends before it begins"),
+        ("loss = 1.5", "loss: 1.5 is not a probability; give a number from 0 to 1"),
+        ("loss = nan", "loss: NaN is not a probability; give a number from 0 to 1"),
+        ("loss = { gilbert = { enter = -1, leave = 0.1 } }", "loss.gilbert.enter: -1 is not a probability"),
+        ("loss = { gilbert = { entr = 0, leave = 0.1 } }", "unknown field `entr`, expected one of"),
+        ("loss = 'much'", "invalid type: string \"much\", expected a probability such as 0.01, or"),
+        ("duplicate = -0.1", "duplicate: -0.1 is not a probability"),
+        ("jitter = { reorder = true }", "jitter: it needs one of max and mean"),
+        ("jitter = { max = '1ms', mean = '1ms' }", "jitter: it needs one of max and mean"),
+        ("delay = '1ms'\ndelay_schedule = [['0s', '1ms']]", "delay_schedule: delay is given too; keep one of them"),
+        ("delay_schedule = [['1s', '1ms']]", "delay_schedule: the first step does not start at 0s"),
+        ("dellay = '1ms'", "unknown field `dellay`, expected one of"),
+    ];
+    for (text, error) in cases {
+        let found = build(text).err().unwrap_or_default();
+        assert!(found.starts_with(error), "{text}\n  found:    {found}\n  expected: {error}");
+    }
+}
+
+#[test]
+fn the_error_of_a_queue_names_key_and_mend() {
+    let cases = [
+        ("coddel", "unknown queue 'coddel'; did you mean codel?"),
+        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, pie, red, step"),
+        ("droptail", "queue 'droptail' needs bytes=: such as bytes=2MB, packets=100 or bdp=1"),
+        ("droptail:bytes=0", "queue 'droptail': bytes=0 is not a size above 0"),
+        ("droptail:bytes=2 parsec", "queue 'droptail': bytes=2 parsec is not a size such as 64kB or 2MB"),
+        ("droptail:packets=0", "queue 'droptail': packets=0 is not a whole number of packets above 0"),
+        ("droptail:packets=1.5", "queue 'droptail': packets=1.5 is not a whole number of packets above 0"),
+        ("droptail:bdp=0", "queue 'droptail': bdp=0 is not a number from 0.001 to 1000000"),
+        ("droptail:bdp=nan", "queue 'droptail': bdp=nan is not a number from 0.001 to 1000000"),
+        ("droptail:bytse=1", "queue 'droptail' has no key 'bytse'; did you mean bytes?"),
+        ("droptail:bytes", "queue 'droptail': 'bytes' is not of the form key=value"),
+        ("droptail:bytes=1,bytes=2", "queue 'droptail': key 'bytes' is given twice; keep one"),
+        ("infinite:bytes=1", "queue 'infinite' has no key 'bytes'; it takes none"),
+        ("codel:target=0ms", "queue 'codel': target=0ms is not a time above 0"),
+        ("codel:target=5", "queue 'codel': target=5 is not a time such as 5ms"),
+        ("codel:limit=0", "queue 'codel': limit=0 is not above 0, such as 2MB, 100packets or 1bdp"),
+        ("pie:limit=-1packets", "queue 'pie': limit=-1packets is not above 0, such as 2MB, 100packets or 1bdp"),
+        ("red:min=5,max=5", "queue 'red': max=5 is not above min=5"),
+        ("red:probability=2", "queue 'red': probability=2 is not a number from 0 to 1"),
+        (
+            "step",
+            "queue 'step' needs threshold=: a time, a size or a number of packets, such as 1ms, 30kB or 20packets",
+        ),
+        ("step:threshold=1parsec", "queue 'step': threshold=1parsec is not a time, a size or a number of packets"),
+    ];
+    for (text, error) in cases {
+        let found = text.parse::<QueueSpec>().expect_err(text).to_string();
+        assert!(found.starts_with(error), "{text}\n  found:    {found}\n  expected: {error}");
+    }
+}
+
+#[test]
+fn a_bdp_needs_a_round_trip() {
+    let direction = parse("rate = '1 Mbit/s'\nqueue = 'step:threshold=1ms,limit=1bdp'").expect("valid");
+    let path: Result<Path<()>, PathError> = direction.build(1, Nanos::ZERO, &|name| Err(name.to_owned()));
+    let error = path.err().expect("refused").to_string();
+    assert_eq!(error, "queue: bdp= needs a round-trip time above 0; give a delay, or a limit in bytes or packets");
+}
+
+#[test]
+fn the_effective_config_is_written() {
+    let direction = parse("rate = '12 Mbit/s'\nqueue = 'codel'\ndelay = '20ms'\nloss = 0.01").expect("valid");
+    let text = toml::to_string(&direction).expect("serialises");
+    let queue = "queue = \"codel:target=5ms,interval=100ms,limit=1000packets\"";
+    assert_eq!(text, format!("rate = \"12Mbit/s\"\n{queue}\nloss = 0.01\ndelay = \"20ms\"\n"));
+}

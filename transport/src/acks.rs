@@ -1,0 +1,306 @@
+//! What a sender learns from an acknowledgement.
+//!
+//! Sources as in [`crate::sender`]; the order of steps is that of Linux `tcp_ack`: deliveries, undo, end of a phase,
+//! losses, reduction.
+
+use paceline_cc::{Ack, Cause, Ecn, Loss, Lost, Nanos, Phase, Time};
+
+use crate::recovery::{Prr, Undo};
+use crate::scoreboard::State;
+use crate::segment::{AckSegment, MAX_SACKS, Range};
+use crate::sender::{Delivery, FlowSender, glides};
+
+impl FlowSender {
+    /// Digests an acknowledgement.
+    pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) {
+        let prior_in_flight = self.board.in_flight;
+        let prior_una = self.una;
+
+        // Marks: accurate counters, or all that this acknowledgement delivers.
+        let ecn = self.core.controller.ecn();
+        let exact = matches!(ecn, Ecn::Exact | Ecn::L4s);
+        let mut ce_bytes = ack.ce_bytes.saturating_sub(self.ce_bytes);
+        let mut ce_packets = ack.ce_packets.saturating_sub(self.ce_packets);
+        self.ce_bytes += ce_bytes;
+        self.ce_packets += ce_packets;
+        self.stats.ce_packets = self.ce_packets;
+
+        // Deliveries.
+        self.board.fresh.clear();
+        if self.delivery == Delivery::Reliable {
+            self.una = self.una.max(ack.cumulative.min(self.next));
+            self.board.deliver_below(self.una);
+        }
+        let cumulative_packets = self.board.fresh.len();
+        self.take_sacks(ack);
+        self.settle(now);
+        let advanced = self.una > prior_una;
+        let mut fresh = std::mem::take(&mut self.board.fresh);
+        // The receiver's clock is that of its newest packet, which only a lone delivery names for sure.
+        let alone = fresh.len() == 1 || (ack.sack_count == 0 && fresh.len() == cumulative_packets);
+        let received_at = alone.then_some(ack.received_at);
+        let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, received_at);
+        let mut original = false;
+        let (mut late, mut late_now) = (0, 0);
+        let undo_from = self.undo.map_or(u64::MAX, |undo| undo.from);
+        for packet in &fresh {
+            self.reordering.on_delivered(packet.end(), packet.retransmitted);
+            original |= !packet.retransmitted && packet.end() <= self.recovery_point;
+            late += u64::from(packet.state == State::Lost);
+            late_now += u64::from(packet.state == State::Lost && packet.seq >= undo_from);
+        }
+        self.board.fresh = fresh;
+        if let Some((serial, rtt, retransmitted)) = delivery.newest {
+            // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original.
+            if !(retransmitted && rtt < self.core.rtt.min) {
+                self.board.advance(serial, rtt);
+            }
+        }
+        if let Some((serial, sent_at)) = self.empty.filter(|&(_, sent_at)| sent_at == ack.echo_sent_at) {
+            self.empty = None;
+            self.board.advance(serial, now - sent_at);
+        }
+        let echoed = (advanced || self.delivery == Delivery::Unreliable).then(|| now - ack.echo_sent_at);
+        if let Some(sample) = delivery.oldest_rtt.or(echoed) {
+            self.core.rtt.sample(sample);
+        }
+        if self.delivery == Delivery::Unreliable {
+            self.stats.spurious += late;
+        }
+
+        // Undo.
+        self.take_duplicate(ack);
+        self.find_mistake(now, ack, advanced, original, late_now);
+
+        // End of a phase.
+        if self.phase != Phase::Open && self.una >= self.recovery_point {
+            if self.phase != Phase::Cwr {
+                self.reordering.on_recovered();
+            }
+            self.phase = Phase::Open;
+            self.prr = None;
+        }
+        if advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0) {
+            self.backoff = 0;
+        }
+
+        // Losses.
+        let mut lost_bytes = self.end_probe(now, advanced, delivery.bytes, prior_in_flight);
+        lost_bytes += self.find_losses(now, prior_in_flight);
+        self.settle(now);
+
+        // Congestion echo.
+        if ecn == Ecn::Classic || (exact && ack.ece && ce_bytes == 0) {
+            (ce_bytes, ce_packets) = if ack.ece { (delivery.bytes, self.core.acked.len() as u64) } else { (0, 0) };
+        }
+        let marked = ecn != Ecn::Off && (ack.ece || ce_bytes > 0);
+        let echo = marked && self.phase == Phase::Open && !self.board.is_empty();
+        if echo {
+            self.phase = Phase::Cwr;
+            self.recovery_point = self.next;
+            self.cwr_due = ecn == Ecn::Classic;
+        }
+
+        if delivery.bytes > 0 || marked {
+            self.core.controller.on_ack(&Ack {
+                now,
+                packets: &self.core.acked,
+                bytes: delivery.bytes,
+                rtt: delivery.rtt,
+                srtt: self.core.rtt.smoothed.unwrap_or(Nanos::ZERO),
+                min_rtt: self.core.rtt.min,
+                rate: delivery.rate,
+                prior_in_flight,
+                in_flight: self.board.in_flight,
+                lost_bytes,
+                ce_bytes,
+                ce_packets: u32::try_from(ce_packets).unwrap_or(u32::MAX),
+                echo,
+                delivered: self.core.rate.delivered,
+                una: self.una,
+                next: self.next,
+                phase: self.phase,
+                window_limited: delivery.window_limited,
+            });
+        }
+        if echo {
+            self.start_reduction(prior_in_flight);
+        }
+        self.reduce(delivery.bytes, advanced && lost_bytes == 0);
+        if advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0) || self.board.is_empty() {
+            self.arm_rto(now);
+        }
+        if delivery.bytes > 0 {
+            self.arm_probe(now);
+        }
+        self.core.refresh();
+    }
+
+    /// Marks what the SACK blocks cover, from below, so that the order within one acknowledgement is not taken for
+    /// reordering.
+    fn take_sacks(&mut self, ack: &AckSegment) {
+        let count = usize::from(ack.sack_count).min(MAX_SACKS);
+        if count == 0 {
+            return;
+        }
+        let mut sacks = ack.sacks;
+        sacks[..count].sort_unstable_by_key(|range| range.start);
+        for range in &sacks[..count] {
+            self.board.deliver_range(Range { start: range.start, end: range.end.min(self.next) });
+        }
+    }
+
+    /// A range arrived twice (RFC 2883).
+    fn take_duplicate(&mut self, ack: &AckSegment) {
+        let Some(range) = ack.duplicate else { return };
+        if self.delivery == Delivery::Unreliable {
+            return;
+        }
+        // The probe's original arrived too (RFC 8985 section 7.4.2).
+        if self.probe.is_some_and(|probe| probe.repaired.is_some_and(|packet| packet.end() == range.end)) {
+            self.probe = None;
+            return;
+        }
+        self.reordering.on_duplicate(self.una, self.next);
+        let Some(undo) = &mut self.undo else { return };
+        if range.start >= undo.from && range.end <= undo.to && undo.open > 0 {
+            self.stats.spurious += 1;
+        }
+    }
+
+    /// Undoes the last reduction when it answered a loss that never was.
+    fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, original: bool, late: u64) {
+        let Some(undo) = &mut self.undo else { return };
+        let mistaken = match self.delivery {
+            Delivery::Reliable => {
+                let echo = advanced
+                    && matches!(self.phase, Phase::Recovery | Phase::Loss)
+                    && ack.echo_sent_at < undo.first_repair_at
+                    && undo.first_repair_at != Time::NEVER;
+                let never_repaired = self.phase == Phase::Loss && original;
+                let needless = ack.duplicate.is_some_and(|range| range.start >= undo.from && range.end <= undo.to)
+                    && undo.on_needless();
+                echo || never_repaired || needless
+            }
+            Delivery::Unreliable => (0..late).any(|_| undo.on_needless()),
+        };
+        if !mistaken {
+            return;
+        }
+        self.undo = None;
+        if self.delivery == Delivery::Reliable && matches!(self.phase, Phase::Recovery | Phase::Loss) {
+            self.stats.spurious += self.board.restore();
+        }
+        self.phase = Phase::Open;
+        self.prr = None;
+        self.core.reduced_to = u64::MAX;
+        self.core.controller.on_spurious(now);
+    }
+
+    /// RFC 8985 section 7.4: an acknowledgement beyond the probe without a duplicate says that the probe repaired a
+    /// loss, which asks for one reduction. Answers the bytes lost.
+    fn end_probe(&mut self, now: Time, advanced: bool, delivered: u64, prior_in_flight: u64) -> u64 {
+        let Some(probe) = self.probe else { return 0 };
+        if self.delivery == Delivery::Unreliable {
+            self.probe = None;
+            return 0;
+        }
+        if self.una < probe.end {
+            return 0;
+        }
+        let Some(packet) = probe.repaired else {
+            self.probe = None;
+            return 0;
+        };
+        if self.una > probe.end {
+            self.probe = None;
+            self.core.lost.clear();
+            self.core.lost.push(Lost {
+                seq: packet.seq,
+                bytes: packet.bytes,
+                sent_at: packet.sent_at,
+                tag: packet.tag,
+            });
+            self.stats.packets_lost += 1;
+            let new_episode = self.phase == Phase::Open;
+            self.tell_losses(now, prior_in_flight, new_episode);
+            self.core.reduced_to = self.core.controller.window();
+            return u64::from(packet.bytes);
+        }
+        if !advanced && delivered == 0 {
+            // A bare duplicate: both arrived.
+            self.probe = None;
+        }
+        0
+    }
+
+    /// Looks for losses, enters recovery on the first, and arms the timer for packets not yet overdue. Answers the
+    /// bytes lost.
+    pub(crate) fn find_losses(&mut self, now: Time, prior_in_flight: u64) -> u64 {
+        let repairing = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let eager = repairing || self.board.held() >= self.core.config.dup_threshold;
+        let window = self.reordering.window(&self.core.rtt, eager);
+        self.core.lost.clear();
+        self.reordering_at = self.board.detect(now, window, &mut self.core.lost);
+        if self.core.lost.is_empty() {
+            return 0;
+        }
+        let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
+        self.stats.packets_lost += self.core.lost.len() as u64;
+        // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
+        // losses apart (RFC 8257 section 3.5).
+        let reduces =
+            self.phase == Phase::Open || (self.phase == Phase::Cwr && self.core.controller.ecn() != Ecn::Classic);
+        if !repairing {
+            self.stats.recoveries += 1;
+            self.phase = Phase::Recovery;
+            self.recovery_point = self.next;
+            self.undo = reduces.then(|| Undo::new(self.una, self.next));
+            self.probe_at = Time::NEVER;
+        }
+        if self.delivery == Delivery::Unreliable
+            && let Some(undo) = &mut self.undo
+        {
+            undo.open += self.core.lost.len() as u64;
+        }
+        self.tell_losses(now, prior_in_flight, reduces);
+        if reduces {
+            self.start_reduction(prior_in_flight);
+        }
+        bytes
+    }
+
+    fn tell_losses(&mut self, now: Time, prior_in_flight: u64, new_episode: bool) {
+        let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
+        self.core.controller.on_loss(&Loss {
+            now,
+            packets: &self.core.lost,
+            bytes,
+            prior_in_flight,
+            in_flight: self.board.in_flight,
+            new_episode,
+            cause: Cause::Unknown,
+        });
+    }
+
+    fn start_reduction(&mut self, prior_in_flight: u64) {
+        let target = self.core.controller.window();
+        self.core.reduced_to = target;
+        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(prior_in_flight, target));
+    }
+
+    /// Moves the window along while it glides.
+    pub(crate) fn reduce(&mut self, delivered: u64, good: bool) {
+        if let (Some(prr), Phase::Recovery | Phase::Cwr) = (&mut self.prr, self.phase) {
+            prr.on_ack(delivered, self.board.in_flight, good, self.core.config.mss);
+        }
+    }
+
+    /// Lost datagrams are kept for a while, so that late ones are known as such.
+    pub(crate) fn settle(&mut self, now: Time) {
+        if self.delivery == Delivery::Unreliable {
+            let keep = self.core.rtt.rto(&self.core.config);
+            self.una = self.board.settle(now - keep).unwrap_or(self.next);
+        }
+    }
+}

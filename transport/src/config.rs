@@ -1,0 +1,78 @@
+//! Options of a sender and of a receiver.
+
+use paceline_cc::Nanos;
+
+/// Pacing of controllers that answer [`paceline_cc::Pacing::Free`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pace {
+    /// Packets leave as the window opens (Linux without `fq`).
+    #[default]
+    Off,
+    /// Linux `tcp_update_pacing_rate`: 200 % of window/SRTT below half of the slow-start threshold, else 120 %; the
+    /// first ten packets unpaced. A datapath does not see the threshold, so it takes the window after the last
+    /// reduction (our choice).
+    Linux,
+}
+
+/// Options of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload bytes of a full packet. 1448: 1500 less IPv4, TCP and time-stamp headers.
+    pub mss: u32,
+    /// Pacing of controllers that have none of their own. Off.
+    pub pace: Pace,
+    /// How far a paced sender that was held up may catch up in a burst ([`paceline_cc::Pacing::Rate`] only). 1 ms:
+    /// Linux `tcp_tso_autosize` lets 2^-10 s of data leave at once.
+    pub burst: Nanos,
+    /// Least variance term of the retransmission time-out. 200 ms: Linux `TCP_RTO_MIN` (RFC 6298 has 1 s for the
+    /// whole).
+    pub min_rto: Nanos,
+    /// Largest time-out. 120 s: Linux `TCP_RTO_MAX`.
+    pub max_rto: Nanos,
+    /// Time-out before the first RTT sample. 1 s: RFC 6298 section 2.1.
+    pub initial_rto: Nanos,
+    /// Later packets delivered before a hole is taken for a loss at once, as long as no reordering was seen. 3: RFC
+    /// 8985 `DupThresh`.
+    pub dup_threshold: u32,
+    /// Tail loss probes. On: RFC 8985 section 7.
+    pub tail_probe: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mss: 1448,
+            pace: Pace::Off,
+            burst: Nanos::from_millis(1),
+            min_rto: Nanos::from_millis(200),
+            max_rto: Nanos::from_secs(120),
+            initial_rto: Nanos::from_secs(1),
+            dup_threshold: 3,
+            tail_probe: true,
+        }
+    }
+}
+
+/// When a stream receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Packets in order that share one acknowledgement. 2: RFC 5681 section 4.2.
+    pub every: u32,
+    /// Longest wait for them. 40 ms: Linux `TCP_DELACK_MIN` (RFC 5681 allows 500 ms).
+    pub max_delay: Nanos,
+    /// First packets that are acknowledged at once. 16: Linux `TCP_MAX_QUICKACKS`.
+    pub quick: u32,
+}
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16 }
+    }
+}
+
+impl AckPolicy {
+    /// An acknowledgement for each packet at once.
+    pub fn immediate() -> Self {
+        Self { every: 1, max_delay: Nanos::ZERO, quick: 0 }
+    }
+}

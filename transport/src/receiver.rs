@@ -1,0 +1,179 @@
+//! The receiving end of a stream.
+//!
+//! Sources: RFC 5681 section 4.2 (delayed acknowledgements), 2018 and 2883 (SACK, DSACK), 7323 section 4.3 (which time
+//! stamp is echoed), 3168 (ECE latched until CWR), 8257 section 3.2 (exact echo); Linux `tcp_input.c`.
+
+use std::collections::VecDeque;
+
+use paceline_cc::{Arrival, Ecn, ReceiverHalf, Time};
+
+use crate::config::AckPolicy;
+use crate::endpoint::Receiver;
+use crate::feedback::Half;
+use crate::ranges::Blocks;
+use crate::segment::{AckSegment, MAX_SACKS, Range, Segment};
+
+/// Reassembles a stream and acknowledges it.
+pub(crate) struct StreamReceiver {
+    policy: AckPolicy,
+    half: Half,
+    start: u64,
+    /// Next byte expected.
+    next: u64,
+    above: Blocks,
+    duplicate: Option<Range>,
+    /// Packets in order that no acknowledgement covers yet.
+    unacked: u32,
+    quick: u32,
+    ack_at: Time,
+    due: VecDeque<AckSegment>,
+    /// `TS.Recent` and `Last.ACK.sent` of RFC 7323.
+    echo: Time,
+    last_ack: u64,
+    received_at: Time,
+    /// ECE of the next acknowledgement: latched (classic) or the last packet's mark (exact).
+    ece: bool,
+    ce_bytes: u64,
+    ce_packets: u64,
+}
+
+impl StreamReceiver {
+    pub(crate) fn new(policy: &AckPolicy, half: Option<Box<dyn ReceiverHalf>>, start: u64) -> Self {
+        Self {
+            policy: *policy,
+            half: Half::new(half),
+            start,
+            next: start,
+            above: Blocks::default(),
+            duplicate: None,
+            unacked: 0,
+            quick: policy.quick,
+            ack_at: Time::NEVER,
+            due: VecDeque::new(),
+            echo: Time::ZERO,
+            last_ack: start,
+            received_at: Time::ZERO,
+            ece: false,
+            ce_bytes: 0,
+            ce_packets: 0,
+        }
+    }
+
+    /// Takes the payload in; says whether the acknowledgement must leave at once.
+    fn reassemble(&mut self, range: Range) -> bool {
+        if range.end <= self.next {
+            // Nothing new; an empty packet asks for an answer.
+            self.duplicate = (range.start < range.end).then_some(range);
+            return true;
+        }
+        if range.start <= self.next {
+            if range.start < self.next {
+                self.duplicate = Some(Range { start: range.start, end: self.next });
+            }
+            self.next = range.end;
+            if self.above.set.is_empty() {
+                return false;
+            }
+            self.next = self.above.absorb(self.next);
+            return true;
+        }
+        if self.above.insert(range) == 0 {
+            self.duplicate = Some(range);
+        }
+        true
+    }
+
+    fn acknowledge(&mut self) {
+        // A duplicate takes the place of one block.
+        let room = if self.duplicate.is_some() { MAX_SACKS - 1 } else { MAX_SACKS };
+        let (sacks, sack_count) = self.above.report(room);
+        self.due.push_back(AckSegment {
+            cumulative: self.next,
+            sacks,
+            sack_count,
+            duplicate: self.duplicate.take(),
+            echo_sent_at: self.echo,
+            received_at: self.received_at,
+            ece: self.ece,
+            ce_bytes: self.ce_bytes,
+            ce_packets: self.ce_packets,
+            feedback: None,
+        });
+        self.last_ack = self.next;
+        self.unacked = 0;
+        self.ack_at = Time::NEVER;
+    }
+}
+
+impl Receiver for StreamReceiver {
+    fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) {
+        let mut at_once = false;
+        match segment.ecn {
+            Ecn::Off => {}
+            Ecn::Classic => {
+                if segment.cwr {
+                    self.ece = false;
+                }
+                if ce && !self.ece {
+                    // Linux `__tcp_ecn_check_ce`: the sender may have a tiny window.
+                    self.ece = true;
+                    self.quick = self.quick.max(2);
+                }
+            }
+            Ecn::Exact | Ecn::L4s => {
+                if ce != self.ece {
+                    if self.unacked > 0 {
+                        self.acknowledge();
+                    }
+                    self.ece = ce;
+                    at_once = true;
+                }
+            }
+        }
+        if ce {
+            self.ce_bytes += u64::from(segment.bytes);
+            self.ce_packets += 1;
+        }
+        if segment.seq <= self.last_ack && segment.sent_at >= self.echo {
+            self.echo = segment.sent_at;
+        }
+        self.received_at = now;
+        self.half.on_arrival(&Arrival { now, seq: segment.seq, bytes: segment.bytes, note: segment.note, ce });
+        let range = Range { start: segment.seq, end: segment.seq.saturating_add(u64::from(segment.bytes)) };
+        at_once |= self.reassemble(range);
+        self.unacked += 1;
+        if self.quick > 0 {
+            self.quick -= 1;
+            at_once = true;
+        }
+        if at_once || self.unacked >= self.policy.every {
+            self.acknowledge();
+        } else if self.ack_at == Time::NEVER {
+            self.ack_at = now + self.policy.max_delay;
+        }
+    }
+
+    fn poll_ack(&mut self, now: Time) -> Option<AckSegment> {
+        if self.due.is_empty() && self.ack_at <= now {
+            self.acknowledge();
+        }
+        if self.due.is_empty() && self.half.is_due(now) {
+            let feedback = self.half.feedback(now)?;
+            self.acknowledge();
+            let mut ack = self.due.pop_front()?;
+            ack.feedback = Some(feedback);
+            return Some(ack);
+        }
+        let mut ack = self.due.pop_front()?;
+        ack.feedback = self.half.feedback(now);
+        Some(ack)
+    }
+
+    fn next_timeout(&self) -> Time {
+        if self.due.is_empty() { self.ack_at.min(self.half.next_tick()) } else { Time::ZERO }
+    }
+
+    fn bytes_ready(&self) -> u64 {
+        self.next - self.start
+    }
+}

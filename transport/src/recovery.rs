@@ -1,0 +1,151 @@
+//! The parts of loss recovery: rate reduction, reordering window, undo.
+
+use paceline_cc::{Nanos, Time};
+
+use crate::config::Config;
+use crate::rtt::Rtt;
+
+/// Proportional rate reduction in bytes.
+///
+/// Source: RFC 6937 with the conservative bound as in Linux `tcp_cwnd_reduction`: beyond packet conservation one
+/// packet, and only for acknowledgements that advance without showing new losses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prr {
+    /// `RecoverFS`: bytes in flight at the start.
+    flight: u64,
+    /// `ssthresh`: where the window goes.
+    target: u64,
+    /// `prr_delivered`.
+    delivered: u64,
+    /// `prr_out`.
+    out: u64,
+    /// The window in force.
+    pub(crate) window: u64,
+}
+
+impl Prr {
+    pub(crate) fn start(flight: u64, target: u64) -> Self {
+        Self { flight: flight.max(1), target, delivered: 0, out: 0, window: target }
+    }
+
+    pub(crate) fn on_sent(&mut self, bytes: u32) {
+        self.out += u64::from(bytes);
+    }
+
+    /// `delivered` bytes arrived and `pipe` are in flight; `good` when the acknowledgement advanced and showed no new
+    /// loss.
+    pub(crate) fn on_ack(&mut self, delivered: u64, pipe: u64, good: bool, mss: u32) {
+        let mss = u64::from(mss);
+        self.delivered += delivered;
+        let mut send = if pipe > self.target {
+            let share = u128::from(self.delivered) * u128::from(self.target);
+            let share = share.div_ceil(u128::from(self.flight)) as u64;
+            share.saturating_sub(self.out)
+        } else {
+            let limit = self.delivered.saturating_sub(self.out).max(delivered) + if good { mss } else { 0 };
+            limit.min(self.target - pipe)
+        };
+        if self.out == 0 {
+            send = send.max(mss);
+        }
+        self.window = pipe + send;
+    }
+}
+
+/// The reordering window of RACK (RFC 8985 section 6.2, steps 3 and 4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reordering {
+    /// One past the highest byte delivered (`RACK.fack`).
+    highest: u64,
+    /// A packet that was never retransmitted arrived after a later one.
+    seen: bool,
+    /// `RACK.reo_wnd_mult`, grown by duplicates.
+    steps: u64,
+    /// Recoveries until `steps` goes back to one.
+    persist: u32,
+    /// Growth is over for this round until everything below has been delivered.
+    round_end: u64,
+}
+
+impl Reordering {
+    pub(crate) fn new() -> Self {
+        Self { highest: 0, seen: false, steps: 1, persist: 0, round_end: 0 }
+    }
+
+    /// A packet that ends at `end` was delivered.
+    pub(crate) fn on_delivered(&mut self, end: u64, retransmitted: bool) {
+        if end > self.highest {
+            self.highest = end;
+        } else if !retransmitted {
+            self.seen = true;
+        }
+    }
+
+    /// A duplicate was reported: a loss was declared too early.
+    pub(crate) fn on_duplicate(&mut self, una: u64, next: u64) {
+        if una >= self.round_end {
+            self.round_end = next;
+            self.steps += 1;
+            self.persist = 16;
+        }
+    }
+
+    pub(crate) fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// How late a packet may be. `eager` while losses are being repaired or enough later packets have arrived.
+    pub(crate) fn window(&self, rtt: &Rtt, eager: bool) -> Nanos {
+        if eager && !self.seen {
+            return Nanos::ZERO;
+        }
+        let Some(srtt) = rtt.smoothed else { return Nanos::ZERO };
+        rtt.min.mul_div(self.steps, 4).min(srtt)
+    }
+}
+
+/// What is needed to find out that an episode was a mistake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undo {
+    /// Everything below had been delivered at the start of the episode (Linux `undo_marker`).
+    pub(crate) from: u64,
+    /// One past the last byte sent at the start.
+    pub(crate) to: u64,
+    /// Repairs (for datagrams: losses) not yet shown to be needless (Linux `undo_retrans`).
+    pub(crate) open: u64,
+    /// When the first repair left: an acknowledgement that echoes an earlier time is of an original (RFC 3522).
+    pub(crate) first_repair_at: Time,
+}
+
+impl Undo {
+    pub(crate) fn new(from: u64, to: u64) -> Self {
+        Self { from, to, open: 0, first_repair_at: Time::NEVER }
+    }
+
+    pub(crate) fn on_repair(&mut self, now: Time) {
+        self.open += 1;
+        self.first_repair_at = self.first_repair_at.min(now);
+    }
+
+    /// One repair was needless; says whether all were.
+    pub(crate) fn on_needless(&mut self) -> bool {
+        if self.open == 0 {
+            return false;
+        }
+        self.open -= 1;
+        self.open == 0
+    }
+}
+
+/// When a tail is probed (RFC 8985 section 7.2, as Linux `tcp_schedule_loss_probe`): a lone packet, whose acknowledgement
+/// may be delayed, is given the least time-out more.
+pub(crate) fn probe_timeout(rtt: &Rtt, config: &Config, delayed: bool) -> Nanos {
+    match rtt.smoothed {
+        None => config.initial_rto,
+        Some(srtt) if delayed => srtt + srtt + config.min_rto,
+        Some(srtt) => srtt + srtt,
+    }
+}

@@ -1,0 +1,372 @@
+//! What was sent and not yet settled.
+//!
+//! Packets lie in a ring in the order of their positions; transmissions in a second ring in the order of their
+//! departures, so that RACK finds losses from its front. Each packet and each transmission is looked at a bounded
+//! number of times, whatever the window.
+
+use std::collections::VecDeque;
+
+use paceline_cc::{Lost, Nanos, Time};
+
+use crate::ranges::RangeSet;
+use crate::segment::Range;
+
+/// Where a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    InFlight,
+    Lost,
+    Delivered,
+}
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) seq: u64,
+    pub(crate) sent_at: Time,
+    /// Number of its last transmission.
+    pub(crate) serial: u64,
+    pub(crate) tag: u64,
+    /// State of the rate sampler at sending.
+    pub(crate) prior_delivered: u64,
+    pub(crate) prior_delivered_at: Time,
+    pub(crate) first_sent_at: Time,
+    pub(crate) bytes: u32,
+    pub(crate) state: State,
+    pub(crate) retransmitted: bool,
+    pub(crate) app_limited: bool,
+    pub(crate) window_limited: bool,
+}
+
+impl Packet {
+    pub(crate) fn new(seq: u64, bytes: u32, now: Time) -> Self {
+        Self {
+            seq,
+            sent_at: now,
+            serial: 0,
+            tag: 0,
+            prior_delivered: 0,
+            prior_delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            bytes,
+            state: State::InFlight,
+            retransmitted: false,
+            app_limited: false,
+            window_limited: false,
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.seq + u64::from(self.bytes)
+    }
+}
+
+/// The most recently sent transmission among the delivered ones (RFC 8985 `RACK.xmit_ts`, `RACK.rtt`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    serial: u64,
+    rtt: Nanos,
+}
+
+/// The packets of a flow, from the oldest unsettled one on.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    packets: VecDeque<Packet>,
+    /// Number of the packet at the front of `packets`.
+    first: u64,
+    /// Packet number and serial of each transmission.
+    order: VecDeque<(u64, u64)>,
+    /// Serial of the last transmission; the first is 1.
+    serial: u64,
+    newest: Newest,
+    /// Lost packets that wait for their retransmission, in the order of their discovery.
+    waiting: VecDeque<u64>,
+    /// Ranges reported by SACK, above the front.
+    sacked: RangeSet,
+    /// Delivered packets behind one that is not settled.
+    held: u32,
+    /// Datagrams: number of the first packet in flight; those below are settled, though some lie in the ring yet.
+    cursor: u64,
+    /// First packet sent since the last time that the window or the application stopped the flow.
+    burst_from: u64,
+    /// Payload bytes in flight.
+    pub(crate) in_flight: u64,
+    /// Newly delivered packets, as they were.
+    pub(crate) fresh: Vec<Packet>,
+    scratch: Vec<Range>,
+    mss: u64,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(mss: u32) -> Self {
+        Self {
+            packets: VecDeque::new(),
+            first: 0,
+            order: VecDeque::new(),
+            serial: 0,
+            newest: Newest::default(),
+            waiting: VecDeque::new(),
+            sacked: RangeSet::default(),
+            held: 0,
+            cursor: 0,
+            burst_from: 0,
+            in_flight: 0,
+            fresh: Vec::new(),
+            scratch: Vec::new(),
+            mss: u64::from(mss.max(1)),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Number of the next new packet.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.first + self.packets.len() as u64
+    }
+
+    /// Number of the oldest packet.
+    pub(crate) fn first_number(&self) -> u64 {
+        self.first
+    }
+
+    /// Position of the oldest packet.
+    pub(crate) fn start(&self) -> Option<u64> {
+        self.packets.front().map(|packet| packet.seq)
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Packet> {
+        self.packets.get(number.checked_sub(self.first)? as usize)
+    }
+
+    /// Delivered packets behind a hole.
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Takes the serial of a transmission that the board does not follow (an empty probe).
+    pub(crate) fn skip_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// A new packet leaves.
+    pub(crate) fn push(&mut self, mut packet: Packet) {
+        self.serial += 1;
+        packet.serial = self.serial;
+        self.order.push_back((self.next_number(), self.serial));
+        self.in_flight += u64::from(packet.bytes);
+        self.packets.push_back(packet);
+    }
+
+    /// Packet `number` leaves again.
+    pub(crate) fn resend(&mut self, number: u64, now: Time) -> Option<&mut Packet> {
+        let serial = self.serial + 1;
+        let packet = self.packets.get_mut(number.checked_sub(self.first)? as usize)?;
+        self.serial = serial;
+        self.order.push_back((number, serial));
+        if packet.state == State::Lost {
+            packet.state = State::InFlight;
+            self.in_flight += u64::from(packet.bytes);
+        }
+        packet.serial = serial;
+        packet.sent_at = now;
+        packet.retransmitted = true;
+        Some(packet)
+    }
+
+    /// Number of the lost packet to be sent next.
+    pub(crate) fn next_waiting(&mut self) -> Option<u64> {
+        while let Some(&number) = self.waiting.front() {
+            if self.get(number).is_some_and(|packet| packet.state == State::Lost) {
+                return Some(number);
+            }
+            self.waiting.pop_front();
+        }
+        None
+    }
+
+    /// Everything below `position` has arrived.
+    pub(crate) fn deliver_below(&mut self, position: u64) {
+        while let Some(packet) = self.packets.front() {
+            if packet.end() > position {
+                break;
+            }
+            match packet.state {
+                State::Delivered => self.held -= 1,
+                State::InFlight => {
+                    self.in_flight -= u64::from(packet.bytes);
+                    self.fresh.push(*packet);
+                }
+                State::Lost => self.fresh.push(*packet),
+            }
+            self.packets.pop_front();
+            self.first += 1;
+        }
+        if !self.sacked.is_empty() {
+            self.sacked.remove_below(position);
+        }
+    }
+
+    /// The packets in `range` have arrived.
+    pub(crate) fn deliver_range(&mut self, range: Range) {
+        let Some(front) = self.packets.front() else { return };
+        let range = Range { start: range.start.max(front.seq), end: range.end };
+        let mut parts = std::mem::take(&mut self.scratch);
+        parts.clear();
+        self.sacked.insert(range, &mut parts);
+        for part in &parts {
+            let mut index = self.index_of(part.start);
+            while let Some(packet) = self.packets.get_mut(index) {
+                if packet.end() > part.end {
+                    break;
+                }
+                if packet.state != State::Delivered {
+                    if packet.state == State::InFlight {
+                        self.in_flight -= u64::from(packet.bytes);
+                    }
+                    self.fresh.push(*packet);
+                    packet.state = State::Delivered;
+                    self.held += u32::from(self.first + index as u64 >= self.cursor);
+                }
+                index += 1;
+            }
+        }
+        self.scratch = parts;
+    }
+
+    /// Index of the first packet at or after `position`; a guess is right when all packets are full.
+    fn index_of(&self, position: u64) -> usize {
+        let front = self.packets.front().map_or(0, |packet| packet.seq);
+        let guess = (position.saturating_sub(front) / self.mss) as usize;
+        match self.packets.get(guess) {
+            Some(packet) if packet.seq == position => guess,
+            _ => self.packets.partition_point(|packet| packet.seq < position),
+        }
+    }
+
+    /// Datagrams: drops delivered packets from the front, and lost ones sent before `horizon`. Returns the position
+    /// below which everything is delivered or lost, or `None` when nothing is in flight.
+    pub(crate) fn settle(&mut self, horizon: Time) -> Option<u64> {
+        self.waiting.clear();
+        self.cursor = self.cursor.max(self.first);
+        while let Some(packet) = self.get(self.cursor) {
+            match packet.state {
+                State::InFlight => break,
+                State::Lost => {}
+                State::Delivered => self.held -= 1,
+            }
+            self.cursor += 1;
+        }
+        while let Some(packet) = self.packets.front() {
+            if packet.state == State::InFlight || (packet.state == State::Lost && packet.sent_at >= horizon) {
+                self.sacked.remove_below(packet.seq);
+                break;
+            }
+            self.packets.pop_front();
+            self.first += 1;
+        }
+        self.get(self.cursor).map(|packet| packet.seq)
+    }
+
+    /// The flow stopped, by the window or for want of data: so much for the packets sent since it last did.
+    pub(crate) fn end_burst(&mut self, window_limited: bool) {
+        let next = self.next_number();
+        for number in self.burst_from.max(self.first)..next {
+            if let Some(packet) = self.packets.get_mut((number - self.first) as usize) {
+                packet.window_limited = window_limited;
+            }
+        }
+        self.burst_from = next;
+    }
+
+    /// How far behind the oldest packet the one that holds `position` lies.
+    pub(crate) fn offset_of(&self, position: u64) -> usize {
+        let guess = self.index_of(position);
+        match self.packets.get(guess) {
+            Some(packet) if packet.seq == position => guess,
+            _ => guess.saturating_sub(1),
+        }
+    }
+
+    /// The transmission `serial` was delivered `rtt` after it left.
+    pub(crate) fn advance(&mut self, serial: u64, rtt: Nanos) {
+        if serial > self.newest.serial {
+            self.newest = Newest { serial, rtt };
+        }
+    }
+
+    /// RACK (RFC 8985 section 6.2): takes packets for lost that left before the newest delivered one and are overdue
+    /// by `reordering`, appends them to `lost`, and returns when the next one is due. What differs: the timer is for
+    /// the first packet due, not for the last, so each loss is found on time.
+    pub(crate) fn detect(&mut self, now: Time, reordering: Nanos, lost: &mut Vec<Lost>) -> Time {
+        while let Some(&(number, serial)) = self.order.front() {
+            if serial > self.newest.serial {
+                break;
+            }
+            let index = number.checked_sub(self.first);
+            if let Some(packet) = index.and_then(|index| self.packets.get_mut(index as usize))
+                && packet.serial == serial
+                && packet.state == State::InFlight
+            {
+                let due = packet.sent_at + self.newest.rtt + reordering;
+                if due > now {
+                    return due;
+                }
+                packet.state = State::Lost;
+                self.in_flight -= u64::from(packet.bytes);
+                lost.push(Lost { seq: packet.seq, bytes: packet.bytes, sent_at: packet.sent_at, tag: packet.tag });
+                self.waiting.push_back(number);
+            }
+            self.order.pop_front();
+        }
+        Time::NEVER
+    }
+
+    /// Takes everything in flight for lost; says how many packets.
+    pub(crate) fn lose_all(&mut self) -> u64 {
+        self.waiting.clear();
+        self.in_flight = 0;
+        let mut count = 0;
+        for (number, packet) in (self.first..).zip(&mut self.packets) {
+            if packet.state == State::InFlight {
+                packet.state = State::Lost;
+                count += 1;
+            }
+            if packet.state == State::Lost {
+                self.waiting.push_back(number);
+            }
+        }
+        count
+    }
+
+    /// Lost packets that wait for their retransmission are in flight after all; says how many.
+    pub(crate) fn restore(&mut self) -> u64 {
+        self.waiting.clear();
+        self.order.clear();
+        let mut count = 0;
+        for (number, packet) in (self.first..).zip(&mut self.packets) {
+            if packet.state == State::Lost {
+                packet.state = State::InFlight;
+                self.in_flight += u64::from(packet.bytes);
+                count += 1;
+            }
+            if packet.state == State::InFlight {
+                self.order.push_back((number, packet.serial));
+            }
+        }
+        self.order.make_contiguous().sort_unstable_by_key(|&(_, serial)| serial);
+        count
+    }
+
+    /// Number of the last packet that is not delivered.
+    pub(crate) fn last_undelivered(&self) -> Option<u64> {
+        let index = self.packets.iter().rposition(|packet| packet.state != State::Delivered)?;
+        Some(self.first + index as u64)
+    }
+}

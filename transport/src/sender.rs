@@ -1,0 +1,368 @@
+//! The sender behind streams and datagrams: sends what window and pacing permit, keeps the timers.
+//!
+//! Sources: RFC 5681, 6298, 6937, 8985 (RACK-TLP), 5682 and 3522 (undo of time-outs), 3168; Linux `tcp_output.c`,
+//! `tcp_input.c`, `tcp_recovery.c`. What differs:
+//! - A packet keeps its boundaries when it is sent again, so the scoreboard is by packets.
+//! - No receive window: the receiver reads at once (our choice; flow control is no part of the question).
+//! - Empty packets (heartbeats) ignore window and pacing, and are not followed.
+//! - Spurious time-outs are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
+//!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
+
+use paceline_cc::{Controller, Ecn, Nanos, Phase, Recovery, Time, Timeout};
+
+use crate::config::Config;
+use crate::core::Core;
+use crate::endpoint::{Sender, SenderStats};
+use crate::recovery::{Prr, Reordering, Undo, probe_timeout};
+use crate::scoreboard::{Packet, Scoreboard, State};
+use crate::segment::{AckSegment, Segment};
+
+/// What happens to lost payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// It is sent again: a stream.
+    Reliable,
+    /// It is gone: datagrams.
+    Unreliable,
+}
+
+/// A tail loss probe on its way (RFC 8985 `TLP.end_seq`, `TLP.is_retrans`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    pub(crate) end: u64,
+    /// The packet as it was before it was sent again; `None` when the probe carried new data.
+    pub(crate) repaired: Option<Packet>,
+}
+
+/// A sender of a stream or of datagrams.
+pub(crate) struct FlowSender {
+    pub(crate) core: Core,
+    pub(crate) board: Scoreboard,
+    pub(crate) delivery: Delivery,
+    pub(crate) stats: SenderStats,
+    /// Everything below is settled.
+    pub(crate) una: u64,
+    /// Position of the next new byte.
+    pub(crate) next: u64,
+    /// One past the last byte that the application handed over.
+    end: u64,
+    pub(crate) phase: Phase,
+    /// The phase is over when everything below has been settled.
+    pub(crate) recovery_point: u64,
+    pub(crate) prr: Option<Prr>,
+    pub(crate) undo: Option<Undo>,
+    pub(crate) reordering: Reordering,
+    /// Time-outs in a row.
+    pub(crate) backoff: u32,
+    pub(crate) probe: Option<Probe>,
+    probe_due: bool,
+    /// Serial and departure of the last empty packet.
+    pub(crate) empty: Option<(u64, Time)>,
+    pub(crate) cwr_due: bool,
+    /// Accurate counters as last reported.
+    pub(crate) ce_bytes: u64,
+    pub(crate) ce_packets: u64,
+    pub(crate) rto_at: Time,
+    pub(crate) probe_at: Time,
+    pub(crate) reordering_at: Time,
+    /// When pacing lets the next packet go that the window permits.
+    wake_at: Time,
+    /// Data was held back when last asked.
+    blocked: bool,
+}
+
+impl FlowSender {
+    pub(crate) fn new(config: &Config, controller: Box<dyn Controller>, delivery: Delivery, start: u64) -> Self {
+        Self {
+            core: Core::new(config, controller),
+            board: Scoreboard::new(config.mss),
+            delivery,
+            stats: SenderStats::default(),
+            una: start,
+            next: start,
+            end: start,
+            phase: Phase::Open,
+            recovery_point: start,
+            prr: None,
+            undo: None,
+            reordering: Reordering::new(),
+            backoff: 0,
+            probe: None,
+            probe_due: false,
+            empty: None,
+            cwr_due: false,
+            ce_bytes: 0,
+            ce_packets: 0,
+            rto_at: Time::NEVER,
+            probe_at: Time::NEVER,
+            reordering_at: Time::NEVER,
+            wake_at: Time::NEVER,
+            blocked: false,
+        }
+    }
+
+    /// Bytes handed over and not yet sent once.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.end - self.next
+    }
+
+    /// The window or pacing holds back data that the application handed over before now.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.unsent() > 0 && self.blocked
+    }
+
+    pub(crate) fn rto(&self) -> Nanos {
+        let config = &self.core.config;
+        self.core.rtt.rto(config).mul_div(1 << self.backoff.min(20), 1).min(config.max_rto)
+    }
+
+    /// Restarts the retransmission timer.
+    pub(crate) fn arm_rto(&mut self, now: Time) {
+        let waits = match self.delivery {
+            Delivery::Reliable => !self.board.is_empty(),
+            Delivery::Unreliable => self.board.in_flight > 0,
+        };
+        self.rto_at = if waits { now + self.rto() } else { Time::NEVER };
+    }
+
+    /// Restarts the probe timer.
+    pub(crate) fn arm_probe(&mut self, now: Time) {
+        let quiet = matches!(self.phase, Phase::Open | Phase::Cwr) && self.board.held() == 0;
+        self.probe_at = if self.core.config.tail_probe && quiet && self.probe.is_none() && self.board.in_flight > 0 {
+            let delayed = self.delivery == Delivery::Reliable && self.board.len() == 1;
+            let timeout = probe_timeout(&self.core.rtt, &self.core.config, delayed);
+            (now + timeout).min(self.rto_at)
+        } else {
+            Time::NEVER
+        };
+    }
+
+    fn segment(&mut self, now: Time, seq: u64, bytes: u32, retransmission: bool, note: u64) -> Segment {
+        let ecn = match self.core.controller.ecn() {
+            // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
+            Ecn::Classic if retransmission || bytes == 0 => Ecn::Off,
+            ecn => ecn,
+        };
+        let cwr = self.cwr_due && !retransmission && bytes > 0;
+        if cwr {
+            self.cwr_due = false;
+        }
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += u64::from(bytes);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
+        Segment { seq, bytes, sent_at: now, retransmission, cwr, ecn, note }
+    }
+
+    fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
+        if self.board.is_empty() {
+            self.core.restart(now);
+        }
+        let mut packet = Packet::new(self.next, bytes, now);
+        let in_flight = self.board.in_flight + u64::from(bytes);
+        let note = self.core.sent(now, &mut packet, in_flight);
+        // Until the burst's end tells: Linux `tcp_is_cwnd_limited` in slow start.
+        packet.window_limited = in_flight.saturating_mul(2) > self.core.controller.window();
+        self.board.push(packet);
+        self.next = packet.end();
+        if self.rto_at == Time::NEVER {
+            self.arm_rto(now);
+        }
+        self.arm_probe(now);
+        self.segment(now, packet.seq, bytes, false, note)
+    }
+
+    fn send_again(&mut self, now: Time, number: u64) -> Option<Segment> {
+        let before = self.board.in_flight;
+        let old = *self.board.get(number)?;
+        let in_flight = if old.state == State::Lost { before + u64::from(old.bytes) } else { before };
+        let packet = self.board.resend(number, now)?;
+        let note = self.core.sent(now, packet, in_flight);
+        if number == self.board.first_number() {
+            self.arm_rto(now);
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.on_repair(now);
+        }
+        self.stats.retransmits += 1;
+        Some(self.segment(now, old.seq, old.bytes, true, note))
+    }
+
+    fn send_empty(&mut self, now: Time) -> Segment {
+        let note = self.core.sent_empty(now, self.next, self.board.in_flight);
+        self.empty_segment(now, note)
+    }
+
+    /// An empty packet that carries `note`.
+    pub(crate) fn empty_segment(&mut self, now: Time, note: u64) -> Segment {
+        self.empty = Some((self.board.skip_serial(), now));
+        self.segment(now, self.next, 0, false, note)
+    }
+
+    /// RFC 8985 section 7.3: new data if there is any, else the last packet again. For datagrams an empty packet
+    /// stands for the latter.
+    fn send_probe(&mut self, now: Time) -> Option<Segment> {
+        if self.board.in_flight == 0 {
+            return None;
+        }
+        self.stats.probes += 1;
+        let bytes = self.unsent().min(u64::from(self.core.config.mss)) as u32;
+        let (segment, repaired) = if bytes > 0 {
+            (self.send_new(now, bytes), None)
+        } else if self.delivery == Delivery::Unreliable {
+            (self.send_empty(now), None)
+        } else {
+            let number = self.board.last_undelivered()?;
+            let packet = *self.board.get(number)?;
+            // A probe is no repair of a declared loss: it must not count towards an undo.
+            let undo = self.undo.take();
+            let segment = self.send_again(now, number)?;
+            self.undo = undo;
+            (segment, Some(packet))
+        };
+        self.probe = Some(Probe { end: self.next, repaired });
+        self.probe_at = Time::NEVER;
+        self.arm_rto(now);
+        Some(segment)
+    }
+
+    /// RFC 6298 section 5: everything in flight is lost, the time-out doubles.
+    fn on_rto(&mut self, now: Time) {
+        let prior_in_flight = self.board.in_flight;
+        let first = self.phase != Phase::Loss;
+        let lost = self.board.lose_all();
+        self.stats.packets_lost += lost;
+        self.stats.timeouts += 1;
+        self.backoff = self.backoff.saturating_add(1);
+        self.phase = Phase::Loss;
+        self.recovery_point = self.next;
+        self.prr = None;
+        self.probe = None;
+        self.probe_due = false;
+        self.reordering_at = Time::NEVER;
+        self.probe_at = Time::NEVER;
+        if first {
+            let mut undo = Undo::new(self.una, self.next);
+            if self.delivery == Delivery::Unreliable {
+                undo.open = lost;
+            }
+            self.undo = Some(undo);
+        }
+        self.core.controller.on_timeout(&Timeout { now, prior_in_flight, count: self.backoff });
+        self.core.reduced_to = prior_in_flight / 2;
+        self.settle(now);
+        self.arm_rto(now);
+    }
+}
+
+impl Sender for FlowSender {
+    fn write(&mut self, bytes: u64) {
+        self.end = self.end.saturating_add(bytes);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        self.wake_at = Time::NEVER;
+        if self.probe_due {
+            self.probe_due = false;
+            if let Some(segment) = self.send_probe(now) {
+                return Some(segment);
+            }
+        }
+        let repair = match self.delivery {
+            Delivery::Reliable => self.board.next_waiting(),
+            Delivery::Unreliable => None,
+        };
+        let bytes = match repair.and_then(|number| self.board.get(number)) {
+            Some(packet) => packet.bytes,
+            None => self.unsent().min(u64::from(self.core.config.mss)) as u32,
+        };
+        let window = self.window();
+        self.blocked = bytes > 0;
+        if bytes == 0 {
+            if self.board.in_flight + u64::from(self.core.config.mss) <= window {
+                self.core.run_dry(now, self.board.in_flight);
+                self.board.end_burst(false);
+            }
+        } else if self.board.in_flight + u64::from(bytes) > window {
+            self.board.end_burst(true);
+        } else if self.core.pacer.due() > now {
+            self.wake_at = self.core.pacer.due();
+        } else {
+            return match repair {
+                Some(number) => self.send_again(now, number),
+                None => Some(self.send_new(now, bytes)),
+            };
+        }
+        (self.core.heartbeat_at <= now).then(|| self.send_empty(now))
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &AckSegment) {
+        if let Some(blob) = &ack.feedback {
+            self.stats.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
+        }
+        self.take_ack(now, ack);
+    }
+
+    fn next_timeout(&self) -> Time {
+        let timers = self.rto_at.min(self.probe_at).min(self.reordering_at);
+        timers.min(self.wake_at).min(self.core.tick_at).min(self.core.heartbeat_at)
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.core.tick(now);
+        if self.reordering_at <= now {
+            let prior_in_flight = self.board.in_flight;
+            self.find_losses(now, prior_in_flight);
+            self.reduce(0, false);
+            self.settle(now);
+            self.core.refresh();
+        }
+        if self.rto_at <= now && self.probe_at > now {
+            self.on_rto(now);
+            self.core.refresh();
+        }
+        if self.probe_at <= now {
+            self.probe_at = Time::NEVER;
+            self.probe_due = true;
+            self.arm_rto(now);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        // Datagrams: `una` counts lost ones as settled.
+        self.una == self.end
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.board.in_flight
+    }
+
+    fn window(&self) -> u64 {
+        match (&self.prr, self.phase) {
+            (Some(prr), Phase::Recovery | Phase::Cwr) => prr.window,
+            _ => self.core.controller.window(),
+        }
+    }
+
+    fn srtt(&self) -> Option<Nanos> {
+        self.core.rtt.smoothed
+    }
+
+    fn last_rtt(&self) -> Option<Nanos> {
+        self.core.rtt.latest
+    }
+
+    fn stats(&self) -> SenderStats {
+        SenderStats { bytes_delivered: self.core.rate.delivered, ..self.stats }
+    }
+
+    fn controller(&self) -> &dyn Controller {
+        self.core.controller.as_ref()
+    }
+}
+
+/// Whether the datapath shapes recovery for this controller.
+pub(crate) fn glides(controller: &dyn Controller) -> bool {
+    controller.recovery() == Recovery::Prr
+}

@@ -1,0 +1,88 @@
+//! Controllers above TCP over the loop-back path.
+
+mod common;
+
+use common::{Fate, Loop, Path, controller};
+use paceline_cc::{Nanos, Time};
+use paceline_transport::{AckPolicy, Config, above, stream};
+use proptest::prelude::*;
+
+const MSS: u64 = 1448;
+
+fn above_on(path: Path, upper: &str, lower: &str) -> Loop {
+    let sender = above::sender(&Config::default(), controller(upper), controller(lower));
+    Loop::new(path, sender, stream::receiver(&AckPolicy::immediate(), None))
+}
+
+#[test]
+fn the_upper_window_rules_when_it_is_the_smaller() {
+    let mut world = above_on(Path::default(), "fixed:window=5", "fixed:window=100");
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(2005), false);
+    let stats = world.sender.stats();
+    assert_eq!(stats.packets_sent, 5 * 101);
+    assert_eq!(stats.limited_below, 0);
+    assert_eq!(world.sender.in_flight(), 5 * MSS);
+}
+
+#[test]
+fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
+    let mut world = above_on(Path::default(), "fixed:window=50", "fixed:window=5");
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(2005), false);
+    let stats = world.sender.stats();
+    assert_eq!(stats.packets_sent, 5 * 101);
+    assert!(stats.limited_below > 400, "{stats:?}");
+    // The time in TCP's own buffer counts: 50 packets at 5 a round trip.
+    assert_eq!(world.sender.last_rtt(), Some(Nanos::from_millis(200)));
+}
+
+#[test]
+fn the_upper_controller_sees_a_loss_as_delay_only() {
+    let mut world = above_on(Path::default(), "reno", "fixed:window=1000");
+    world.fate = Box::new(|n, _| Fate { lost: n == 40, ..Fate::default() });
+    world.sender.write(300 * MSS);
+    world.finish(Time::from_millis(5000));
+    let stats = world.sender.stats();
+    assert_eq!((stats.retransmits, stats.packets_lost, stats.timeouts), (1, 1, 0));
+    let mut ssthresh = false;
+    world.sender.controller().describe(&mut |name, _| ssthresh |= name == "ssthresh_packets");
+    assert!(!ssthresh, "nothing was reduced");
+}
+
+#[test]
+fn a_time_out_of_tcp_reaches_the_upper_controller() {
+    let mut world = above_on(Path::default(), "reno", "fixed:window=1000");
+    world.fate = Box::new(|n, _| Fate { lost: (40..200).contains(&n), ..Fate::default() });
+    world.sender.write(300 * MSS);
+    world.finish(Time::from_millis(600_000));
+    assert!(world.sender.stats().timeouts > 0);
+    let mut ssthresh = false;
+    world.sender.controller().describe(&mut |name, _| ssthresh |= name == "ssthresh_packets");
+    assert!(ssthresh, "a time-out reduces");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_path_does_the_stream_arrives(
+        seed in any::<u64>(),
+        data_loss in 0.0..0.2f64,
+        ack_loss in 0.0..0.2f64,
+        late_ms in 0u64..50,
+        writes in prop::collection::vec(1u64..5000, 1..60),
+    ) {
+        let path = Path { seed, data_loss, ack_loss, reorder: 0.1, late: Nanos::from_millis(late_ms), ..Path::default() };
+        let mut world = above_on(path, "fixed:window=20", "reno");
+        let mut total = 0;
+        for bytes in writes {
+            world.sender.write(bytes);
+            total += bytes;
+            world.run(world.now + Nanos::from_millis(3), false);
+        }
+        world.finish(Time::from_millis(2_000_000));
+        prop_assert_eq!(world.receiver.bytes_ready(), total);
+        prop_assert_eq!(world.sender.in_flight(), 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! Datagrams over the loop-back path.
+
+mod common;
+
+use common::{Fate, Loop, Path, controller};
+use paceline_cc::{Nanos, Time};
+use paceline_transport::{Config, datagram};
+use proptest::prelude::*;
+
+const MSS: u64 = 1448;
+
+fn datagrams_on(path: Path, spec: &str) -> Loop {
+    Loop::new(path, datagram::sender(&Config::default(), controller(spec)), datagram::receiver(None))
+}
+
+#[test]
+fn a_clean_path_delivers_each_once() {
+    let mut world = datagrams_on(Path::default(), "reno");
+    world.sender.write(500 * MSS);
+    world.finish(Time::from_millis(5000));
+    let stats = world.sender.stats();
+    assert_eq!((stats.packets_sent, stats.packets_lost, stats.timeouts, stats.probes), (500, 0, 0, 0));
+    assert_eq!((world.receiver.bytes_ready(), stats.bytes_delivered), (500 * MSS, 500 * MSS));
+    assert_eq!(world.acks.len(), 500);
+    assert_eq!(world.sender.last_rtt(), Some(Nanos::from_millis(20)));
+}
+
+#[test]
+fn losses_are_told_and_not_repaired() {
+    let mut world = datagrams_on(Path::default(), "reno");
+    world.fate = Box::new(|n, _| Fate { lost: n == 25 || n == 99, ..Fate::default() });
+    world.sender.write(100 * MSS);
+    world.finish(Time::from_millis(5000));
+    let stats = world.sender.stats();
+    // The last one is found by an empty probe, not by the time-out.
+    assert_eq!((stats.packets_sent, stats.packets_lost, stats.retransmits), (101, 2, 0));
+    assert_eq!((stats.probes, stats.timeouts, stats.recoveries), (1, 0, 2));
+    assert_eq!(world.receiver.bytes_ready(), 98 * MSS);
+}
+
+#[test]
+fn a_late_datagram_is_a_spurious_loss() {
+    let mut world = datagrams_on(Path::default(), "reno");
+    world.fate = Box::new(|n, _| Fate { later: Nanos::from_millis(if n == 25 { 15 } else { 0 }), ..Fate::default() });
+    world.sender.write(100 * MSS);
+    world.finish(Time::from_millis(5000));
+    let stats = world.sender.stats();
+    assert_eq!((stats.packets_lost, stats.spurious, stats.bytes_delivered), (1, 1, 100 * MSS));
+}
+
+#[test]
+fn lost_acknowledgements_cost_nothing() {
+    let mut world = datagrams_on(Path { ack_loss: 0.5, seed: 3, ..Path::default() }, "fixed:window=50");
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(5000), false);
+    let stats = world.sender.stats();
+    assert_eq!((stats.packets_lost, stats.timeouts), (0, 0));
+    assert_eq!(stats.bytes_delivered + world.sender.in_flight(), stats.bytes_sent);
+    assert!(stats.packets_sent > 10_000, "{stats:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_datagram_is_settled(
+        seed in any::<u64>(),
+        data_loss in 0.0..0.3f64,
+        ack_loss in 0.0..0.3f64,
+        duplicate in 0.0..0.2f64,
+        reorder in 0.0..0.5f64,
+        late_ms in 0u64..100,
+        bytes in 1u64..300_000,
+        reno in any::<bool>(),
+    ) {
+        let path = Path { seed, data_loss, ack_loss, duplicate, reorder, late: Nanos::from_millis(late_ms), ..Path::default() };
+        let mut world = datagrams_on(path, if reno { "reno" } else { "fixed:window=30" });
+        world.sender.write(bytes);
+        world.finish(Time::from_millis(2_000_000));
+        // What is still on its way arrives.
+        world.run(world.now + Nanos::from_secs(1), false);
+        let stats = world.sender.stats();
+        prop_assert_eq!(world.sender.in_flight(), 0);
+        prop_assert_eq!(stats.bytes_sent, bytes);
+        prop_assert_eq!(stats.retransmits, 0);
+        prop_assert!(stats.bytes_delivered <= world.receiver.bytes_ready());
+        prop_assert!(world.receiver.bytes_ready() <= bytes);
+        prop_assert!(stats.spurious <= stats.packets_lost);
+        if data_loss == 0.0 && ack_loss == 0.0 {
+            prop_assert_eq!(stats.bytes_delivered, bytes);
+        }
+    }
+}
