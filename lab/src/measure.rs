@@ -62,7 +62,6 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
 
 fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
     let who = Contestant { controller: flow.controller.clone(), via: flow.via.clone() };
-    let life = outcome.end - outcome.start;
     FlowRecord {
         controller: who.controller.to_string(),
         via: who.via_text(),
@@ -85,7 +84,7 @@ fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
         limited_below: matches!(flow.via, Via::Alcc(_))
-            .then(|| share(outcome.limited_below.as_nanos(), life.as_nanos().max(1))),
+            .then(|| share(outcome.sender.limited_below, outcome.packets_entered)),
         split: split([(flow, outcome)].into_iter()),
     }
 }

@@ -130,8 +130,6 @@ pub struct FlowOutcome {
     pub ack_split: SplitSum,
     /// The sender's counters (summed over a family).
     pub sender: SenderStats,
-    /// Time that an upper controller spent limited by the TCP below it.
-    pub limited_below: Nanos,
     /// Completion times of flows that ended, with their sizes in bytes: the first [`MAX_COMPLETIONS`].
     pub completions: Vec<(u64, Nanos)>,
     /// Distribution of all completion times.

@@ -51,7 +51,6 @@ impl Recorder {
             data_split: SplitSum::default(),
             ack_split: SplitSum::default(),
             sender: SenderStats::default(),
-            limited_below: Nanos::ZERO,
             completions: Vec::new(),
             fct: Distribution::new(digits),
         };
@@ -93,6 +92,8 @@ impl Recorder {
         sum.probes += stats.probes;
         sum.bytes_delivered += stats.bytes_delivered;
         sum.ce_packets += stats.ce_packets;
+        sum.bad_feedback += stats.bad_feedback;
+        sum.limited_below += stats.limited_below;
         self.outcome.bytes_ready += bytes_ready;
         self.outcome.end = self.outcome.end.max(now);
     }

@@ -141,6 +141,10 @@ impl Sender for AboveTcp {
         self.end = self.end.saturating_add(bytes);
     }
 
+    fn cut(&mut self) {
+        self.end = self.next;
+    }
+
     fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.hand_over(now);
         if let Some(mut segment) = self.tcp.poll_transmit(now) {
@@ -197,8 +201,8 @@ impl Sender for AboveTcp {
         self.core.rtt.smoothed
     }
 
-    fn last_rtt(&self) -> Option<Nanos> {
-        self.core.rtt.latest
+    fn take_rtt(&mut self) -> Option<Nanos> {
+        self.core.rtt.latest.take()
     }
 
     fn stats(&self) -> SenderStats {

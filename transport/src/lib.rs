@@ -21,5 +21,3 @@ pub mod stream;
 pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use segment::{AckSegment, HEADER_BYTES, MAX_SACKS, Range, Segment};
-#[allow(missing_docs)]
-pub mod thin;

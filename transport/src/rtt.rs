@@ -15,7 +15,7 @@ pub(crate) struct Rtt {
     pub(crate) variance: Nanos,
     /// Smallest sample.
     pub(crate) min: Nanos,
-    /// Last sample told to the controller.
+    /// Last sample told to the controller, until a record takes it.
     pub(crate) latest: Option<Nanos>,
 }
 

@@ -261,6 +261,10 @@ impl Sender for FlowSender {
         self.end = self.end.saturating_add(bytes);
     }
 
+    fn cut(&mut self) {
+        self.end = self.next;
+    }
+
     fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.wake_at = Time::NEVER;
         if self.probe_due {
@@ -349,8 +353,8 @@ impl Sender for FlowSender {
         self.core.rtt.smoothed
     }
 
-    fn last_rtt(&self) -> Option<Nanos> {
-        self.core.rtt.latest
+    fn take_rtt(&mut self) -> Option<Nanos> {
+        self.core.rtt.latest.take()
     }
 
     fn stats(&self) -> SenderStats {

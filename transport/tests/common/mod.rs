@@ -8,15 +8,15 @@ use paceline_cc::{Controller, Env, Nanos, Spec, Time};
 use paceline_transport::{AckSegment, Receiver, Segment, Sender};
 
 /// A controller by name.
-pub fn controller(spec: &str) -> Box<dyn Controller> {
+pub(crate) fn controller(spec: &str) -> Box<dyn Controller> {
     spec.parse::<Spec>().expect("a registered controller").build(&Env::default())
 }
 
 /// A small generator (splitmix64), so that a run is a function of its seed.
-pub struct Draw(pub u64);
+pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,23 +24,23 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    pub fn chance(&mut self, share: f64) -> bool {
+    pub(crate) fn chance(&mut self, share: f64) -> bool {
         share > 0.0 && (self.next() >> 11) as f64 / ((1u64 << 53) as f64) < share
     }
 }
 
 /// What the path does.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
-    pub seed: u64,
+pub(crate) struct Path {
+    pub(crate) seed: u64,
     /// Each way.
-    pub delay: Nanos,
-    pub data_loss: f64,
-    pub ack_loss: f64,
-    pub duplicate: f64,
+    pub(crate) delay: Nanos,
+    pub(crate) data_loss: f64,
+    pub(crate) ack_loss: f64,
+    pub(crate) duplicate: f64,
     /// Share of packets that arrive later by up to `late`.
-    pub reorder: f64,
-    pub late: Nanos,
+    pub(crate) reorder: f64,
+    pub(crate) late: Nanos,
 }
 
 impl Default for Path {
@@ -65,25 +65,25 @@ enum Event {
 
 /// What the tester decides about a data packet: lost, marked, later by.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fate {
-    pub lost: bool,
-    pub ce: bool,
-    pub later: Nanos,
+pub(crate) struct Fate {
+    pub(crate) lost: bool,
+    pub(crate) ce: bool,
+    pub(crate) later: Nanos,
 }
 
 /// A sender and a receiver on a path.
-pub struct Loop {
-    pub now: Time,
-    pub sender: Box<dyn Sender>,
-    pub receiver: Box<dyn Receiver>,
-    pub path: Path,
+pub(crate) struct Loop {
+    pub(crate) now: Time,
+    pub(crate) sender: Box<dyn Sender>,
+    pub(crate) receiver: Box<dyn Receiver>,
+    pub(crate) path: Path,
     /// Every packet that left, with its time.
-    pub sent: Vec<(Time, Segment)>,
+    pub(crate) sent: Vec<(Time, Segment)>,
     /// Every acknowledgement that arrived.
-    pub acks: Vec<(Time, AckSegment)>,
+    pub(crate) acks: Vec<(Time, AckSegment)>,
     /// Decides about the n-th packet sent (from 0), retransmissions included.
-    pub fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
-    pub data_arrived: u64,
+    pub(crate) fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
+    pub(crate) data_arrived: u64,
     draw: Draw,
     events: BinaryHeap<Reverse<(Time, u64, usize)>>,
     store: Vec<Option<Event>>,
@@ -92,7 +92,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    pub fn new(path: Path, sender: Box<dyn Sender>, receiver: Box<dyn Receiver>) -> Self {
+    pub(crate) fn new(path: Path, sender: Box<dyn Sender>, receiver: Box<dyn Receiver>) -> Self {
         Self {
             now: Time::ZERO,
             sender,
@@ -150,7 +150,7 @@ impl Loop {
     }
 
     /// Runs until `end`, or until the sender is idle if that is wanted. Says whether it is idle.
-    pub fn run(&mut self, end: Time, until_idle: bool) -> bool {
+    pub(crate) fn run(&mut self, end: Time, until_idle: bool) -> bool {
         let mut stuck = 0;
         loop {
             self.pump();
@@ -187,7 +187,7 @@ impl Loop {
     }
 
     /// Runs until everything written has been delivered.
-    pub fn finish(&mut self, limit: Time) {
+    pub(crate) fn finish(&mut self, limit: Time) {
         assert!(self.run(limit, true), "not done at {limit}: {:?}", self.sender.stats());
     }
 }
