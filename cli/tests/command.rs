@@ -92,7 +92,8 @@ fn records_hold_the_contract() {
             assert!(record.get(key).is_some(), "{key} in {line}");
         }
         for span in ["delay_ms", "queue_ms", "rtt_ms"] {
-            let values: Vec<f64> = ["min", "p50", "p95", "p99", "max"].map(|part| record[span][part].as_f64().unwrap()).into();
+            let values: Vec<f64> =
+                ["min", "p50", "p95", "p99", "max"].map(|part| record[span][part].as_f64().unwrap()).into();
             assert!(values.windows(2).all(|pair| pair[0] <= pair[1]), "{span} in {line}");
         }
         assert_eq!((record["seed"].as_u64(), record["run"].as_u64()), (Some(9), Some(1)));
@@ -151,10 +152,19 @@ fn refusals() {
         (&["race", "none.toml"], "none.toml: cannot be read"),
         (&["race", "small.toml", "--seconds", "0"], "--seconds: 0 is not above 0"),
         (&["race", "small.toml", "--seconds", "-5"], "--seconds: -5 is not above 0"),
-        (&["race", "small.toml", "--secnds", "5"], "unexpected argument '--secnds' found; a similar argument exists: '--seconds'"),
+        (
+            &["race", "small.toml", "--secnds", "5"],
+            "unexpected argument '--secnds' found; a similar argument exists: '--seconds'",
+        ),
         (&["race", "small.toml", "--real"], "--real: the real world is not in this version"),
-        (&["race", "small.toml", "--contestants", "sprout@tcp"], "--contestants: 'sprout@tcp': sprout needs its receiver half"),
-        (&["race", "small.toml", "--contestants", "cubic@quic"], "--contestants: 'cubic@quic': datapath 'quic' is not in this version"),
+        (
+            &["race", "small.toml", "--contestants", "sprout@tcp"],
+            "--contestants: 'sprout@tcp': sprout needs its receiver half",
+        ),
+        (
+            &["race", "small.toml", "--contestants", "cubic@quic"],
+            "--contestants: 'cubic@quic': datapath 'quic' is not in this version",
+        ),
         (&["race", "small.toml", "--trace", "empty.down"], "empty.down: the trace is empty"),
         (&["race", "small.toml", "--trace", "zero.down"], "zero.down:2: the trace ends at 0 ms"),
         (&["race", "small.toml", "--trace", "text.down"], "text.down:2: 'abc' is not a whole number"),
