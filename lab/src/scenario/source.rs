@@ -251,6 +251,12 @@ impl Plan {
         })
     }
 
+    /// Which flows of the world are the contestant's own.
+    pub fn own(&self) -> Vec<bool> {
+        let flows = self.scenario.flows();
+        flows.iter().flat_map(|flow| (0..flow.count).map(|_| flow.contestant == Who::Each)).collect()
+    }
+
     fn paths<P: Clone + Send + 'static>(
         &self,
     ) -> Result<(paceline_path::Path<P>, paceline_path::Path<P>), (String, String)> {
