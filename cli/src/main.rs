@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         Command::Report(args) => commands::report::run(args),
     };
     result.unwrap_or_else(|error| {
-        complaint::print(&error.to_string());
+        complaint::print(&complaint::of_error(&error));
         ExitCode::from(2)
     })
 }
