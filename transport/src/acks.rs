@@ -52,7 +52,8 @@ impl FlowSender {
         self.board.fresh = fresh;
         if let Some((serial, rtt, retransmitted)) = delivery.newest {
             // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original.
-            if !(retransmitted && rtt < self.core.rtt.min) {
+            let of_original = rtt < self.core.rtt.min || ack.echo_sent_at < now - rtt;
+            if !(retransmitted && of_original) {
                 self.board.advance(serial, rtt);
             }
         }
@@ -182,7 +183,7 @@ impl FlowSender {
                 let echo = advanced
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
                     && ack.echo_sent_at < undo.first_repair_at;
-                let never_repaired = self.phase == Phase::Loss && original;
+                let never_repaired = self.phase == Phase::Loss && undo.by_timeout && original;
                 let needless = ack.duplicate.is_some_and(|range| range.start >= undo.from && range.end <= undo.to)
                     && undo.on_needless();
                 echo || never_repaired || needless
