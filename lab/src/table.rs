@@ -94,8 +94,10 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
     }
     let mut text = format!("Medians of {fewest} runs each (95 % confidence interval from order statistics).\n");
     type Figure = (&'static str, fn(&Record) -> Option<f64>);
-    let figures: [Figure; 2] =
-        [("throughput", |r| Some(r.throughput_mbps)), ("p95 delay", |r| r.delay_ms.map(|delay| delay.p95))];
+    let figures: [Figure; 2] = [
+        ("throughput", |r| r.own_throughput_mbps.or(Some(r.throughput_mbps))),
+        ("p95 delay", |r| r.delay_ms.map(|delay| delay.p95)),
+    ];
     for (name, figure) in figures {
         let same: Vec<String> = pairs(records.clone(), figure)
             .into_iter()
