@@ -81,6 +81,7 @@ pub fn table(summaries: &[Summary], bold: bool) -> String {
 }
 
 /// What the numbers are, and which contestants the runs can't tell apart.
+#[expect(clippy::needless_pass_by_value, reason = "iterators are passed by value")]
 pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
     let summaries = Summary::all(records.clone());
     let fewest = summaries.iter().map(|summary| summary.runs).min().unwrap_or(0);
