@@ -15,14 +15,15 @@
 //! Events go to the file as they happen: memory does not grow with the length of a run.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use paceline_cc::{Nanos, Pacing, Time};
 use paceline_sim::Tap;
 use paceline_transport::{AckSegment, Segment, Sender};
 use serde_json::json;
-use tempfile::NamedTempFile;
+
+use crate::output::Draft;
 
 /// Most flows logged of a world (our choice: each holds a file open).
 pub const MAX_FLOWS: usize = 64;
@@ -74,10 +75,9 @@ impl Qlog {
             return Err(fail(source));
         }
         let mut paths = Vec::new();
-        for (number, log) in self.flows.into_iter().enumerate() {
-            let path = self.folder.join(format!("{}-{}.sqlog", file_stem(&self.name), number + 1));
-            log.close(&path).map_err(fail)?;
-            paths.push(path);
+        for (number, log) in (1..).zip(self.flows) {
+            log.file.finish().map_err(|error| fail(error.source))?;
+            paths.push(self.folder.join(file_name(&self.name, number)));
         }
         Ok(paths)
     }
@@ -88,8 +88,9 @@ impl Qlog {
             return;
         }
         while self.flows.len() <= flow {
-            let title = format!("{} flow {}", self.name, self.flows.len() + 1);
-            match Log::open(&self.folder, &title, &self.description) {
+            let number = self.flows.len() + 1;
+            let path = self.folder.join(file_name(&self.name, number));
+            match Log::open(&path, &format!("{} flow {number}", self.name), &self.description) {
                 Ok(log) => self.flows.push(log),
                 Err(error) => {
                     self.failed = Some(error);
@@ -120,6 +121,11 @@ impl Tap for Qlog {
     fn on_timer(&mut self, now: Time, flow: u32, sender: &dyn Sender) {
         self.with(flow, |log| log.state(now, sender, None, None));
     }
+}
+
+/// `NAME-FLOW.sqlog`.
+fn file_name(name: &str, number: usize) -> String {
+    format!("{}-{number}.sqlog", file_stem(name))
 }
 
 /// A contestant's name as part of a file name.
@@ -154,7 +160,7 @@ struct Metrics {
 
 #[derive(Debug)]
 struct Log {
-    file: BufWriter<NamedTempFile>,
+    file: Draft,
     sent: u64,
     acks: u64,
     /// Latest transmission of the data at each position, until it is acknowledged.
@@ -175,9 +181,8 @@ struct Log {
 }
 
 impl Log {
-    fn open(folder: &Path, title: &str, description: &str) -> io::Result<Self> {
-        let file = tempfile::Builder::new().prefix(".qlog").tempfile_in(folder)?;
-        let mut file = BufWriter::new(file);
+    fn open(path: &Path, title: &str, description: &str) -> io::Result<Self> {
+        let mut file = Draft::create(path).map_err(|error| error.source)?;
         let header = json!({
             "qlog_version": "0.3",
             "qlog_format": "JSON-SEQ",
@@ -207,12 +212,6 @@ impl Log {
             next_position: 0,
             acked: Vec::new(),
         })
-    }
-
-    fn close(self, path: &Path) -> io::Result<()> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.persist(path)?;
-        Ok(())
     }
 
     /// Starts an event; its data and two closing braces follow.

@@ -74,14 +74,15 @@ impl AboveTcp {
                 self.wake_at = self.core.pacer.due();
                 return;
             }
-            if self.chunks.is_empty() {
+            let first = self.chunks.is_empty();
+            if first {
                 self.core.restart(now);
             }
             // TCP still holds what it was given before it saw its last acknowledgement: it is the limit.
             self.limited += u64::from(self.tcp.is_blocked());
             let mut chunk = Packet::new(self.next, bytes as u32, now);
             let in_flight = self.chunks.in_flight + bytes;
-            let note = self.core.sent(now, &mut chunk, in_flight);
+            let note = self.core.sent(now, &mut chunk, in_flight, first);
             chunk.window_limited = in_flight.saturating_mul(2) > window;
             self.chunks.push(chunk);
             self.notes.push_back(note);

@@ -90,15 +90,18 @@ impl FlowSender {
         self.settle(now);
 
         // Congestion echo.
-        if ecn == Ecn::Classic || (exact && ack.ece && ce_bytes == 0) {
-            (ce_bytes, ce_packets) = if ack.ece { (delivery.bytes, self.core.acked.len() as u64) } else { (0, 0) };
-        }
         let marked = ecn != Ecn::Off && (ack.ece || ce_bytes > 0);
-        let echo = marked && self.phase == Phase::Open && !self.board.is_empty();
+        if marked && (!exact || ce_bytes == 0) {
+            (ce_bytes, ce_packets) = (delivery.bytes, self.core.acked.len() as u64);
+        }
+        let echo = marked && self.phase == Phase::Open;
+        let glide = echo && self.board.in_flight > 0;
         if echo {
+            self.cwr_due = ecn == Ecn::Classic;
+        }
+        if glide {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
-            self.cwr_due = ecn == Ecn::Classic;
         }
 
         if delivery.bytes > 0 || marked {
@@ -123,8 +126,10 @@ impl FlowSender {
                 window_limited: delivery.window_limited,
             });
         }
-        if echo {
-            self.start_reduction(prior_in_flight);
+        if glide {
+            self.start_reduction();
+        } else if echo {
+            self.core.reduced_to = self.core.controller.window();
         }
         self.reduce(delivery.bytes, advanced && lost_bytes == 0);
         if advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0) || self.board.is_empty() {
@@ -173,10 +178,10 @@ impl FlowSender {
         let Some(undo) = &mut self.undo else { return };
         let mistaken = match self.delivery {
             Delivery::Reliable => {
+                // Also when no repair has left yet.
                 let echo = advanced
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
-                    && ack.echo_sent_at < undo.first_repair_at
-                    && undo.first_repair_at != Time::NEVER;
+                    && ack.echo_sent_at < undo.first_repair_at;
                 let never_repaired = self.phase == Phase::Loss && original;
                 let needless = ack.duplicate.is_some_and(|range| range.start >= undo.from && range.end <= undo.to)
                     && undo.on_needless();
@@ -265,7 +270,7 @@ impl FlowSender {
         }
         self.tell_losses(now, prior_in_flight, reduces);
         if reduces {
-            self.start_reduction(prior_in_flight);
+            self.start_reduction();
         }
         bytes
     }
@@ -283,10 +288,10 @@ impl FlowSender {
         });
     }
 
-    fn start_reduction(&mut self, prior_in_flight: u64) {
-        let target = self.core.controller.window();
+    fn start_reduction(&mut self) {
+        let (target, flight) = (self.core.controller.window(), self.next - self.una);
         self.core.reduced_to = target;
-        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(prior_in_flight, target));
+        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(flight, target));
     }
 
     /// Moves the window along while it glides.

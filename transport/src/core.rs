@@ -69,10 +69,11 @@ impl Core {
         core
     }
 
-    /// A packet leaves; `in_flight` counts it. Answers the note for the receiver half.
-    pub(crate) fn sent(&mut self, now: Time, packet: &mut Packet, in_flight: u64) -> u64 {
+    /// A packet leaves; `in_flight` counts it, and nothing else is outstanding when it is the `first`. Answers the note
+    /// for the receiver half.
+    pub(crate) fn sent(&mut self, now: Time, packet: &mut Packet, in_flight: u64, first: bool) -> u64 {
         let bytes = packet.bytes;
-        self.rate.stamp(packet, now, in_flight - u64::from(bytes));
+        self.rate.stamp(packet, now, first);
         self.ran_dry = false;
         let stamp = self.controller.on_sent(&Sent {
             now,

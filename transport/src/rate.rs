@@ -22,9 +22,9 @@ impl RateSampler {
         Self { delivered: 0, delivered_at: Time::ZERO, first_sent_at: Time::ZERO, app_limited_until: 0 }
     }
 
-    /// Writes the flow's state into the record of a packet that leaves.
-    pub(crate) fn stamp(&mut self, packet: &mut Packet, now: Time, in_flight_before: u64) {
-        if in_flight_before == 0 {
+    /// Writes the flow's state into the record of a packet that leaves; `first` when nothing else is outstanding.
+    pub(crate) fn stamp(&mut self, packet: &mut Packet, now: Time, first: bool) {
+        if first {
             self.first_sent_at = now;
             self.delivered_at = now;
         }

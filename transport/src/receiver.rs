@@ -61,9 +61,12 @@ impl StreamReceiver {
 
     /// Takes the payload in; says whether the acknowledgement must leave at once.
     fn reassemble(&mut self, range: Range) -> bool {
+        if range.start == range.end {
+            // An empty packet asks for an answer.
+            return true;
+        }
         if range.end <= self.next {
-            // Nothing new; an empty packet asks for an answer.
-            self.duplicate = (range.start < range.end).then_some(range);
+            self.duplicate = Some(range);
             return true;
         }
         if range.start <= self.next {

@@ -111,6 +111,14 @@ impl FlowSender {
         self.unsent() > 0 && self.blocked
     }
 
+    /// Something was sent and is neither delivered nor, for datagrams, given up.
+    fn has_outstanding(&self) -> bool {
+        match self.delivery {
+            Delivery::Reliable => !self.board.is_empty(),
+            Delivery::Unreliable => self.board.in_flight > 0,
+        }
+    }
+
     pub(crate) fn rto(&self) -> Nanos {
         let config = &self.core.config;
         self.core.rtt.rto(config).mul_div(1 << self.backoff.min(20), 1).min(config.max_rto)
@@ -118,11 +126,7 @@ impl FlowSender {
 
     /// Restarts the retransmission timer.
     pub(crate) fn arm_rto(&mut self, now: Time) {
-        let waits = match self.delivery {
-            Delivery::Reliable => !self.board.is_empty(),
-            Delivery::Unreliable => self.board.in_flight > 0,
-        };
-        self.rto_at = if waits { now + self.rto() } else { Time::NEVER };
+        self.rto_at = if self.has_outstanding() { now + self.rto() } else { Time::NEVER };
     }
 
     /// Restarts the probe timer.
@@ -156,12 +160,13 @@ impl FlowSender {
     }
 
     fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
-        if self.board.is_empty() {
+        let first = !self.has_outstanding();
+        if first {
             self.core.restart(now);
         }
         let mut packet = Packet::new(self.next, bytes, now);
         let in_flight = self.board.in_flight + u64::from(bytes);
-        let note = self.core.sent(now, &mut packet, in_flight);
+        let note = self.core.sent(now, &mut packet, in_flight, first);
         // Until the burst's end tells: Linux `tcp_is_cwnd_limited` in slow start.
         packet.window_limited = in_flight.saturating_mul(2) > self.core.controller.window();
         self.board.push(packet);
@@ -178,7 +183,7 @@ impl FlowSender {
         let old = *self.board.get(number)?;
         let in_flight = if old.state == State::Lost { before + u64::from(old.bytes) } else { before };
         let packet = self.board.resend(number, now)?;
-        let note = self.core.sent(now, packet, in_flight);
+        let note = self.core.sent(now, packet, in_flight, false);
         if number == self.board.first_number() {
             self.arm_rto(now);
         }

@@ -81,6 +81,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         run,
         seconds: 60.0,
         throughput_mbps: mbps,
+        own_throughput_mbps: None,
         goodput_mbps: mbps * 0.96,
         utilization: Some(mbps / 9.2),
         delay_ms: span(21.0),
