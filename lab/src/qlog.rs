@@ -23,7 +23,7 @@ use paceline_sim::Tap;
 use paceline_transport::{AckSegment, Segment, Sender};
 use serde_json::json;
 
-use crate::output::Draft;
+use crate::output::{Draft, OutputError};
 
 /// Most flows logged of a world (our choice: each holds a file open).
 pub const MAX_FLOWS: usize = 64;
@@ -75,9 +75,9 @@ impl Qlog {
             return Err(fail(source));
         }
         let mut paths = Vec::new();
-        for (number, log) in (1..).zip(self.flows) {
+        for (number, log) in self.flows.into_iter().enumerate() {
             log.file.finish().map_err(|error| fail(error.source))?;
-            paths.push(self.folder.join(file_name(&self.name, number)));
+            paths.push(place(&self.folder, &self.name, number));
         }
         Ok(paths)
     }
@@ -88,9 +88,9 @@ impl Qlog {
             return;
         }
         while self.flows.len() <= flow {
-            let number = self.flows.len() + 1;
-            let path = self.folder.join(file_name(&self.name, number));
-            match Log::open(&path, &format!("{} flow {number}", self.name), &self.description) {
+            let number = self.flows.len();
+            let title = format!("{} flow {}", self.name, number + 1);
+            match Log::open(&place(&self.folder, &self.name, number), &title, &self.description) {
                 Ok(log) => self.flows.push(log),
                 Err(error) => {
                     self.failed = Some(error);
@@ -123,14 +123,10 @@ impl Tap for Qlog {
     }
 }
 
-/// `NAME-FLOW.sqlog`.
-fn file_name(name: &str, number: usize) -> String {
-    format!("{}-{number}.sqlog", file_stem(name))
-}
-
-/// A contestant's name as part of a file name.
-fn file_stem(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' }).collect()
+/// The file of a flow, whose contestant's name loses what file systems do not take.
+fn place(folder: &Path, name: &str, flow: usize) -> PathBuf {
+    let taken = |c: char| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' };
+    folder.join(format!("{}-{}.sqlog", name.chars().map(taken).collect::<String>(), flow + 1))
 }
 
 /// The controller says that it is starting up.
@@ -182,7 +178,7 @@ struct Log {
 
 impl Log {
     fn open(path: &Path, title: &str, description: &str) -> io::Result<Self> {
-        let mut file = Draft::create(path).map_err(|error| error.source)?;
+        let mut file = Draft::create(path).map_err(|OutputError { source, .. }| source)?;
         let header = json!({
             "qlog_version": "0.3",
             "qlog_format": "JSON-SEQ",
