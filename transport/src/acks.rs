@@ -123,7 +123,7 @@ impl FlowSender {
                 delivered: self.core.rate.delivered,
                 una: self.una,
                 next: self.next,
-                phase: self.phase,
+                phase: self.phase_told(),
                 window_limited: delivery.window_limited,
             });
         }
@@ -153,6 +153,15 @@ impl FlowSender {
         sacks[..count].sort_unstable_by_key(|range| range.start);
         for range in &sacks[..count] {
             self.board.deliver_range(Range { start: range.start, end: range.end.min(self.next) });
+        }
+    }
+
+    /// Datagrams repair nothing: a controller that shapes recovery itself is told of none. (BBR would conserve packets
+    /// for a round after each loss without the round in which a stream's repairs are acknowledged and it grows again.)
+    fn phase_told(&self) -> Phase {
+        match (self.delivery, self.phase) {
+            (Delivery::Unreliable, Phase::Recovery) if !glides(self.core.controller.as_ref()) => Phase::Open,
+            (_, phase) => phase,
         }
     }
 
