@@ -164,7 +164,7 @@ impl<P: Policy> WindowController<P> {
         self.start.on_congestion(signal);
         let target = self.policy.reduce(signal, now, &self.window, in_flight).max(MINIMUM_WINDOW);
         self.window.ssthresh = target;
-        self.window.cwnd = if signal == Signal::Timeout { 1.0 } else { target };
+        self.window.cwnd = target;
     }
 }
 
@@ -205,10 +205,12 @@ impl<P: Policy> Controller for WindowController<P> {
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         // A time-out while losses are repaired is of the same congestion (Linux `tcp_enter_loss`).
+        let before = self.window.cwnd;
         if timeout.count == 1 && !self.repairing {
             self.reduce(Signal::Timeout, timeout.now, timeout.prior_in_flight);
         }
-        self.window.cwnd = 1.0;
+        // RFC 5681's loss window of one, beside what is still in flight (Linux `tcp_enter_loss`).
+        self.window.cwnd = (self.packets(timeout.in_flight) + 1.0).min(before.max(1.0));
     }
 
     fn on_spurious(&mut self, _now: Time) {

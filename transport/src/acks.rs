@@ -262,11 +262,14 @@ impl FlowSender {
         }
         let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
         self.stats.packets_lost += self.core.lost.len() as u64;
+        // A lost repair after a time-out is news of congestion (Linux `tcp_fastretrans_alert`, FLAG_LOST_RETRANS).
+        let again = self.phase == Phase::Loss && self.board.lost_repair;
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
         // losses apart (RFC 8257 section 3.5).
-        let reduces =
-            self.phase == Phase::Open || (self.phase == Phase::Cwr && self.core.controller.ecn() != Ecn::Classic);
-        if !repairing {
+        let reduces = again
+            || self.phase == Phase::Open
+            || (self.phase == Phase::Cwr && self.core.controller.ecn() != Ecn::Classic);
+        if !repairing || again {
             self.stats.recoveries += 1;
             self.phase = Phase::Recovery;
             self.recovery_point = self.next;
