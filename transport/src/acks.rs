@@ -127,7 +127,7 @@ impl FlowSender {
             });
         }
         if glide {
-            self.start_reduction(prior_in_flight);
+            self.start_reduction();
         } else if echo {
             self.core.reduced_to = self.core.controller.window();
         }
@@ -270,7 +270,7 @@ impl FlowSender {
         }
         self.tell_losses(now, prior_in_flight, reduces);
         if reduces {
-            self.start_reduction(prior_in_flight);
+            self.start_reduction();
         }
         bytes
     }
@@ -288,10 +288,10 @@ impl FlowSender {
         });
     }
 
-    fn start_reduction(&mut self, prior_in_flight: u64) {
-        let target = self.core.controller.window();
+    fn start_reduction(&mut self) {
+        let (target, flight) = (self.core.controller.window(), self.next - self.una);
         self.core.reduced_to = target;
-        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(prior_in_flight, target));
+        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(flight, target));
     }
 
     /// Moves the window along while it glides.

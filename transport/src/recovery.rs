@@ -11,7 +11,8 @@ use crate::rtt::Rtt;
 /// packet, and only for acknowledgements that advance without showing new losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// `RecoverFS`: bytes in flight at the start.
+    /// `RecoverFS`: bytes sent and not cumulatively acknowledged at the start. Not the bytes in flight, of which losses
+    /// may have left few: the share of deliveries that is sent again would exceed one.
     flight: u64,
     /// `ssthresh`: where the window goes.
     target: u64,
@@ -25,7 +26,7 @@ pub(crate) struct Prr {
 
 impl Prr {
     pub(crate) fn start(flight: u64, target: u64) -> Self {
-        Self { flight: flight.max(1), target, delivered: 0, out: 0, window: target }
+        Self { flight: flight.max(target).max(1), target, delivered: 0, out: 0, window: target }
     }
 
     pub(crate) fn on_sent(&mut self, bytes: u32) {
