@@ -157,3 +157,12 @@ fn a_policer_is_found_and_obeyed() {
         assert!(lost <= most, "{rtt} ms: {lost} of {} lost", fates.len());
     }
 }
+
+/// Over datagrams, which repair nothing, loss must not keep it in packet conservation.
+#[test]
+fn random_loss_hardly_slows_it_over_datagrams() {
+    let loss = RandomLoss { probability: 0.1, rng: Pcg64::seed_from_u64(5) };
+    let world = Dumbbell::new(100.0, 20, vec![bulk("bbr", Via::Udp)]);
+    let used = share(&Dumbbell { before: Some(Box::new(loss)), ..world }.run(30), 0, 2_000, 30_000);
+    assert!(used >= 0.8, "{used}");
+}

@@ -52,7 +52,8 @@ impl FlowSender {
         self.board.fresh = fresh;
         if let Some((serial, rtt, retransmitted)) = delivery.newest {
             // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original.
-            if !(retransmitted && rtt < self.core.rtt.min) {
+            let of_original = rtt < self.core.rtt.min || ack.echo_sent_at < now - rtt;
+            if !(retransmitted && of_original) {
                 self.board.advance(serial, rtt);
             }
         }
@@ -122,7 +123,7 @@ impl FlowSender {
                 delivered: self.core.rate.delivered,
                 una: self.una,
                 next: self.next,
-                phase: self.phase,
+                phase: self.phase_told(),
                 window_limited: delivery.window_limited,
             });
         }
@@ -155,6 +156,15 @@ impl FlowSender {
         }
     }
 
+    /// Datagrams repair nothing: a controller that shapes recovery itself is told of none. (BBR would conserve packets
+    /// for a round after each loss without the round in which a stream's repairs are acknowledged and it grows again.)
+    fn phase_told(&self) -> Phase {
+        match (self.delivery, self.phase) {
+            (Delivery::Unreliable, Phase::Recovery) if !glides(self.core.controller.as_ref()) => Phase::Open,
+            (_, phase) => phase,
+        }
+    }
+
     /// A range arrived twice (RFC 2883).
     fn take_duplicate(&mut self, ack: &AckSegment) {
         let Some(range) = ack.duplicate else { return };
@@ -182,7 +192,7 @@ impl FlowSender {
                 let echo = advanced
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
                     && ack.echo_sent_at < undo.first_repair_at;
-                let never_repaired = self.phase == Phase::Loss && original;
+                let never_repaired = self.phase == Phase::Loss && undo.by_timeout && original;
                 let needless = ack.duplicate.is_some_and(|range| range.start >= undo.from && range.end <= undo.to)
                     && undo.on_needless();
                 echo || never_repaired || needless

@@ -119,11 +119,13 @@ pub(crate) struct Undo {
     pub(crate) open: u64,
     /// When the first repair left: an acknowledgement that echoes an earlier time is of an original (RFC 3522).
     pub(crate) first_repair_at: Time,
+    /// The episode began with a time-out.
+    pub(crate) by_timeout: bool,
 }
 
 impl Undo {
     pub(crate) fn new(from: u64, to: u64) -> Self {
-        Self { from, to, open: 0, first_repair_at: Time::NEVER }
+        Self { from, to, open: 0, first_repair_at: Time::NEVER, by_timeout: false }
     }
 
     pub(crate) fn on_repair(&mut self, now: Time) {

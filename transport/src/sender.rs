@@ -235,7 +235,8 @@ impl FlowSender {
     /// RFC 6298 section 5: everything in flight is lost, the time-out doubles.
     fn on_rto(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight;
-        let first = self.phase != Phase::Loss;
+        // Within a recovery it is of the same losses, which were real (Linux `tcp_enter_loss`: no F-RTO).
+        let fresh = matches!(self.phase, Phase::Open | Phase::Cwr);
         let lost = self.board.lose_all();
         self.stats.packets_lost += lost;
         self.stats.timeouts += 1;
@@ -247,8 +248,9 @@ impl FlowSender {
         self.probe_due = false;
         self.reordering_at = Time::NEVER;
         self.probe_at = Time::NEVER;
-        if first {
+        if fresh {
             let mut undo = Undo::new(self.una, self.next);
+            undo.by_timeout = true;
             if self.delivery == Delivery::Unreliable {
                 undo.open = lost;
             }
