@@ -64,10 +64,10 @@ pub fn write(race: &Race, command: &str, folder: &Path) -> Result<PathBuf, Repor
     store(folder, PAGE, &page)
 }
 
-/// As [`write`] from records alone: the page says which figures need the race to be run again.
+/// As [`write()`] from records alone: the page says which figures need the race to be run again.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, ReportError> {
     let sections = Data::of_records(records);
     let page = render(&sections.iter().collect::<Vec<_>>())?;

@@ -71,6 +71,9 @@ pub(crate) struct Fate {
     pub(crate) later: Nanos,
 }
 
+/// Decides about the n-th packet.
+type Fates = Box<dyn FnMut(usize, &Segment) -> Fate>;
+
 /// A sender and a receiver on a path.
 pub(crate) struct Loop {
     pub(crate) now: Time,
@@ -82,7 +85,7 @@ pub(crate) struct Loop {
     /// Every acknowledgement that arrived.
     pub(crate) acks: Vec<(Time, AckSegment)>,
     /// Decides about the n-th packet sent (from 0), retransmissions included.
-    pub(crate) fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
+    pub(crate) fate: Fates,
     pub(crate) data_arrived: u64,
     draw: Draw,
     events: BinaryHeap<Reverse<(Time, u64, usize)>>,
