@@ -108,9 +108,9 @@ impl AboveTcp {
         if let Some(sample) = delivery.oldest_rtt {
             self.core.rtt.sample(sample);
         }
-        if let Some((serial, rtt, _)) = delivery.newest {
+        if let Some(newest) = delivery.newest {
             // Nothing is ever lost here: this only drops the transmissions that are over.
-            self.chunks.advance(serial, rtt);
+            self.chunks.advance(newest.serial, now - newest.sent_at);
             self.chunks.detect(now, Nanos::MAX, &mut self.core.lost);
         }
         self.core.controller.on_ack(&Ack {

@@ -44,8 +44,8 @@ pub(crate) struct Delivery {
     pub(crate) oldest_rtt: Option<Nanos>,
     pub(crate) rate: Option<RateSample>,
     pub(crate) window_limited: bool,
-    /// Serial of the newest packet, and the time since it left.
-    pub(crate) newest: Option<(u64, Nanos, bool)>,
+    /// The newest packet.
+    pub(crate) newest: Option<Packet>,
 }
 
 impl Core {
@@ -193,7 +193,7 @@ impl Core {
             self.rtt.observe(rtt);
         }
         delivery.window_limited = newest.window_limited;
-        delivery.newest = Some((newest.serial, now - newest.sent_at, newest.retransmitted));
+        delivery.newest = Some(*newest);
         delivery.rate = self.rate.deliver(now, delivery.bytes, newest, self.rtt.min);
         delivery
     }

@@ -2,12 +2,10 @@
 
 mod common;
 
-use common::{Fate, Loop, Path, controller};
+use common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{AckPolicy, Config, above, stream};
 use proptest::prelude::*;
-
-const MSS: u64 = 1448;
 
 fn above_on(path: Path, upper: &str, lower: &str) -> Loop {
     let sender = above::sender(&Config::default(), controller(upper), controller(lower));

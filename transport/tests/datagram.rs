@@ -2,12 +2,10 @@
 
 mod common;
 
-use common::{Fate, Loop, Path, controller};
+use common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{Config, datagram};
 use proptest::prelude::*;
-
-const MSS: u64 = 1448;
 
 fn datagrams_on(path: Path, spec: &str) -> Loop {
     Loop::new(path, datagram::sender(&Config::default(), controller(spec)), datagram::receiver(None))

@@ -2,12 +2,10 @@
 
 mod common;
 
-use common::{Fate, Loop, Path, controller};
+use common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{AckPolicy, Config, stream};
 use proptest::prelude::*;
-
-const MSS: u64 = 1448;
 
 fn stream_on(path: Path, spec: &str) -> Loop {
     Loop::new(path, stream::sender(&Config::default(), controller(spec)), stream::receiver(&AckPolicy::default(), None))
