@@ -49,6 +49,7 @@ impl Dumbbell {
         let via = match via {
             "udp" => Via::Udp,
             "alcc" => Via::Alcc("cubic".parse().expect("cubic is registered")),
+            "alcc/bbr" => Via::Alcc("bbr".parse().expect("bbr is registered")),
             _ => Via::Tcp,
         };
         self.flows.push(Flow {
