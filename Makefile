@@ -20,7 +20,7 @@ build: ## the paceline command, in target/release
 demo: build ## race every controller over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
-	@echo "report: $(OUT)"
+	@echo "report: $(OUT)/report.html"
 
 test: ## all tests
 	@scripts/setup build

@@ -11,6 +11,8 @@ use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
 
 /// Pacing rate over window / RTT (Copa section 2: bursts are smoothed, the window still decides).
 const PACING_GAIN: u64 = 2;
+/// A rate of 0, from a tiny window over a huge RTT, would hold the flow for ever.
+const SLOWEST: Rate = Rate::from_bytes_per_sec(1);
 
 /// A window that follows the number of its own packets in the queue.
 pub struct Vegas {
@@ -97,7 +99,7 @@ impl Controller for Vegas {
     }
 
     fn pacing(&self) -> Pacing {
-        Pacing::Rate(Rate::from_bytes_in(PACING_GAIN * self.window(), self.srtt))
+        Pacing::Rate(Rate::from_bytes_in(PACING_GAIN * self.window(), self.srtt).max(SLOWEST))
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -208,13 +208,15 @@ pub struct Loss<'a> {
     pub cause: Cause,
 }
 
-/// The retransmission timer fired: everything in flight is taken for lost.
+/// The retransmission timer fired: what left a round trip ago or more is taken for lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout {
     /// Now.
     pub now: Time,
     /// Bytes in flight before.
     pub prior_in_flight: u64,
+    /// Bytes still thought to be in flight: sent less than a round trip ago (RFC 8985 section 6.3).
+    pub in_flight: u64,
     /// How many times in a row, from 1.
     pub count: u32,
 }

@@ -27,10 +27,10 @@ impl Policy for Reno {
         window.cwnd += ack.packets_of(self.mss) / window.cwnd;
     }
 
-    fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, in_flight: f64) -> f64 {
-        // RFC 5681 equation 4 takes the flight; a flight that the application kept small must not hide a window that
-        // was never used.
-        BETA * in_flight.min(window.cwnd)
+    /// RFC 5681 equation 4 takes the flight; as in Linux we take the window, which grows only while it is used: when
+    /// losses are found the flight may be nearly empty.
+    fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
+        BETA * window.cwnd
     }
 
     fn ecn(&self) -> Ecn {

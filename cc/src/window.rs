@@ -133,13 +133,15 @@ pub struct WindowController<P> {
     /// The window before the last reduction, for undo.
     before: Option<Window>,
     rtt: Nanos,
+    /// Between a loss and the end of its repair.
+    repairing: bool,
 }
 
 impl<P: Policy> WindowController<P> {
     /// Joins `start` and `policy` at the initial window.
     pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
         let window = Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY };
-        Self { env: *env, window, start, policy, before: None, rtt: Nanos::ZERO }
+        Self { env: *env, window, start, policy, before: None, rtt: Nanos::ZERO, repairing: false }
     }
 
     /// The policy.
@@ -162,7 +164,7 @@ impl<P: Policy> WindowController<P> {
         self.start.on_congestion(signal);
         let target = self.policy.reduce(signal, now, &self.window, in_flight).max(MINIMUM_WINDOW);
         self.window.ssthresh = target;
-        self.window.cwnd = if signal == Signal::Timeout { 1.0 } else { target };
+        self.window.cwnd = target;
     }
 }
 
@@ -174,6 +176,7 @@ impl<P: Policy> Controller for WindowController<P> {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.rtt = ack.srtt;
+        self.repairing &= ack.phase != Phase::Open;
         self.policy.observe(ack, &self.window);
         if ack.echo && self.policy.ecn() != Ecn::Off {
             self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);
@@ -195,15 +198,19 @@ impl<P: Policy> Controller for WindowController<P> {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         if loss.new_episode {
+            self.repairing = true;
             self.reduce(Signal::Loss, loss.now, loss.prior_in_flight);
         }
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        if timeout.count == 1 {
+        // A time-out while losses are repaired is of the same congestion (Linux `tcp_enter_loss`).
+        let before = self.window.cwnd;
+        if timeout.count == 1 && !self.repairing {
             self.reduce(Signal::Timeout, timeout.now, timeout.prior_in_flight);
         }
-        self.window.cwnd = 1.0;
+        // RFC 5681's loss window of one, beside what is still in flight (Linux `tcp_enter_loss`).
+        self.window.cwnd = (self.packets(timeout.in_flight) + 1.0).min(before.max(1.0));
     }
 
     fn on_spurious(&mut self, _now: Time) {

@@ -3,4 +3,5 @@
 pub(crate) mod controllers;
 pub(crate) mod race;
 pub(crate) mod report;
+pub(crate) mod trace;
 pub(crate) mod validate;

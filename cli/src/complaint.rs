@@ -9,6 +9,18 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stderr(), "paceline: {line}");
 }
 
+/// An error and its causes, each told once: many an error's text has its cause in it.
+pub(crate) fn of_error(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
 /// What clap says of wrong arguments, in one line: the error and its tips.
 pub(crate) fn of_arguments(error: &clap::Error) -> String {
     let text = error.to_string();

@@ -23,6 +23,7 @@ struct Cli {
 enum Command {
     Race(commands::race::Args),
     Controllers(commands::controllers::Args),
+    Trace(commands::trace::Args),
     Validate(commands::validate::Args),
     Report(commands::report::Args),
 }
@@ -50,11 +51,12 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
+        Command::Trace(args) => commands::trace::run(args),
         Command::Validate(args) => commands::validate::run(args),
         Command::Report(args) => commands::report::run(args),
     };
     result.unwrap_or_else(|error| {
-        complaint::print(&error.to_string());
+        complaint::print(&complaint::of_error(&error));
         ExitCode::from(2)
     })
 }

@@ -100,13 +100,10 @@ impl FromStr for Contestant {
     fn from_str(text: &str) -> Result<Self, ContestantError> {
         let text = text.trim();
         let shown = || text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
-        let (controller, via) = match text.split_once('@') {
-            Some((controller, via)) => (controller, via),
-            None => {
-                // A wrong name is the first thing to mend.
-                let _: Spec = text.parse()?;
-                return Err(ContestantError::NoVia(shown()));
-            }
+        let Some((controller, via)) = text.split_once('@') else {
+            // A wrong name is the first thing to mend.
+            let _: Spec = text.parse()?;
+            return Err(ContestantError::NoVia(shown()));
         };
         let controller: Spec = controller.parse()?;
         let (via, lower) = match via.split_once('/') {

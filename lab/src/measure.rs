@@ -23,7 +23,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     let ending = flows.iter().any(ends);
     let endless = flows.iter().zip(&outcome.flows).filter(|(flow, _)| !ends(flow));
     let shares: Vec<f64> = endless.map(|(_, flow)| throughput(flow.wire_bytes_arrived, flow)).collect();
-    let own = |flow: &config::Flow| flow.controller == contestant.controller && flow.via == contestant.via;
+    let own = plan.own();
     Record {
         scenario: scenario.name.clone(),
         trace: scenario.down.trace.as_deref().map(file_name),
@@ -34,9 +34,9 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         run: plan.number,
         seconds,
         throughput_mbps: rounded(mbps(wire, seconds)),
-        own_throughput_mbps: flows.iter().any(|flow| !own(flow)).then(|| {
-            let mine = flows.iter().zip(&outcome.flows).filter(|(flow, _)| own(flow));
-            rounded(mbps(mine.map(|(_, flow)| flow.wire_bytes_arrived).sum(), seconds))
+        own_throughput_mbps: own.contains(&false).then(|| {
+            let mine = outcome.flows.iter().zip(&own).filter(|(_, own)| **own);
+            rounded(mbps(mine.map(|(flow, _)| flow.wire_bytes_arrived).sum(), seconds))
         }),
         goodput_mbps: rounded(mbps(sum(&|flow| flow.bytes_ready), seconds)),
         utilization: utilization(flows, outcome),

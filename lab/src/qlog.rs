@@ -15,14 +15,15 @@
 //! Events go to the file as they happen: memory does not grow with the length of a run.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use paceline_cc::{Nanos, Pacing, Time};
 use paceline_sim::Tap;
 use paceline_transport::{AckSegment, Segment, Sender};
 use serde_json::json;
-use tempfile::NamedTempFile;
+
+use crate::output::{Draft, OutputError};
 
 /// Most flows logged of a world (our choice: each holds a file open).
 pub const MAX_FLOWS: usize = 64;
@@ -75,9 +76,8 @@ impl Qlog {
         }
         let mut paths = Vec::new();
         for (number, log) in self.flows.into_iter().enumerate() {
-            let path = self.folder.join(format!("{}-{}.sqlog", file_stem(&self.name), number + 1));
-            log.close(&path).map_err(fail)?;
-            paths.push(path);
+            log.file.finish().map_err(|error| fail(error.source))?;
+            paths.push(place(&self.folder, &self.name, number));
         }
         Ok(paths)
     }
@@ -88,8 +88,9 @@ impl Qlog {
             return;
         }
         while self.flows.len() <= flow {
-            let title = format!("{} flow {}", self.name, self.flows.len() + 1);
-            match Log::open(&self.folder, &title, &self.description) {
+            let number = self.flows.len();
+            let title = format!("{} flow {}", self.name, number + 1);
+            match Log::open(&place(&self.folder, &self.name, number), &title, &self.description) {
                 Ok(log) => self.flows.push(log),
                 Err(error) => {
                     self.failed = Some(error);
@@ -122,9 +123,10 @@ impl Tap for Qlog {
     }
 }
 
-/// A contestant's name as part of a file name.
-fn file_stem(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' }).collect()
+/// The file of a flow, whose contestant's name loses what file systems do not take.
+fn place(folder: &Path, name: &str, flow: usize) -> PathBuf {
+    let taken = |c: char| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' };
+    folder.join(format!("{}-{}.sqlog", name.chars().map(taken).collect::<String>(), flow + 1))
 }
 
 /// The controller says that it is starting up.
@@ -154,7 +156,7 @@ struct Metrics {
 
 #[derive(Debug)]
 struct Log {
-    file: BufWriter<NamedTempFile>,
+    file: Draft,
     sent: u64,
     acks: u64,
     /// Latest transmission of the data at each position, until it is acknowledged.
@@ -175,9 +177,8 @@ struct Log {
 }
 
 impl Log {
-    fn open(folder: &Path, title: &str, description: &str) -> io::Result<Self> {
-        let file = tempfile::Builder::new().prefix(".qlog").tempfile_in(folder)?;
-        let mut file = BufWriter::new(file);
+    fn open(path: &Path, title: &str, description: &str) -> io::Result<Self> {
+        let mut file = Draft::create(path).map_err(|OutputError { source, .. }| source)?;
         let header = json!({
             "qlog_version": "0.3",
             "qlog_format": "JSON-SEQ",
@@ -207,12 +208,6 @@ impl Log {
             next_position: 0,
             acked: Vec::new(),
         })
-    }
-
-    fn close(self, path: &Path) -> io::Result<()> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.persist(path)?;
-        Ok(())
     }
 
     /// Starts an event; its data and two closing braces follow.

@@ -81,6 +81,7 @@ pub fn table(summaries: &[Summary], bold: bool) -> String {
 }
 
 /// What the numbers are, and which contestants the runs can't tell apart.
+#[expect(clippy::needless_pass_by_value, reason = "iterators are passed by value")]
 pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
     let summaries = Summary::all(records.clone());
     let fewest = summaries.iter().map(|summary| summary.runs).min().unwrap_or(0);
@@ -94,8 +95,10 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
     }
     let mut text = format!("Medians of {fewest} runs each (95 % confidence interval from order statistics).\n");
     type Figure = (&'static str, fn(&Record) -> Option<f64>);
-    let figures: [Figure; 2] =
-        [("throughput", |r| Some(r.throughput_mbps)), ("p95 delay", |r| r.delay_ms.map(|delay| delay.p95))];
+    let figures: [Figure; 2] = [
+        ("throughput", |r| r.own_throughput_mbps.or(Some(r.throughput_mbps))),
+        ("p95 delay", |r| r.delay_ms.map(|delay| delay.p95)),
+    ];
     for (name, figure) in figures {
         let same: Vec<String> = pairs(records.clone(), figure)
             .into_iter()

@@ -35,12 +35,12 @@ pub enum TableError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The reader failed.
-    #[error("{name}: {source}")]
+    #[error("{name}: {reason}")]
     Read {
         /// The file.
         name: String,
         /// What the reader said.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
@@ -71,7 +71,7 @@ fn read_steps(name: &str, input: impl BufRead) -> Result<(Vec<(Time, Rate)>, Tim
     let mut steps: Vec<(Time, Rate)> = Vec::new();
     let mut line = 0;
     for text in input.split(b'\n') {
-        let text = text.map_err(|source| TableError::Read { name: name.to_owned(), source })?;
+        let text = text.map_err(|reason| TableError::Read { name: name.to_owned(), reason })?;
         line += 1;
         let refuse = |problem: String, mend| Err(TableError::Line { name: name.to_owned(), line, problem, mend });
         let text = String::from_utf8_lossy(&text);

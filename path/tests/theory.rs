@@ -80,8 +80,8 @@ fn m_m_1_waits_as_erlang_says_and_little_holds_exactly() {
 
 #[test]
 fn poisson_arrivals_at_a_short_queue_are_lost_as_erlang_says() {
-    // M/D/1/2: one in service and one waiting. At load 1 the loss is 1 - 1/(1 + r - ...): the embedded chain gives
-    // P(idle after departure) = e^-1, so a cycle serves with idle gaps e^-1; loss = 1 - 1/(1 + e^-1) = 0.2689.
+    // M/D/1/2: one in service and one waiting, load 1. A departure leaves the link idle when nothing came during its
+    // service: e^-1. So a packet takes 1 + e^-1 service times, in which as many arrive: loss 1 - 1/(1 + e^-1).
     let mut path = path("8 Mbit/s", "droptail:packets=1");
     drive(&mut path, 200_000, 1e-3, |_| 1000);
     let stats = path.stats(Time::from_millis(3_600_000)).expect("a link");

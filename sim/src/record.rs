@@ -116,7 +116,7 @@ impl Recorder {
         let packets = |bytes: u64| bytes as f64 / f64::from(mss);
         series.window_packets.push(sender.map_or(0.0, |sender| packets(sender.window())));
         series.in_flight_packets.push(sender.map_or(0.0, |sender| packets(sender.in_flight())));
-        series.srtt_ms.push(sender.and_then(|sender| sender.srtt()).map(Nanos::as_millis_f64));
+        series.srtt_ms.push(sender.and_then(Sender::srtt).map(Nanos::as_millis_f64));
         if let Some(sender) = sender {
             sender.controller().describe(&mut |name, value| {
                 put(&mut series.variables, name, value, points);

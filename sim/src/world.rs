@@ -197,7 +197,7 @@ impl<'t> World<'t> {
                     if let Some((at, _)) = flow.access.front() {
                         self.timers.set(*at, target);
                     }
-                    self.deliver(packet);
+                    self.deliver(&packet);
                 }
             }
             Target::Return(number) => {
@@ -351,7 +351,7 @@ impl<'t> World<'t> {
                     return;
                 };
                 if flow.extra_delay == Nanos::ZERO {
-                    self.deliver(packet);
+                    self.deliver(&packet);
                     return;
                 }
                 let mut packet = packet;
@@ -382,13 +382,13 @@ impl<'t> World<'t> {
     }
 
     /// Data reaches its receiver.
-    fn deliver(&mut self, packet: Packet<Body>) {
+    fn deliver(&mut self, packet: &Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
         let Body::Data(segment) = &packet.body else { return };
         let ce = packet.ecn == Codepoint::Ce;
         let delay = self.now.since(segment.sent_at);
-        self.recorders[flow.family as usize].data_arrived(&packet, delay);
+        self.recorders[flow.family as usize].data_arrived(packet, delay);
         self.delay.record(delay);
         self.queue.record(packet.delay.queue);
         if let Some(tap) = &mut self.tap {

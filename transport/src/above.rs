@@ -105,7 +105,7 @@ impl AboveTcp {
         }
         self.notes.drain(..self.chunks.fresh.len());
         let delivery = self.core.digest(now, &mut self.chunks.fresh, false, Some(received_at));
-        if let Some(sample) = delivery.oldest_rtt {
+        if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
         if let Some(newest) = delivery.newest {
@@ -180,7 +180,9 @@ impl Sender for AboveTcp {
         self.tcp.on_timeout(now);
         if self.tcp.stats.timeouts > self.timeouts {
             self.timeouts = self.tcp.stats.timeouts;
-            let timeout = Timeout { now, prior_in_flight: self.chunks.in_flight, count: self.tcp.backoff };
+            // To TCP's upper side nothing is ever lost: what was handed over will arrive.
+            let in_flight = self.chunks.in_flight;
+            let timeout = Timeout { now, prior_in_flight: in_flight, in_flight, count: self.tcp.backoff };
             self.core.controller.on_timeout(&timeout);
             self.core.refresh();
         }

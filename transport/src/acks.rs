@@ -63,8 +63,10 @@ impl FlowSender {
             self.empty = None;
             self.board.advance(serial, now - sent_at);
         }
-        let echoed = (advanced || self.delivery == Delivery::Unreliable).then(|| now - ack.echo_sent_at);
-        if let Some(sample) = delivery.oldest_rtt.or(echoed) {
+        // RFC 7323 section 4.1: where the left edge moves, the time stamp is what cannot be mistaken, however many
+        // acknowledgements were lost before this one.
+        let stamped = advanced || self.delivery == Delivery::Unreliable;
+        if let Some(sample) = stamped.then(|| now - ack.echo_sent_at).or(delivery.rtt) {
             self.core.rtt.sample(sample);
         }
         if self.delivery == Delivery::Unreliable {
@@ -128,12 +130,12 @@ impl FlowSender {
                 delivered: self.core.rate.delivered,
                 una: self.una,
                 next: self.next,
-                phase: self.phase,
+                phase: self.phase_told(),
                 window_limited: delivery.window_limited,
             });
         }
         if echo {
-            self.start_reduction(prior_in_flight);
+            self.start_reduction();
         }
         self.reduce(delivery.bytes, advanced && lost_bytes == 0);
         if advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0) || self.board.is_empty() {
@@ -156,6 +158,15 @@ impl FlowSender {
         sacks[..count].sort_unstable_by_key(|range| range.start);
         for range in &sacks[..count] {
             self.board.deliver_range(Range { start: range.start, end: range.end.min(self.next) });
+        }
+    }
+
+    /// Datagrams repair nothing: a controller that shapes recovery itself is told of none. (BBR would conserve packets
+    /// for a round after each loss without the round in which a stream's repairs are acknowledged and it grows again.)
+    fn phase_told(&self) -> Phase {
+        match (self.delivery, self.phase) {
+            (Delivery::Unreliable, Phase::Recovery) if !glides(self.core.controller.as_ref()) => Phase::Open,
+            (_, phase) => phase,
         }
     }
 
@@ -185,7 +196,7 @@ impl FlowSender {
                 let echo = advanced
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
                     && ack.echo_sent_at < undo.first_repair_at;
-                let never_repaired = self.phase == Phase::Loss && original;
+                let never_repaired = self.phase == Phase::Loss && undo.by_timeout && original;
                 let needless = ack.duplicate.is_some_and(|range| undo.covers(range)) && undo.on_needless();
                 echo || never_repaired || needless
             }
@@ -254,11 +265,14 @@ impl FlowSender {
         }
         let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
         self.stats.packets_lost += self.core.lost.len() as u64;
+        // A lost repair after a time-out is news of congestion (Linux `tcp_fastretrans_alert`, FLAG_LOST_RETRANS).
+        let again = self.phase == Phase::Loss && self.board.lost_repair;
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
         // losses apart (RFC 8257 section 3.5).
-        let reduces =
-            self.phase == Phase::Open || (self.phase == Phase::Cwr && self.core.controller.ecn() != Ecn::Classic);
-        if !repairing {
+        let reduces = again
+            || self.phase == Phase::Open
+            || (self.phase == Phase::Cwr && self.core.controller.ecn() != Ecn::Classic);
+        if !repairing || again {
             self.stats.recoveries += 1;
             self.phase = Phase::Recovery;
             self.recovery_point = self.next;
@@ -272,7 +286,7 @@ impl FlowSender {
         }
         self.tell_losses(now, prior_in_flight, reduces);
         if reduces {
-            self.start_reduction(prior_in_flight);
+            self.start_reduction();
         }
         bytes
     }
@@ -290,10 +304,10 @@ impl FlowSender {
         });
     }
 
-    fn start_reduction(&mut self, prior_in_flight: u64) {
-        let target = self.core.controller.window();
+    fn start_reduction(&mut self) {
+        let (target, flight) = (self.core.controller.window(), self.next - self.una);
         self.core.reduced_to = target;
-        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(prior_in_flight, target));
+        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(flight, target));
     }
 
     /// Moves the window along while it glides.

@@ -12,7 +12,8 @@ use crate::segment::Range;
 /// packet, and only for acknowledgements that advance without showing new losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// `RecoverFS`: bytes in flight at the start.
+    /// `RecoverFS`: bytes sent and not cumulatively acknowledged at the start. Not the bytes in flight, of which losses
+    /// may have left few: the share of deliveries that is sent again would exceed one.
     flight: u64,
     /// `ssthresh`: where the window goes.
     target: u64,
@@ -26,7 +27,7 @@ pub(crate) struct Prr {
 
 impl Prr {
     pub(crate) fn start(flight: u64, target: u64) -> Self {
-        Self { flight: flight.max(1), target, delivered: 0, out: 0, window: target }
+        Self { flight: flight.max(target).max(1), target, delivered: 0, out: 0, window: target }
     }
 
     pub(crate) fn on_sent(&mut self, bytes: u32) {
@@ -122,11 +123,13 @@ pub(crate) struct Undo {
     pub(crate) first_repair_at: Time,
     /// It has been undone; needless repairs are still counted.
     pub(crate) done: bool,
+    /// The episode began with a time-out.
+    pub(crate) by_timeout: bool,
 }
 
 impl Undo {
     pub(crate) fn new(from: u64, to: u64) -> Self {
-        Self { from, to, open: 0, first_repair_at: Time::NEVER, done: false }
+        Self { from, to, open: 0, first_repair_at: Time::NEVER, done: false, by_timeout: false }
     }
 
     pub(crate) fn on_repair(&mut self, now: Time) {

@@ -91,6 +91,8 @@ pub(crate) struct Scoreboard {
     burst_from: u64,
     /// Payload bytes in flight.
     pub(crate) in_flight: u64,
+    /// Among the losses found last was a packet that had been sent again.
+    pub(crate) lost_repair: bool,
     /// Newly delivered packets, as they were.
     pub(crate) fresh: Vec<Packet>,
     scratch: Vec<Range>,
@@ -111,6 +113,7 @@ impl Scoreboard {
             cursor: 0,
             burst_from: 0,
             in_flight: 0,
+            lost_repair: false,
             fresh: Vec::new(),
             scratch: Vec::new(),
             mss: u64::from(mss.max(1)),
@@ -305,6 +308,7 @@ impl Scoreboard {
     /// by `reordering`, appends them to `lost`, and returns when the next one is due. What differs: the timer is for
     /// the first packet due, not for the last, so each loss is found on time.
     pub(crate) fn detect(&mut self, now: Time, reordering: Nanos, lost: &mut Vec<Lost>) -> Time {
+        self.lost_repair = false;
         while let Some(&(number, serial)) = self.order.front() {
             if serial > self.newest.serial {
                 break;
@@ -320,6 +324,7 @@ impl Scoreboard {
                 }
                 packet.state = State::Lost;
                 self.in_flight -= u64::from(packet.bytes);
+                self.lost_repair |= packet.retransmitted;
                 lost.push(Lost { seq: packet.seq, bytes: packet.bytes, sent_at: packet.sent_at, tag: packet.tag });
                 self.waiting.push_back(number);
             }
@@ -328,14 +333,16 @@ impl Scoreboard {
         Time::NEVER
     }
 
-    /// Takes everything in flight for lost; says how many packets.
-    pub(crate) fn lose_all(&mut self) -> u64 {
+    /// After a time-out: takes the first packet for lost, and those that left a round trip ago or more (RFC 8985
+    /// section 6.3); says how many.
+    pub(crate) fn lose_overdue(&mut self, now: Time) -> u64 {
         self.waiting.clear();
-        self.in_flight = 0;
         let mut count = 0;
         for (number, packet) in (self.first..).zip(&mut self.packets) {
-            if packet.state == State::InFlight {
+            let overdue = number == self.first || packet.sent_at + self.newest.rtt <= now;
+            if packet.state == State::InFlight && overdue {
                 packet.state = State::Lost;
+                self.in_flight -= u64::from(packet.bytes);
                 count += 1;
             }
             if packet.state == State::Lost {

@@ -232,11 +232,12 @@ impl FlowSender {
         Some(segment)
     }
 
-    /// RFC 6298 section 5: everything in flight is lost, the time-out doubles.
+    /// RFC 6298 section 5: what is overdue is lost, the time-out doubles.
     fn on_rto(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight;
-        let first = self.phase != Phase::Loss;
-        let lost = self.board.lose_all();
+        // Within a recovery it is of the same losses, which were real (Linux `tcp_enter_loss`: no F-RTO).
+        let fresh = matches!(self.phase, Phase::Open | Phase::Cwr);
+        let lost = self.board.lose_overdue(now);
         self.stats.packets_lost += lost;
         self.stats.timeouts += 1;
         self.backoff = self.backoff.saturating_add(1);
@@ -247,14 +248,16 @@ impl FlowSender {
         self.probe_due = false;
         self.reordering_at = Time::NEVER;
         self.probe_at = Time::NEVER;
-        if first {
+        if fresh {
             let mut undo = Undo::new(self.una, self.next);
+            undo.by_timeout = true;
             if self.delivery == Delivery::Unreliable {
                 undo.open = lost;
             }
             self.undo = Some(undo);
         }
-        self.core.controller.on_timeout(&Timeout { now, prior_in_flight, count: self.backoff });
+        let in_flight = self.board.in_flight;
+        self.core.controller.on_timeout(&Timeout { now, prior_in_flight, in_flight, count: self.backoff });
         self.core.reduced_to = prior_in_flight / 2;
         self.settle(now);
         self.arm_rto(now);

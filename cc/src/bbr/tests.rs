@@ -301,7 +301,7 @@ fn recovery_conserves_packets_for_a_round_and_then_restores() {
 fn a_time_out_leaves_one_packet_until_the_flight_is_acknowledged() {
     let mut trace = Trace::probing(1);
     let before = trace.bbr.cwnd;
-    trace.bbr.on_timeout(&Timeout { now: trace.now, prior_in_flight: 100 * MSS, count: 1 });
+    trace.bbr.on_timeout(&Timeout { now: trace.now, prior_in_flight: 100 * MSS, in_flight: 0, count: 1 });
     assert_eq!(trace.bbr.window(), MSS);
     trace.phase = Phase::Loss;
     trace.ack();

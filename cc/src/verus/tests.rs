@@ -246,7 +246,7 @@ fn one_decrease_a_loss_phase_and_no_point_learnt_in_it() {
 
 #[test]
 fn time_outs() {
-    let timeout = |now| Timeout { now, prior_in_flight: 3 * u64::from(MSS), count: 1 };
+    let timeout = |now| Timeout { now, prior_in_flight: 3 * u64::from(MSS), in_flight: 0, count: 1 };
     let mut bench = Bench::new();
     let old = bench.send().tag;
     bench.verus.on_timeout(&timeout(Time::from_millis(1000)));

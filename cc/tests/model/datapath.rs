@@ -359,7 +359,7 @@ impl Datapath {
         self.timeouts += 1;
         self.phase = Phase::Loss;
         self.recovery_point = self.next;
-        self.controller.on_timeout(&Timeout { now: self.now, prior_in_flight, count: self.timeouts });
+        self.controller.on_timeout(&Timeout { now: self.now, prior_in_flight, in_flight: 0, count: self.timeouts });
         self.settle();
     }
 

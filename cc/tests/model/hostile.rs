@@ -63,7 +63,12 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
             new_episode: f[0],
             cause: if f[1] { Cause::Unknown } else { Cause::Congestion },
         }),
-        8 => controller.on_timeout(&Timeout { now, prior_in_flight: amount(n[0]), count: n[1].min(1 << 20) as u32 }),
+        8 => controller.on_timeout(&Timeout {
+            now,
+            prior_in_flight: amount(n[0]),
+            in_flight: amount(n[2 % n.len()]),
+            count: n[1].min(1 << 20) as u32,
+        }),
         9 => controller.on_spurious(now),
         10 => controller.on_restart(now, Nanos::from_nanos(n[0])),
         _ => controller.on_tick(now),

@@ -16,6 +16,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
+use crate::output;
 use crate::race::Race;
 use crate::record::Record;
 use crate::stats::Median;
@@ -63,10 +64,10 @@ pub fn write(race: &Race, command: &str, folder: &Path) -> Result<PathBuf, Repor
     store(folder, PAGE, &page)
 }
 
-/// As [`write`] from records alone: the page says which figures need the race to be run again.
+/// As [`write()`] from records alone: the page says which figures need the race to be run again.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, ReportError> {
     let sections = Data::of_records(records);
     let page = render(&sections.iter().collect::<Vec<_>>())?;
@@ -78,28 +79,10 @@ pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, Repor
 
 fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ReportError> {
     let path = folder.join(name);
-    let put = || {
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".report").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        readable(file.as_file())?;
-        file.persist(&path)?;
-        Ok(())
-    };
-    put().map_err(|source| ReportError::Folder { folder: folder.to_owned(), source })?;
+    let bad = |source| ReportError::Folder { folder: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(bad)?;
+    output::write(&path, |draft| draft.write_all(text.as_bytes())).map_err(|error| bad(error.source))?;
     Ok(path)
-}
-
-/// Temporary files are the owner's alone; a report is for everybody.
-#[cfg(unix)]
-fn readable(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[derive(Serialize)]
@@ -244,6 +227,7 @@ fn columns(data: &Data<'_>) -> Vec<Column> {
     let percent = |share| plain(100.0 * share);
     let mut columns = vec![
         column("throughput, Mbit/s", plain, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
+        column("own, Mbit/s", plain, |c| c.summary.own_throughput_mbps),
         column("used, %", percent, |c| c.summary.utilization),
         column("delay p50, ms", plain, |c| c.summary.delay_p50_ms),
         column("delay p95, ms", plain, |c| c.summary.delay_p95_ms),

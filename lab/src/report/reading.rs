@@ -9,19 +9,16 @@ pub(crate) fn span(ms: f64) -> String {
 }
 
 /// The contestants with the smallest and the largest value.
-fn extremes<'a, 'b>(
-    data: &'b Data<'a>,
-    value: impl Fn(&Contestant<'a>) -> Option<f64>,
-) -> Option<((&'b str, f64), (&'b str, f64))> {
+fn extremes<'a, 'b>(data: &'b Data<'a>, value: impl Fn(&Contestant<'a>) -> Option<f64>) -> Option<[(&'b str, f64); 2]> {
     let mut values: Vec<(&str, f64)> =
         data.contestants.iter().filter_map(|c| value(c).map(|v| (c.name(), v))).collect();
     values.sort_by(|a, b| a.1.total_cmp(&b.1));
-    Some((*values.first()?, *values.last()?))
+    Some([*values.first()?, *values.last()?])
 }
 
 /// Under throughput over time.
 pub(crate) fn throughput(data: &Data<'_>) -> String {
-    if let Some(((low, least), (high, most))) = extremes(data, |c| c.summary.utilization.map(|u| u.median)) {
+    if let Some([(low, least), (high, most)]) = extremes(data, |c| c.summary.utilization.map(|u| u.median)) {
         if low == high {
             return format!("{low} used {} % of what the path could carry.", short(100.0 * most));
         }
@@ -29,10 +26,10 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
         return format!("Of what the path could carry, {high} used {most} % and {low} {least} %.");
     }
     match extremes(data, |c| Some(c.summary.throughput_mbps.median)) {
-        Some(((low, least), (high, most))) if low != high => {
+        Some([(low, least), (high, most)]) if low != high => {
             format!("{high} reached {} Mbit/s, {low} {} Mbit/s.", short(most), short(least))
         }
-        Some((_, (only, mbps))) => format!("{only} reached {} Mbit/s.", short(mbps)),
+        Some([_, (only, mbps)]) => format!("{only} reached {} Mbit/s.", short(mbps)),
         None => "Nothing was delivered.".to_owned(),
     }
 }
@@ -41,12 +38,12 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
 pub(crate) fn queueing(data: &Data<'_>) -> String {
     let half = |c: &Contestant<'_>| c.median(|r| r.queue_ms.map(|q| q.p50));
     match extremes(data, half) {
-        Some(((low, least), (high, most))) if low != high => format!(
+        Some([(low, least), (high, most)]) if low != high => format!(
             "Half of the packets of {high} waited more than {} in the queue; of {low}, more than {}.",
             span(most),
             span(least)
         ),
-        Some((_, (only, most))) => {
+        Some([_, (only, most)]) => {
             format!("Half of the packets of {only} waited more than {} in the queue.", span(most))
         }
         None => "No packet arrived.".to_owned(),
@@ -82,12 +79,12 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
 /// Under the delay distributions.
 pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
     match extremes(data, |c| c.delay_quantiles_ms.get(95).copied()) {
-        Some(((low, least), (high, most))) if low != high => format!(
+        Some([(low, least), (high, most)]) if low != high => format!(
             "95 % of the packets of {low} arrived within {}; {high} needed {} for as many.",
             span(least),
             span(most)
         ),
-        Some((_, (only, most))) => format!("95 % of the packets of {only} arrived within {}.", span(most)),
+        Some([_, (only, most)]) => format!("95 % of the packets of {only} arrived within {}.", span(most)),
         None => "No packet arrived.".to_owned(),
     }
 }
@@ -100,12 +97,12 @@ pub(crate) fn delay_split(data: &Data<'_>) -> String {
         (total > 0.0).then(|| 100.0 * parts.queue_ms / total)
     };
     match extremes(data, share) {
-        Some(((low, least), (high, most))) if low != high => format!(
+        Some([(low, least), (high, most)]) if low != high => format!(
             "Downwards, waiting makes up {} % of the mean delay of {high} and {} % of that of {low}.",
             short(most),
             short(least)
         ),
-        Some((_, (only, most))) => {
+        Some([_, (only, most)]) => {
             format!("Downwards, waiting makes up {} % of the mean delay of {only}.", short(most))
         }
         None => "Nothing travelled downwards.".to_owned(),

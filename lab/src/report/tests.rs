@@ -74,6 +74,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
     Record {
         scenario: "cellular".to_owned(),
         trace: Some("synthetic-a.down".to_owned()),
+        own_throughput_mbps: None,
         world: "sim".to_owned(),
         controller: controller.to_owned(),
         via: via.to_owned(),

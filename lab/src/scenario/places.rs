@@ -92,18 +92,18 @@ impl<'a> Places<'a> {
         for (key, value) in table {
             let separator = if parent.is_empty() { "" } else { "." };
             let path = format!("{parent}{separator}{}", printable(key.get_ref(), 60));
-            self.walk(path, key.span(), value.span(), value.get_ref());
+            self.walk(&path, key.span(), value.span(), value.get_ref());
         }
     }
 
-    fn walk(&mut self, path: String, key: Range<usize>, value: Range<usize>, node: &DeValue<'_>) {
+    fn walk(&mut self, path: &str, key: Range<usize>, value: Range<usize>, node: &DeValue<'_>) {
         let string = node.as_str().map(str::to_owned);
-        self.places.push(Place { path: path.clone(), key, value, string });
+        self.places.push(Place { path: path.to_owned(), key, value, string });
         match node {
-            DeValue::Table(table) => self.walk_table(&path, table),
+            DeValue::Table(table) => self.walk_table(path, table),
             DeValue::Array(array) => {
                 for (index, element) in array.iter().enumerate() {
-                    self.walk(format!("{path}[{index}]"), element.span(), element.span(), element.get_ref());
+                    self.walk(&format!("{path}[{index}]"), element.span(), element.span(), element.get_ref());
                 }
             }
             _ => {}

@@ -251,11 +251,17 @@ impl Plan {
         })
     }
 
+    /// Which flows of the world are the contestant's own.
+    pub fn own(&self) -> Vec<bool> {
+        let flows = self.scenario.flows();
+        flows.iter().flat_map(|flow| (0..flow.count).map(|_| flow.contestant == Who::Each)).collect()
+    }
+
     fn paths<P: Clone + Send + 'static>(
         &self,
     ) -> Result<(paceline_path::Path<P>, paceline_path::Path<P>), (String, String)> {
         let Scenario { down, up, .. } = &self.scenario;
-        let base_rtt = down.delay + up.delay;
+        let base_rtt = down.base_delay() + up.base_delay();
         let load = |name: &str| self.traces.get(name).cloned().ok_or("it was not loaded");
         let build = |name: &str, direction: &Direction| {
             let path: Result<_, PathError> = direction.build(self.seed.derive(name), base_rtt, &load);

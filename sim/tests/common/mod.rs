@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::packet::Element;
@@ -147,6 +148,8 @@ pub struct Policer {
     pub bucket: f64,
     pub tokens: f64,
     pub last: Time,
+    /// Time and fate of every packet.
+    pub log: Arc<Mutex<Vec<(Time, Verdict)>>>,
 }
 
 impl Filter for Policer {
@@ -154,11 +157,12 @@ impl Filter for Policer {
         let earned = self.rate.as_bytes_per_sec() as f64 * now.since(self.last).as_secs_f64();
         self.last = now;
         self.tokens = (self.tokens + earned).min(self.bucket);
-        if self.tokens < WIRE {
-            return Verdict::Lose;
+        let verdict = if self.tokens < WIRE { Verdict::Lose } else { Verdict::Pass };
+        if verdict == Verdict::Pass {
+            self.tokens -= WIRE;
         }
-        self.tokens -= WIRE;
-        Verdict::Pass
+        self.log.lock().unwrap().push((now, verdict));
+        verdict
     }
 }
 

@@ -1,0 +1,140 @@
+//! `paceline trace`: look at delivery traces, make them, turn them into tables and back.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Subcommand;
+use paceline_cc::{Nanos, Rate};
+use paceline_lab::output;
+use paceline_path::{Synth, Trace, TraceError, TraceInfo, from_table, to_table};
+
+/// Look at delivery traces in Mahimahi's format, make them, convert them (docs/paths.md).
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print what traces are like: lap, opportunities, rates, longest silence.
+    Info {
+        /// The traces.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Check traces; say nothing but what is wrong.
+    Validate {
+        /// The traces.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Make a cellular trace by the link model of Sprout.
+    Synth(SynthArgs),
+    /// Turn a table of rate steps (.csv) into a trace, or a trace into a table.
+    Convert {
+        /// What to read; a table if its name ends in .csv.
+        input: PathBuf,
+        /// What to write; a table if its name ends in .csv.
+        output: PathBuf,
+        /// Length of a step of a table to write.
+        #[arg(long, value_name = "TIME", default_value = "1s")]
+        bin: Nanos,
+    },
+}
+
+#[derive(clap::Args)]
+struct SynthArgs {
+    /// Mean rate over the lap.
+    #[arg(long, value_name = "RATE", default_value = "12 Mbit/s")]
+    mean: Rate,
+    /// How far the rate wanders in a second: its standard deviation.
+    #[arg(long, value_name = "RATE", default_value = "2.4 Mbit/s")]
+    sigma: Rate,
+    /// Mean length of an outage once the rate has come to zero; 0s for none.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    outage: Nanos,
+    /// Time constant of the pull of the rate to its mean.
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    relax: Nanos,
+    /// Length of the lap.
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    seconds: u64,
+    /// Same seed, same trace.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Where to write it.
+    #[arg(long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Info { files } => info(files)?,
+        Command::Validate { files } => files.iter().try_for_each(|file| read(file).map(drop))?,
+        Command::Synth(args) => synth(args)?,
+        Command::Convert { input, output, bin } => convert(input, output, *bin)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn info(files: &[PathBuf]) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for file in files {
+        let info = TraceInfo::of(&read(file)?).to_string();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        writeln!(text, "{}", file.display())?;
+        for line in info.lines() {
+            writeln!(text, "  {line}")?;
+        }
+    }
+    Ok(crate::print(&text)?)
+}
+
+fn synth(args: &SynthArgs) -> anyhow::Result<()> {
+    let synth = Synth {
+        mean: args.mean,
+        sigma: args.sigma,
+        outage: args.outage,
+        relax: args.relax,
+        length: Nanos::from_secs(args.seconds),
+        seed: args.seed,
+    };
+    let name = args.output.display().to_string();
+    let trace = synth.trace(&name).map_err(|error| anyhow!("--{error}"))?;
+    Ok(output::write(&args.output, |draft| trace.write(draft))?)
+}
+
+fn convert(input: &Path, output: &Path, bin: Nanos) -> anyhow::Result<()> {
+    if bin < Nanos::from_millis(1) {
+        return Err(anyhow!("--bin: a step is too short; give at least 1ms"));
+    }
+    let trace = if is_table(input) { from_table(&input.display().to_string(), open(input)?)? } else { read(input)? };
+    Ok(output::write(output, |draft| if is_table(output) { to_table(&trace, bin, draft) } else { trace.write(draft) })?)
+}
+
+fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+}
+
+fn open(path: &Path) -> anyhow::Result<BufReader<File>> {
+    File::open(path).map(BufReader::new).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow!("{}: cannot be read ({error}); name a file that exists and that you may read", path.display())
+}
+
+fn read(path: &Path) -> anyhow::Result<Trace> {
+    match Trace::read(&path.display().to_string(), open(path)?) {
+        // A folder opens, and fails when it is read.
+        Err(TraceError::Read { source, .. }) => Err(unreadable(path, &source)),
+        other => Ok(other?),
+    }
+}

@@ -1,0 +1,230 @@
+//! The command as a script sees it: exit statuses, one-line errors, the same bytes again, whole files or none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"
+name = "small"
+seconds = 2
+runs = 2
+contestants = ["reno@tcp", "cubic@tcp", "copa@udp", "fixed:window=20@alcc"]
+[down]
+rate = "5 Mbit/s"
+delay = "10ms"
+queue = "droptail:bytes=60kB"
+loss = "0.001..0.01"
+[up]
+delay = "10ms"
+"#;
+
+/// A folder with the scenario in it.
+struct Lab {
+    folder: TempDir,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let lab = Self { folder: tempfile::tempdir().unwrap() };
+        fs::write(lab.path("small.toml"), SCENARIO).unwrap();
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_paceline")).args(args).current_dir(self.folder.path()).output().unwrap()
+    }
+
+    /// Names of what is there, sorted.
+    fn names(&self) -> Vec<String> {
+        names(self.folder.path())
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The one line of a run that was refused.
+fn refusal(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().strip_prefix("paceline: ").expect("it starts with the command's name").to_owned()
+}
+
+#[test]
+fn the_same_bytes_on_any_number_of_threads_and_twice_in_a_row() {
+    let lab = Lab::new();
+    let records = |threads| {
+        let output = lab.run(&["race", "small.toml", "--json", "-", "--threads", threads]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let first = records("1");
+    assert_eq!(first.iter().filter(|byte| **byte == b'\n').count(), 8);
+    assert_eq!(first, records("1"));
+    assert_eq!(first, records("2"));
+    assert_eq!(first, records("0"));
+}
+
+#[test]
+fn records_hold_the_contract() {
+    let lab = Lab::new();
+    let output = lab.run(&["race", "small.toml", "--json", "-", "--seed", "9", "--seconds", "1.5", "--runs", "1"]);
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        for key in ["scenario", "trace", "world", "controller", "via", "seed", "run", "seconds", "throughput_mbps"] {
+            assert!(record.get(key).is_some(), "{key} in {line}");
+        }
+        for key in ["utilization", "loss", "retransmits", "ecn_marks", "flows", "version"] {
+            assert!(record.get(key).is_some(), "{key} in {line}");
+        }
+        for span in ["delay_ms", "queue_ms", "rtt_ms"] {
+            let values: Vec<f64> =
+                ["min", "p50", "p95", "p99", "max"].map(|part| record[span][part].as_f64().unwrap()).into();
+            assert!(values.windows(2).all(|pair| pair[0] <= pair[1]), "{span} in {line}");
+        }
+        assert_eq!((record["seed"].as_u64(), record["run"].as_u64()), (Some(9), Some(1)));
+        assert_eq!(record["seconds"].as_f64(), Some(1.5));
+        let used = record["utilization"].as_f64().unwrap();
+        assert!(used > 0.1 && used <= 1.0, "{line}");
+        assert!(record.get("cpu_s").is_none());
+        let drawn: f64 = record["drawn"]["down.loss"].as_str().unwrap().parse().unwrap();
+        assert!((0.001..=0.01).contains(&drawn));
+    }
+}
+
+#[test]
+fn what_it_cost_is_there_when_asked_for() {
+    let lab = Lab::new();
+    let output = lab.run(&["race", "small.toml", "--json", "-", "--runs", "1", "--measure"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let record: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(record["wall_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn files_are_whole_and_alone() {
+    let lab = Lab::new();
+    let args = ["race", "small.toml", "--json", "r.jsonl", "--csv", "r.csv", "--report", "out/page", "--qlog", "logs"];
+    let output = lab.run(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+    assert_eq!(lab.names(), ["logs", "out", "r.csv", "r.jsonl", "small.toml"]);
+    assert_eq!(names(&lab.path("logs")).len(), 4);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| !line.is_empty());
+    assert!(rows.clone().count() == 6 && rows.clone().all(|line| line.chars().count() <= 100), "{table}");
+    assert!(!table.contains('\x1b'));
+    assert!(table.lines().any(|line| line.starts_with("fixed:window=20@alcc")), "{table}");
+    let rows = fs::read_to_string(lab.path("r.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 9);
+    let widths: Vec<usize> = rows.lines().map(|row| row.split(',').count()).collect();
+    assert!(widths.iter().all(|width| *width == widths[0]));
+
+    let again = lab.run(&["report", "r.jsonl", "--out", "again"]);
+    assert_eq!(again.status.code(), Some(0), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(names(&lab.path("again")), names(&lab.path("out/page")));
+}
+
+#[test]
+fn refusals() {
+    let lab = Lab::new();
+    fs::write(lab.path("bad.toml"), SCENARIO.replace("queue", "queu")).unwrap();
+    fs::write(lab.path("empty.down"), "").unwrap();
+    fs::write(lab.path("zero.down"), "0\n0\n").unwrap();
+    fs::write(lab.path("text.down"), "1\nabc\n").unwrap();
+    fs::write(lab.path("text.jsonl"), "{}\n").unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["race", "bad.toml"], "bad.toml:9: down.queu: unknown key 'queu'; did you mean queue?"),
+        (&["race", "none.toml"], "none.toml: cannot be read"),
+        (&["race", "small.toml", "--seconds", "0"], "--seconds: 0 is not above 0"),
+        (&["race", "small.toml", "--seconds", "-5"], "--seconds: -5 is not above 0"),
+        (
+            &["race", "small.toml", "--secnds", "5"],
+            "unexpected argument '--secnds' found; a similar argument exists: '--seconds'",
+        ),
+        (&["race", "small.toml", "--real"], "--real: the real world is not in this version"),
+        (
+            &["race", "small.toml", "--contestants", "sprout@tcp"],
+            "--contestants: 'sprout@tcp': sprout needs its receiver half",
+        ),
+        (
+            &["race", "small.toml", "--contestants", "cubic@quic"],
+            "--contestants: 'cubic@quic': datapath 'quic' is not in this version",
+        ),
+        (&["race", "small.toml", "--trace", "empty.down"], "empty.down: the trace is empty"),
+        (&["race", "small.toml", "--trace", "zero.down"], "zero.down:2: the trace ends at 0 ms"),
+        (&["race", "small.toml", "--trace", "text.down"], "text.down:2: 'abc' is not a whole number"),
+        (&["race", "small.toml", "--trace", "."], "--trace: . cannot be read"),
+        (&["race", "small.toml", "--json", "no/such/file"], "no/such/file: cannot be written"),
+        (&["race", "small.toml", "--report", "small.toml"], "small.toml: cannot be written"),
+        (&["race", "small.toml", "--json", "-", "--csv", "-"], "--csv: - is the place of --json too"),
+        (&["controllers", "cubc"], "unknown controller 'cubc'; did you mean cubic or copa?"),
+        (&["controlers"], "unrecognized subcommand 'controlers'; a similar subcommand exists: 'controllers'"),
+        (&["report", "text.jsonl", "--out", "page"], "text.jsonl:1: not a record (missing field"),
+        (&["report", "empty.down", "--out", "page"], "empty.down: no record in it"),
+    ];
+    let before = lab.names();
+    for (args, expected) in cases {
+        let found = refusal(&lab.run(args));
+        assert!(found.starts_with(expected), "{args:?}\nfound    {found}\nexpected {expected}");
+    }
+    assert_eq!(lab.names(), before, "a refusal leaves nothing behind");
+}
+
+#[test]
+fn controllers_tell_their_parameters() {
+    let lab = Lab::new();
+    let text = String::from_utf8(lab.run(&["controllers"]).stdout).unwrap();
+    for name in ["reno", "cubic", "dctcp", "bbr", "copa", "verus", "sprout", "sprout-ewma"] {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{name}  "))), "{name}");
+    }
+    let json = String::from_utf8(lab.run(&["controllers", "copa", "--json"]).stdout).unwrap();
+    let copa: Value = serde_json::from_str(&json).unwrap();
+    assert!(copa["params"].as_array().unwrap().iter().any(|param| param["name"] == "delta"));
+}
+
+#[test]
+fn the_effective_scenario_runs_to_the_same_records() {
+    let lab = Lab::new();
+    let text = SCENARIO.replace("loss = \"0.001..0.01\"", "loss = 0.01");
+    fs::write(lab.path("small.toml"), text).unwrap();
+    let effective = lab.run(&["race", "small.toml", "--seconds", "1", "--effective"]).stdout;
+    fs::write(lab.path("effective.toml"), effective).unwrap();
+    let first = lab.run(&["race", "small.toml", "--seconds", "1", "--json", "-"]).stdout;
+    assert!(!first.is_empty());
+    assert_eq!(lab.run(&["race", "effective.toml", "--json", "-"]).stdout, first);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let lab = Lab::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_paceline"))
+        .args(["race", "small.toml", "--seconds", "100000", "--json", "r.jsonl", "--qlog", "logs"])
+        .current_dir(lab.folder.path())
+        .spawn()
+        .unwrap();
+    // Until it writes: the logs' folder is there. It would run for much longer than this test waits.
+    while !lab.path("logs").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
+        std::thread::yield_now();
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(lab.names(), ["logs", "small.toml"]);
+    assert_eq!(names(&lab.path("logs")), Vec::<String>::new());
+}
