@@ -10,10 +10,10 @@
 //! - The heartbeat is an empty packet.
 //! - With nothing in flight one packet may always leave, so that no path is given up for dead.
 //!
-//! - A tick in which the sender stopped before the link did says "at least so many", not "so many". The release counts
-//!   it as all that the link could do (`idle=exact`), and so may starve for ever: one packet a tick makes it believe in
-//!   68 packets/s, for which it sends one packet a tick. Its timers are irregular enough to get away; a regular clock is
-//!   not.
+//! A tick in which the sender stopped before the link did counts as all that the link could do (`idle=exact`, as
+//! published): where feedback comes exactly once a tick Sprout can starve, since one packet a tick makes it believe in 68
+//! packets/s, for which it sends one packet a tick. The release runs that way too, and its figures on real traces are met
+//! only so. `idle=bound` is our remedy: such a tick says "at least so many".
 //!
 //! Two limits belong to the idea. Rates above `max` packets/s are not believed: at 1000, the literature's value, at most
 //! 87 packets are on their way (the forecast of 100 ms less its first tick), which is 26 Mbit/s on a round trip of 20 ms
@@ -253,8 +253,8 @@ pub const ENTRY: Entry = Entry {
             name: "idle",
             unit: "what a tick says in which the sender stopped before the link",
             kind: Kind::Choice(&["bound", "exact"]),
-            default: "bound",
-            source: "our choice, because `exact`, the release's, can starve for ever: see the module",
+            default: "exact",
+            source: "Winstein et al. section 3.3 and the release; `bound` is our remedy against starving",
         },
     ],
     make,

@@ -54,7 +54,7 @@ impl Check {
 pub type NamedTrace = (String, Arc<Trace>);
 
 /// File names of the traces that native implementations were measured on.
-pub fn native_traces() -> [&'static str; 3] {
+pub fn native_traces() -> [&'static str; 4] {
     native::TRACES
 }
 

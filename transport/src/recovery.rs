@@ -121,15 +121,15 @@ pub(crate) struct Undo {
     pub(crate) open: u64,
     /// When the first repair left: an acknowledgement that echoes an earlier time is of an original (RFC 3522).
     pub(crate) first_repair_at: Time,
-    /// It has been undone; needless repairs are still counted.
-    pub(crate) done: bool,
     /// The episode began with a time-out.
     pub(crate) by_timeout: bool,
+    /// It has been undone; needless repairs are still counted.
+    pub(crate) done: bool,
 }
 
 impl Undo {
     pub(crate) fn new(from: u64, to: u64) -> Self {
-        Self { from, to, open: 0, first_repair_at: Time::NEVER, done: false, by_timeout: false }
+        Self { from, to, open: 0, first_repair_at: Time::NEVER, by_timeout: false, done: false }
     }
 
     pub(crate) fn on_repair(&mut self, now: Time) {

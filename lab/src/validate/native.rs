@@ -1,8 +1,8 @@
 //! Our controllers in the simulator beside native implementations on the same traces.
 //!
-//! The native figures were measured once: each implementation alone through Mahimahi, 20 ms each way, 2,000,000 bytes of
-//! drop-tail buffer on the downlink, 60 s from the first packet with the start-up, delay = time in the link's queue in
-//! whole ms + 20 ms. Copa is genericCC with `auto`, Verus and Sprout are their authors' releases, CUBIC and BBR are
+//! The native figures were measured once: each implementation alone through Mahimahi, the trace downwards and its
+//! counterpart upwards, 20 ms each way, 2,000,000 bytes of drop-tail buffer on the downlink, 60 s from the first packet
+//! with the start-up, delay = time in the link's queue in whole ms + 20 ms. Copa is genericCC with `auto`, Verus and Sprout are their authors' releases, CUBIC and BBR are
 //! Linux 6.18. The traces are not ours to ship: the rows appear when they are given.
 
 use std::sync::Arc;
@@ -31,11 +31,12 @@ const fn native(trace: &'static str, ours: &'static str, mbps: f64, p50: f64, p9
 }
 
 const VERIZON: &str = "Verizon-LTE-short.down";
+const VERIZON_UP: &str = "Verizon-LTE-short.up";
 const HIGHWAY: &str = "highwayGold";
 const RAPID: &str = "rapidGold";
 
-/// The traces.
-pub(super) const TRACES: [&str; 3] = [VERIZON, HIGHWAY, RAPID];
+/// The traces: downwards, and upwards where that is another file.
+pub(super) const TRACES: [&str; 4] = [VERIZON, VERIZON_UP, HIGHWAY, RAPID];
 
 const NATIVE: &[Native] = &[
     native(VERIZON, "copa:rules=release@udp", 3.17, 28.0, 70.0),
@@ -61,20 +62,28 @@ const NATIVE: &[Native] = &[
 ];
 
 pub(super) fn groups(traces: &[NamedTrace]) -> Vec<Group> {
+    let find = |name: &str| traces.iter().find(|(known, _)| known == name).map(|(_, trace)| Arc::clone(trace));
     let mut groups: Vec<Group> = Vec::new();
-    for (name, trace) in traces {
-        for native in NATIVE.iter().filter(|native| native.trace == name) {
-            let trace = Arc::clone(trace);
-            groups.push(Box::new(move || compare(native, &trace)));
+    for native in NATIVE {
+        let up = if native.trace == VERIZON { VERIZON_UP } else { native.trace };
+        if let (Some(down), Some(up)) = (find(native.trace), find(up)) {
+            groups.push(Box::new(move || compare(native, &down, &up)));
         }
     }
     groups
 }
 
-fn compare(native: &Native, trace: &Arc<Trace>) -> Result<Vec<Check>, PathError> {
-    let run = Dumbbell::on_trace(Arc::clone(trace), 40.0, "droptail:bytes=2MB").flow(native.ours, 0.0).run()?;
-    let mbps = run.mbps();
-    let quantile = |q| run.outcome.delay.quantile_ms(q).unwrap_or(f64::NAN);
+fn compare(native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Check>, PathError> {
+    let mut dumbbell = Dumbbell::on_traces(Arc::clone(down), Arc::clone(up), 40.0, "droptail:bytes=2MB");
+    dumbbell = dumbbell.flow(native.ours, 0.0);
+    // The release of Sprout always loads both directions.
+    if native.ours.starts_with("sprout") {
+        dumbbell = dumbbell.both_ways();
+    }
+    let run = dumbbell.run()?;
+    let flow = &run.outcome.flows[0];
+    let mbps = flow.wire_bytes_arrived as f64 * 8e-6 / run.seconds;
+    let quantile = |q| flow.delay.quantile_ms(q).unwrap_or(f64::NAN);
     let (p50, p95) = (quantile(0.5), quantile(0.95));
     let holds =
         near(mbps, native.mbps, TOLERANCE) && near(p50, native.p50, TOLERANCE) && near(p95, native.p95, TOLERANCE);
@@ -86,6 +95,12 @@ fn compare(native: &Native, trace: &Arc<Trace>) -> Result<Vec<Check>, PathError>
 }
 
 /// Why a figure differs from the native one, where we know.
-fn why(_native: &Native) -> &'static str {
-    ""
+fn why(native: &Native) -> &'static str {
+    if native.ours.starts_with("copa:delta=0.02") {
+        "one native run each, and they differ from each other: at delta 0.02 the release's automatic mode takes itself for \
+         a competitor for as long as the queue does not empty, and how long that lasts hangs on timing noise, which the \
+         simulator does not have; throughput agrees"
+    } else {
+        "not explained"
+    }
 }
