@@ -58,6 +58,20 @@ fn lost_acknowledgements_cost_nothing() {
     assert!(stats.packets_sent > 10_000, "{stats:?}");
 }
 
+#[test]
+fn an_acknowledgement_without_news_gives_no_rtt() {
+    let mut sender = datagram::sender(&Config::default(), controller("fixed:window=2"));
+    let mut receiver = datagram::receiver(None);
+    sender.write(2 * MSS);
+    let segment = sender.poll_transmit(Time::ZERO).expect("data");
+    receiver.on_segment(Time::from_millis(10), &segment, false);
+    let ack = receiver.poll_ack(Time::from_millis(10)).expect("at once");
+    sender.on_ack(Time::from_millis(20), &ack);
+    // The same again, as a receiver half's clock would send it.
+    sender.on_ack(Time::from_millis(90), &ack);
+    assert_eq!(sender.srtt(), Some(Nanos::from_millis(20)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
