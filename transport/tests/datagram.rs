@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::spy::{Notes, Spy};
 use common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{Config, datagram};
@@ -70,6 +71,19 @@ fn an_acknowledgement_without_news_gives_no_rtt() {
     // The same again, as a receiver half's clock would send it.
     sender.on_ack(Time::from_millis(90), &ack);
     assert_eq!(sender.srtt(), Some(Nanos::from_millis(20)));
+}
+
+#[test]
+fn heartbeats_closer_than_a_round_trip_still_measure_it() {
+    let spy = Spy::new(Notes { heartbeat: Some(Nanos::from_millis(50)), ..Notes::default() });
+    let path = Path { delay: Nanos::from_millis(100), ..Path::default() };
+    let mut world = Loop::new(path, datagram::sender(&Config::default(), spy.controller()), datagram::receiver(None));
+    world.sender.write(MSS);
+    world.run(Time::from_millis(300), false);
+    world.path.delay = Nanos::from_millis(150);
+    world.run(Time::from_millis(20_000), false);
+    let srtt = world.sender.srtt().expect("samples").as_millis_f64();
+    assert!((srtt - 300.0).abs() < 5.0, "{srtt} ms");
 }
 
 proptest! {
