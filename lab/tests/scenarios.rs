@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use paceline_cc::{Nanos, Rate};
+use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
 use proptest::prelude::*;
 
@@ -115,6 +116,10 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
             "s.toml:3: contestants[1]: reno@tcp races twice; take one out",
         ),
         (
+            SMALL.replace("reno@tcp", "copa:delta=0.1..0.5@udp"),
+            "s.toml:3: contestants[0]: 'copa:delta=0.1..0.5@udp' holds a range, but who races is the same in every run; name each value as a contestant",
+        ),
+        (
             SMALL.replace("10 Mbit/s", "-10 Mbit/s"),
             "s.toml:5: down.rate: '-10 Mbit/s' is not a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s",
         ),
@@ -179,7 +184,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
 #[test]
 fn bad_options_name_the_option() {
     type Change = fn(&mut Options);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
         (|o| o.seconds = Some(0.0), "--seconds: 0 is not above 0 and at most 10000000; give e.g. 60"),
         (|o| o.seconds = Some(-1.0), "--seconds: -1 is not above 0 and at most 10000000; give e.g. 60"),
         (|o| o.runs = Some(0), "--runs: 0 is not between 1 and 10000; give e.g. 10"),
@@ -188,6 +193,10 @@ fn bad_options_name_the_option() {
         (
             |o| o.contestants = Some("reno".into()),
             "--contestants: 'reno' names no datapath; write 'reno@udp', 'reno@tcp' or 'reno@alcc'",
+        ),
+        (
+            |o| o.contestants = Some("copa:delta=0.1..0.5@udp".into()),
+            "--contestants: 'copa:delta=0.1..0.5@udp' holds a range, but who races is the same in every run; name each value as a contestant",
         ),
         (|o| o.contestants = Some("reno@tcp,reno@tcp".into()), "--contestants: reno@tcp races twice; take one out"),
         (
@@ -221,11 +230,65 @@ fn ranges_are_drawn_for_each_run_and_from_its_seed_alone() {
 }
 
 #[test]
+fn parameters_of_queues_and_rivals_may_hold_ranges() {
+    let text = format!(
+        "runs = 20{SMALL}queue = \"droptail:bytes=1MB..3MB,packets=10..20\"\n[[flows]]\n[[flows]]\n\
+         contestant = \"copa:mode=default,delta=0.1..0.5@alcc/copa:delta=0.2..0.3\"\n"
+    );
+    let drawn = plans(&text, Options::default()).unwrap();
+    let number = |plan: &Plan, key: &str| plan.drawn[key].parse::<f64>().unwrap();
+    for plan in &drawn {
+        let bytes: u64 = plan.drawn["down.queue.bytes"].parse::<paceline_cc::Bytes>().unwrap().0;
+        assert!((1_000_000..=3_000_000).contains(&bytes));
+        assert!((10.0..=20.0).contains(&number(plan, "down.queue.packets")));
+        let delta = number(plan, "flows[1].contestant.delta");
+        assert!((0.1..=0.5).contains(&delta));
+        assert!((0.2..=0.3).contains(&number(plan, "flows[1].contestant.lower.delta")));
+        let queue: paceline_path::QueueSpec =
+            format!("droptail:bytes={bytes}B,packets={}", plan.drawn["down.queue.packets"]).parse().unwrap();
+        assert_eq!(plan.scenario.down.queue, Some(queue));
+        let Who::Fixed(rival) = &plan.scenario.flows[1].contestant else { panic!("{:?}", plan.scenario.flows[1]) };
+        assert!(rival.to_string().contains(&format!("delta={delta}")), "{rival}");
+    }
+    assert!(drawn.windows(2).any(|pair| pair[0].drawn != pair[1].drawn));
+    // The text that was drawn says so too.
+    let effective = scenario(&drawn[0].scenario.to_toml());
+    assert_eq!(effective.down.queue, drawn[0].scenario.down.queue);
+
+    let queue = |text: &str| error(&format!("{SMALL}queue = \"{text}\"\n"));
+    assert_eq!(
+        queue("droptail:bytes=3MB..1MB"),
+        "s.toml:7: down.queue: the range 3MB..1MB runs backwards; write the smaller end first"
+    );
+    assert_eq!(
+        queue("droptail:bytes=3MB..9ms"),
+        "s.toml:7: down.queue: 3MB and 9ms are not of one kind; give both ends of the range the same unit"
+    );
+    assert!(queue("droptail:bytes=few..many").contains("=few..many is not a size"));
+    for limit in ["codel:target=5ms..9ms,limit=20packets..30packets", "codel:limit=0.5bdp..1.5bdp"] {
+        let drawn = plans(&format!("{SMALL}queue = \"{limit}\"\n"), Options::default()).unwrap();
+        assert!(drawn[0].drawn["down.queue.limit"].ends_with(['s', 'p']), "{:?}", drawn[0].drawn);
+    }
+}
+
+#[test]
 fn errors_after_a_range_keep_their_lines() {
     let text = SMALL.replace("\"5ms\"", "\"\"\"1ms..\n9ms\"\"\"");
     assert_eq!(scenario(&text).name, "small");
     let found = error(&format!("{text}[[flows]]\ncount = 0"));
     assert!(found.starts_with("s.toml:9: flows[0].count"), "{found}");
+}
+
+#[test]
+fn a_queue_of_one_bdp_knows_a_delay_that_changes() {
+    let records = |delay: &str| {
+        let text = SMALL.replace("delay = \"5ms\"", &format!("{delay}\nqueue = \"droptail:bdp=1\"\n[up]\n{delay}"));
+        let source = Source::from_text("s.toml", &format!("seconds = 2{text}"), Options::default());
+        race(&source, &Settings::default()).unwrap().runs.remove(0).record
+    };
+    let fixed = records("delay = \"20ms\"");
+    assert!(fixed.queue_ms.unwrap().max > 30.0, "{:?}", fixed.queue_ms);
+    assert_eq!(records("delay_schedule = [[\"0s\", \"20ms\"]]"), fixed);
 }
 
 #[test]

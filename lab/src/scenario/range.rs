@@ -1,4 +1,5 @@
-//! Keys that hold a range: `loss = "0.001..0.01"`, `start = "0ms..100ms"`.
+//! Keys that hold a range: `loss = "0.001..0.01"`, `start = "0ms..100ms"`; and parameters of queues and controllers that
+//! do: `queue = "droptail:bytes=1MB..3MB"`.
 //!
 //! A value is drawn for each run from a stream of the run's seed that the key's place names, so that a range added
 //! elsewhere shifts nothing. The draw stands in the text where the range stood, without a change of lines; what comes
@@ -18,6 +19,9 @@ use crate::record::rounded;
 /// Tables whose keys may hold ranges; what stands above them is the same for every run.
 const TABLES: [&str; 4] = ["down", "up", "flows", "cross"];
 
+/// Keys of these tables whose text has parameters, `name:key=value,key=value`, that may hold ranges.
+const WITH_PARAMETERS: [&str; 2] = ["queue", "contestant"];
+
 /// Puts a draw in the place of every range; also gives the draws by key.
 ///
 /// # Errors
@@ -31,12 +35,24 @@ pub(super) fn draw(
     let mut replacements = Vec::new();
     for place in places.iter() {
         let top = place.path.split(['.', '[']).next().unwrap_or_default();
-        let range = place.string.as_deref().and_then(|text| text.split_once(".."));
-        let Some((low, high)) = range.filter(|_| TABLES.contains(&top)) else { continue };
-        let Some(range) = Drawn::parse(low.trim(), high.trim()) else { continue };
-        let value = range.draw(seed, &place.path).map_err(|problem| places.at(&place.path, problem))?;
-        replacements.push((place.value.clone(), value.clone()));
-        drawn.insert(place.path.clone(), value.trim_matches('"').to_owned());
+        let Some(string) = place.string.as_deref().filter(|string| string.contains("..") && TABLES.contains(&top))
+        else {
+            continue;
+        };
+        let mut draw = |path: &str, range: &str| {
+            let value = Drawn::of(range).map(|range| range.draw(seed, path)).transpose();
+            let value = value.map_err(|problem| places.at(&place.path, problem))?;
+            if let Some(value) = &value {
+                drawn.insert(path.to_owned(), value.trim_matches('"').to_owned());
+            }
+            Ok(value)
+        };
+        let value = if WITH_PARAMETERS.contains(&place.path.rsplit('.').next().unwrap_or_default()) {
+            Some(draw_parameters(&place.path, string, draw)?)
+        } else {
+            draw(&place.path, string)?
+        };
+        replacements.extend(value.map(|value| (place.value.clone(), value)));
     }
     replacements.sort_unstable_by_key(|(span, _)| span.start);
     let mut result = text.to_owned();
@@ -47,6 +63,39 @@ pub(super) fn draw(
     Ok((result, drawn))
 }
 
+/// The text as a TOML value, with a draw in the place of every parameter's range. The place of a parameter's draw is its
+/// key below the text's; `lower` is between them for the TCP under `alcc`.
+fn draw_parameters(
+    path: &str,
+    text: &str,
+    mut draw: impl FnMut(&str, &str) -> Result<Option<String>, ScenarioError>,
+) -> Result<String, ScenarioError> {
+    let mut result = String::new();
+    let mut below = "";
+    for piece in text.split_inclusive([',', '@']) {
+        let body = piece.trim_end_matches([',', '@']);
+        let value = match body.split_once('=') {
+            Some((key, range)) => {
+                let key = key.rsplit(':').next().unwrap_or(key).trim();
+                draw(&format!("{path}.{below}{key}"), range)?.map(|value| (body.len() - range.len(), value))
+            }
+            None => None,
+        };
+        match value {
+            Some((start, value)) => {
+                result.push_str(&body[..start]);
+                result.push_str(value.trim_matches('"'));
+                result.push_str(&piece[body.len()..]);
+            }
+            None => result.push_str(piece),
+        }
+        if piece.ends_with('@') {
+            below = "lower.";
+        }
+    }
+    Ok(toml::Value::from(result).to_string())
+}
+
 /// The two ends of a range.
 enum Drawn {
     Integer(i64, i64),
@@ -54,10 +103,18 @@ enum Drawn {
     Span(Nanos, Nanos),
     Rate(Rate, Rate),
     Size(Bytes, Bytes),
+    /// Of a queue's unit that no other key has.
+    Unit(Box<Drawn>, &'static str),
     Unlike(String, String),
 }
 
 impl Drawn {
+    /// `None` when the text is no range.
+    fn of(text: &str) -> Option<Self> {
+        let (low, high) = text.split_once("..")?;
+        Self::parse(low.trim(), high.trim())
+    }
+
     /// `None` when the ends are no quantities: a text that happens to hold two dots.
     fn parse(low: &str, high: &str) -> Option<Self> {
         if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
@@ -74,6 +131,14 @@ impl Drawn {
         }
         if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
             return Some(Self::Size(low, high));
+        }
+        for unit in ["packets", "bdp"] {
+            if let (Some(low), Some(high)) = (low.strip_suffix(unit), high.strip_suffix(unit)) {
+                let number = Self::parse(low.trim_end(), high.trim_end());
+                return number
+                    .filter(|number| matches!(number, Self::Integer(..) | Self::Number(..)))
+                    .map(|number| Self::Unit(Box::new(number), unit));
+            }
         }
         let quantity = |text: &str| {
             let number = text.parse::<f64>().is_ok();
@@ -111,6 +176,7 @@ impl Drawn {
             Self::Size(low, high) => between(low.0, high.0)
                 .map(|value| format!("\"{}\"", Bytes(value)))
                 .ok_or_else(|| backwards(low.to_string(), high.to_string())),
+            Self::Unit(number, unit) => Ok(format!("\"{}{unit}\"", number.draw(seed, path)?)),
             Self::Unlike(low, high) => {
                 Err(format!("{low} and {high} are not of one kind; give both ends of the range the same unit"))
             }

@@ -12,7 +12,7 @@ use paceline_sim::{Seed, config};
 
 use super::places::{Places, printable};
 use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Way, Who, Workload, path_error, range};
-use crate::contestant::{Contestant, split_list};
+use crate::contestant::{Contestant, ContestantError, split_list};
 
 /// Most runs of a contestant (our choice: every run's record is kept until the end).
 const MAX_RUNS: u32 = 10_000;
@@ -137,8 +137,8 @@ impl Source {
         let places = Places::parse(&self.file, &text)?;
         // Here and not there, because an error in an element of an array has the array's place.
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
-            if let Some(Err(error)) = place.string.as_deref().map(str::parse::<Contestant>) {
-                return Err(places.at(&place.path, error.to_string()));
+            if let Some(Err(problem)) = place.string.as_deref().map(contestant) {
+                return Err(places.at(&place.path, problem));
             }
         }
         let mut scenario: Scenario = toml::from_str(&text).map_err(|error| places.error(&error))?;
@@ -165,7 +165,7 @@ impl Source {
             let wrong = |problem| ScenarioError::Option { option: "--contestants", problem };
             let mut contestants = Vec::new();
             for item in split_list(list) {
-                let contestant: Contestant = item.parse().map_err(|error| wrong(format!("{error}")))?;
+                let contestant = contestant(&item).map_err(wrong)?;
                 if contestants.contains(&contestant) {
                     return Err(wrong(format!("{contestant} races twice; take one out")));
                 }
@@ -226,6 +226,18 @@ impl Source {
             Err(error) => error,
         }
     }
+}
+
+/// One of those who race.
+fn contestant(text: &str) -> Result<Contestant, String> {
+    text.parse().map_err(|error: ContestantError| {
+        if text.contains("..") {
+            let text = printable(text, 60);
+            format!("'{text}' holds a range, but who races is the same in every run; name each value as a contestant")
+        } else {
+            error.to_string()
+        }
+    })
 }
 
 impl Plan {
