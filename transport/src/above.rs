@@ -105,7 +105,7 @@ impl AboveTcp {
         }
         self.notes.drain(..self.chunks.fresh.len());
         let delivery = self.core.digest(now, &mut self.chunks.fresh, false, Some(received_at));
-        if let Some(sample) = delivery.oldest_rtt {
+        if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
         if let Some(newest) = delivery.newest {

@@ -59,12 +59,16 @@ impl FlowSender {
                 self.board.advance(newest.serial, rtt);
             }
         }
+        let mut stamped = advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0);
         if let Some((serial, sent_at)) = self.empty.filter(|&(_, sent_at)| sent_at == ack.echo_sent_at) {
             self.empty = None;
             self.board.advance(serial, now - sent_at);
+            stamped = true;
         }
-        let echoed = (advanced || self.delivery == Delivery::Unreliable).then(|| now - ack.echo_sent_at);
-        if let Some(sample) = delivery.oldest_rtt.or(echoed) {
+        // RFC 7323 section 4.1: where the left edge moves, the time stamp is what cannot be mistaken, however many
+        // acknowledgements were lost before this one. An acknowledgement without news (the receiver half's clock)
+        // echoes an old one.
+        if let Some(sample) = stamped.then(|| now - ack.echo_sent_at).or(delivery.rtt) {
             self.core.rtt.sample(sample);
         }
         if self.delivery == Delivery::Unreliable {

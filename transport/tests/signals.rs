@@ -103,17 +103,15 @@ fn exact_marks_are_counted_to_the_byte() {
             let receiver = stream::receiver(&AckPolicy::default(), None);
             Loop::new(Path::default(), stream::sender(&config, spy.controller()), receiver)
         };
-        world.fate = Box::new(|n, _| Fate { ce: n % 7 == 3 || n.is_multiple_of(11), ..Fate::default() });
+        let marks = |n: u64| n % 7 == 3 || n.is_multiple_of(11);
+        world.fate = Box::new(move |n, _| Fate { ce: marks(n as u64), ..Fate::default() });
         world.sender.write(500 * MSS);
         world.finish(Time::from_millis(5000));
-        let marked = (0..500u64).filter(|n| n % 7 == 3 || n.is_multiple_of(11)).count() as u64;
+        let marked = (0..500u64).filter(|n| marks(*n)).count() as u64;
         let notes = spy.notes();
         assert_eq!(notes.acks.iter().map(|ack| ack.ce_bytes).sum::<u64>(), marked * MSS);
         let packets = notes.acks.iter().flat_map(|ack| &ack.packets);
-        assert!(packets.clone().all(|packet| {
-            let n = packet.seq / MSS;
-            packet.ce == (n % 7 == 3 || n.is_multiple_of(11))
-        }));
+        assert!(packets.clone().all(|packet| packet.ce == marks(packet.seq / MSS)));
         assert_eq!(packets.count(), 500);
     }
 }
