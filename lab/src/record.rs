@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod columns;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod text;
 
+#[cfg(feature = "parquet")]
+pub use parquet::write_parquet;
 pub use text::{ReadError, read_json, write_csv, write_json};
 
 /// One run of one contestant; `docs/records.md` describes every field.

@@ -55,8 +55,8 @@ fn the_average_fills_its_hundred_milliseconds() {
 fn a_long_path_costs_throughput_unless_it_looks_further_ahead() {
     for (packets, rtt) in [(300.0, 60), (500.0, 60), (800.0, 60), (300.0, 80), (500.0, 80), (800.0, 80)] {
         let used = |controller| share(&dumbbell(controller, packets, rtt).run(30), 0, 10_000, 30_000);
-        let published = used("sprout");
-        let (five, seven) = (used("sprout:idle=bound"), used("sprout:idle=bound,lookahead=7"));
+        let published = used("sprout:feedback=0");
+        let (five, seven) = (used("sprout:feedback=0,idle=bound"), used("sprout:feedback=0,idle=bound,lookahead=7"));
         // The published rule takes its own silence for a slow link.
         assert!((0.15..=0.8).contains(&published), "{packets}/s, {rtt} ms: {published}");
         assert!(five >= published + 0.15, "{packets}/s, {rtt} ms: {five} and {published}");

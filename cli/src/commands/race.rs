@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Records as CSV; - for standard output.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Records as a Parquet file; in builds with the feature parquet.
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
     /// A log of each flow of the first run of each contestant, for qvis, into this folder.
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
@@ -67,10 +70,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.real {
         bail!("--real: the real world is not in this version; leave it out for the simulator");
     }
-    let outputs: Vec<&Path> = [&args.json, &args.csv].into_iter().flatten().map(PathBuf::as_path).collect();
-    if outputs.len() == 2 && outputs[0] == outputs[1] {
-        bail!("--csv: {} is the place of --json too; name another", outputs[0].display());
+    if args.parquet.is_some() && !cfg!(feature = "parquet") {
+        bail!(
+            "--parquet: this paceline was built without it; build it with 'cargo build --release -p paceline-cli \
+             --features parquet', or give --csv"
+        );
     }
+    if args.parquet.as_deref().is_some_and(is_standard) {
+        bail!("--parquet: - is for text, a Parquet file is none; name a file");
+    }
+    let outputs = outputs(args)?;
     let source = Source::read(
         &args.scenario,
         Options {
@@ -108,6 +117,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.csv {
         save("--csv", path, |out| write_csv(records.iter().copied(), out))?;
     }
+    #[cfg(feature = "parquet")]
+    if let Some(path) = &args.parquet {
+        output::write(path, |draft| paceline_lab::record::write_parquet(records.iter().copied(), draft))?;
+    }
     if let Some(folder) = &args.report
         && !race.runs.is_empty()
     {
@@ -118,6 +131,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         complaint::print(&format!("{} failed in run {}: {}", failure.contestant, failure.run, failure.reason));
     }
     Ok(if race.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Where records go, each place once.
+fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
+    let mut outputs: Vec<(&str, &Path)> = Vec::new();
+    for (option, path) in [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet)] {
+        let Some(path) = path else { continue };
+        if let Some((other, _)) = outputs.iter().find(|(_, taken)| taken == path) {
+            bail!("{option}: {} is the place of {other} too; name another", path.display());
+        }
+        outputs.push((option, path));
+    }
+    Ok(outputs.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The table: on standard output, unless records go there; then on standard error if someone watches it.
