@@ -141,7 +141,8 @@ fn beside(path: &Path) -> io::Result<BufWriter<NamedTempFile>> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut drafts = drafts();
-    let file = builder.tempfile_in(folder)?;
+    // The kind alone: the rest names the draft, which means nothing to anyone.
+    let file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     drafts.insert(file.path().to_owned());
     Ok(BufWriter::new(file))
 }

@@ -212,7 +212,7 @@ pub struct Cross {
 #[non_exhaustive]
 pub enum ScenarioError {
     /// The file cannot be read.
-    #[error("{file}: cannot be read ({source}); name a scenario file that exists")]
+    #[error("{file}: cannot be read ({source}); name a scenario file (text in UTF-8) that exists")]
     Read {
         /// The file.
         file: String,

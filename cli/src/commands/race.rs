@@ -12,6 +12,7 @@ use paceline_lab::report;
 use paceline_lab::scenario::{Options, Source};
 use paceline_lab::table::{reading, table};
 
+use super::{count, number};
 use crate::complaint;
 
 /// Run every contestant of a scenario and print one row each.
@@ -32,16 +33,16 @@ pub(crate) struct Args {
     #[arg(long)]
     real: bool,
     /// Seed of everything random.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Simulated seconds of a run.
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Runs of each contestant, each with another seed.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     runs: Option<u32>,
     /// Threads; 0 for one a core. Changes no figure.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
     /// Records as JSON Lines; - for standard output.
     #[arg(long, value_name = "FILE")]

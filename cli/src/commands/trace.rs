@@ -12,6 +12,8 @@ use paceline_cc::{Nanos, Rate};
 use paceline_lab::output;
 use paceline_path::{Synth, Trace, TraceError, TraceInfo, from_table, to_table};
 
+use super::count;
+
 /// Look at delivery traces in Mahimahi's format, make them, convert them (docs/paths.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -42,7 +44,7 @@ enum Command {
         /// What to write; a table if its name ends in .csv.
         output: PathBuf,
         /// Length of a step of a table to write.
-        #[arg(long, value_name = "TIME", default_value = "1s")]
+        #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
         bin: Nanos,
     },
 }
@@ -50,22 +52,22 @@ enum Command {
 #[derive(clap::Args)]
 struct SynthArgs {
     /// Mean rate over the lap.
-    #[arg(long, value_name = "RATE", default_value = "12 Mbit/s")]
+    #[arg(long, value_name = "RATE", default_value = "12 Mbit/s", allow_hyphen_values = true)]
     mean: Rate,
     /// How far the rate wanders in a second: its standard deviation.
-    #[arg(long, value_name = "RATE", default_value = "2.4 Mbit/s")]
+    #[arg(long, value_name = "RATE", default_value = "2.4 Mbit/s", allow_hyphen_values = true)]
     sigma: Rate,
     /// Mean length of an outage once the rate has come to zero; 0s for none.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
     outage: Nanos,
     /// Time constant of the pull of the rate to its mean.
-    #[arg(long, value_name = "TIME", default_value = "5s")]
+    #[arg(long, value_name = "TIME", default_value = "5s", allow_hyphen_values = true)]
     relax: Nanos,
     /// Length of the lap.
-    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = count::<u64>, allow_negative_numbers = true)]
     seconds: u64,
     /// Same seed, same trace.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: u64,
     /// Where to write it.
     #[arg(long, value_name = "FILE")]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use paceline_lab::output;
+use paceline_lab::output::{self, Draft};
 use paceline_lab::validate::{NamedTrace, markdown, native_traces, run as validate};
 use paceline_path::Trace;
 
@@ -27,6 +27,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    for (option, path) in [("--out", &args.out), ("--json", &args.json)] {
+        if let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) {
+            Draft::check(path).context(option)?;
+        }
+    }
     let traces = args.traces.as_deref().map(read).transpose()?.unwrap_or_default();
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(100) } else { ProgressBar::hidden() };
     let checks = validate(&traces, &|share| bar.set_position((share * 100.0) as u64))?;

@@ -1,68 +1,15 @@
 //! The command as a script sees it: exit statuses, one-line errors, the same bytes again, whole files or none.
 
+mod lab;
+mod refusals;
+mod traces;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-const SCENARIO: &str = r#"
-name = "small"
-seconds = 2
-runs = 2
-contestants = ["reno@tcp", "cubic@tcp", "copa@udp", "fixed:window=20@alcc"]
-[down]
-rate = "5 Mbit/s"
-delay = "10ms"
-queue = "droptail:bytes=60kB"
-loss = "0.001..0.01"
-[up]
-delay = "10ms"
-"#;
-
-/// A folder with the scenario in it.
-struct Lab {
-    folder: TempDir,
-}
-
-impl Lab {
-    fn new() -> Self {
-        let lab = Self { folder: tempfile::tempdir().unwrap() };
-        fs::write(lab.path("small.toml"), SCENARIO).unwrap();
-        lab
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_paceline")).args(args).current_dir(self.folder.path()).output().unwrap()
-    }
-
-    /// Names of what is there, sorted.
-    fn names(&self) -> Vec<String> {
-        names(self.folder.path())
-    }
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// The one line of a run that was refused.
-fn refusal(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(output.stdout.is_empty());
-    assert_eq!(text.lines().count(), 1, "{text}");
-    text.trim_end().strip_prefix("paceline: ").expect("it starts with the command's name").to_owned()
-}
+use lab::{Lab, SCENARIO, names};
 
 #[test]
 fn the_same_bytes_on_any_number_of_threads_and_twice_in_a_row() {
@@ -137,52 +84,6 @@ fn files_are_whole_and_alone() {
     let again = lab.run(&["report", "r.jsonl", "--out", "again"]);
     assert_eq!(again.status.code(), Some(0), "{}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(names(&lab.path("again")), names(&lab.path("out/page")));
-}
-
-#[test]
-fn refusals() {
-    let lab = Lab::new();
-    fs::write(lab.path("bad.toml"), SCENARIO.replace("queue", "queu")).unwrap();
-    fs::write(lab.path("empty.down"), "").unwrap();
-    fs::write(lab.path("zero.down"), "0\n0\n").unwrap();
-    fs::write(lab.path("text.down"), "1\nabc\n").unwrap();
-    fs::write(lab.path("text.jsonl"), "{}\n").unwrap();
-    let cases: &[(&[&str], &str)] = &[
-        (&["race", "bad.toml"], "bad.toml:9: down.queu: unknown key 'queu'; did you mean queue?"),
-        (&["race", "none.toml"], "none.toml: cannot be read"),
-        (&["race", "small.toml", "--seconds", "0"], "--seconds: 0 is not above 0"),
-        (&["race", "small.toml", "--seconds", "-5"], "--seconds: -5 is not above 0"),
-        (
-            &["race", "small.toml", "--secnds", "5"],
-            "unexpected argument '--secnds' found; a similar argument exists: '--seconds'",
-        ),
-        (&["race", "small.toml", "--real"], "--real: the real world is not in this version"),
-        (
-            &["race", "small.toml", "--contestants", "sprout@tcp"],
-            "--contestants: 'sprout@tcp': sprout needs its receiver half",
-        ),
-        (
-            &["race", "small.toml", "--contestants", "cubic@quic"],
-            "--contestants: 'cubic@quic': datapath 'quic' is not in this version",
-        ),
-        (&["race", "small.toml", "--trace", "empty.down"], "empty.down: the trace is empty"),
-        (&["race", "small.toml", "--trace", "zero.down"], "zero.down:2: the trace ends at 0 ms"),
-        (&["race", "small.toml", "--trace", "text.down"], "text.down:2: 'abc' is not a whole number"),
-        (&["race", "small.toml", "--trace", "."], "--trace: . cannot be read"),
-        (&["race", "small.toml", "--json", "no/such/file"], "no/such/file: cannot be written"),
-        (&["race", "small.toml", "--report", "small.toml"], "small.toml: cannot be written"),
-        (&["race", "small.toml", "--json", "-", "--csv", "-"], "--csv: - is the place of --json too"),
-        (&["controllers", "cubc"], "unknown controller 'cubc'; did you mean cubic or copa?"),
-        (&["controlers"], "unrecognized subcommand 'controlers'; a similar subcommand exists: 'controllers'"),
-        (&["report", "text.jsonl", "--out", "page"], "text.jsonl:1: not a record (missing field"),
-        (&["report", "empty.down", "--out", "page"], "empty.down: no record in it"),
-    ];
-    let before = lab.names();
-    for (args, expected) in cases {
-        let found = refusal(&lab.run(args));
-        assert!(found.starts_with(expected), "{args:?}\nfound    {found}\nexpected {expected}");
-    }
-    assert_eq!(lab.names(), before, "a refusal leaves nothing behind");
 }
 
 #[test]

@@ -1,0 +1,225 @@
+//! Bad input: exit status 2, exactly one line that says where and what to write instead, and nothing left behind.
+
+use std::fs;
+
+use super::lab::{Lab, SCENARIO, refusal};
+
+/// Runs each and compares the start of its line.
+fn all(lab: &Lab, cases: &[(&[&str], &str)]) {
+    let before = lab.names();
+    for (args, expected) in cases {
+        let found = refusal(&lab.run(args));
+        assert!(found.starts_with(expected), "{args:?}\nfound    {found}\nexpected {expected}");
+    }
+    assert_eq!(lab.names(), before, "a refusal leaves nothing behind");
+}
+
+/// With traces that are wrong, each in its own way.
+fn bad_traces() -> Lab {
+    let lab = Lab::new();
+    for (name, bytes) in [
+        ("good.down", &b"1\n2\n"[..]),
+        ("empty.down", b""),
+        ("zero.down", b"0\n0\n"),
+        ("text.down", b"1\nabc\n"),
+        ("binary.down", b"1\n\xff\xfe\n"),
+        ("falls.down", b"1\n5\n3\n"),
+        ("negative.down", b"1\n-5\n"),
+        ("large.down", b"4294967296\n"),
+        ("gap.down", b"1\n\n2\n"),
+    ] {
+        fs::write(lab.path(name), bytes).unwrap();
+    }
+    lab
+}
+
+const BAD_TRACES: [(&str, &str); 8] = [
+    ("empty.down", "empty.down: the trace is empty; it needs"),
+    ("zero.down", "zero.down:2: the trace ends at 0 ms"),
+    ("text.down", "text.down:2: 'abc' is not a whole number"),
+    ("binary.down", "binary.down:2: not a text file"),
+    ("falls.down", "falls.down:3: 3 ms comes after 5 ms; times must not decrease"),
+    ("negative.down", "negative.down:2: '-5' is not a whole number"),
+    ("large.down", "large.down:1: 4294967296 ms is too long"),
+    ("gap.down", "gap.down:2: a blank line within the trace; take it out"),
+];
+
+#[test]
+fn bad_traces_wherever_they_are_given() {
+    let lab = bad_traces();
+    for (name, expected) in BAD_TRACES {
+        all(
+            &lab,
+            &[
+                (&["trace", "info", "good.down", name], expected),
+                (&["trace", "validate", "good.down", name], expected),
+                (&["trace", "convert", name, "out.csv"], expected),
+                (&["race", "small.toml", "--trace", name, "--json", "r.jsonl"], expected),
+                (&["race", "small.toml", "--up", name], expected),
+            ],
+        );
+        fs::write(lab.path("small.toml"), SCENARIO.replace("rate = \"5 Mbit/s\"", &format!("trace = \"{name}\"")))
+            .unwrap();
+        all(&lab, &[(&["race", "small.toml"], expected)]);
+        fs::write(lab.path("small.toml"), SCENARIO).unwrap();
+    }
+}
+
+#[test]
+fn scenarios() {
+    let lab = Lab::new();
+    let cases = [
+        ("queue", "queu", "bad.toml:9: down.queu: unknown key 'queu'; did you mean queue?"),
+        ("5 Mbit", "-5 Mbit", "bad.toml:7: down.rate: '-5 Mbit/s' is not a rate"),
+        ("5 Mbit", "0 Mbit", "bad.toml:7: down.rate: a link of rate 0 carries nothing; give"),
+        ("60kB", "0B", "bad.toml:9: down.queue: queue 'droptail': bytes=0B is not a size above 0"),
+        ("bytes=60kB", "packets=0", "bad.toml:9: down.queue: queue 'droptail': packets=0 is not a whole number"),
+        ("droptail", "drptail", "bad.toml:9: down.queue: unknown queue 'drptail'; did you mean droptail"),
+        ("seconds = 2", "seconds = 0", "bad.toml:3: seconds: 0 is not above 0"),
+        ("copa@udp", "sprout@tcp", "bad.toml:5: contestants[2]: 'sprout@tcp': sprout needs its receiver half"),
+        ("copa@udp", "copa@upd", "bad.toml:5: contestants[2]: 'copa@upd': unknown datapath 'upd'; did you mean udp"),
+    ];
+    for (old, new, expected) in cases {
+        fs::write(lab.path("bad.toml"), SCENARIO.replacen(old, new, 1)).unwrap();
+        all(&lab, &[(&["race", "bad.toml", "--report", "page", "--json", "r.jsonl"], expected)]);
+    }
+    fs::write(lab.path("bad.toml"), b"\xff\xfe\x00").unwrap();
+    all(&lab, &[(&["race", "bad.toml"], "bad.toml: cannot be read (stream did not contain valid UTF-8); name")]);
+    fs::write(lab.path("bad.toml"), "").unwrap();
+    all(&lab, &[(&["race", "bad.toml"], "bad.toml:1: name: this key is missing; add it")]);
+    all(&lab, &[(&["race", "none.toml"], "none.toml: cannot be read"), (&["race", "."], ".: cannot be read")]);
+}
+
+#[test]
+fn options_of_race() {
+    let count =
+        |value, option| format!("invalid value '{value}' for '{option} <N>': it is not a whole number from 0 on");
+    let (seed, runs, threads) = (count("-1", "--seed"), count("x", "--runs"), count("-2", "--threads"));
+    all(
+        &Lab::new(),
+        &[
+            (&["race", "small.toml", "--seconds", "0"], "--seconds: 0 is not above 0"),
+            (&["race", "small.toml", "--seconds", "-5"], "--seconds: -5 is not above 0"),
+            (&["race", "small.toml", "--seconds", "nan"], "--seconds: NaN is not above 0"),
+            (
+                &["race", "small.toml", "--seconds", "x"],
+                "invalid value 'x' for '--seconds <S>': it is not a number; give",
+            ),
+            (
+                &["race", "small.toml", "--secnds", "5"],
+                "unexpected argument '--secnds' found; a similar argument exists: '--seconds'",
+            ),
+            (&["race", "small.toml", "--runs", "0"], "--runs: 0 is not between 1 and 10000; give"),
+            (&["race", "small.toml", "--seed", "-1"], &seed),
+            (&["race", "small.toml", "--runs", "x"], &runs),
+            (&["race", "small.toml", "--threads", "-2"], &threads),
+            (&["race", "small.toml", "--real"], "--real: the real world is not in this version"),
+            (&["race", "small.toml", "--contestants", ""], "--contestants: nobody races; give at least one"),
+            (
+                &["race", "small.toml", "--contestants", "sprout@tcp"],
+                "--contestants: 'sprout@tcp': sprout needs its receiver half",
+            ),
+            (
+                &["race", "small.toml", "--contestants", "cubic@quic"],
+                "--contestants: 'cubic@quic': datapath 'quic' is not in this version",
+            ),
+            (
+                &["race", "small.toml", "--contestants", "copa:dlta=1@udp"],
+                "--contestants: controller 'copa' has no parameter 'dlta'; did you mean delta?",
+            ),
+            (&["race", "small.toml", "--trace", "."], "--trace: . cannot be read"),
+            (&["race", "small.toml", "--up", "none.down"], "--up: none.down cannot be read"),
+            (&["race"], "the following required arguments were not provided: <SCENARIO>"),
+        ],
+    );
+}
+
+#[test]
+fn places_that_cannot_be_written() {
+    let lab = Lab::new();
+    all(
+        &lab,
+        &[
+            (
+                &["race", "small.toml", "--json", "no/such/file"],
+                "no/such/file: cannot be written (entity not found); name",
+            ),
+            (
+                &["race", "small.toml", "--csv", "small.toml/r.csv"],
+                "small.toml/r.csv: cannot be written (not a directory)",
+            ),
+            (&["race", "small.toml", "--json", "r", "--report", "small.toml"], "small.toml: cannot be written"),
+            (
+                &["race", "small.toml", "--report", "small.toml/page"],
+                "small.toml/page: cannot be written (not a directory)",
+            ),
+            (
+                &["race", "small.toml", "--qlog", "small.toml/logs"],
+                "small.toml/logs: cannot be written (not a directory)",
+            ),
+            (&["race", "small.toml", "--json", "-", "--csv", "-"], "--csv: - is the place of --json too"),
+            (
+                &["trace", "synth", "--output", "small.toml/x.down"],
+                "small.toml/x.down: cannot be written (not a directory)",
+            ),
+            (&["validate", "--out", "no/page.md"], "--out: no/page.md: cannot be written (entity not found); name"),
+            (
+                &["validate", "--json", "small.toml/v"],
+                "--json: small.toml/v: cannot be written (not a directory); name",
+            ),
+        ],
+    );
+    assert_eq!(fs::read_to_string(lab.path("small.toml")).unwrap(), SCENARIO);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn parquet_is_not_in_every_build() {
+    let expected = "--parquet: this paceline was built without it; build it with 'cargo build";
+    all(&Lab::new(), &[(&["race", "small.toml", "--parquet", "r.parquet"], expected)]);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_is_a_file() {
+    let lab = Lab::new();
+    all(&lab, &[(&["race", "small.toml", "--parquet", "-"], "--parquet: - is for text, a Parquet file is none; name")]);
+    let output = lab.run(&["race", "small.toml", "--seconds", "1", "--parquet", "r.parquet"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(fs::read(lab.path("r.parquet")).unwrap().starts_with(b"PAR1"));
+}
+
+#[test]
+fn other_commands() {
+    let lab = Lab::new();
+    fs::write(lab.path("text.jsonl"), "{}\n").unwrap();
+    fs::write(lab.path("empty.jsonl"), "").unwrap();
+    fs::write(lab.path("binary.jsonl"), b"\xff\x00").unwrap();
+    all(
+        &lab,
+        &[
+            (&[], "no command is given"),
+            (&["controlers"], "unrecognized subcommand 'controlers'; a similar subcommand exists: 'controllers'"),
+            (&["controllers", "cubc"], "unknown controller 'cubc'; did you mean cubic or copa?"),
+            (
+                &["controllers", "cubic", "--jsn"],
+                "unexpected argument '--jsn' found; a similar argument exists: '--json'",
+            ),
+            (&["report", "text.jsonl", "--out", "page"], "text.jsonl:1: not a record (missing field"),
+            (&["report", "empty.jsonl", "--out", "page"], "empty.jsonl: no record in it"),
+            (&["report", "binary.jsonl", "--out", "page"], "binary.jsonl: cannot be read"),
+            (&["report", "none.jsonl", "--out", "page"], "none.jsonl: cannot be read"),
+            (
+                &["report", "text.jsonl", "--out", "small.toml/page"],
+                "small.toml/page: cannot be written (not a directory)",
+            ),
+            (&["report", "text.jsonl"], "the following required arguments were not provided: --out <DIR>"),
+            (&["validate", "--traces", "none"], "--traces none: cannot be read; name a folder"),
+            (&["validate", "--traces", "small.toml"], "--traces small.toml: cannot be read; name a folder"),
+            (
+                &["validate", "--trace", "x"],
+                "unexpected argument '--trace' found; a similar argument exists: '--traces'",
+            ),
+        ],
+    );
+}

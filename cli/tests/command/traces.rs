@@ -1,0 +1,97 @@
+//! `paceline trace`: made, looked at, turned into a table and back; and what it refuses.
+
+use std::fs;
+
+use super::lab::{Lab, refusal};
+
+#[test]
+fn a_trace_is_made_from_its_seed_and_valid() {
+    let lab = Lab::new();
+    let synth = |seed, file| {
+        let args = ["trace", "synth", "--mean", "6 Mbit/s", "--seconds", "5", "--seed", seed, "--output", file];
+        let output = lab.run(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stdout.is_empty() && output.stderr.is_empty());
+        fs::read(lab.path(file)).unwrap()
+    };
+    let first = synth("7", "a.down");
+    assert_eq!(synth("7", "b.down"), first);
+    assert_ne!(synth("8", "c.down"), first);
+    let valid = lab.run(&["trace", "validate", "a.down", "b.down", "c.down"]);
+    assert_eq!(valid.status.code(), Some(0));
+    assert!(valid.stdout.is_empty() && valid.stderr.is_empty());
+    assert_eq!(lab.names(), ["a.down", "b.down", "c.down", "small.toml"]);
+
+    let info = String::from_utf8(lab.run(&["trace", "info", "a.down"]).stdout).unwrap();
+    assert!(info.starts_with("a.down\n  "), "{info}");
+    let last = String::from_utf8(first).unwrap().lines().last().unwrap().to_owned();
+    assert_eq!(last, "5000");
+    assert!(info.contains(" 5.000 s\n"), "{info}");
+}
+
+#[test]
+fn a_table_becomes_a_trace_and_a_table_again() {
+    let lab = Lab::new();
+    // 12 Mbit/s are an opportunity of 1500 bytes each millisecond.
+    fs::write(lab.path("steps.csv"), "seconds,mbps\n0,12\n1,24\n2,0\n").unwrap();
+    assert_eq!(lab.run(&["trace", "convert", "steps.csv", "steps.down"]).status.code(), Some(0));
+    let trace = fs::read_to_string(lab.path("steps.down")).unwrap();
+    assert_eq!(trace.lines().next(), Some("1"));
+    assert_eq!(trace.lines().count(), 3000);
+    assert_eq!(lab.run(&["trace", "convert", "steps.down", "again.csv", "--bin", "1s"]).status.code(), Some(0));
+    let table = fs::read_to_string(lab.path("again.csv")).unwrap();
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!(rows, ["seconds,mbps", "0,12.000000", "1,24.000000", "2,0"]);
+}
+
+#[test]
+fn refusals() {
+    let lab = Lab::new();
+    for (name, text) in [
+        ("good.down", "1\n2\n"),
+        ("negative.csv", "seconds,mbps\n0,-5\n1,0\n"),
+        ("bare.csv", "seconds,mbps\n"),
+        ("late.csv", "seconds,mbps\n1,5\n2,0\n"),
+        ("stuck.csv", "seconds,mbps\n0,5\n0,5\n"),
+        ("word.csv", "seconds,mbps\n0,x\n1,0\n"),
+    ] {
+        fs::write(lab.path(name), text).unwrap();
+    }
+    let before = lab.names();
+    let cases: &[(&[&str], &str)] = &[
+        (&["convert", "negative.csv", "out.down"], "negative.csv:2: -5 is not a rate; give Mbit/s from 0"),
+        (&["convert", "bare.csv", "out.down"], "bare.csv:1: the table has no length; give at least two lines"),
+        (&["convert", "late.csv", "out.down"], "late.csv:2: the first line is not at second 0; write"),
+        (&["convert", "stuck.csv", "out.down"], "stuck.csv:3: second 0 does not come after the line before; sort"),
+        (&["convert", "word.csv", "out.down"], "word.csv:2: '0,x' is not a time and a rate; write"),
+        (&["convert", "none.down", "out.csv"], "none.down: cannot be read"),
+        (&["convert", "good.down", "out.csv", "--bin", "0s"], "--bin: a step is too short; give at least 1ms"),
+        (&["convert", "good.down", "out.csv", "--bin", "5"], "invalid value '5' for '--bin <TIME>': '5' is not a time"),
+        (&["convert", "good.down"], "the following required arguments were not provided: <OUTPUT>"),
+        (&["info"], "the following required arguments were not provided: <FILE>"),
+        (&["info", "none.down"], "none.down: cannot be read"),
+        (&["validate", "."], ".: cannot be read"),
+        (&["synth"], "the following required arguments were not provided: --output <FILE>"),
+        (&["synth", "--output", "x.down", "--mean", "0bps"], "--mean: give a rate above 0"),
+        (
+            &["synth", "--output", "x.down", "--mean", "-5 Mbit/s"],
+            "invalid value '-5 Mbit/s' for '--mean <RATE>': '-5 Mbit/s' is not a rate such as",
+        ),
+        (&["synth", "--output", "x.down", "--seconds", "0"], "--seconds: give from 1 second to 49 days"),
+        (
+            &["synth", "--output", "x.down", "--seconds", "-1"],
+            "invalid value '-1' for '--seconds <S>': it is not a whole",
+        ),
+        (&["synth", "--output", "x.down", "--relax", "0s"], "--relax: give at least 100ms"),
+        (
+            &["synth", "--output", "x.down", "--outage", "1"],
+            "invalid value '1' for '--outage <TIME>': '1' is not a time",
+        ),
+        (&["synt"], "unrecognized subcommand 'synt'; a similar subcommand exists: 'synth'"),
+    ];
+    for (args, expected) in cases {
+        let found = refusal(&lab.run(&[&["trace"], *args].concat()));
+        assert!(found.starts_with(expected), "{args:?}\nfound    {found}\nexpected {expected}");
+    }
+    assert_eq!(lab.names(), before, "a refusal leaves nothing behind");
+}
