@@ -1,5 +1,5 @@
 use super::*;
-use crate::controller::{Acked, Lost, Phase};
+use crate::controller::{Acked, Lost};
 use crate::registry::Spec;
 use crate::testing::Feed;
 
@@ -30,27 +30,7 @@ fn acknowledge_with(copa: &mut Copa, now: Time, rtt: Option<Nanos>, count: usize
 }
 
 fn ack(now: Time, rtt: Nanos, packets: &[Acked]) -> Ack<'_> {
-    let bytes = packets.len() as u64 * u64::from(MSS);
-    Ack {
-        now,
-        packets,
-        bytes,
-        rtt: Some(rtt),
-        srtt: rtt,
-        min_rtt: rtt,
-        rate: None,
-        prior_in_flight: bytes,
-        in_flight: 0,
-        lost_bytes: 0,
-        ce_bytes: 0,
-        ce_packets: 0,
-        echo: false,
-        delivered: bytes,
-        una: bytes,
-        next: bytes,
-        phase: Phase::Open,
-        window_limited: true,
-    }
+    Ack { packets, ..crate::testing::ack(now, rtt, packets.len() as u32) }
 }
 
 fn lose(copa: &mut Copa, now: Time, count: usize) {
