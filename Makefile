@@ -56,8 +56,8 @@ docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --no-deps --locked
 
-validate: build ## write docs/validation.md again
-	@target/release/paceline validate --out docs/validation.md
+validate: build ## write docs/validation.md again (TRACES=DIR adds the real traces you have)
+	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out docs/validation.md || [ $$? = 1 ]
 
 clean: ## remove everything built or produced here
 	@rm -rf target out fuzz/target fuzz/corpus fuzz/artifacts

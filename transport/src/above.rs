@@ -105,12 +105,12 @@ impl AboveTcp {
         }
         self.notes.drain(..self.chunks.fresh.len());
         let delivery = self.core.digest(now, &mut self.chunks.fresh, false, Some(received_at));
-        if let Some(sample) = delivery.oldest_rtt {
+        if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
-        if let Some((serial, rtt, _)) = delivery.newest {
+        if let Some(newest) = delivery.newest {
             // Nothing is ever lost here: this only drops the transmissions that are over.
-            self.chunks.advance(serial, rtt);
+            self.chunks.advance(newest.serial, now - newest.sent_at);
             self.chunks.detect(now, Nanos::MAX, &mut self.core.lost);
         }
         self.core.controller.on_ack(&Ack {

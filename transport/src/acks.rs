@@ -50,19 +50,25 @@ impl FlowSender {
             late_now += u64::from(packet.state == State::Lost && packet.seq >= undo_from);
         }
         self.board.fresh = fresh;
-        if let Some((serial, rtt, retransmitted)) = delivery.newest {
-            // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original.
-            let of_original = rtt < self.core.rtt.min || ack.echo_sent_at < now - rtt;
-            if !(retransmitted && of_original) {
-                self.board.advance(serial, rtt);
+        if let Some(newest) = delivery.newest {
+            // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original. The time stamp tells
+            // only at the left edge: elsewhere it is an older one that is echoed (RFC 7323 section 4.3).
+            let rtt = now - newest.sent_at;
+            let original = advanced && newest.end() <= self.una && ack.echo_sent_at < newest.sent_at;
+            if !(newest.retransmitted && (original || rtt < self.core.rtt.min)) {
+                self.board.advance(newest.serial, rtt);
             }
         }
+        let mut stamped = advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0);
         if let Some((serial, sent_at)) = self.empty.filter(|&(_, sent_at)| sent_at == ack.echo_sent_at) {
             self.empty = None;
             self.board.advance(serial, now - sent_at);
+            stamped = true;
         }
-        let echoed = (advanced || self.delivery == Delivery::Unreliable).then(|| now - ack.echo_sent_at);
-        if let Some(sample) = delivery.oldest_rtt.or(echoed) {
+        // RFC 7323 section 4.1: where the left edge moves, the time stamp is what cannot be mistaken, however many
+        // acknowledgements were lost before this one. An acknowledgement without news (the receiver half's clock)
+        // echoes an old one.
+        if let Some(sample) = stamped.then(|| now - ack.echo_sent_at).or(delivery.rtt) {
             self.core.rtt.sample(sample);
         }
         if self.delivery == Delivery::Unreliable {
@@ -74,7 +80,13 @@ impl FlowSender {
         self.find_mistake(now, ack, advanced, original, late_now);
 
         // End of a phase.
-        if self.phase != Phase::Open && self.una >= self.recovery_point {
+        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`).
+        let over = match self.phase {
+            Phase::Open => false,
+            Phase::Cwr => self.una > self.recovery_point,
+            Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
+        };
+        if over {
             if self.phase != Phase::Cwr {
                 self.reordering.on_recovered();
             }
@@ -96,13 +108,10 @@ impl FlowSender {
             (ce_bytes, ce_packets) = (delivery.bytes, self.core.acked.len() as u64);
         }
         let echo = marked && self.phase == Phase::Open;
-        let glide = echo && self.board.in_flight > 0;
         if echo {
-            self.cwr_due = ecn == Ecn::Classic;
-        }
-        if glide {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
+            self.cwr_due = ecn == Ecn::Classic;
         }
 
         if delivery.bytes > 0 || marked {
@@ -127,10 +136,8 @@ impl FlowSender {
                 window_limited: delivery.window_limited,
             });
         }
-        if glide {
+        if echo {
             self.start_reduction();
-        } else if echo {
-            self.core.reduced_to = self.core.controller.window();
         }
         self.reduce(delivery.bytes, advanced && lost_bytes == 0);
         if advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0) || self.board.is_empty() {
@@ -177,8 +184,7 @@ impl FlowSender {
             return;
         }
         self.reordering.on_duplicate(self.una, self.next);
-        let Some(undo) = &mut self.undo else { return };
-        if range.start >= undo.from && range.end <= undo.to && undo.open > 0 {
+        if self.undo.is_some_and(|undo| undo.covers(range) && undo.open > 0) {
             self.stats.spurious += 1;
         }
     }
@@ -193,16 +199,15 @@ impl FlowSender {
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
                     && ack.echo_sent_at < undo.first_repair_at;
                 let never_repaired = self.phase == Phase::Loss && undo.by_timeout && original;
-                let needless = ack.duplicate.is_some_and(|range| range.start >= undo.from && range.end <= undo.to)
-                    && undo.on_needless();
+                let needless = ack.duplicate.is_some_and(|range| undo.covers(range)) && undo.on_needless();
                 echo || never_repaired || needless
             }
             Delivery::Unreliable => (0..late).any(|_| undo.on_needless()),
         };
-        if !mistaken {
+        if !mistaken || undo.done {
             return;
         }
-        self.undo = None;
+        undo.done = true;
         if self.delivery == Delivery::Reliable && matches!(self.phase, Phase::Recovery | Phase::Loss) {
             self.stats.spurious += self.board.restore();
         }

@@ -40,12 +40,10 @@ pub(crate) struct Delivery {
     pub(crate) bytes: u64,
     /// RTT of the newest packet that was never retransmitted.
     pub(crate) rtt: Option<Nanos>,
-    /// RTT of the oldest such packet: with the receiver's delay, so the one for time-outs (Linux `seq_rtt`).
-    pub(crate) oldest_rtt: Option<Nanos>,
     pub(crate) rate: Option<RateSample>,
     pub(crate) window_limited: bool,
-    /// Serial of the newest packet, and the time since it left.
-    pub(crate) newest: Option<(u64, Nanos, bool)>,
+    /// The newest packet.
+    pub(crate) newest: Option<Packet>,
 }
 
 impl Core {
@@ -162,17 +160,14 @@ impl Core {
     /// Takes in newly delivered packets: fills `acked` in sending order and samples RTT and rate.
     pub(crate) fn digest(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received_at: Option<Time>) -> Delivery {
         self.acked.clear();
-        let mut delivery =
-            Delivery { bytes: 0, rtt: None, oldest_rtt: None, rate: None, window_limited: false, newest: None };
+        let mut delivery = Delivery { bytes: 0, rtt: None, rate: None, window_limited: false, newest: None };
         if fresh.len() > 1 && !fresh.is_sorted_by_key(|packet| packet.serial) {
             fresh.sort_unstable_by_key(|packet| packet.serial);
         }
         for packet in &*fresh {
             delivery.bytes += u64::from(packet.bytes);
             if !packet.retransmitted {
-                let rtt = now - packet.sent_at;
-                delivery.oldest_rtt = delivery.oldest_rtt.or(Some(rtt));
-                delivery.rtt = Some(rtt);
+                delivery.rtt = Some(now - packet.sent_at);
             }
             self.acked.push(Acked {
                 seq: packet.seq,
@@ -193,7 +188,7 @@ impl Core {
             self.rtt.observe(rtt);
         }
         delivery.window_limited = newest.window_limited;
-        delivery.newest = Some((newest.serial, now - newest.sent_at, newest.retransmitted));
+        delivery.newest = Some(*newest);
         delivery.rate = self.rate.deliver(now, delivery.bytes, newest, self.rtt.min);
         delivery
     }

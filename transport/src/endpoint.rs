@@ -7,7 +7,7 @@ use crate::segment::{AckSegment, Segment};
 /// Counters of a sender, from the start of the flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Packets sent, retransmissions included.
+    /// Packets sent, retransmissions and empty ones included.
     pub packets_sent: u64,
     /// Payload bytes sent, retransmissions included.
     pub bytes_sent: u64,

@@ -4,6 +4,7 @@ use paceline_cc::{Nanos, Time};
 
 use crate::config::Config;
 use crate::rtt::Rtt;
+use crate::segment::Range;
 
 /// Proportional rate reduction in bytes.
 ///
@@ -46,7 +47,8 @@ impl Prr {
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + if good { mss } else { 0 };
             limit.min(self.target - pipe)
         };
-        if self.out == 0 {
+        // The fast retransmit itself; and with nothing in flight no acknowledgement would come to send more.
+        if self.out == 0 || pipe == 0 {
             send = send.max(mss);
         }
         self.window = pipe + send;
@@ -121,16 +123,22 @@ pub(crate) struct Undo {
     pub(crate) first_repair_at: Time,
     /// The episode began with a time-out.
     pub(crate) by_timeout: bool,
+    /// It has been undone; needless repairs are still counted.
+    pub(crate) done: bool,
 }
 
 impl Undo {
     pub(crate) fn new(from: u64, to: u64) -> Self {
-        Self { from, to, open: 0, first_repair_at: Time::NEVER, by_timeout: false }
+        Self { from, to, open: 0, first_repair_at: Time::NEVER, by_timeout: false, done: false }
     }
 
     pub(crate) fn on_repair(&mut self, now: Time) {
         self.open += 1;
         self.first_repair_at = self.first_repair_at.min(now);
+    }
+
+    pub(crate) fn covers(&self, range: Range) -> bool {
+        range.start >= self.from && range.end <= self.to
     }
 
     /// One repair was needless; says whether all were.

@@ -56,7 +56,7 @@ pub(crate) struct FlowSender {
     pub(crate) backoff: u32,
     pub(crate) probe: Option<Probe>,
     probe_due: bool,
-    /// Serial and departure of the last empty packet.
+    /// Serial and departure of the empty packet whose answer is waited for.
     pub(crate) empty: Option<(u64, Time)>,
     pub(crate) cwr_due: bool,
     /// Accurate counters as last reported.
@@ -199,9 +199,12 @@ impl FlowSender {
         self.empty_segment(now, note)
     }
 
-    /// An empty packet that carries `note`.
+    /// An empty packet that carries `note`. One at a time is waited for, so that even heartbeats closer than a round trip
+    /// give an RTT.
     pub(crate) fn empty_segment(&mut self, now: Time, note: u64) -> Segment {
-        self.empty = Some((self.board.skip_serial(), now));
+        if self.empty.is_none_or(|(_, sent_at)| sent_at + self.rto() <= now) {
+            self.empty = Some((self.board.skip_serial(), now));
+        }
         self.segment(now, self.next, 0, false, note)
     }
 
@@ -216,6 +219,7 @@ impl FlowSender {
         let (segment, repaired) = if bytes > 0 {
             (self.send_new(now, bytes), None)
         } else if self.delivery == Delivery::Unreliable {
+            self.empty = None;
             (self.send_empty(now), None)
         } else {
             let number = self.board.last_undelivered()?;

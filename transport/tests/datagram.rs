@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{Fate, Loop, Path, controller};
+use common::spy::{Notes, Spy};
+use common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{Config, datagram};
 use proptest::prelude::*;
-
-const MSS: u64 = 1448;
+use proptest::test_runner::RngSeed;
 
 fn datagrams_on(path: Path, spec: &str) -> Loop {
     Loop::new(path, datagram::sender(&Config::default(), controller(spec)), datagram::receiver(None))
@@ -59,8 +59,35 @@ fn lost_acknowledgements_cost_nothing() {
     assert!(stats.packets_sent > 10_000, "{stats:?}");
 }
 
+#[test]
+fn an_acknowledgement_without_news_gives_no_rtt() {
+    let mut sender = datagram::sender(&Config::default(), controller("fixed:window=2"));
+    let mut receiver = datagram::receiver(None);
+    sender.write(2 * MSS);
+    let segment = sender.poll_transmit(Time::ZERO).expect("data");
+    receiver.on_segment(Time::from_millis(10), &segment, false);
+    let ack = receiver.poll_ack(Time::from_millis(10)).expect("at once");
+    sender.on_ack(Time::from_millis(20), &ack);
+    // The same again, as a receiver half's clock would send it.
+    sender.on_ack(Time::from_millis(90), &ack);
+    assert_eq!(sender.srtt(), Some(Nanos::from_millis(20)));
+}
+
+#[test]
+fn heartbeats_closer_than_a_round_trip_still_measure_it() {
+    let spy = Spy::new(Notes { heartbeat: Some(Nanos::from_millis(50)), ..Notes::default() });
+    let path = Path { delay: Nanos::from_millis(100), ..Path::default() };
+    let mut world = Loop::new(path, datagram::sender(&Config::default(), spy.controller()), datagram::receiver(None));
+    world.sender.write(MSS);
+    world.run(Time::from_millis(300), false);
+    world.path.delay = Nanos::from_millis(150);
+    world.run(Time::from_millis(20_000), false);
+    let srtt = world.sender.srtt().expect("samples").as_millis_f64();
+    assert!((srtt - 300.0).abs() < 5.0, "{srtt} ms");
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn every_datagram_is_settled(

@@ -7,8 +7,9 @@
 //!   multiplies by 1440 at the other.
 //! - After a gap of `FORGET_AFTER` the forecaster starts over instead of running through every tick.
 //! - A tick whose last packet ended a flight may bound the rate from below only (`Idle::Bound`).
-//! - Feedback goes out at the end of each tick that brought something and of the next 8, whether or not there is data to
-//!   send back.
+//! - Feedback goes out for each tick that brought something and for the next 8, whether or not there is data to send back,
+//!   a fixed time after the tick's end. The release's rides on the next flight of its reverse stream, half a tick later on
+//!   average.
 
 use super::feedback::{Feedback, Note};
 use super::forecast::{Evidence, Forecaster};
@@ -46,6 +47,8 @@ pub struct Receiver<F> {
     /// The last packet of the tick ended a flight.
     ended: bool,
     idle: Idle,
+    /// From a tick's end to its feedback.
+    wait: Nanos,
     /// Silence up to here was announced.
     expect_after: Time,
     /// Last tick in which something arrived, last tick that was reported.
@@ -55,8 +58,8 @@ pub struct Receiver<F> {
 }
 
 impl<F: Forecaster> Receiver<F> {
-    /// A receiver of packets of `env.mss` bytes.
-    pub fn new(env: &Env, forecaster: F, idle: Idle) -> Self {
+    /// A receiver of packets of `env.mss` bytes whose feedback leaves `wait` (at most a tick) after each tick.
+    pub fn new(env: &Env, forecaster: F, idle: Idle, wait: Nanos) -> Self {
         Self {
             forecaster,
             mss: env.mss,
@@ -66,6 +69,7 @@ impl<F: Forecaster> Receiver<F> {
             bytes: 0,
             ended: false,
             idle,
+            wait: wait.min(TICK),
             expect_after: Time::ZERO,
             last_arrival: 0,
             reported: None,
@@ -121,7 +125,8 @@ impl<F: Forecaster> ReceiverHalf for Receiver<F> {
 
     fn feedback(&mut self, now: Time, blob: &mut Vec<u8>) -> bool {
         self.advance(now);
-        if !self.active() || self.reported == Some(self.tick) {
+        let due = self.tick_start.is_some_and(|start| now >= start + self.wait);
+        if !due || !self.active() || self.reported == Some(self.tick) {
             return false;
         }
         self.reported = Some(self.tick);
@@ -132,8 +137,10 @@ impl<F: Forecaster> ReceiverHalf for Receiver<F> {
 
     fn next_tick(&self) -> Time {
         match self.tick_start {
-            Some(start) if self.reported != Some(self.tick) && self.active() => start,
-            Some(start) if self.tick - self.last_arrival < HORIZON as u64 => start + TICK + Nanos::from_nanos(1),
+            Some(start) if self.reported != Some(self.tick) && self.active() => start + self.wait,
+            Some(start) if self.tick - self.last_arrival < HORIZON as u64 => {
+                start + TICK + self.wait.max(Nanos::from_nanos(1))
+            }
             _ => Time::NEVER,
         }
     }
@@ -254,7 +261,7 @@ mod tests {
 
     #[test]
     fn one_report_a_tick_and_eight_after_the_last_arrival() {
-        let mut receiver = Receiver::new(&Env::default(), Average::default(), Idle::Exact);
+        let mut receiver = Receiver::new(&Env::default(), Average::default(), Idle::Exact, Nanos::ZERO);
         assert_eq!(receiver.next_tick(), Time::NEVER);
         let start = Time::from_millis(1000);
         receiver.on_arrival(&arrival(start, 0, MSS, 0, Nanos::ZERO));
@@ -273,8 +280,8 @@ mod tests {
     fn announced_silence_is_no_outage() {
         let env = Env::default();
         let (mut told, mut untold) = (
-            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact),
-            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact),
+            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact, Nanos::ZERO),
+            Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact, Nanos::ZERO),
         );
         // Six packets at once, then nothing for 100 ms, again and again.
         for flight in 0..50u64 {
@@ -297,7 +304,7 @@ mod tests {
     #[test]
     fn an_empty_packet_shows_that_the_link_works() {
         let env = Env::default();
-        let mut receiver = Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact);
+        let mut receiver = Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact, Nanos::ZERO);
         for beat in 0..100 {
             receiver.on_arrival(&arrival(Time::from_millis(50 * beat), 0, 0, 0, Nanos::from_millis(50)));
         }
@@ -309,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_long_gap_forgets() {
-        let mut receiver = Receiver::new(&Env::default(), Bayesian::new(1000.0, Outage::Release), Idle::Exact);
+        let mut receiver =
+            Receiver::new(&Env::default(), Bayesian::new(1000.0, Outage::Release), Idle::Exact, Nanos::ZERO);
         for packet in 0..500 {
             receiver.on_arrival(&arrival(Time::from_millis(2 * packet), packet * u64::from(MSS), MSS, 0, Nanos::ZERO));
         }
@@ -325,7 +333,7 @@ mod tests {
     fn one_packet_a_tick_is_not_all_that_a_link_can_do() {
         let mean_rate = |idle, time_to_next| {
             let forecaster = Bayesian::new(1000.0, Outage::Normalised);
-            let mut receiver = Receiver::new(&Env::default(), forecaster, idle);
+            let mut receiver = Receiver::new(&Env::default(), forecaster, idle, Nanos::ZERO);
             for packet in 0..500 {
                 let now = Time::from_millis(20 * packet + 3);
                 receiver.on_arrival(&arrival(now, packet * u64::from(MSS), MSS, 0, time_to_next));

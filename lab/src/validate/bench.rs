@@ -9,7 +9,8 @@ use paceline_sim::{Config, Direction, Flow, Outcome, Seed, Series, Via, Workload
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
     down: PathSpec,
-    trace: Option<Arc<Trace>>,
+    down_trace: Option<Arc<Trace>>,
+    up_trace: Option<Arc<Trace>>,
     delay: Nanos,
     flows: Vec<Flow>,
     seconds: u64,
@@ -20,20 +21,20 @@ impl Dumbbell {
     /// A link of `mbps` behind `queue`, `rtt_ms` there and back.
     pub(super) fn new(mbps: f64, rtt_ms: f64, queue: &str) -> Self {
         let down = PathSpec { rate: Some(Rate::from_mbps(mbps)), ..PathSpec::default() };
-        Self::over(down, None, rtt_ms, queue)
+        Self::over(down, rtt_ms, queue)
     }
 
-    /// A link that follows a trace.
-    pub(super) fn on_trace(trace: Arc<Trace>, rtt_ms: f64, queue: &str) -> Self {
-        let down = PathSpec { trace: Some("trace".to_owned()), ..PathSpec::default() };
-        Self::over(down, Some(trace), rtt_ms, queue)
+    /// Links that follow traces, the one upwards without a limit to its queue.
+    pub(super) fn on_traces(down: Arc<Trace>, up: Arc<Trace>, rtt_ms: f64, queue: &str) -> Self {
+        let spec = PathSpec { trace: Some("down".to_owned()), ..PathSpec::default() };
+        Self { down_trace: Some(down), up_trace: Some(up), ..Self::over(spec, rtt_ms, queue) }
     }
 
-    fn over(down: PathSpec, trace: Option<Arc<Trace>>, rtt_ms: f64, queue: &str) -> Self {
+    fn over(down: PathSpec, rtt_ms: f64, queue: &str) -> Self {
         let delay = Nanos::from_millis_f64(rtt_ms / 2.0);
         let queue = Some(queue.parse().expect("queues of claims parse: tested"));
         let down = PathSpec { queue, delay, ..down };
-        Self { down, trace, delay, flows: Vec::new(), seconds: 60, seed: 1 }
+        Self { down, down_trace: None, up_trace: None, delay, flows: Vec::new(), seconds: 60, seed: 1 }
     }
 
     /// Random loss of data.
@@ -48,6 +49,7 @@ impl Dumbbell {
         let via = match via {
             "udp" => Via::Udp,
             "alcc" => Via::Alcc("cubic".parse().expect("cubic is registered")),
+            "alcc/bbr" => Via::Alcc("bbr".parse().expect("bbr is registered")),
             _ => Via::Tcp,
         };
         self.flows.push(Flow {
@@ -66,6 +68,13 @@ impl Dumbbell {
         self
     }
 
+    /// The flow added last runs upwards as well, as another flow.
+    pub(super) fn both_ways(mut self) -> Self {
+        let upwards = self.flows.last().map(|flow| Flow { direction: Direction::Up, ..flow.clone() });
+        self.flows.extend(upwards);
+        self
+    }
+
     /// How long; 60 s unless said.
     pub(super) fn seconds(mut self, seconds: u64) -> Self {
         self.seconds = seconds;
@@ -78,8 +87,15 @@ impl Dumbbell {
     /// When a path of a claim cannot be built.
     pub(super) fn run(&self) -> Result<Finished, PathError> {
         let seed = Seed(self.seed);
-        let up = PathSpec { delay: self.delay, ..PathSpec::default() };
-        let load = |_: &str| self.trace.clone().ok_or("no trace");
+        let mut up = PathSpec { delay: self.delay, ..PathSpec::default() };
+        if self.up_trace.is_some() {
+            up.trace = Some("up".to_owned());
+            up.queue = Some("infinite".parse().expect("a queue's name"));
+        }
+        let load = |name: &str| {
+            let trace = if name == "down" { &self.down_trace } else { &self.up_trace };
+            trace.clone().ok_or("no trace")
+        };
         let rtt = self.delay + self.delay;
         let build = |spec: &PathSpec, name: &str| spec.build(seed.derive(name), rtt, &load);
         let config = Config {

@@ -1,11 +1,16 @@
 //! A loop-back path for tests: a fixed delay each way, and loss, duplication and reordering drawn from a seed.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod spy;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use paceline_cc::{Controller, Env, Nanos, Spec, Time};
 use paceline_transport::{AckSegment, Receiver, Segment, Sender};
+
+/// Payload of a full packet.
+pub(crate) const MSS: u64 = 1448;
 
 /// A controller by name.
 pub(crate) fn controller(spec: &str) -> Box<dyn Controller> {
@@ -71,8 +76,8 @@ pub(crate) struct Fate {
     pub(crate) later: Nanos,
 }
 
-/// Decides about the n-th packet.
-type Fates = Box<dyn FnMut(usize, &Segment) -> Fate>;
+/// Decides about the n-th packet sent (from 0), retransmissions included.
+pub(crate) type Decide = Box<dyn FnMut(usize, &Segment) -> Fate>;
 
 /// A sender and a receiver on a path.
 pub(crate) struct Loop {
@@ -84,8 +89,7 @@ pub(crate) struct Loop {
     pub(crate) sent: Vec<(Time, Segment)>,
     /// Every acknowledgement that arrived.
     pub(crate) acks: Vec<(Time, AckSegment)>,
-    /// Decides about the n-th packet sent (from 0), retransmissions included.
-    pub(crate) fate: Fates,
+    pub(crate) fate: Decide,
     pub(crate) data_arrived: u64,
     draw: Draw,
     events: BinaryHeap<Reverse<(Time, u64, usize)>>,

@@ -1,0 +1,154 @@
+//! What controllers are told: rates, application limits, marks, restarts; and positions beyond 32 bits.
+
+mod common;
+
+use common::spy::{Notes, Spy};
+use common::{Fate, Loop, MSS, Path, controller};
+use paceline_cc::{Ecn, Nanos, Pacing, Phase, Rate, Recovery, Time};
+use paceline_transport::{AckPolicy, Config, datagram, stream};
+
+const PER_MS: Rate = Rate::from_bytes_per_sec(1000 * MSS);
+
+fn world(notes: Notes) -> (Spy, Loop) {
+    let spy = Spy::new(notes);
+    let sender = stream::sender(&Config::default(), spy.controller());
+    (spy, Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None)))
+}
+
+#[test]
+fn acknowledgements_in_bunches_do_not_raise_the_rate() {
+    // One packet a millisecond; acknowledgements come in pairs one microsecond apart.
+    let (spy, mut world) = world(Notes { pacing: |_| Pacing::Rate(PER_MS), window: 100.0, ..Notes::default() });
+    world.fate =
+        Box::new(|n, _| Fate { later: Nanos::from_micros(if n % 2 == 0 { 1000 } else { 1 }), ..Fate::default() });
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(500), false);
+    let notes = spy.notes();
+    let rates: Vec<f64> = notes.acks.iter().filter_map(|ack| ack.rate).map(|rate| rate.rate().as_mbps()).collect();
+    assert!(rates.len() > 400);
+    assert!(rates.iter().all(|rate| *rate <= PER_MS.as_mbps() * 1.0001), "{rates:?}");
+    assert!(rates[100..].iter().all(|rate| *rate >= PER_MS.as_mbps() * 0.9), "{rates:?}");
+}
+
+#[test]
+fn samples_of_a_flow_that_idles_are_marked() {
+    let (spy, mut world) = world(Notes::default());
+    for _ in 0..50 {
+        world.sender.write(MSS);
+        world.run(world.now + Nanos::from_millis(7), false);
+    }
+    {
+        let notes = spy.notes();
+        assert!(notes.sent.iter().skip(1).all(|sent| sent.app_limited));
+        assert!(notes.acks.iter().skip(1).all(|ack| ack.rate.is_none_or(|rate| rate.app_limited)));
+        assert!(notes.acks.iter().all(|ack| !ack.window_limited));
+        assert_eq!(notes.dry, 50);
+    }
+    // With enough to send the mark is gone after a round trip.
+    let from = world.now + Nanos::from_millis(45);
+    world.sender.write(u64::MAX);
+    world.run(world.now + Nanos::from_millis(500), false);
+    let notes = spy.notes();
+    let late: Vec<_> = notes.acks.iter().filter(|ack| ack.now > from).collect();
+    assert!(late.len() > 100);
+    assert!(late.iter().all(|ack| ack.rate.is_some_and(|rate| !rate.app_limited) && ack.window_limited));
+    assert!(late.iter().all(|ack| ack.in_flight < 20 * MSS && ack.rtt == Some(Nanos::from_millis(20))));
+}
+
+#[test]
+fn restarts_tell_how_long_the_flow_was_silent() {
+    let (spy, mut world) = world(Notes::default());
+    world.sender.write(5 * MSS);
+    world.run(Time::from_millis(1000), false);
+    world.sender.write(5 * MSS);
+    world.run(Time::from_millis(1100), false);
+    assert_eq!(spy.notes().restarts, [Nanos::from_millis(1000)]);
+}
+
+#[test]
+fn classic_marks_reduce_once_a_round_and_are_answered() {
+    let (spy, mut world) = world(Notes {
+        window: 40.0,
+        beta: 0.5,
+        ecn: Ecn::Classic,
+        pacing: |_| Pacing::Rate(PER_MS),
+        ..Notes::default()
+    });
+    // All of what is sent from 100 to 200 ms is marked.
+    world.fate = Box::new(|_, segment| {
+        let ce = (Time::from_millis(100)..Time::from_millis(200)).contains(&segment.sent_at);
+        Fate { ce, ..Fate::default() }
+    });
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(400), false);
+    let notes = spy.notes();
+    let echoes: Vec<Time> = notes.acks.iter().filter(|ack| ack.echo).map(|ack| ack.now).collect();
+    assert!((3..=6).contains(&echoes.len()), "{echoes:?}");
+    assert!(echoes.windows(2).all(|pair| pair[1] - pair[0] >= Nanos::from_millis(20)), "{echoes:?}");
+    let answers = world.sent.iter().filter(|(_, segment)| segment.cwr).count();
+    assert_eq!(answers, echoes.len());
+    assert_eq!(notes.acks.last().map(|ack| ack.phase), Some(Phase::Open));
+    assert!(notes.losses.is_empty());
+    assert!(notes.acks.iter().all(|ack| !ack.echo || ack.ce_bytes > 0));
+}
+
+#[test]
+fn exact_marks_are_counted_to_the_byte() {
+    for via_datagrams in [false, true] {
+        let spy = Spy::new(Notes { ecn: Ecn::L4s, recovery: Recovery::Controller, ..Notes::default() });
+        let config = Config::default();
+        let mut world = if via_datagrams {
+            Loop::new(Path::default(), datagram::sender(&config, spy.controller()), datagram::receiver(None))
+        } else {
+            let receiver = stream::receiver(&AckPolicy::default(), None);
+            Loop::new(Path::default(), stream::sender(&config, spy.controller()), receiver)
+        };
+        let marks = |n: u64| n % 7 == 3 || n.is_multiple_of(11);
+        world.fate = Box::new(move |n, _| Fate { ce: marks(n as u64), ..Fate::default() });
+        world.sender.write(500 * MSS);
+        world.finish(Time::from_millis(5000));
+        let marked = (0..500u64).filter(|n| marks(*n)).count() as u64;
+        let notes = spy.notes();
+        assert_eq!(notes.acks.iter().map(|ack| ack.ce_bytes).sum::<u64>(), marked * MSS);
+        let packets = notes.acks.iter().flat_map(|ack| &ack.packets);
+        assert!(packets.clone().all(|packet| packet.ce == marks(packet.seq / MSS)));
+        assert_eq!(packets.count(), 500);
+    }
+}
+
+#[test]
+fn positions_pass_two_to_the_thirty_two_packets() {
+    let starts = [u64::from(u32::MAX) - 50 * MSS, (u64::from(u32::MAX) - 50) * MSS, u64::MAX / 2];
+    for start in starts {
+        let path = Path { data_loss: 0.02, ack_loss: 0.02, seed: start, ..Path::default() };
+        let sender = stream::sender_from(&Config::default(), controller("reno"), start);
+        let receiver = stream::receiver_from(&AckPolicy::default(), None, start);
+        let mut world = Loop::new(path, sender, receiver);
+        world.sender.write(500 * MSS);
+        world.finish(Time::from_millis(100_000));
+        let stats = world.sender.stats();
+        assert_eq!((world.receiver.bytes_ready(), stats.bytes_delivered), (500 * MSS, 500 * MSS));
+        let spy = Spy::default();
+        let sender = datagram::sender_from(&Config::default(), spy.controller(), start);
+        let mut world = Loop::new(Path::default(), sender, datagram::receiver(None));
+        world.sender.write(500 * MSS);
+        world.finish(Time::from_millis(100_000));
+        assert_eq!(world.receiver.bytes_ready(), 500 * MSS);
+        assert_eq!(spy.notes().sent.first().map(|sent| sent.seq), Some(start));
+    }
+}
+
+#[test]
+fn feedback_reaches_the_controller_and_bad_feedback_is_counted() {
+    let (spy, mut world) = world(Notes::default());
+    world.sender.write(MSS);
+    let segment = world.sender.poll_transmit(Time::ZERO).expect("data");
+    world.receiver.on_segment(Time::from_millis(1), &segment, false);
+    let mut ack = world.receiver.poll_ack(Time::from_millis(1)).expect("quick");
+    ack.feedback = Some([1, 2, 3].into());
+    world.sender.on_ack(Time::from_millis(2), &ack);
+    ack.feedback = Some([].into());
+    world.sender.on_ack(Time::from_millis(3), &ack);
+    assert_eq!(spy.notes().blobs, [[1, 2, 3]]);
+    assert_eq!(world.sender.stats().bad_feedback, 1);
+}
