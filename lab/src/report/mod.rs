@@ -306,7 +306,12 @@ fn figures(data: &Data<'_>) -> Vec<Figure> {
             title: "Distribution of one-way delay",
             svg: overview::delay_cdf(data),
             reading: reading::delay_cdf(data),
-            note: "Share of packets that arrived within the delay, averaged over the runs quantile by quantile.",
+            note: if data.contestants.iter().any(|c| c.summary.runs > 1) {
+                "Share of packets that arrived within the delay: for each share, the mean over the runs of the delay that \
+                 each had. Every run weighs the same, however many packets arrived in it."
+            } else {
+                "Share of packets that arrived within the delay."
+            },
             key: false,
         });
     }
