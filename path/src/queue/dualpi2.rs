@@ -1,4 +1,4 @@
-//! DualPI2, the coupled dual-queue AQM of L4S. Source: RFC 9332, section 2.5 and its appendix A (the pseudocode, with
+//! DualPI2, the coupled dual-queue AQM of L4S. Source: RFC 9332, section 2 and appendix A (the pseudocode, with
 //! the overload handling of A.2); scheduler and default gains: Linux `sch_dualpi2.c`.
 //!
 //! ECT(1) and CE go to the low-latency queue L, the rest to the classic queue C. One PI controller of their delay makes
@@ -53,8 +53,8 @@ pub struct DualPi2Params {
 }
 
 impl Default for DualPi2Params {
-    /// Target 15 ms, update every 16 ms, gains 0.16 and 3.2, coupling 2 (RFC 9332 section 2.5.2 and its figure 2, with
-    /// 16 ms as in Linux), step at 1 ms and a tenth for C (Linux), evenly spaced (RFC 9332 appendix A).
+    /// Target 15 ms, update every 16 ms, gains 0.16 and 3.2, coupling 2 (RFC 9332 appendix A.1, with 16 ms as in
+    /// Linux), step at 1 ms and a tenth for C (Linux), evenly spaced (RFC 9332 appendix A).
     fn default() -> Self {
         Self {
             target: Nanos::from_millis(15),
