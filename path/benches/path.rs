@@ -44,6 +44,7 @@ fn main() {
         ("loss", "rate = '100 Mbit/s'\nduplicate = 0.0\ndelay = '20ms'"),
         ("codel", "rate = '100 Mbit/s'\nqueue = 'codel'\ndelay = '20ms'"),
         ("pie", "rate = '100 Mbit/s'\nqueue = 'pie'\ndelay = '20ms'"),
+        ("dualpi2", "rate = '100 Mbit/s'\nqueue = 'dualpi2'\ndelay = '20ms'"),
         ("step", "rate = '100 Mbit/s'\nqueue = 'step:threshold=1ms'\ndelay = '20ms'"),
         ("jitter", "rate = '100 Mbit/s'\ndelay = '20ms'\njitter = { max = '5ms', reorder = true }"),
     ];

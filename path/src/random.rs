@@ -14,6 +14,7 @@ pub(crate) enum Purpose {
     Queue = 4,
     SynthRate = 5,
     SynthArrivals = 6,
+    QueueLow = 7,
 }
 
 /// A stream of random numbers.

@@ -28,6 +28,8 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         "red:min=2,max=6,weight=0.2,limit=20packets",
         "step:threshold=1ms,limit=15kB",
         "step:threshold=3packets,limit=15kB",
+        "dualpi2:target=1ms,tupdate=1ms,alpha=5,beta=50,limit=30kB",
+        "dualpi2:target=2ms,tupdate=1ms,beta=30,step=500us,range=1ms,protection=0,spacing=random,limit=50packets",
     ];
     prop::sample::select(texts.to_vec()).prop_map(|text| text.parse().expect("valid"))
 }
@@ -142,7 +144,7 @@ proptest! {
         for (number, (gap, size)) in arrivals.iter().enumerate() {
             now += Nanos::from_micros(*gap);
             drain(&mut path, now)?;
-            let ecn = if number % 2 == 0 { Codepoint::NotEct } else { Codepoint::Ect0 };
+            let ecn = [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce][number % 4];
             path.push(now, Packet::new(number as u32 % 3, *size, ecn, Body { number, pushed: now }));
         }
         drain(&mut path, Time::from_millis(10_000_000))?;
@@ -168,7 +170,13 @@ proptest! {
         }
         prop_assert!(popped.windows(2).all(|pair| pair[0].entered <= pair[1].entered));
         if direction.jitter.is_none_or(|jitter| !jitter.reorder) {
-            prop_assert!(popped.windows(2).all(|pair| pair[0].body.number <= pair[1].body.number));
+            // In order, but that DualPI2 has two queues.
+            let (low, classic): (Vec<_>, Vec<_>) = popped.iter().partition(|packet| packet.body.number % 4 >= 2);
+            let dual = matches!(direction.queue, Some(QueueSpec::DualPi2 { .. }));
+            let whole = if dual { Vec::new() } else { popped.iter().collect() };
+            for queue in [low, classic, whole] {
+                prop_assert!(queue.windows(2).all(|pair| pair[0].body.number <= pair[1].body.number));
+            }
         }
         if let Some(schedule) = direction.schedule(&load).expect("valid") {
             prop_assert!(stats.delivered.bytes <= schedule.capacity(Time::ZERO, end));
@@ -247,7 +255,7 @@ proptest! {
     #[test]
     fn parsers_take_almost_right_texts(
         trace in "([0-9]{1,11}|[ \r\t]|[0-9]{1,3}\r?\n){0,40}",
-        queue in "(droptail|red|codel|pie|step|drophead):?((limit|bytes|packets|bdp|min|max|target)=[0-9.a-zA-Z]{0,8},?){0,4}",
+        queue in "(droptail|red|codel|pie|step|drophead|dualpi2):?((limit|bytes|packets|bdp|min|max|target|alpha|k)=[0-9.a-zA-Z]{0,8},?){0,4}",
     ) {
         if let Ok(trace) = Trace::read("t", trace.as_bytes()) {
             prop_assert!(trace.millis().is_sorted() && trace.lap() > Nanos::ZERO);

@@ -84,7 +84,7 @@ fn the_error_names_field_and_mend() {
 fn the_error_of_a_queue_names_key_and_mend() {
     let cases = [
         ("coddel", "unknown queue 'coddel'; did you mean codel?"),
-        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, pie, red, step"),
+        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, pie, red, step, dualpi2"),
         ("droptail", "queue 'droptail' needs bytes=: such as bytes=2MB, packets=100 or bdp=1"),
         ("droptail:bytes=0", "queue 'droptail': bytes=0 is not a size above 0"),
         ("droptail:bytes=2 parsec", "queue 'droptail': bytes=2 parsec is not a size such as 64kB or 2MB"),
@@ -106,6 +106,13 @@ fn the_error_of_a_queue_names_key_and_mend() {
             "step",
             "queue 'step' needs threshold=: a time, a size or a number of packets, such as 1ms, 30kB or 20packets",
         ),
+        ("dualpi2:k=0", "queue 'dualpi2': k=0 is not a number from 0.01 to 100"),
+        ("dualpi2:alpha=-1", "queue 'dualpi2': alpha=-1 is not a number from 0.001 to 1000"),
+        ("dualpi2:tupdate=1us", "queue 'dualpi2': tupdate=1us is not a time from 100us to 10s"),
+        ("dualpi2:range=400", "queue 'dualpi2': range=400 is not a time from 0s to 10s"),
+        ("dualpi2:protection=1.5", "queue 'dualpi2': protection=1.5 is not a number from 0 to 1"),
+        ("dualpi2:spacing=odd", "queue 'dualpi2': spacing=odd is not even or random"),
+        ("dualpi2:setp=1ms", "queue 'dualpi2' has no key 'setp'; did you mean step or beta?"),
         ("step:threshold=1parsec", "queue 'step': threshold=1parsec is not a time, a size or a number of packets"),
     ];
     for (text, error) in cases {

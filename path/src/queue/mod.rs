@@ -3,6 +3,8 @@
 mod codel;
 mod drophead;
 mod droptail;
+mod dualpi2;
+mod keys;
 mod pie;
 mod red;
 mod spec;
@@ -11,6 +13,7 @@ mod step;
 pub use codel::CoDel;
 pub use drophead::DropHead;
 pub use droptail::DropTail;
+pub use dualpi2::{DualPi2, DualPi2Params, Spacing};
 pub use pie::Pie;
 pub use red::{Red, RedParams};
 pub use spec::{Limit, QUEUES, QueueError, QueueSpec};

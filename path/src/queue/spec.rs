@@ -8,7 +8,10 @@ use paceline_cc::text::span_text;
 use paceline_cc::{Bytes, Nanos, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{CoDel, DropHead, DropTail, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie};
+use super::keys::{Keys, clipped};
+use super::{
+    CoDel, DropHead, DropTail, DualPi2, DualPi2Params, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie,
+};
 use crate::stats::Count;
 
 /// How much a queue holds; nothing set means without limit.
@@ -106,6 +109,13 @@ pub enum QueueSpec {
         /// How much it holds.
         limit: Limit,
     },
+    /// RFC 9332.
+    DualPi2 {
+        /// Target, gains, coupling and thresholds.
+        params: DualPi2Params,
+        /// How much both of its queues hold together.
+        limit: Limit,
+    },
 }
 
 /// A queue by name: its keys, and where it comes from.
@@ -147,10 +157,22 @@ pub const QUEUES: &[QueueEntry] = &[
         keys: &["threshold", "limit"],
         summary: "marks ECN-capable packets above a threshold (DCTCP, SIGCOMM 2010)",
     },
+    QueueEntry {
+        name: "dualpi2",
+        keys: &["target", "tupdate", "alpha", "beta", "k", "step", "range", "protection", "spacing", "limit"],
+        summary: "a low-latency and a classic queue, coupled (L4S, RFC 9332)",
+    },
 ];
 
 /// Limit behind an AQM for which none is given: Linux `sch_codel.c` and `sch_pie.c`.
 const AQM_LIMIT: Limit = Limit::packets(1000);
+
+/// Limit of both queues of DualPI2 for which none is given: Linux `sch_dualpi2.c`.
+const DUALPI2_LIMIT: Limit = Limit::packets(10_000);
+
+/// The packet by whose time RED's mean decays while idle, and the least that a queue sized by `bdp` holds (our choice: a
+/// full one).
+const TYPICAL_PACKET: u64 = 1500;
 
 /// Why a queue could not be made from its text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -232,6 +254,7 @@ impl QueueSpec {
                 Box::new(Red::new(params, packet_time, sized(limit), seed))
             }
             Self::Step { threshold, limit } => Box::new(Step::new(threshold, sized(limit))),
+            Self::DualPi2 { params, limit } => Box::new(DualPi2::new(params, sized(limit), seed)),
         }
     }
 
@@ -243,149 +266,9 @@ impl QueueSpec {
             | Self::CoDel { limit, .. }
             | Self::Pie { limit, .. }
             | Self::Red { limit, .. }
-            | Self::Step { limit, .. } => limit,
+            | Self::Step { limit, .. }
+            | Self::DualPi2 { limit, .. } => limit,
         }
-    }
-}
-
-/// The keys given for one queue.
-struct Keys<'a> {
-    queue: &'a str,
-    given: Vec<(&'a str, &'a str)>,
-}
-
-/// Bounds of a limit in bandwidth-delay products (our choice: far beyond any use).
-const MIN_BDP: f64 = 0.001;
-const MAX_BDP: f64 = 1e6;
-
-/// The packet by whose time RED's mean decays while idle, and the least that a queue sized by `bdp` holds (our choice: a
-/// full one).
-const TYPICAL_PACKET: u64 = 1500;
-
-impl<'a> Keys<'a> {
-    fn parse(queue: &'a str, text: &'a str, known: &[&str]) -> Result<Self, QueueError> {
-        let mut given: Vec<(&str, &str)> = Vec::new();
-        for part in text.split(',').filter(|part| !part.trim().is_empty()) {
-            let queue = queue.to_owned();
-            let Some((key, value)) = part.split_once('=') else {
-                return Err(QueueError::NotKeyValue { queue, text: clipped(part) });
-            };
-            let (key, value) = (key.trim(), value.trim());
-            if !known.contains(&key) {
-                return Err(QueueError::UnknownKey {
-                    queue,
-                    key: clipped(key),
-                    hint: nearest(key, known.iter().copied()),
-                });
-            }
-            if given.iter().any(|(other, _)| *other == key) {
-                return Err(QueueError::Twice { queue, key: key.to_owned() });
-            }
-            given.push((key, value));
-        }
-        Ok(Self { queue, given })
-    }
-
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.given.iter().find(|(given, _)| *given == key).map(|(_, value)| *value)
-    }
-
-    fn bad(&self, key: &str, value: &str, wanted: impl fmt::Display) -> QueueError {
-        let (queue, key) = (self.queue.to_owned(), key.to_owned());
-        QueueError::BadValue { queue, key, value: clipped(value), wanted: wanted.to_string() }
-    }
-
-    fn bytes(&self, key: &str) -> Result<Option<u64>, QueueError> {
-        let Some(text) = self.get(key) else { return Ok(None) };
-        match text.parse() {
-            Ok(Bytes(0)) => Err(self.bad(key, text, "a size above 0")),
-            Ok(Bytes(bytes)) => Ok(Some(bytes)),
-            Err(_) => Err(self.bad(key, text, "a size such as 64kB or 2MB")),
-        }
-    }
-
-    fn packets(&self, key: &str) -> Result<Option<u64>, QueueError> {
-        let Some(text) = self.get(key) else { return Ok(None) };
-        match text.parse() {
-            Ok(packets) if packets > 0 => Ok(Some(packets)),
-            _ => Err(self.bad(key, text, "a whole number of packets above 0")),
-        }
-    }
-
-    fn number(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>, QueueError> {
-        let Some(text) = self.get(key) else { return Ok(None) };
-        match text.parse::<f64>() {
-            Ok(number) if number >= min && number <= max => Ok(Some(number)),
-            _ => Err(self.bad(key, text, format_args!("a number from {min} to {max}"))),
-        }
-    }
-
-    /// A limit as one value with its unit.
-    fn limit(&self) -> Result<Option<Limit>, QueueError> {
-        let Some(text) = self.get("limit") else { return Ok(None) };
-        let bad = || self.bad("limit", text, "above 0, such as 2MB, 100packets or 1bdp");
-        let limit = if let Some(packets) = text.strip_suffix("packets") {
-            Limit::packets(packets.trim().parse().map_err(|_| bad())?)
-        } else if let Some(times) = text.strip_suffix("bdp") {
-            Limit { bdp: Some(times.trim().parse().map_err(|_| bad())?), ..Limit::NONE }
-        } else {
-            Limit::bytes(text.parse::<Bytes>().map_err(|_| bad())?.0)
-        };
-        let bdp_fits = limit.bdp.is_none_or(|times| (MIN_BDP..=MAX_BDP).contains(&times));
-        if limit.bytes == Some(0) || limit.packets == Some(0) || !bdp_fits {
-            return Err(bad());
-        }
-        Ok(Some(limit))
-    }
-
-    fn threshold(&self) -> Result<Threshold, QueueError> {
-        let wanted = "a time, a size or a number of packets, such as 1ms, 30kB or 20packets";
-        let Some(text) = self.get("threshold") else {
-            let (queue, key) = (self.queue.to_owned(), "threshold");
-            return Err(QueueError::Missing { queue, key, wanted });
-        };
-        if let Some(packets) = text.strip_suffix("packets") {
-            let packets = packets.trim().parse().map_err(|_| self.bad("threshold", text, wanted))?;
-            return Ok(Threshold::Packets(packets));
-        }
-        match (text.parse(), text.parse()) {
-            (Ok(wait), _) => Ok(Threshold::Wait(wait)),
-            (_, Ok(Bytes(bytes))) => Ok(Threshold::Bytes(bytes)),
-            _ => Err(self.bad("threshold", text, wanted)),
-        }
-    }
-
-    fn span(&self, key: &str, default: Nanos) -> Result<Nanos, QueueError> {
-        let Some(text) = self.get(key) else { return Ok(default) };
-        match text.parse() {
-            Ok(Nanos::ZERO) => Err(self.bad(key, text, "a time above 0")),
-            Ok(span) => Ok(span),
-            Err(_) => Err(self.bad(key, text, "a time such as 5ms")),
-        }
-    }
-
-    fn red(&self) -> Result<RedParams, QueueError> {
-        let default = RedParams::default();
-        let min = self.number("min", 0.0, 1e9)?.unwrap_or(default.min);
-        // Three times `min`: Floyd 1997.
-        let max = self.number("max", 0.0, 1e9)?.unwrap_or(3.0 * min);
-        let probability = self.number("probability", 0.0, 1.0)?.unwrap_or(default.probability);
-        let weight = self.number("weight", 0.0, 1.0)?.unwrap_or(default.weight);
-        if max <= min {
-            return Err(self.bad("max", &max.to_string(), format_args!("above min={min}")));
-        }
-        Ok(RedParams { min, max, probability, weight })
-    }
-
-    /// The limit of a queue that is nothing else.
-    fn some_limit(&self) -> Result<Limit, QueueError> {
-        let (bytes, packets) = (self.bytes("bytes")?, self.packets("packets")?);
-        let limit = Limit { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
-        if limit == Limit::NONE {
-            let (queue, key) = (self.queue.to_owned(), "bytes");
-            return Err(QueueError::Missing { queue, key, wanted: "such as bytes=2MB, packets=100 or bdp=1" });
-        }
-        Ok(limit)
     }
 }
 
@@ -415,6 +298,7 @@ impl FromStr for QueueSpec {
                 limit: keys.limit()?.unwrap_or(AQM_LIMIT),
             }),
             "red" => Ok(Self::Red { params: keys.red()?, limit: keys.limit()?.unwrap_or(AQM_LIMIT) }),
+            "dualpi2" => Ok(Self::DualPi2 { params: keys.dualpi2()?, limit: keys.limit()?.unwrap_or(DUALPI2_LIMIT) }),
             "step" => Ok(Self::Step { threshold: keys.threshold()?, limit: keys.limit()?.unwrap_or(AQM_LIMIT) }),
             _ => Ok(Self::INFINITE),
         }
@@ -440,6 +324,7 @@ impl fmt::Display for QueueSpec {
                 let RedParams { min, max, probability, weight } = params;
                 write!(f, "red:min={min},max={max},probability={probability},weight={weight},limit={limit}")
             }
+            Self::DualPi2 { params, limit } => write!(f, "dualpi2:{params},limit={limit}"),
             Self::Step { threshold, limit } => {
                 match threshold {
                     Threshold::Bytes(bytes) => write!(f, "step:threshold={}", Bytes(*bytes))?,
@@ -475,9 +360,4 @@ impl Serialize for QueueSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
-}
-
-/// At most 40 characters of a text from outside, so that an error stays one readable line.
-fn clipped(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(40).collect()
 }

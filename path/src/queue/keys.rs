@@ -1,0 +1,190 @@
+//! The `key=value` pairs of a queue, each checked.
+
+use std::fmt;
+
+use paceline_cc::registry::nearest;
+use paceline_cc::text::span_text;
+use paceline_cc::{Bytes, Nanos};
+
+use super::spec::QueueError;
+use super::{DualPi2Params, Limit, RedParams, Spacing, Threshold};
+
+/// The keys given for one queue.
+pub(super) struct Keys<'a> {
+    queue: &'a str,
+    given: Vec<(&'a str, &'a str)>,
+}
+
+/// Bounds of a limit in bandwidth-delay products (our choice: far beyond any use).
+const MIN_BDP: f64 = 0.001;
+const MAX_BDP: f64 = 1e6;
+
+/// Bounds of DualPI2's parameters (our choice: far beyond any use, and so that an idle queue needs few updates).
+const MIN_SPAN: Nanos = Nanos::from_micros(100);
+const MAX_SPAN: Nanos = Nanos::from_millis(10_000);
+const MIN_ALPHA: f64 = 0.001;
+const MAX_GAIN: f64 = 1000.0;
+const MIN_COUPLING: f64 = 0.01;
+const MAX_COUPLING: f64 = 100.0;
+
+impl<'a> Keys<'a> {
+    pub(super) fn parse(queue: &'a str, text: &'a str, known: &[&str]) -> Result<Self, QueueError> {
+        let mut given: Vec<(&str, &str)> = Vec::new();
+        for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+            let queue = queue.to_owned();
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(QueueError::NotKeyValue { queue, text: clipped(part) });
+            };
+            let (key, value) = (key.trim(), value.trim());
+            if !known.contains(&key) {
+                return Err(QueueError::UnknownKey {
+                    queue,
+                    key: clipped(key),
+                    hint: nearest(key, known.iter().copied()),
+                });
+            }
+            if given.iter().any(|(other, _)| *other == key) {
+                return Err(QueueError::Twice { queue, key: key.to_owned() });
+            }
+            given.push((key, value));
+        }
+        Ok(Self { queue, given })
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a str> {
+        self.given.iter().find(|(given, _)| *given == key).map(|(_, value)| *value)
+    }
+
+    fn bad(&self, key: &str, value: &str, wanted: impl fmt::Display) -> QueueError {
+        let (queue, key) = (self.queue.to_owned(), key.to_owned());
+        QueueError::BadValue { queue, key, value: clipped(value), wanted: wanted.to_string() }
+    }
+
+    pub(super) fn bytes(&self, key: &str) -> Result<Option<u64>, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        match text.parse() {
+            Ok(Bytes(0)) => Err(self.bad(key, text, "a size above 0")),
+            Ok(Bytes(bytes)) => Ok(Some(bytes)),
+            Err(_) => Err(self.bad(key, text, "a size such as 64kB or 2MB")),
+        }
+    }
+
+    pub(super) fn packets(&self, key: &str) -> Result<Option<u64>, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        match text.parse() {
+            Ok(packets) if packets > 0 => Ok(Some(packets)),
+            _ => Err(self.bad(key, text, "a whole number of packets above 0")),
+        }
+    }
+
+    pub(super) fn number(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(number) if number >= min && number <= max => Ok(Some(number)),
+            _ => Err(self.bad(key, text, format_args!("a number from {min} to {max}"))),
+        }
+    }
+
+    /// A limit as one value with its unit.
+    pub(super) fn limit(&self) -> Result<Option<Limit>, QueueError> {
+        let Some(text) = self.get("limit") else { return Ok(None) };
+        let bad = || self.bad("limit", text, "above 0, such as 2MB, 100packets or 1bdp");
+        let limit = if let Some(packets) = text.strip_suffix("packets") {
+            Limit::packets(packets.trim().parse().map_err(|_| bad())?)
+        } else if let Some(times) = text.strip_suffix("bdp") {
+            Limit { bdp: Some(times.trim().parse().map_err(|_| bad())?), ..Limit::NONE }
+        } else {
+            Limit::bytes(text.parse::<Bytes>().map_err(|_| bad())?.0)
+        };
+        let bdp_fits = limit.bdp.is_none_or(|times| (MIN_BDP..=MAX_BDP).contains(&times));
+        if limit.bytes == Some(0) || limit.packets == Some(0) || !bdp_fits {
+            return Err(bad());
+        }
+        Ok(Some(limit))
+    }
+
+    pub(super) fn threshold(&self) -> Result<Threshold, QueueError> {
+        let wanted = "a time, a size or a number of packets, such as 1ms, 30kB or 20packets";
+        let Some(text) = self.get("threshold") else {
+            let (queue, key) = (self.queue.to_owned(), "threshold");
+            return Err(QueueError::Missing { queue, key, wanted });
+        };
+        if let Some(packets) = text.strip_suffix("packets") {
+            let packets = packets.trim().parse().map_err(|_| self.bad("threshold", text, wanted))?;
+            return Ok(Threshold::Packets(packets));
+        }
+        match (text.parse(), text.parse()) {
+            (Ok(wait), _) => Ok(Threshold::Wait(wait)),
+            (_, Ok(Bytes(bytes))) => Ok(Threshold::Bytes(bytes)),
+            _ => Err(self.bad("threshold", text, wanted)),
+        }
+    }
+
+    pub(super) fn span(&self, key: &str, default: Nanos) -> Result<Nanos, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(default) };
+        match text.parse() {
+            Ok(Nanos::ZERO) => Err(self.bad(key, text, "a time above 0")),
+            Ok(span) => Ok(span),
+            Err(_) => Err(self.bad(key, text, "a time such as 5ms")),
+        }
+    }
+
+    /// A time between two bounds.
+    fn span_within(&self, key: &str, default: Nanos, min: Nanos, max: Nanos) -> Result<Nanos, QueueError> {
+        let Some(text) = self.get(key) else { return Ok(default) };
+        match text.parse() {
+            Ok(span) if (min..=max).contains(&span) => Ok(span),
+            _ => Err(self.bad(key, text, format_args!("a time from {} to {}", span_text(min), span_text(max)))),
+        }
+    }
+
+    pub(super) fn dualpi2(&self) -> Result<DualPi2Params, QueueError> {
+        let default = DualPi2Params::default();
+        let spacing = match self.get("spacing") {
+            None => default.spacing,
+            Some("even") => Spacing::Even,
+            Some("random") => Spacing::Random,
+            Some(text) => return Err(self.bad("spacing", text, "even or random")),
+        };
+        Ok(DualPi2Params {
+            target: self.span_within("target", default.target, MIN_SPAN, MAX_SPAN)?,
+            tupdate: self.span_within("tupdate", default.tupdate, MIN_SPAN, MAX_SPAN)?,
+            alpha: self.number("alpha", MIN_ALPHA, MAX_GAIN)?.unwrap_or(default.alpha),
+            beta: self.number("beta", 0.0, MAX_GAIN)?.unwrap_or(default.beta),
+            k: self.number("k", MIN_COUPLING, MAX_COUPLING)?.unwrap_or(default.k),
+            step: self.span_within("step", default.step, Nanos::ZERO, MAX_SPAN)?,
+            range: self.span_within("range", default.range, Nanos::ZERO, MAX_SPAN)?,
+            protection: self.number("protection", 0.0, 1.0)?.unwrap_or(default.protection),
+            spacing,
+        })
+    }
+
+    pub(super) fn red(&self) -> Result<RedParams, QueueError> {
+        let default = RedParams::default();
+        let min = self.number("min", 0.0, 1e9)?.unwrap_or(default.min);
+        // Three times `min`: Floyd 1997.
+        let max = self.number("max", 0.0, 1e9)?.unwrap_or(3.0 * min);
+        let probability = self.number("probability", 0.0, 1.0)?.unwrap_or(default.probability);
+        let weight = self.number("weight", 0.0, 1.0)?.unwrap_or(default.weight);
+        if max <= min {
+            return Err(self.bad("max", &max.to_string(), format_args!("above min={min}")));
+        }
+        Ok(RedParams { min, max, probability, weight })
+    }
+
+    /// The limit of a queue that is nothing else.
+    pub(super) fn some_limit(&self) -> Result<Limit, QueueError> {
+        let (bytes, packets) = (self.bytes("bytes")?, self.packets("packets")?);
+        let limit = Limit { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
+        if limit == Limit::NONE {
+            let (queue, key) = (self.queue.to_owned(), "bytes");
+            return Err(QueueError::Missing { queue, key, wanted: "such as bytes=2MB, packets=100 or bdp=1" });
+        }
+        Ok(limit)
+    }
+}
+
+/// At most 40 characters of a text from outside, so that an error stays one readable line.
+pub(super) fn clipped(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(40).collect()
+}
