@@ -19,7 +19,7 @@ const ALPHA_ONE: u64 = 1024;
 
 /// How alpha is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Alpha {
+pub(crate) enum Alpha {
     /// A share from 0 to 1, and the gain g of its average.
     Exact { alpha: f64, gain: f64 },
     /// Units of 1/1024, and g as a right shift.
@@ -27,8 +27,13 @@ enum Alpha {
 }
 
 impl Alpha {
+    /// A real number that starts at `alpha` and is averaged with gain `gain` (both 0 to 1).
+    pub(crate) fn exact(alpha: f64, gain: f64) -> Self {
+        Self::Exact { alpha: alpha.clamp(0.0, 1.0), gain: gain.clamp(0.0, 1.0) }
+    }
+
     /// Takes the share of marks in one window of data: `marked` of `acked`, in any one unit.
-    fn update(&mut self, marked: u64, acked: u64) {
+    pub(crate) fn update(&mut self, marked: u64, acked: u64) {
         match self {
             // RFC 8257 section 3.3, step 5.
             Self::Exact { alpha, gain } => {
@@ -46,7 +51,7 @@ impl Alpha {
     }
 
     /// The window after a reduction by alpha (RFC 8257 section 3.3, step 9; tcp_dctcp.c, dctcp_ssthresh).
-    fn reduced(&self, cwnd: f64) -> f64 {
+    pub(crate) fn reduced(&self, cwnd: f64) -> f64 {
         match self {
             Self::Exact { alpha, .. } => cwnd * (1.0 - alpha / 2.0),
             Self::Linux { alpha, .. } => {
@@ -57,7 +62,7 @@ impl Alpha {
     }
 
     /// As a share from 0 to 1.
-    fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         match self {
             Self::Exact { alpha, .. } => *alpha,
             Self::Linux { alpha, .. } => *alpha as f64 / ALPHA_ONE as f64,
@@ -81,8 +86,7 @@ pub struct Dctcp {
 impl Dctcp {
     /// DCTCP with alpha as a real number that starts at `alpha` and is averaged with gain `gain` (both 0 to 1).
     pub fn new(env: &Env, alpha: f64, gain: f64) -> Self {
-        let alpha = Alpha::Exact { alpha: alpha.clamp(0.0, 1.0), gain: gain.clamp(0.0, 1.0) };
-        Self { mss: env.mss, alpha, halve: true, window_end: 0, acked: 0, marked: 0 }
+        Self { mss: env.mss, alpha: Alpha::exact(alpha, gain), halve: true, window_end: 0, acked: 0, marked: 0 }
     }
 
     /// The same in Linux's integers; the gain becomes the nearest power of two, at least 1/1024.

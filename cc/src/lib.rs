@@ -12,6 +12,7 @@ pub mod dctcp;
 pub mod extreme;
 pub mod fixed;
 pub mod hystart;
+pub mod prague;
 pub mod registry;
 pub mod reno;
 pub mod sprout;

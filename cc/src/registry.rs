@@ -15,6 +15,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::reno::ENTRY,
     crate::cubic::ENTRY,
     crate::dctcp::ENTRY,
+    crate::prague::ENTRY,
     crate::bbr::ENTRY,
     crate::copa::ENTRY,
     crate::verus::ENTRY,

@@ -57,7 +57,7 @@ pub trait StartUp: Send {
     /// The start-up is over for another reason: a loss, a mark or a time-out.
     fn on_congestion(&mut self, _signal: Signal) {}
 
-    /// The gaps of a start-up that paces (a chirp); nothing leaves them to the datapath.
+    /// The gaps of a start-up that paces (a chirp); nothing leaves them to the policy.
     fn pacing(&self) -> Option<Pacing> {
         None
     }
@@ -97,6 +97,21 @@ pub trait Policy: Send {
     /// Use of ECN.
     fn ecn(&self) -> Ecn {
         Ecn::Off
+    }
+
+    /// Whether a reduction is due for the marks that `ack` tells of: for the first echo of a round trip.
+    fn answers(&self, ack: &Ack<'_>) -> bool {
+        ack.echo && self.ecn() != Ecn::Off
+    }
+
+    /// The window grows also in the round trip after an echo ([`Phase::Cwr`]).
+    fn grows_while_reducing(&self) -> bool {
+        false
+    }
+
+    /// The pace of `window` at a smoothed RTT of `srtt`, where the start-up asks for none.
+    fn pacing(&self, _window: &Window, _srtt: Nanos) -> Pacing {
+        Pacing::Free
     }
 
     /// As [`Controller::describe`].
@@ -178,13 +193,14 @@ impl<P: Policy> Controller for WindowController<P> {
         self.rtt = ack.srtt;
         self.repairing &= ack.phase != Phase::Open;
         self.policy.observe(ack, &self.window);
-        if ack.echo && self.policy.ecn() != Ecn::Off {
+        if self.policy.answers(ack) {
             self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);
             return;
         }
         match ack.phase {
-            Phase::Recovery | Phase::Cwr => return,
-            Phase::Open | Phase::Loss => {}
+            Phase::Recovery => return,
+            Phase::Cwr if !self.policy.grows_while_reducing() => return,
+            Phase::Open | Phase::Cwr | Phase::Loss => {}
         }
         if self.window.starting() {
             self.start.on_ack(ack, &mut self.window);
@@ -250,10 +266,8 @@ impl<P: Policy> Controller for WindowController<P> {
     }
 
     fn pacing(&self) -> Pacing {
-        if !self.window.starting() {
-            return Pacing::Free;
-        }
-        self.start.pacing().unwrap_or(Pacing::Free)
+        let start = if self.window.starting() { self.start.pacing() } else { None };
+        start.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
     }
 
     fn ecn(&self) -> Ecn {
