@@ -68,7 +68,7 @@ impl Styles {
 }
 
 /// Colours told apart (`--c0` ... in the style sheet).
-pub(crate) const COLOURS: usize = 8;
+pub(crate) const COLOURS: usize = 10;
 
 /// Dashes told apart (`d0` ... in the style sheet).
 pub(crate) const DASHES: usize = 4;
