@@ -1,9 +1,10 @@
-//! Paced chirping over an idle link: figures of a noise-free event model of its rules, within 20 %.
+//! Paced chirping in a closed loop: over an idle link the figures of a noise-free event model of its rules, within 20 %;
+//! beside a greedy flow a share soon and little queue.
 
 mod common;
 
 use common::{Dumbbell, WIRE, bulk, share, variable};
-use paceline_cc::{Nanos, Rate};
+use paceline_cc::{Rate, Time};
 use paceline_sim::{Flow, Outcome, Via, Workload};
 
 /// The controller's figures when the chirps have met, which ends the search.
@@ -93,8 +94,29 @@ fn shared_acknowledgements_mislead_by_no_more_than_a_fifth_and_the_start_up_stil
 #[test]
 fn an_application_that_sends_little_does_not_stall() {
     let workload = Workload::Rate(Rate::from_mbps(1.0));
-    let flow = Flow { workload, ack_delay: Nanos::from_millis(1), ..bulk("dctcp:start=chirp-q", Via::Tcp) };
+    let flow = Flow { workload, ..bulk("dctcp:start=chirp-q", Via::Tcp) };
     let outcome = run_flow(flow, 100.0, 15);
     let sent = outcome.series.as_ref().unwrap().flows[0].throughput_mbps[100..].iter().sum::<f64>() / 1_900.0;
     assert!((0.98..=1.1).contains(&sent), "{sent} Mbit/s");
+}
+
+/// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share, and
+/// the longest wait of one of its packets in ms.
+fn newcomer(policy: &str, start: &str) -> (usize, f64) {
+    let newcomer = Flow { start: Time::from_millis(1_000), ..bulk(&format!("{policy}:start={start}"), Via::Tcp) };
+    let queue = Some("step:threshold=1ms".parse().unwrap());
+    let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![bulk(policy, Via::Tcp), newcomer]) }.run(5);
+    let half = (1_000..4_900).find(|&ms| share(&outcome, 1, ms, ms + 100) > 0.25).expect("it gets there");
+    let waits = &outcome.series.as_ref().unwrap().flows[1].queue_max_ms;
+    (half - 1_000, waits.iter().flatten().copied().fold(0.0, f64::max))
+}
+
+#[test]
+fn a_newcomer_gets_its_share_three_times_sooner() {
+    for policy in ["dctcp", "prague"] {
+        let (slow, _) = newcomer(policy, "slow");
+        let (chirped, queue) = newcomer(policy, "chirp-q");
+        assert!(3 * chirped <= slow, "{policy}: {chirped} ms, with slow start {slow} ms");
+        assert!(queue < 3.0, "{policy}: {queue} ms");
+    }
 }
