@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::chirp::ChirpStart;
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
 use crate::hystart::{HyStart, HyStartPlusPlus};
 use crate::window::{SlowStart, StartUp};
@@ -73,13 +74,20 @@ pub enum Kind {
 
 /// The parameter `start` of a window controller: its start-up, `default` unless another is named.
 pub const fn start_param(default: &'static str, source: &'static str) -> Param {
-    Param { name: "start", unit: "start-up", kind: Kind::Choice(&["slow", "hystart", "hystart++"]), default, source }
+    Param {
+        name: "start",
+        unit: "start-up",
+        kind: Kind::Choice(&["slow", "hystart", "hystart++", "chirp-q"]),
+        default,
+        source,
+    }
 }
 
 /// The start-up that the parameter `start` names.
 pub fn start_up(params: &Params, env: &Env) -> Box<dyn StartUp> {
     match params.word("start") {
         "hystart" => Box::new(HyStart::new(env)),
+        "chirp-q" => Box::new(ChirpStart::new(env)),
         "hystart++" => Box::new(HyStartPlusPlus::new(env)),
         _ => Box::new(SlowStart::new(env)),
     }

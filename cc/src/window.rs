@@ -57,6 +57,11 @@ pub trait StartUp: Send {
     /// The start-up is over for another reason: a loss, a mark or a time-out.
     fn on_congestion(&mut self, _signal: Signal) {}
 
+    /// Marks do not end the start-up: the policy observes them and answers none until it is in charge.
+    fn holds_against_marks(&self) -> bool {
+        false
+    }
+
     /// The gaps of a start-up that paces (a chirp); nothing leaves them to the policy.
     fn pacing(&self) -> Option<Pacing> {
         None
@@ -193,13 +198,14 @@ impl<P: Policy> Controller for WindowController<P> {
         self.rtt = ack.srtt;
         self.repairing &= ack.phase != Phase::Open;
         self.policy.observe(ack, &self.window);
-        if self.policy.answers(ack) {
+        let holds = self.window.starting() && self.start.holds_against_marks();
+        if self.policy.answers(ack) && !holds {
             self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);
             return;
         }
         match ack.phase {
             Phase::Recovery => return,
-            Phase::Cwr if !self.policy.grows_while_reducing() => return,
+            Phase::Cwr if !holds && !self.policy.grows_while_reducing() => return,
             Phase::Open | Phase::Cwr | Phase::Loss => {}
         }
         if self.window.starting() {

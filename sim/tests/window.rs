@@ -144,6 +144,16 @@ fn dctcp_holds_the_queue_at_the_step_and_the_link_busy() {
 }
 
 #[test]
+fn prague_holds_the_queue_at_the_step_and_the_link_busy() {
+    let outcome = dctcp("prague", "step:threshold=1ms", 20);
+    let used = share(&outcome, 0, 2_000, 20_000);
+    assert!(used > 0.95, "{used}");
+    let queue = queue_ms(&outcome, 2_000, 20_000);
+    assert!(max(&queue) < 1.5, "{} ms", max(&queue));
+    assert_eq!(outcome.flows[0].sender.packets_lost, 0);
+}
+
+#[test]
 fn dctcp_swings_as_its_fluid_model() {
     let outcome = dctcp("dctcp", "step:threshold=2.55ms", 20);
     // B = C RTT + K = 125 + 21 packets: alpha about sqrt(2/B), the window swings by sqrt(2B)/2. The model is fluid and
