@@ -98,6 +98,10 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
         ("name = 'a'".to_owned(), "s.toml:1: contestants: nobody races; give at least one, such as [\"cubic@tcp\"]"),
         (format!("secnds = 3{SMALL}"), "s.toml:1: secnds: unknown key 'secnds'; did you mean seconds or seed?"),
         (
+            format!("\"a` b `seconds\\nx\" = 3{SMALL}"),
+            "s.toml:1: a` b `seconds x: unknown key 'a` b `seconds x'; known are name, title, seconds, runs, seed, contestants, down, up, flows, cross",
+        ),
+        (
             format!("seconds = 0{SMALL}"),
             "s.toml:1: seconds: 0 is not above 0 and at most 10000000; give seconds, such as 60",
         ),

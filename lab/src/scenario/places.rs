@@ -113,16 +113,18 @@ impl<'a> Places<'a> {
 
 /// The problem in words and, when a key is missing, its name.
 fn in_words(message: &str) -> (String, Option<String>) {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let first = quoted.next().unwrap_or_default();
+    // What the file says comes first and may hold anything, quotes too; what is expected is ours.
+    let (found, expected) = message.rsplit_once("`, expected").unwrap_or((message, ""));
+    let first = found.split_once('`').map_or("", |(_, first)| first);
+    let known = expected.split('`').skip(1).step_by(2);
     if message.starts_with("unknown field") {
-        return (format!("unknown key '{}'; {}", printable(first, 40), nearest(first, quoted)), None);
+        return (format!("unknown key '{}'; {}", printable(first, 40), nearest(first, known)), None);
     }
     if message.starts_with("unknown variant") {
-        return (format!("unknown value '{}'; {}", printable(first, 40), nearest(first, quoted)), None);
+        return (format!("unknown value '{}'; {}", printable(first, 40), nearest(first, known)), None);
     }
     if message.starts_with("missing field") {
-        return ("this key is missing; add it".to_owned(), Some(first.to_owned()));
+        return ("this key is missing; add it".to_owned(), Some(first.trim_end_matches('`').to_owned()));
     }
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, wanted)) = rest.split_once(", expected ")
