@@ -1,428 +1,73 @@
 //! Paced chirping as a start-up: trains of packets whose gaps shrink find the capacity with a queue of a few packets.
 //!
-//! Source: Misund and Briscoe, "Paced Chirping: Rapid flow start with very low queuing delay" (2019). This is the
-//! generation of its released code of 2019 (`chirp-q`): rounds of chirps, twice as many in each, until they touch.
+//! Source: Misund and Briscoe, "Paced Chirping: Rapid flow start with very low queuing delay" (2019), and the code
+//! released with it. `start=chirp-q` is the code of 2019 ([`rounds`]).
 //!
-//! What differs from that code:
-//! - The sum that ends the start-up counts the gap after each chirp, as the paper's own module does. Without it the sum
-//!   stays at 94 % of the RTT at many rates and the start-up never ends.
-//! - Gaps are those at which packets left, not those planned; a chirp is rejected as in the paper's module when they do
-//!   not shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter
-//!   of its packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
-//! - A loss ends the start-up; after it, and after a silence, there is slow start.
-//! - The first guard interval is one gap: there is no RTT of a handshake to spread the first two chirps over.
+//! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps what is in flight, [`analysis`] reads the gap of the path
+//! from what comes back.
 
 pub mod analysis;
+mod flight;
 pub mod geometry;
+pub mod rounds;
 
-use std::collections::VecDeque;
+use crate::registry::{Kind, Param, Params};
+use geometry::LONGEST;
 
-use crate::controller::{Ack, Acked, Env, Pacing, Sent};
-use crate::units::{Nanos, Time};
-use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, SlowStart, StartUp, Window};
-use analysis::available_gap;
-use geometry::{Chirp, LONGEST};
+pub use rounds::Rounds;
 
-/// Average gap of the first chirps.
-const FIRST_GAP: Nanos = Nanos::from_micros(200);
-/// Bounds of one estimate.
-const GAP_MIN: Nanos = Nanos::from_micros(30);
-const GAP_MAX: Nanos = Nanos::from_millis(10);
-/// Largest gap in the transition to congestion avoidance.
-const TRANSITION_GAP_MAX: Nanos = Nanos::from_millis(5);
-/// Chirps of the first rounds.
-const FIRST_CHIRPS: u64 = 2;
-/// Growth of the number of chirps from one round to the next.
-const GAIN: u64 = 2;
-/// The number grows once so many chirps have left.
-const GROWTH_AFTER: u64 = 6;
-/// The paper's module: so many gaps above the smallest so far spoil a chirp.
-const WIDENINGS: usize = 5;
-
-/// Packets of a chirp by its number.
-fn size(number: u64) -> usize {
-    match number {
-        0 | 1 => 5,
-        2 | 3 => 8,
-        _ => LONGEST,
-    }
-}
-
-/// A chirp of which something is in flight or still to be sent.
-#[derive(Clone, Copy, Debug)]
-struct Flying {
-    number: u64,
-    packets: usize,
-    sent: [Time; LONGEST],
-    /// Time of arrival less time of departure in ns.
-    delays: [i64; LONGEST],
-    acked: usize,
-    /// Packets whose time of arrival is that of a shared acknowledgement.
-    coarse: usize,
-    spoilt: bool,
-}
-
-impl Flying {
-    fn new(number: u64, packets: usize) -> Self {
-        let (sent, delays) = ([Time::ZERO; LONGEST], [0; LONGEST]);
-        Self { number, packets, sent, delays, acked: 0, coarse: 0, spoilt: false }
-    }
-
-    fn on_acked(&mut self, index: usize, packet: &Acked, delay: i64, coarse: bool) {
-        self.spoilt |= index != self.acked || packet.retransmitted;
-        self.delays[index] = delay;
-        self.coarse += usize::from(coarse);
-        self.acked += 1;
-    }
-
-    /// What the chirp tells, once all of it is acknowledged.
-    fn estimate(&self) -> Option<Nanos> {
-        if self.spoilt || self.coarse > self.packets / 4 {
-            return None;
-        }
-        let mut gaps = [Nanos::ZERO; LONGEST];
-        let gaps = &mut gaps[..self.packets - 1];
-        let (mut smallest, mut widenings) = (Nanos::MAX, 0);
-        for (gap, pair) in gaps.iter_mut().zip(self.sent.windows(2)) {
-            *gap = pair[1] - pair[0];
-            widenings += usize::from(*gap > smallest);
-            if *gap > smallest + smallest.mul_div(1, 4) || widenings >= WIDENINGS {
-                return None;
-            }
-            smallest = smallest.min(*gap);
-        }
-        available_gap(gaps, &self.delays[..self.packets])
-    }
-}
-
+/// What a person may choose of a chirping start-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
-    Chirping,
-    /// Paced at the gap found, until so many packets more have been acknowledged.
-    Transition {
-        gap: Nanos,
-        left: u64,
-    },
-    /// Given up: slow start.
-    Over,
+pub struct Settings {
+    /// Packets of a full chirp, 2 to [`LONGEST`].
+    pub packets: usize,
+    /// Growth of the number of chirps from one round to the next, at least 1.
+    pub gain: f64,
+    /// First gap over average gap, 1 to 3.
+    pub geometry: f64,
 }
 
-/// Paced chirping.
-#[derive(Clone, Debug)]
-pub struct ChirpStart {
-    mss: u32,
-    slow: SlowStart,
-    stage: Stage,
-    /// Average of the estimates.
-    gap: Nanos,
-    srtt: Nanos,
-    /// Chirps allowed in a round.
-    allowed: u64,
-    /// Number of the first chirp of this round.
-    round_start: u64,
-    /// Chirps of this round that have begun, and the time they take.
-    round_chirps: u64,
-    round_length: Nanos,
-    /// Number of the next chirp.
-    next: u64,
-    /// The last chirp begun, and how many of its packets have left.
-    plan: Option<(Chirp, usize)>,
-    flying: VecDeque<Flying>,
+impl Default for Settings {
+    /// 16 packets, gain 2, geometry 2: what every result of the paper used.
+    fn default() -> Self {
+        Self { packets: 16, gain: 2.0, geometry: 2.0 }
+    }
 }
 
-impl ChirpStart {
-    /// Chirps of packets of `env.mss` bytes.
-    pub fn new(env: &Env) -> Self {
+impl Settings {
+    /// The values of [`PACKETS`], [`GAIN`] and [`GEOMETRY`].
+    pub fn from_params(params: &Params) -> Self {
         Self {
-            mss: env.mss,
-            slow: SlowStart::new(env),
-            stage: Stage::Chirping,
-            gap: FIRST_GAP,
-            srtt: Nanos::ZERO,
-            allowed: FIRST_CHIRPS,
-            round_start: 0,
-            round_chirps: 0,
-            round_length: Nanos::ZERO,
-            next: 0,
-            plan: None,
-            flying: VecDeque::new(),
+            packets: params.number(PACKETS.name) as usize,
+            gain: params.number(GAIN.name),
+            geometry: params.number(GEOMETRY.name),
         }
-    }
-
-    /// The chirp that the next packet belongs to, and the packet's index there.
-    fn place(&mut self) -> (Chirp, usize) {
-        if let Some((chirp, sent)) = self.plan
-            && sent < chirp.packets()
-        {
-            return (chirp, sent);
-        }
-        let chirp = Chirp::new(size(self.next), self.gap);
-        self.flying.push_back(Flying::new(self.next, chirp.packets()));
-        self.next += 1;
-        self.round_chirps += 1;
-        self.round_length += chirp.length() + self.gap;
-        (chirp, 0)
-    }
-
-    /// The silence after a chirp: the round's chirps are spread over a round trip.
-    fn guard(&self, chirp: &Chirp) -> Nanos {
-        (self.srtt.mul_div(1, self.allowed) - chirp.length()).max(self.gap)
-    }
-
-    fn start_round(&mut self) {
-        if self.next >= GROWTH_AFTER && self.round_chirps >= self.allowed {
-            self.allowed = self.allowed.saturating_mul(GAIN);
-        }
-        self.round_start = self.next;
-        self.round_chirps = 0;
-        self.round_length = Nanos::ZERO;
-    }
-
-    fn on_acked(&mut self, packet: &Acked, delay: i64, coarse: bool) {
-        let Some((number, index)) = untag(packet.tag) else { return };
-        // The second round waits for all of the first chirp, later ones for the first packet of the round before.
-        if self.round_start > 0 && number >= self.round_start {
-            self.start_round();
-        }
-        let Some(at) = self.flying.iter().position(|chirp| chirp.number == number) else { return };
-        let chirp = &mut self.flying[at];
-        chirp.on_acked(index, packet, delay, coarse);
-        if chirp.acked < chirp.packets {
-            return;
-        }
-        if let Some(estimate) = chirp.estimate() {
-            self.gap = (self.gap + estimate.clamp(GAP_MIN, GAP_MAX)).mul_div(1, 2);
-        }
-        self.flying.remove(at);
-        if number == 0 {
-            self.start_round();
-        }
-    }
-
-    /// The chirps of this round fill a round trip.
-    fn touching(&self) -> bool {
-        self.srtt > Nanos::ZERO && self.srtt <= self.round_length
     }
 }
 
-/// Nanoseconds from one time to another, which may be of clocks that differ.
-fn between(from: Time, to: Time) -> i64 {
-    (to.as_nanos() as i64).saturating_sub(from.as_nanos() as i64)
-}
+/// The parameter `chirp_packets`.
+pub const PACKETS: Param = Param {
+    name: "chirp_packets",
+    unit: "packets",
+    kind: Kind::Number { min: 2.0, max: LONGEST as f64 },
+    default: "16",
+    source: "both released modules",
+};
 
-/// A packet's tag: its chirp and its place there, never zero.
-fn tag(number: u64, index: usize) -> u64 {
-    number * LONGEST as u64 + index as u64 + 1
-}
+/// The parameter `chirp_gain`.
+pub const GAIN: Param = Param {
+    name: "chirp_gain",
+    unit: "chirps a round over those of the round before",
+    kind: Kind::Number { min: 1.0, max: 4.0 },
+    default: "2",
+    source: "Paced Chirping section IV",
+};
 
-fn untag(tag: u64) -> Option<(u64, usize)> {
-    let place = tag.checked_sub(1)?;
-    Some((place / LONGEST as u64, (place % LONGEST as u64) as usize))
-}
-
-impl StartUp for ChirpStart {
-    fn on_sent(&mut self, sent: &Sent, window: &mut Window) -> u64 {
-        if self.stage != Stage::Chirping || sent.bytes == 0 {
-            return 0;
-        }
-        let (chirp, index) = self.place();
-        self.plan = Some((chirp, index + 1));
-        // Gaps and rounds hold the flow back, the window does not: there is room for the longest chirp.
-        let in_flight = sent.in_flight as f64 / f64::from(self.mss);
-        window.cwnd = window.cwnd.max(in_flight + LONGEST as f64);
-        let Some(flying) = self.flying.back_mut() else { return 0 };
-        flying.sent[index] = sent.now;
-        flying.spoilt |= sent.bytes != self.mss || sent.retransmission;
-        tag(flying.number, index)
-    }
-
-    fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
-        self.srtt = ack.srtt;
-        match self.stage {
-            Stage::Over => self.slow.on_ack(ack, window),
-            Stage::Transition { gap, left } => {
-                let acked = ack.packets.len() as u64;
-                if acked <= left {
-                    self.stage = Stage::Transition { gap, left: left - acked };
-                    return;
-                }
-                self.stage = Stage::Over;
-                window.cwnd = (ack.in_flight as f64 / f64::from(self.mss)).max(MINIMUM_WINDOW);
-                window.ssthresh = window.cwnd;
-            }
-            Stage::Chirping => {
-                let shared = ack.packets.len() > 1;
-                // Without times of arrival all packets count as delayed as the newest, which did not wait for another.
-                let newest = ack.packets.last().map_or(ack.now, |packet| packet.sent_at);
-                for packet in ack.packets {
-                    let delay = match packet.received_at {
-                        Some(arrival) => between(packet.sent_at, arrival),
-                        None => between(newest, ack.now),
-                    };
-                    let before = self.flying.len();
-                    self.on_acked(packet, delay, shared && packet.received_at.is_none());
-                    let analysed = self.flying.len() < before;
-                    if analysed && self.touching() {
-                        let gap = self.gap.min(TRANSITION_GAP_MAX);
-                        let target = self.gap.times_in(ack.min_rtt);
-                        self.stage = Stage::Transition { gap, left: target };
-                        window.cwnd = (2.0 * target as f64).max(INITIAL_WINDOW);
-                        self.flying = VecDeque::new();
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    fn on_congestion(&mut self, _signal: Signal) {
-        self.stage = Stage::Over;
-        self.flying = VecDeque::new();
-    }
-
-    fn holds_against_marks(&self) -> bool {
-        self.stage != Stage::Over
-    }
-
-    fn pacing(&self) -> Option<Pacing> {
-        match (self.stage, &self.plan) {
-            (Stage::Over, _) | (Stage::Chirping, None) => None,
-            (Stage::Transition { gap, .. }, _) => Some(Pacing::Gap(gap)),
-            (Stage::Chirping, Some((chirp, sent))) if *sent < chirp.packets() => Some(Pacing::Gap(chirp.gap(sent - 1))),
-            (Stage::Chirping, Some(_)) if self.round_chirps >= self.allowed => Some(Pacing::Gap(Nanos::MAX)),
-            (Stage::Chirping, Some((chirp, _))) => Some(Pacing::Gap(self.guard(chirp))),
-        }
-    }
-
-    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
-        report("chirping", f64::from(u8::from(self.stage == Stage::Chirping)));
-        report("chirp_gap_us", self.gap.as_nanos() as f64 / 1e3);
-        report("chirps", self.next as f64);
-        report("chirps_a_round", self.allowed as f64);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::controller::Controller;
-    use crate::dctcp::Dctcp;
-    use crate::testing::ack;
-    use crate::window::WindowController;
-
-    const MSS: u32 = 1448;
-
-    /// A chirp of 16 packets about 120 µs on an idle link of 120 µs a packet, as it returns.
-    fn chirp() -> (Flying, Vec<Acked>, Vec<Time>) {
-        let plan = Chirp::new(16, Nanos::from_micros(120));
-        let mut flying = Flying::new(7, 16);
-        let (mut now, mut free) = (Time::from_millis(1), Time::ZERO);
-        let (mut packets, mut arrivals) = (Vec::new(), Vec::new());
-        for index in 0..16 {
-            flying.sent[index] = now;
-            free = free.max(now) + Nanos::from_micros(120);
-            arrivals.push(free + Nanos::from_millis(15));
-            packets.push(Acked {
-                seq: index as u64 * u64::from(MSS),
-                bytes: MSS,
-                sent_at: now,
-                tag: tag(7, index),
-                retransmitted: false,
-                app_limited: false,
-                ce: false,
-                received_at: None,
-            });
-            now += plan.gap(index);
-        }
-        (flying, packets, arrivals)
-    }
-
-    #[test]
-    fn a_clean_chirp_gives_the_gap_of_the_link() {
-        let (mut flying, packets, arrivals) = chirp();
-        for (index, packet) in packets.iter().enumerate() {
-            flying.on_acked(index, packet, between(packet.sent_at, arrivals[index]), false);
-        }
-        assert_eq!(flying.estimate(), Some(Nanos::from_micros(120)));
-    }
-
-    #[test]
-    fn a_swap_a_repair_shared_acknowledgements_or_a_late_packet_reject_the_chirp() {
-        let estimate = |order: &[usize], repaired: usize, coarse: usize, late: Option<usize>| {
-            let (mut flying, mut packets, arrivals) = chirp();
-            packets[0].retransmitted = repaired > 0;
-            if let Some(late) = late {
-                // Half as long again as the gap before it.
-                flying.sent[late] += (flying.sent[late] - flying.sent[late - 1]).mul_div(1, 2);
-            }
-            for (position, &index) in order.iter().enumerate() {
-                let delay = between(packets[index].sent_at, arrivals[position]);
-                flying.on_acked(index, &packets[index], delay, position < coarse);
-            }
-            flying.estimate()
-        };
-        let order: Vec<usize> = (0..16).collect();
-        let mut swapped = order.clone();
-        swapped.swap(4, 5);
-        assert!(estimate(&order, 0, 4, None).is_some());
-        assert_eq!(estimate(&swapped, 0, 0, None), None, "a swap");
-        assert_eq!(estimate(&order, 1, 0, None), None, "a repair");
-        assert_eq!(estimate(&order, 0, 5, None), None, "five of sixteen share");
-        assert_eq!(estimate(&order, 0, 0, Some(6)), None, "a late departure");
-    }
-
-    #[test]
-    fn tags_tell_chirp_and_place() {
-        assert_eq!(untag(0), None);
-        for (number, index) in [(0, 0), (0, 4), (3, 7), (9, 15)] {
-            assert_eq!(untag(tag(number, index)), Some((number, index)));
-        }
-    }
-
-    #[test]
-    fn marks_change_alpha_and_not_the_window() {
-        let env = Env::default();
-        let start = Box::new(ChirpStart::new(&env));
-        let mut flow = WindowController::new(&env, start, Dctcp::new(&env, 0.0, 1.0 / 16.0));
-        let before = flow.state();
-        let mut marked = ack(Time::from_millis(15), Nanos::from_millis(15), 1);
-        (marked.ce_bytes, marked.echo) = (marked.bytes, true);
-        flow.on_ack(&marked);
-        assert_eq!(flow.state(), before);
-        let mut alpha = 0.0;
-        flow.describe(&mut |name, value| alpha = if name == "alpha" { value } else { alpha });
-        assert_eq!(alpha, 1.0 / 16.0);
-    }
-
-    #[test]
-    fn a_round_waits_for_the_one_before() {
-        let mut start = ChirpStart::new(&Env::default());
-        let mut window = Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY };
-        let mut now = Time::ZERO;
-        let mut gaps = Vec::new();
-        for packet in 0..10u64 {
-            let seq = packet * u64::from(MSS);
-            let in_flight = seq + u64::from(MSS);
-            start.on_sent(
-                &Sent { now, seq, bytes: MSS, in_flight, retransmission: false, app_limited: false },
-                &mut window,
-            );
-            let Some(Pacing::Gap(gap)) = start.pacing() else { panic!("no gap") };
-            gaps.push(gap);
-            now += gap;
-        }
-        // 200 µs, twice that at first, 80 µs less from packet to packet, one gap after the chirp; then silence.
-        assert_eq!(gaps[..6], [400, 320, 240, 160, 200, 400].map(Nanos::from_micros));
-        assert_eq!(gaps[9], Nanos::MAX);
-        assert!(window.cwnd >= 10.0 + LONGEST as f64);
-    }
-
-    #[test]
-    fn congestion_ends_it() {
-        let mut start = ChirpStart::new(&Env::default());
-        start.on_congestion(Signal::Loss);
-        let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
-        start.on_ack(&ack(Time::ZERO, Nanos::from_millis(15), 4), &mut window);
-        assert_eq!((start.pacing(), window.cwnd), (None, 14.0), "slow start");
-    }
-}
+/// The parameter `chirp_geometry`.
+pub const GEOMETRY: Param = Param {
+    name: "chirp_geometry",
+    unit: "first gap over average gap",
+    kind: Kind::Number { min: 1.0, max: 3.0 },
+    default: "2",
+    source: "Paced Chirping section IV",
+};

@@ -45,6 +45,8 @@ pub struct Sent {
     pub retransmission: bool,
     /// The application had less to send than the window allows.
     pub app_limited: bool,
+    /// Bytes that the application has handed over and that have not been sent, these not included.
+    pub unsent: u64,
 }
 
 /// What a controller attaches to a packet that has just left.
@@ -119,7 +121,8 @@ pub enum Phase {
 pub struct Ack<'a> {
     /// Now.
     pub now: Time,
-    /// The packets newly delivered, in sending order; empty for an acknowledgement that only carried marks.
+    /// The packets newly delivered, in sending order; empty for an acknowledgement that only carried marks, and for the
+    /// answer to a handshake, which brings the first RTT before any data has left.
     pub packets: &'a [Acked],
     /// Payload bytes newly delivered (the sum over `packets`).
     pub bytes: u64,
@@ -354,6 +357,12 @@ pub trait Controller: Send {
     /// Use of ECN.
     fn ecn(&self) -> Ecn {
         Ecn::Off
+    }
+
+    /// Marks are observed at present and not answered (a start-up that paces itself): the datapath must not reduce on
+    /// its own.
+    fn holds_against_marks(&self) -> bool {
+        false
     }
 
     /// When nothing was sent for this long, the datapath sends an empty packet (Sprout's heartbeat).

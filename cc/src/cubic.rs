@@ -200,6 +200,9 @@ pub const ENTRY: Entry = Entry {
     source: "RFC 9438, Linux tcp_cubic.c",
     params: &[
         start_param("hystart", "Linux tcp_cubic.c: hystart=1"),
+        crate::chirp::PACKETS,
+        crate::chirp::GAIN,
+        crate::chirp::GEOMETRY,
         Param {
             name: "c",
             unit: "packets/s^3",

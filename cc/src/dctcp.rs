@@ -152,6 +152,9 @@ pub const ENTRY: Entry = Entry {
     source: "RFC 8257, Linux tcp_dctcp.c",
     params: &[
         start_param("slow", "RFC 8257 section 3.3 keeps RFC 5681"),
+        crate::chirp::PACKETS,
+        crate::chirp::GAIN,
+        crate::chirp::GEOMETRY,
         Param {
             name: "alpha",
             unit: "share, at the start",

@@ -129,7 +129,7 @@ impl StartUp for HyStart {
         self.slow.on_ack(ack, window);
     }
 
-    fn on_congestion(&mut self, signal: Signal) {
+    fn on_congestion(&mut self, signal: Signal, _window: &mut Window) {
         if signal == Signal::Timeout {
             self.round = None;
             self.found = false;

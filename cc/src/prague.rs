@@ -182,6 +182,9 @@ pub const ENTRY: Entry = Entry {
     source: "draft-briscoe-iccrg-prague-congestion-control, Linux tcp_prague.c",
     params: &[
         start_param("slow", "Linux tcp_prague.c"),
+        crate::chirp::PACKETS,
+        crate::chirp::GAIN,
+        crate::chirp::GEOMETRY,
         Param {
             name: "alpha",
             unit: "share, at the start",

@@ -134,6 +134,7 @@ impl Feed {
                     in_flight: self.seq - self.una,
                     retransmission: false,
                     app_limited: false,
+                    unsent: u64::MAX,
                 });
                 (seq, stamp.tag)
             })

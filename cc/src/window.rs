@@ -54,8 +54,23 @@ pub trait StartUp: Send {
     /// Something was delivered: grow `cwnd`, or end the start-up by setting `ssthresh` to at most `cwnd`.
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window);
 
-    /// The start-up is over for another reason: a loss, a mark or a time-out.
-    fn on_congestion(&mut self, _signal: Signal) {}
+    /// The start-up is over for another reason: a loss, a mark or a time-out. `window` is what the policy reduces next;
+    /// a start-up whose `cwnd` stood for no capacity corrects it here.
+    fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {}
+
+    /// The last congestion never was; the window has been restored, and with it who is in charge.
+    fn on_spurious(&mut self) {}
+
+    /// The flow sends again after `idle` with nothing in flight. True takes charge again: the start-up has set `window`,
+    /// and the policy's own answer to a silence is left out.
+    fn on_restart(&mut self, _now: Time, _idle: Nanos, _window: &mut Window) -> bool {
+        false
+    }
+
+    /// Something was delivered while the policy is in charge and no reduction is due. True takes charge again, with `window` set for it.
+    fn resumes(&mut self, _ack: &Ack<'_>, _window: &mut Window) -> bool {
+        false
+    }
 
     /// Marks do not end the start-up: the policy observes them and answers none until it is in charge.
     fn holds_against_marks(&self) -> bool {
@@ -181,7 +196,7 @@ impl<P: Policy> WindowController<P> {
     fn reduce(&mut self, signal: Signal, now: Time, in_flight: u64) {
         self.before = Some(self.window);
         let in_flight = self.packets(in_flight);
-        self.start.on_congestion(signal);
+        self.start.on_congestion(signal, &mut self.window);
         let target = self.policy.reduce(signal, now, &self.window, in_flight).max(MINIMUM_WINDOW);
         self.window.ssthresh = target;
         self.window.cwnd = target;
@@ -198,7 +213,7 @@ impl<P: Policy> Controller for WindowController<P> {
         self.rtt = ack.srtt;
         self.repairing &= ack.phase != Phase::Open;
         self.policy.observe(ack, &self.window);
-        let holds = self.window.starting() && self.start.holds_against_marks();
+        let holds = self.holds_against_marks();
         if self.policy.answers(ack) && !holds {
             self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);
             return;
@@ -213,8 +228,13 @@ impl<P: Policy> Controller for WindowController<P> {
             if !self.window.starting() {
                 self.policy.on_start_end(ack.now, &self.window);
             }
-        } else if ack.window_limited && ack.bytes > 0 {
-            self.policy.grow(ack, &mut self.window);
+        } else if ack.bytes > 0 {
+            if self.start.resumes(ack, &mut self.window) {
+                return;
+            }
+            if ack.window_limited {
+                self.policy.grow(ack, &mut self.window);
+            }
         }
     }
 
@@ -239,6 +259,7 @@ impl<P: Policy> Controller for WindowController<P> {
         if let Some(before) = self.before.take() {
             self.window.cwnd = self.window.cwnd.max(before.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            self.start.on_spurious();
             self.policy.undo();
         }
     }
@@ -247,6 +268,9 @@ impl<P: Policy> Controller for WindowController<P> {
     /// here is two smoothed RTTs but at least 200 ms.
     fn on_restart(&mut self, now: Time, idle: Nanos) {
         self.policy.on_restart(now, idle);
+        if self.start.on_restart(now, idle, &mut self.window) {
+            return;
+        }
         let rto = Nanos::from_millis(200).max(self.rtt + self.rtt);
         let halvings = rto.times_in(idle).min(32);
         if halvings == 0 {
@@ -278,6 +302,11 @@ impl<P: Policy> Controller for WindowController<P> {
 
     fn ecn(&self) -> Ecn {
         self.policy.ecn()
+    }
+
+    /// A classic mark stands for a loss (RFC 3168) and is always answered.
+    fn holds_against_marks(&self) -> bool {
+        self.window.starting() && self.start.holds_against_marks() && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -141,7 +141,7 @@ fn drive(controller: &mut dyn Controller, count: u64) -> Vec<Departure> {
     for packet in 0..count {
         let in_flight = (packet + 1) * u64::from(bytes);
         let seq = packet * u64::from(bytes);
-        let sent = Sent { now, seq, bytes, in_flight, retransmission: false, app_limited: false };
+        let sent = Sent { now, seq, bytes, in_flight, retransmission: false, app_limited: false, unsent: 0 };
         let stamp = controller.on_sent(&sent);
         assert!(in_flight <= controller.window(), "the window holds the chirp back at packet {packet}");
         let Pacing::Gap(gap) = controller.pacing() else { panic!("no gap after packet {packet}") };

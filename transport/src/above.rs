@@ -82,7 +82,7 @@ impl AboveTcp {
             self.limited += u64::from(self.tcp.is_blocked());
             let mut chunk = Packet::new(self.next, bytes as u32, now);
             let in_flight = self.chunks.in_flight + bytes;
-            let note = self.core.sent(now, &mut chunk, in_flight, first);
+            let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
             chunk.window_limited = in_flight.saturating_mul(2) > window;
             self.chunks.push(chunk);
             self.notes.push_back(note);

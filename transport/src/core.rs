@@ -67,9 +67,9 @@ impl Core {
         core
     }
 
-    /// A packet leaves; `in_flight` counts it, and nothing else is outstanding when it is the `first`. Answers the note
+    /// A packet leaves; `in_flight` counts it, `unsent` does not, and nothing else is outstanding when it is the `first`. Answers the note
     /// for the receiver half.
-    pub(crate) fn sent(&mut self, now: Time, packet: &mut Packet, in_flight: u64, first: bool) -> u64 {
+    pub(crate) fn sent(&mut self, now: Time, packet: &mut Packet, in_flight: u64, unsent: u64, first: bool) -> u64 {
         let bytes = packet.bytes;
         self.rate.stamp(packet, now, first);
         self.ran_dry = false;
@@ -80,6 +80,7 @@ impl Core {
             in_flight,
             retransmission: packet.retransmitted,
             app_limited: packet.app_limited,
+            unsent,
         });
         packet.tag = stamp.tag;
         self.departed(now, bytes);
@@ -89,7 +90,7 @@ impl Core {
     /// An empty packet leaves. Its stamp does not come back.
     pub(crate) fn sent_empty(&mut self, now: Time, seq: u64, in_flight: u64) -> u64 {
         let app_limited = self.rate.is_app_limited();
-        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited };
+        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited, unsent: 0 };
         let stamp = self.controller.on_sent(&sent);
         self.departed(now, 0);
         stamp.note

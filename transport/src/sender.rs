@@ -166,7 +166,8 @@ impl FlowSender {
         }
         let mut packet = Packet::new(self.next, bytes, now);
         let in_flight = self.board.in_flight + u64::from(bytes);
-        let note = self.core.sent(now, &mut packet, in_flight, first);
+        let unsent = self.unsent() - u64::from(bytes);
+        let note = self.core.sent(now, &mut packet, in_flight, unsent, first);
         // Until the burst's end tells: Linux `tcp_is_cwnd_limited` in slow start.
         packet.window_limited = in_flight.saturating_mul(2) > self.core.controller.window();
         self.board.push(packet);
@@ -182,8 +183,9 @@ impl FlowSender {
         let before = self.board.in_flight;
         let old = *self.board.get(number)?;
         let in_flight = if old.state == State::Lost { before + u64::from(old.bytes) } else { before };
+        let unsent = self.unsent();
         let packet = self.board.resend(number, now)?;
-        let note = self.core.sent(now, packet, in_flight, false);
+        let note = self.core.sent(now, packet, in_flight, unsent, false);
         if number == self.board.first_number() {
             self.arm_rto(now);
         }

@@ -51,11 +51,11 @@ pub fn available_gap(gaps: &[Nanos], delays: &[i64]) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chirp::geometry::Chirp;
+    use crate::chirp::geometry::{Chirp, Divisor};
 
     /// A chirp of 16 packets about 120 µs: gaps from 240 to 30 µs by 15.
     fn gaps() -> Vec<Nanos> {
-        let chirp = Chirp::new(16, Nanos::from_micros(120));
+        let chirp = Chirp::new(16, Nanos::from_micros(120), 2.0, Divisor::Packets);
         (0..15).map(|index| chirp.gap(index)).collect()
     }
 

@@ -4,10 +4,19 @@
 
 use crate::units::Nanos;
 
-/// Packets of the longest chirp.
-pub const LONGEST: usize = 16;
-/// The first gap over the average gap (both released modules; it sweeps from half the rate to several times it).
-const GEOMETRY: u64 = 2;
+/// Packets of the longest chirp (the newest kernel branch's bound).
+pub const LONGEST: usize = 64;
+/// Ratios are counted in this unit, as in the kernel's modules.
+const ONE: u64 = 1024;
+
+/// By what the fall of the gaps over a chirp is divided to give the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divisor {
+    /// N: both modules of 2018 and 2019.
+    Packets,
+    /// N - 1: the newest kernel branch. The mean gap comes closer to the average asked for.
+    Gaps,
+}
 
 /// The plan of one chirp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +27,17 @@ pub struct Chirp {
 }
 
 impl Chirp {
-    /// A chirp of `packets` packets (2 to [`LONGEST`]; others are moved there) about the average gap `gap`.
-    pub fn new(packets: usize, gap: Nanos) -> Self {
+    /// A chirp of `packets` packets (2 to [`LONGEST`]; others are moved there) about the average gap `gap`, whose first
+    /// gap is `geometry` times that (at least 1).
+    pub fn new(packets: usize, gap: Nanos, geometry: f64, divisor: Divisor) -> Self {
         let packets = packets.clamp(2, LONGEST) as u64;
-        let span = gap.mul_div(2 * (GEOMETRY - 1), 1).as_nanos();
-        Self { packets, first: gap.mul_div(GEOMETRY, 1), step: Nanos::from_nanos(span.div_ceil(packets)) }
+        let geometry = libm::round(geometry * ONE as f64).max(ONE as f64) as u64;
+        let span = gap.mul_div(2 * (geometry - ONE), ONE).as_nanos();
+        let parts = match divisor {
+            Divisor::Packets => packets,
+            Divisor::Gaps => packets - 1,
+        };
+        Self { packets, first: gap.mul_div(geometry, ONE), step: Nanos::from_nanos(span.div_ceil(parts)) }
     }
 
     /// Packets in it.
@@ -47,9 +62,14 @@ mod tests {
 
     #[test]
     fn gaps_of_the_paper() {
-        // N, step, last gap and length in thousandths of the average gap.
-        for (packets, step, last, length) in [(5, 400, 800, 5_600), (8, 250, 500, 8_750), (16, 125, 250, 16_875)] {
-            let chirp = Chirp::new(packets, Nanos::from_nanos(1_000));
+        // N, divisor, step, last gap and length in thousandths of the average gap.
+        for (packets, divisor, step, last, length) in [
+            (5, Divisor::Packets, 400, 800, 5_600),
+            (5, Divisor::Gaps, 500, 500, 5_000),
+            (8, Divisor::Packets, 250, 500, 8_750),
+            (16, Divisor::Packets, 125, 250, 16_875),
+        ] {
+            let chirp = Chirp::new(packets, Nanos::from_nanos(1_000), 2.0, divisor);
             assert_eq!(chirp.gap(0), Nanos::from_nanos(2_000));
             assert_eq!(chirp.gap(0) - chirp.gap(1), Nanos::from_nanos(step));
             assert_eq!(chirp.gap(packets - 2), Nanos::from_nanos(last));
@@ -58,8 +78,8 @@ mod tests {
     }
 
     /// Most packets that wait when a chirp about `gap` meets an idle link whose real gap is `link`; fluid.
-    fn peak(gap: u64, link: u64) -> f64 {
-        let chirp = Chirp::new(16, Nanos::from_nanos(gap));
+    fn peak(gap: u64, link: u64, divisor: Divisor) -> f64 {
+        let chirp = Chirp::new(16, Nanos::from_nanos(gap), 2.0, divisor);
         let mut queue = 0i64;
         let mut peak = 0;
         for index in 0..15 {
@@ -71,11 +91,15 @@ mod tests {
 
     #[test]
     fn the_queue_of_a_chirp_does_not_depend_on_the_rate() {
+        let fluid = [(1.0, 2.63, 3.27), (0.5, 0.75, 1.40), (1.5, 4.58, 5.13), (2.0, 6.56, 7.00)];
         // 10 Mbit/s, 1 Gbit/s, 10 Gbit/s.
         for gap in [1_200_000, 12_000, 1_200] {
-            for (share, want) in [(1.0, 2.63), (0.5, 0.75), (1.5, 4.58), (2.0, 6.56)] {
-                let peak = peak(gap, (gap as f64 * share) as u64);
-                assert!((peak - want).abs() < 0.2, "link gap {share} of {gap} ns: {peak} packets, not {want}");
+            for (share, packets, gaps) in fluid {
+                for (divisor, want) in [(Divisor::Packets, packets), (Divisor::Gaps, gaps)] {
+                    let peak = peak(gap, (gap as f64 * share) as u64, divisor);
+                    let what = format!("{divisor:?}: link gap {share} of {gap} ns");
+                    assert!((peak - want).abs() < 0.2, "{what}: {peak} packets, not {want}");
+                }
             }
         }
     }

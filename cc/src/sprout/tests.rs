@@ -18,6 +18,7 @@ fn send(sprout: &mut Sprout, now: Time, app_limited: bool) -> Note {
         in_flight: sprout.in_flight + MSS,
         retransmission: false,
         app_limited,
+        unsent: u64::MAX,
     };
     Note::unpack(sprout.on_sent(&sent).note)
 }

@@ -75,6 +75,7 @@ impl Steady {
             in_flight: FLIGHT as u64 * u64::from(self.mss),
             retransmission: false,
             app_limited: false,
+            unsent: u64::MAX,
         });
         self.flight[packet as usize % FLIGHT] = (self.now, stamp.tag, stamp.note);
     }

@@ -44,6 +44,7 @@ impl Bench {
             in_flight: self.in_flight,
             retransmission: false,
             app_limited: false,
+            unsent: u64::MAX,
         };
         self.next += u64::from(MSS);
         self.verus.on_sent(&sent)

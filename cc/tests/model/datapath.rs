@@ -178,7 +178,15 @@ impl Datapath {
             first_sent_at: self.first_sent_at,
         };
         let (now, in_flight) = (self.now, self.in_flight);
-        packet.stamp = self.controller.on_sent(&Sent { now, seq, bytes, in_flight, retransmission, app_limited });
+        packet.stamp = self.controller.on_sent(&Sent {
+            now,
+            seq,
+            bytes,
+            in_flight,
+            retransmission,
+            app_limited,
+            unsent: u64::MAX,
+        });
         self.packets.insert(seq, packet);
         self.next = self.next.max(seq + u64::from(bytes));
         self.last_sent = Some((self.now, bytes));

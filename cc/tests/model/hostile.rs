@@ -52,6 +52,7 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
             in_flight: amount(n[2]),
             retransmission: f[0],
             app_limited: f[1],
+            unsent: u64::MAX,
         })),
         3..=6 => controller.on_ack(&ack(now, n, f, &acked(n, f))),
         7 => controller.on_loss(&Loss {

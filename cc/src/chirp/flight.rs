@@ -1,0 +1,149 @@
+//! Chirps in flight: when each packet left, how long it took, and whether the chirp can be believed.
+//!
+//! Source: Misund and Briscoe, "Paced Chirping" (2019), and the modules released with it.
+
+use crate::controller::Acked;
+use crate::units::{Nanos, Time};
+
+use super::analysis::available_gap;
+use super::geometry::LONGEST;
+
+/// The module of 2018: so many gaps above the smallest so far spoil a chirp.
+const WIDENINGS: usize = 5;
+
+/// A chirp of which something is in flight or still to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flying {
+    pub(super) number: u64,
+    pub(super) packets: usize,
+    pub(super) sent: [Time; LONGEST],
+    /// Time of arrival less time of departure in ns.
+    delays: [i64; LONGEST],
+    pub(super) acked: usize,
+    /// Packets whose time of arrival is that of a shared acknowledgement.
+    coarse: usize,
+    pub(super) spoilt: bool,
+}
+
+impl Flying {
+    pub(super) fn new(number: u64, packets: usize) -> Self {
+        let (sent, delays) = ([Time::ZERO; LONGEST], [0; LONGEST]);
+        Self { number, packets, sent, delays, acked: 0, coarse: 0, spoilt: false }
+    }
+
+    pub(super) fn on_acked(&mut self, index: usize, packet: &Acked, delay: i64, coarse: bool) {
+        self.spoilt |= index != self.acked || packet.retransmitted;
+        self.delays[index] = delay;
+        self.coarse += usize::from(coarse);
+        self.acked += 1;
+    }
+
+    /// What the chirp tells, once all of it is acknowledged.
+    pub(super) fn estimate(&self) -> Option<Nanos> {
+        if self.spoilt || self.coarse > self.packets / 4 {
+            return None;
+        }
+        let mut gaps = [Nanos::ZERO; LONGEST];
+        let gaps = &mut gaps[..self.packets - 1];
+        let (mut smallest, mut widenings) = (Nanos::MAX, 0);
+        for (gap, pair) in gaps.iter_mut().zip(self.sent.windows(2)) {
+            *gap = pair[1] - pair[0];
+            widenings += usize::from(*gap > smallest);
+            if *gap > smallest + smallest.mul_div(1, 4) || widenings >= WIDENINGS {
+                return None;
+            }
+            smallest = smallest.min(*gap);
+        }
+        available_gap(gaps, &self.delays[..self.packets])
+    }
+}
+
+/// Nanoseconds from one time to another, which may be of clocks that differ.
+pub(super) fn between(from: Time, to: Time) -> i64 {
+    (to.as_nanos() as i64).saturating_sub(from.as_nanos() as i64)
+}
+
+/// A packet's tag: its chirp and its place there, never zero.
+pub(super) fn tag(number: u64, index: usize) -> u64 {
+    number * LONGEST as u64 + index as u64 + 1
+}
+
+pub(super) fn untag(tag: u64) -> Option<(u64, usize)> {
+    let place = tag.checked_sub(1)?;
+    Some((place / LONGEST as u64, (place % LONGEST as u64) as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chirp::geometry::{Chirp, Divisor};
+
+    const MSS: u32 = 1448;
+
+    /// A chirp of 16 packets about 120 µs on an idle link of 120 µs a packet, as it returns.
+    fn chirp() -> (Flying, Vec<Acked>, Vec<Time>) {
+        let plan = Chirp::new(16, Nanos::from_micros(120), 2.0, Divisor::Packets);
+        let mut flying = Flying::new(7, 16);
+        let (mut now, mut free) = (Time::from_millis(1), Time::ZERO);
+        let (mut packets, mut arrivals) = (Vec::new(), Vec::new());
+        for index in 0..16 {
+            flying.sent[index] = now;
+            free = free.max(now) + Nanos::from_micros(120);
+            arrivals.push(free + Nanos::from_millis(15));
+            packets.push(Acked {
+                seq: index as u64 * u64::from(MSS),
+                bytes: MSS,
+                sent_at: now,
+                tag: tag(7, index),
+                retransmitted: false,
+                app_limited: false,
+                ce: false,
+                received_at: None,
+            });
+            now += plan.gap(index);
+        }
+        (flying, packets, arrivals)
+    }
+
+    #[test]
+    fn a_clean_chirp_gives_the_gap_of_the_link() {
+        let (mut flying, packets, arrivals) = chirp();
+        for (index, packet) in packets.iter().enumerate() {
+            flying.on_acked(index, packet, between(packet.sent_at, arrivals[index]), false);
+        }
+        assert_eq!(flying.estimate(), Some(Nanos::from_micros(120)));
+    }
+
+    #[test]
+    fn a_swap_a_repair_shared_acknowledgements_or_a_late_packet_reject_the_chirp() {
+        let estimate = |order: &[usize], repaired: usize, coarse: usize, late: Option<usize>| {
+            let (mut flying, mut packets, arrivals) = chirp();
+            packets[0].retransmitted = repaired > 0;
+            if let Some(late) = late {
+                // Half as long again as the gap before it.
+                flying.sent[late] += (flying.sent[late] - flying.sent[late - 1]).mul_div(1, 2);
+            }
+            for (position, &index) in order.iter().enumerate() {
+                let delay = between(packets[index].sent_at, arrivals[position]);
+                flying.on_acked(index, &packets[index], delay, position < coarse);
+            }
+            flying.estimate()
+        };
+        let order: Vec<usize> = (0..16).collect();
+        let mut swapped = order.clone();
+        swapped.swap(4, 5);
+        assert!(estimate(&order, 0, 4, None).is_some());
+        assert_eq!(estimate(&swapped, 0, 0, None), None, "a swap");
+        assert_eq!(estimate(&order, 1, 0, None), None, "a repair");
+        assert_eq!(estimate(&order, 0, 5, None), None, "five of sixteen share");
+        assert_eq!(estimate(&order, 0, 0, Some(6)), None, "a late departure");
+    }
+
+    #[test]
+    fn tags_tell_chirp_and_place() {
+        assert_eq!(untag(0), None);
+        for (number, index) in [(0, 0), (0, 4), (3, 7), (9, 15)] {
+            assert_eq!(untag(tag(number, index)), Some((number, index)));
+        }
+    }
+}
