@@ -80,10 +80,11 @@ impl FlowSender {
         self.find_mistake(now, ack, advanced, original, late_now);
 
         // End of a phase.
-        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`).
+        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`), or until a
+        // start-up that answers no marks is in charge again.
         let over = match self.phase {
             Phase::Open => false,
-            Phase::Cwr => self.una > self.recovery_point,
+            Phase::Cwr => self.una > self.recovery_point || self.core.controller.holds_against_marks(),
             Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
         if over {
@@ -108,7 +109,8 @@ impl FlowSender {
             (ce_bytes, ce_packets) = (delivery.bytes, self.core.acked.len() as u64);
         }
         let echo = marked && self.phase == Phase::Open;
-        if echo {
+        let reduces = echo && !self.core.controller.holds_against_marks();
+        if reduces {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
             self.cwr_due = ecn == Ecn::Classic;
@@ -136,7 +138,7 @@ impl FlowSender {
                 window_limited: delivery.window_limited,
             });
         }
-        if echo {
+        if reduces {
             self.start_reduction();
         }
         self.reduce(delivery.bytes, advanced && lost_bytes == 0);

@@ -358,7 +358,8 @@ impl Sender for FlowSender {
 
     fn window(&self) -> u64 {
         match (&self.prr, self.phase) {
-            (Some(prr), Phase::Recovery | Phase::Cwr) => prr.window,
+            (Some(prr), Phase::Recovery) => prr.window,
+            (Some(prr), Phase::Cwr) if !self.core.controller.holds_against_marks() => prr.window,
             _ => self.core.controller.window(),
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Notes {
     pub(crate) beta: f64,
     pub(crate) recovery: Recovery,
     pub(crate) ecn: Ecn,
+    /// No mark is answered.
+    pub(crate) holds: bool,
     pub(crate) heartbeat: Option<Nanos>,
     /// The answer after the n-th packet.
     pub(crate) pacing: fn(u64) -> Pacing,
@@ -53,6 +55,7 @@ impl Default for Notes {
             beta: 1.0,
             recovery: Recovery::Prr,
             ecn: Ecn::Off,
+            holds: false,
             heartbeat: None,
             pacing: |_| Pacing::Free,
             sent: Vec::new(),
@@ -103,7 +106,7 @@ impl Controller for Spy {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let mut notes = self.notes();
-        if ack.echo {
+        if ack.echo && !notes.holds {
             notes.reduce();
         }
         notes.acks.push(Heard {
@@ -173,6 +176,10 @@ impl Controller for Spy {
 
     fn ecn(&self) -> Ecn {
         self.notes().ecn
+    }
+
+    fn holds_against_marks(&self) -> bool {
+        self.notes().holds
     }
 
     fn heartbeat(&self) -> Option<Nanos> {
