@@ -13,6 +13,10 @@ use crate::sender::{Delivery, FlowSender, glides};
 impl FlowSender {
     /// Digests an acknowledgement.
     pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) {
+        if ack.syn || !self.is_connected() {
+            self.take_answer(now, ack);
+            return;
+        }
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
 

@@ -29,6 +29,7 @@ pub fn bulk(controller: &str, via: Via) -> Flow {
         ack_every: 1,
         ack_delay: Nanos::from_millis(40),
         paced: false,
+        handshake: false,
     }
 }
 
