@@ -6,14 +6,17 @@
 //! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps what is in flight, [`analysis`] reads the gap of the path
 //! from what comes back.
 
+pub mod adaptive;
 pub mod analysis;
 mod flight;
 pub mod geometry;
 pub mod rounds;
+mod train;
 
 use crate::registry::{Kind, Param, Params};
 use geometry::LONGEST;
 
+pub use adaptive::Adaptive;
 pub use rounds::Rounds;
 
 /// What a person may choose of a chirping start-up.

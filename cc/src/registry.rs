@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::chirp::{Rounds, Settings};
+use crate::chirp::{Adaptive, Rounds, Settings};
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
 use crate::hystart::{HyStart, HyStartPlusPlus};
 use crate::window::{SlowStart, StartUp};
@@ -77,7 +77,7 @@ pub const fn start_param(default: &'static str, source: &'static str) -> Param {
     Param {
         name: "start",
         unit: "start-up",
-        kind: Kind::Choice(&["slow", "hystart", "hystart++", "chirp-q"]),
+        kind: Kind::Choice(&["slow", "hystart", "hystart++", "chirp", "chirp-q"]),
         default,
         source,
     }
@@ -87,6 +87,7 @@ pub const fn start_param(default: &'static str, source: &'static str) -> Param {
 pub fn start_up(params: &Params, env: &Env) -> Box<dyn StartUp> {
     match params.word("start") {
         "hystart" => Box::new(HyStart::new(env)),
+        "chirp" => Box::new(Adaptive::new(env, &Settings::from_params(params))),
         "chirp-q" => Box::new(Rounds::new(env, &Settings::from_params(params))),
         "hystart++" => Box::new(HyStartPlusPlus::new(env)),
         _ => Box::new(SlowStart::new(env)),
