@@ -10,6 +10,7 @@ use crate::delay::{Delay, Jitter, VaryingDelay};
 use crate::link::Link;
 use crate::loss::{Duplicate, Loss, Lossy};
 use crate::queue::QueueSpec;
+use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::Schedule;
 use crate::trace::Trace;
@@ -17,7 +18,7 @@ use crate::trace::Trace;
 /// One direction of a path, as in a scenario file: a link (`rate`, `schedule` or `trace`; none of them means that
 /// nothing limits), what it does to packets, and how far it is.
 ///
-/// Packets pass link, loss, duplication, delay, in this order.
+/// Packets pass link, loss, duplication, reordering, delay, in this order.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
@@ -45,6 +46,9 @@ pub struct Direction {
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<f64>,
+    /// Packets held back at random, while others overtake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
     /// Fixed delay.
     #[serde(default)]
     pub delay: Nanos,
@@ -133,10 +137,15 @@ impl Direction {
 
     fn check_random(&self) -> Result<(), PathError> {
         let loss = self.loss.iter().flat_map(Loss::probabilities);
-        for (name, probability) in loss.chain(self.duplicate.map(|probability| ("duplicate", probability))) {
+        let duplicate = self.duplicate.map(|probability| ("duplicate", probability));
+        let reorder = self.reorder.map(|reorder| ("reorder.share", reorder.share));
+        for (name, probability) in loss.chain(duplicate).chain(reorder) {
             if !(0.0..=1.0).contains(&probability) {
                 return Err(field(name, format!("{probability} is not a probability"), "give a number from 0 to 1"));
             }
+        }
+        if self.reorder.is_some_and(|reorder| reorder.delay == Nanos::ZERO) {
+            return Err(field("reorder.delay", "0 holds nothing back", "give a time above 0, such as 5ms"));
         }
         if let Some(jitter) = self.jitter
             && jitter.max.is_some() == jitter.mean.is_some()
@@ -213,6 +222,9 @@ impl Direction {
         }
         if let Some(probability) = self.duplicate {
             path = path.filter(Duplicate::new(probability, seed));
+        }
+        if let Some(reorder) = self.reorder {
+            path = path.element(Holding::new(reorder, seed));
         }
         if self.delay_schedule.is_some() || self.jitter.is_some() {
             let fixed = vec![(Nanos::ZERO, self.delay)];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::{
-    Codepoint, Direction, Gilbert, Jitter, Loss, Packet, Path, QueueSpec, Schedule, Trace, from_table,
+    Codepoint, Direction, Gilbert, Jitter, Loss, Packet, Path, QueueSpec, Reorder, Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
 
@@ -70,15 +70,17 @@ fn directions() -> impl Strategy<Value = Direction> {
     let steps = (millis(0..30), millis(1..50), millis(0..30))
         .prop_map(|(first, after, second)| vec![(Nanos::ZERO, first), (after, second)]);
     let duplicate = prop::option::of(0.0..1.0);
+    let reorder = prop::option::of((0.0..1.0, millis(1..20)).prop_map(|(share, delay)| Reorder { share, delay }));
     let distance = (millis(0..30), prop::option::of(steps));
-    (links(), queues(), loss, jitter, outages, duplicate, distance).prop_map(
-        |(link, queue, loss, jitter, outages, duplicate, (delay, delay_schedule))| {
+    (links(), queues(), loss, jitter, outages, (duplicate, reorder), distance).prop_map(
+        |(link, queue, loss, jitter, outages, (duplicate, reorder), (delay, delay_schedule))| {
             let linked = link != Direction::default();
             Direction {
                 queue: linked.then_some(queue),
                 outages: if linked { outages } else { Vec::new() },
                 loss,
                 duplicate,
+                reorder,
                 delay: if delay_schedule.is_none() { delay } else { Nanos::ZERO },
                 delay_schedule,
                 jitter,
@@ -169,7 +171,7 @@ proptest! {
             }
         }
         prop_assert!(popped.windows(2).all(|pair| pair[0].entered <= pair[1].entered));
-        if direction.jitter.is_none_or(|jitter| !jitter.reorder) {
+        if direction.reorder.is_none() && direction.jitter.is_none_or(|jitter| !jitter.reorder) {
             // In order, but that DualPI2 has two queues.
             let (low, classic): (Vec<_>, Vec<_>) = popped.iter().partition(|packet| packet.body.number % 4 >= 2);
             let dual = matches!(direction.queue, Some(QueueSpec::DualPi2 { .. }));

@@ -19,6 +19,7 @@ fn every_field_is_understood() {
         outages = [["10s", "12s"], ["12s", "13s"]]
         loss = { gilbert = { enter = 0.001, leave = 0.25 } }
         duplicate = 0.001
+        reorder = { share = 0.05, delay = "5ms" }
         delay_schedule = [["0s", "20ms"], ["10s", "60ms"]]
         jitter = { max = "5ms", reorder = true }
     "#;
@@ -68,6 +69,10 @@ fn the_error_names_field_and_mend() {
         ("loss = { gilbert = { entr = 0, leave = 0.1 } }", "unknown field `entr`, expected one of"),
         ("loss = 'much'", "invalid type: string \"much\", expected a probability such as 0.01, or"),
         ("duplicate = -0.1", "duplicate: -0.1 is not a probability"),
+        ("reorder = { share = 1.5, delay = '1ms' }", "reorder.share: 1.5 is not a probability; give a number from 0"),
+        ("reorder = { share = 0.1, delay = '0ms' }", "reorder.delay: 0 holds nothing back; give a time above 0, such"),
+        ("reorder = { share = 0.1 }", "missing field `delay`"),
+        ("reorder = { shre = 0.1, delay = '1ms' }", "unknown field `shre`, expected `share` or `delay`"),
         ("jitter = { reorder = true }", "jitter: it needs one of max and mean"),
         ("jitter = { max = '1ms', mean = '1ms' }", "jitter: it needs one of max and mean"),
         ("delay = '1ms'\ndelay_schedule = [['0s', '1ms']]", "delay_schedule: delay is given too; keep one of them"),
