@@ -67,7 +67,27 @@ fn the_last_one_wins_and_other_options_come_after() {
 fn an_empty_value_takes_the_key_out() {
     let set =
         scenario(&["down.rate=", "down.schedule=[['0s', '1 Mbit/s'], ['1s', '2 Mbit/s']]", "flows=", "flows=[{}]"]);
-    assert_eq!((set.down.rate, set.down.schedule.map(|steps| steps.len()), set.flows.len()), (None, Some(2), 1));
+    assert_eq!((set.down.rate, set.down.schedule.is_some(), set.flows.len()), (None, true, 1));
+}
+
+#[test]
+fn a_rate_may_wander() {
+    let chain =
+        "down.schedule={ markov = { rates = ['2 Mbit/s', '4 Mbit/s..8 Mbit/s', '20 Mbit/s'], hold = '200ms' } }";
+    let set = ["down.rate=", chain, "seconds=5", "runs=3"].map(str::to_owned).to_vec();
+    let source = Source::from_text("s.toml", SMALL, Options { set, ..Options::default() });
+    let race = race(&source, &Settings::default()).unwrap();
+    let again = Source::from_text("s.toml", &race.effective, Options::default()).plans().unwrap();
+    assert_eq!(source.plans().unwrap()[0].scenario.down, again[0].scenario.down);
+    let used: Vec<f64> = race.runs.iter().map(|run| run.record.utilization.unwrap()).collect();
+    assert!(used.iter().all(|used| *used > 0.5 && *used <= 1.0), "{used:?}");
+    assert!(race.runs[0].record.drawn.contains_key("down.schedule.markov.rates[1]"));
+
+    let wrong = error(&["down.rate=", chain, "down.schedule.markov.hld=1s"]);
+    let expected = "--set down.schedule.markov.hld=1s: down.schedule.markov.hld: unknown key 'hld'; did you mean hold?";
+    assert_eq!(wrong, expected);
+    let wrong = error(&["down.rate=", chain, "down.schedule.markov.hold=0s"]);
+    assert!(wrong.ends_with("=0s: down.schedule.markov.hold: it is below 1us; give a time such as 200ms"), "{wrong}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(crate) enum Purpose {
     SynthArrivals = 6,
     QueueLow = 7,
     Reorder = 8,
+    Markov = 9,
 }
 
 /// A stream of random numbers.

@@ -45,6 +45,10 @@ fn a_queue_of_one_bdp_is_sized_by_mean_rate_and_round_trip() {
 
 #[test]
 fn the_error_names_field_and_mend() {
+    let markov = |rates: &str, hold: &str, next: &str| {
+        format!("schedule = {{ markov = {{ rates = {rates}, hold = '{hold}'{next} }} }}")
+    };
+    let two = "['1 Mbit/s', '2 Mbit/s']";
     let cases = [
         ("rate = '0 Mbit/s'", "rate: a link of rate 0 carries nothing; give a rate above 0, such as 12 Mbit/s"),
         ("rate = '-1 Mbit/s'", "'-1 Mbit/s' is not a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s"),
@@ -58,6 +62,25 @@ fn the_error_names_field_and_mend() {
         ("schedule = [['0s', '1 Mbit/s'], ['0s', '2 Mbit/s']]", "schedule: the times of the steps do not increase"),
         ("schedule = [['0s', '1 Mbit/s']]\nschedule_lap = '0s'", "schedule_lap: it is not after the last step"),
         ("rate = '1 Mbit/s'\nschedule_lap = '1s'", "schedule_lap: it is not after the last step"),
+        (
+            "schedule = '1 Mbit/s'",
+            "invalid type: string \"1 Mbit/s\", expected [[\"0s\", \"2 Mbit/s\"], ...], or { markov",
+        ),
+        ("schedule = { markv = 1 }", "unknown field `markv`, expected `markov`"),
+        ("schedule = { markov = { rates = ['1 Mbit/s', '2 Mbit/s'] } }", "missing field `hold`"),
+        (
+            &markov("['1 Mbit/s']", "1ms", ""),
+            "schedule.markov.rates: 1 is no number of rates from 2 to 100; give rates",
+        ),
+        (&markov("['0 Mbit/s', '0 Mbit/s']", "1ms", ""), "schedule.markov.rates: every rate is 0; give a rate above 0"),
+        (&markov(two, "0s", ""), "schedule.markov.hold: it is below 1us; give a time such as 200ms"),
+        (&markov(two, "1s", ", next = [[0, 1]]"), "schedule.markov.next: it is not 2 rows of 2; give each rate a"),
+        (&markov(two, "1s", ", next = [[0, 1], [1]]"), "schedule.markov.next: it is not 2 rows of 2; give each rate a"),
+        (&markov(two, "1s", ", next = [[0, 1], [2, -1]]"), "schedule.markov.next: 2 in row 2 is not a probability"),
+        (&markov(two, "1s", ", next = [[0, 1], [0.5, 0.4]]"), "schedule.markov.next: row 2 sums up to 0.9; give"),
+        (&markov(two, "1s", ", next = [[0, 1], [0, 1]]"), "schedule.markov.next: no way leads from rate 2 to rate 1;"),
+        (&format!("{}\nschedule_lap = '1s'", markov(two, "1s", "")), "schedule_lap: a Markov chain has no last step;"),
+        (&format!("{}\nrate = '1 Mbit/s'", markov(two, "1s", "")), "rate: more than one of rate, schedule and trace"),
         ("trace = 'x.down'", "trace: x.down: no such file"),
         ("queue = 'codel'", "queue: there is no link for it to wait at"),
         ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
