@@ -111,19 +111,21 @@ impl Markov {
     /// Operations Research 33(5), 1985: rates are taken out one after the other, without a subtraction.
     fn shares(&self) -> Vec<f64> {
         let mut steps = self.steps();
-        for last in (1..steps.len()).rev() {
-            let leaving: f64 = steps[last][..last].iter().sum();
-            for from in 0..last {
-                steps[from][last] /= leaving;
-                let through = steps[from][last];
-                for to in 0..last {
-                    steps[from][to] += through * steps[last][to];
-                }
+        let mut into = Vec::new();
+        while let Some(row) = steps.pop()
+            && !steps.is_empty()
+        {
+            let last = steps.len();
+            let leaving: f64 = row[..last].iter().sum();
+            let through: Vec<f64> = steps.iter().map(|from| from[last] / leaving).collect();
+            for (from, through) in steps.iter_mut().zip(&through) {
+                from.iter_mut().zip(&row).for_each(|(step, after)| *step += through * after);
             }
+            into.push(through);
         }
         let mut shares = vec![1.0];
-        for last in 1..steps.len() {
-            shares.push((0..last).map(|from| shares[from] * steps[from][last]).sum());
+        for through in into.iter().rev() {
+            shares.push(through.iter().zip(&shares).map(|(step, share)| step * share).sum());
         }
         let sum: f64 = shares.iter().sum();
         shares.iter().map(|share| share / sum).collect()
