@@ -1,4 +1,23 @@
-//! Paced chirping past the paper (`start=chirp`).
+//! Paced chirping past the paper (`start=chirp`): what each generation got right, and what they left open.
+//!
+//! Source: Misund and Briscoe, "Paced Chirping" (2019); the choices below are ours, each decided by an experiment that
+//! `docs/paced-chirping.md` gives.
+//!
+//! - **Bursts first** (2018): two bursts of five without gaps, half a round trip apart, tell the bottleneck's own gap at
+//!   any rate. A flow that fits the initial window sends it at once, in two parts.
+//! - **No rounds** (newest branch): a *load* says how many packets may be in flight. Each chirp that returns moves it.
+//! - **Calm and busy.** A chirp that finds the bottleneck's own gap and no mark met nobody: the load grows by the gain,
+//!   and towards the end by a third of what is missing. Any other chirp met traffic that has to yield first: the load
+//!   grows by a few packets a round trip, more the longer no mark came.
+//! - **Marks count** one by one: each takes half a packet off the load. The window is not cut (the policy's alpha
+//!   sees the marks all the same).
+//! - **The gap of a chirp** is read between the last gap that did not queue and the first that did; a chirp that queued
+//!   from its first packet is read by how far apart it arrived.
+//! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth, on
+//!   loss, or when chirps cannot be read (then slow start goes on from there). So it always ends.
+//! - **It begins again** from the window's own gap, without bursts: after a silence, after a loss that never was, and when a
+//!   path that marks has marked nothing for two round trips longer than marks are apart in a steady state.
+
 use std::collections::VecDeque;
 
 use crate::controller::{Ack, Acked, Env, Pacing, Sent};
@@ -10,23 +29,65 @@ use super::flight::{tag, untag};
 use super::geometry::{Chirp, Divisor, LONGEST};
 use super::train::{Arrival, Train};
 
-/// Packets of each of the two opening bursts: half the initial window.
+/// Packets of each opening burst: half the initial window (the module of 2018).
 const BURST: u64 = 5;
-const FIRST_GUARD: Nanos = Nanos::from_millis(5);
-const UNPACED: u64 = INITIAL_WINDOW as u64;
+/// Opening bursts.
+const BURSTS: u64 = 2;
+/// Time between them where no RTT is known: a third of the paper's shortest RTT (our choice).
+const BURST_GUARD: Nanos = Nanos::from_millis(5);
+/// The two parts of a flow that fits the initial window are so much of an RTT apart (our choice: five packets at 100
+/// Mbit/s take 0.6 ms, a sixteenth of 15 ms is 0.9 ms).
+const SHORT_GUARD: u64 = 16;
+/// Average gap of the first chirps when the bursts told nothing: this part of an RTT (newest branch), or 200 us (2019).
+const UNKNOWN: u64 = 64;
+const UNKNOWN_GAP: Nanos = Nanos::from_micros(200);
+/// Fewest packets of a chirp: pathChirp's shortest excursion.
+const SHORTEST: usize = 5;
+/// Chirps leave at no less than this share of the capacity found, and wait then, so that short flows end early.
+const LEAST_SHARE: f64 = 0.1;
+/// A gap so many times that of the bursts means that there is other traffic.
+const BUSY: f64 = 1.125;
+/// Calm growth a round trip is at most this share of what is missing...
+const APPROACH: f64 = 1.0 / 3.0;
+/// ...above this share of what the gap found would fill; below, the gain alone counts.
+const FREE: f64 = 0.2;
+/// Busy growth in packets a round trip, and what each round trip without a mark adds to it.
+const STEP: f64 = 3.0;
+const STEP_GROWTH: f64 = 2.0;
+/// What a mark takes off the load, in packets: half of what it would take from a scalable control in its steady state of
+/// two marks a round trip.
+const MARK: f64 = 0.5;
+/// The load stays at one shortest chirp.
+const LEAST_LOAD: f64 = SHORTEST as f64;
+/// Near enough to what the gap found would fill, and what is handed over then.
+const NEAR: f64 = 0.8;
+const HANDED: f64 = 0.95;
+/// Round trips without calm growth that end it.
+const PATIENCE: f64 = 20.0;
+/// Trains in a row that could not be read and end it.
+const UNREADABLE: u32 = 8;
+/// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
+const REPEATING: f64 = 0.125;
+const SCATTERED: f64 = 0.25;
+/// A silence that makes a window stale: as long as the RTO's least variance term (Linux `TCP_RTO_MIN`).
+const STALE: Nanos = Nanos::from_millis(200);
+/// Round trips without a mark, beyond those between marks in a steady state (Paced Chirping section V).
+const VANISHED: f64 = 2.0;
 
+/// One train of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shape {
+    /// Without gaps.
     Burst(usize),
     Chirp(Chirp),
     /// What is left of the data, at the gap found.
-    Run(usize),
+    Rest(usize),
 }
 
 impl Shape {
     fn packets(&self) -> usize {
         match self {
-            Self::Burst(packets) | Self::Run(packets) => *packets,
+            Self::Burst(packets) | Self::Rest(packets) => *packets,
             Self::Chirp(chirp) => chirp.packets(),
         }
     }
@@ -35,40 +96,65 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     Chirping,
-    Transition { gap: Nanos, left: u64 },
+    /// Paced at this gap, until so many packets more have been acknowledged.
+    Transition {
+        gap: Nanos,
+        left: u64,
+    },
+    /// Chirps told nothing: slow start.
+    Slow,
+    /// The policy is in charge.
     Over,
 }
 
-/// ours
+/// A train in flight.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    train: Train,
+    shape: Shape,
+    marked: u64,
+}
+
+/// Paced chirping, our version.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     mss: u32,
     settings: Settings,
     slow: SlowStart,
     stage: Stage,
+    /// Average of the estimates.
     gap: Option<Nanos>,
+    /// Smallest gap that a burst found: the bottleneck's own.
+    capacity: Option<Nanos>,
+    /// Average deviation of the estimates as a share of the gap.
     scatter: f64,
     srtt: Nanos,
     min_rtt: Nanos,
-    /// Packets that may be in flight.
+    /// Packets that may be in flight, and that are.
     load: f64,
-    in_flight: u64,
+    in_flight: f64,
+    /// Round trips since a mark, and since calm growth.
+    unmarked: f64,
+    waiting: f64,
+    unreadable: u32,
+    /// Packets acknowledged since the load has been near its end.
+    near: f64,
+    /// Opening bursts still to be sent, and whether they hold the whole flow.
+    bursts: u64,
+    short: bool,
+    /// Number of the next train.
     next: u64,
-    read: u64,
+    /// The last train begun, and how many of its packets have left.
     plan: Option<(Shape, usize)>,
-    flying: VecDeque<(Train, Shape, u64)>,
+    flying: VecDeque<Flying>,
     /// Acknowledgements have been shared: a lone one may have waited.
     shared: bool,
-    capacity: Option<Nanos>,
-    full: u64,
-    streak: f64,
-    rounds: f64,
-    marks: u64,
-    short: bool,
+    /// When the last mark came; `None` on a path that has marked nothing.
+    marked_at: Option<Time>,
 }
 
 impl Adaptive {
-    /// n
+    /// Chirps of packets of `env.mss` bytes.
     pub fn new(env: &Env, settings: &Settings) -> Self {
         Self {
             mss: env.mss,
@@ -76,189 +162,220 @@ impl Adaptive {
             slow: SlowStart::new(env),
             stage: Stage::Chirping,
             gap: None,
-            scatter: 1.0,
+            capacity: None,
+            scatter: SCATTERED,
             srtt: Nanos::ZERO,
             min_rtt: Nanos::MAX,
             load: INITIAL_WINDOW,
-            in_flight: 0,
+            in_flight: 0.0,
+            unmarked: 0.0,
+            waiting: 0.0,
+            unreadable: 0,
+            near: 0.0,
+            bursts: BURSTS,
+            short: false,
             next: 0,
-            read: 0,
             plan: None,
             flying: VecDeque::new(),
             shared: false,
-            capacity: None,
-            full: 0,
-            streak: 0.0,
-            rounds: 0.0,
-            marks: 0,
-            short: false,
+            marked_at: None,
         }
     }
 
-    /// The gap about which chirps are sent.
+    fn packets(&self, bytes: u64) -> f64 {
+        bytes as f64 / f64::from(self.mss)
+    }
+
+    /// The gap found.
+    fn found(&self) -> Nanos {
+        let unknown = if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, UNKNOWN) } else { UNKNOWN_GAP };
+        self.gap.unwrap_or(unknown)
+    }
+
+    /// The gap about which chirps are sent: no wider than the load's own.
     fn centre(&self) -> Nanos {
         let gap = self.found();
         if self.srtt > Nanos::ZERO { gap.min(self.srtt.mul_f64(1.0 / self.load)) } else { gap }
     }
 
-    fn found(&self) -> Nanos {
-        let fallback = if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, 64) } else { Nanos::from_micros(200) };
-        self.gap.unwrap_or(fallback)
+    /// Packets that fill a round trip when they are `gap` apart.
+    fn filling(&self, gap: Nanos) -> f64 {
+        self.srtt.as_nanos() as f64 / gap.as_nanos().max(1) as f64
     }
 
-    fn plan(&mut self, sent: &Sent) -> (Shape, usize) {
+    /// The train that the next packet belongs to, and the packet's index there.
+    fn place(&mut self, sent: &Sent) -> (Shape, usize) {
         if let Some((shape, gone)) = self.plan
             && gone < shape.packets()
         {
             return (shape, gone);
         }
         let left = 1 + sent.unsent.div_ceil(u64::from(self.mss));
-        if self.next == 0 {
-            self.short = left <= UNPACED;
-        }
-        let shape = if self.next < 2 {
+        let size = ((self.load / 2.0) as usize).min(self.settings.packets).max(SHORTEST.min(self.settings.packets));
+        let shape = if self.bursts > 0 {
+            self.short |= self.next == 0 && left as f64 <= INITIAL_WINDOW;
+            self.bursts -= 1;
             Shape::Burst(left.min(BURST) as usize)
+        } else if left < size as u64 {
+            Shape::Rest(left as usize)
         } else {
-            let full = self.settings.packets;
-            let size = ((self.load / 2.0) as usize).min(full).max(5);
-            if left < size as u64 {
-                Shape::Run(left as usize)
-            } else {
-                Shape::Chirp(Chirp::new(size, self.centre(), self.settings.geometry, Divisor::Gaps))
-            }
+            Shape::Chirp(Chirp::new(size, self.centre(), self.settings.geometry, Divisor::Gaps))
         };
-        self.flying.push_back((Train::new(self.next, shape.packets()), shape, 0));
+        self.flying.push_back(Flying { train: Train::new(self.next, shape.packets()), shape, marked: 0 });
         self.next += 1;
         (shape, 0)
     }
 
-    /// Share of the capacity found that is used while sending.
-    fn share(&self) -> f64 {
-        (self.load / self.target().max(1.0)).clamp(env("LOAD", 0.2), 1.0)
-    }
-
-    fn target(&self) -> f64 {
-        self.packets_at(self.found())
-    }
-
-    fn packets_at(&self, gap: Nanos) -> f64 {
-        self.srtt.as_nanos() as f64 / gap.as_nanos().max(1) as f64
-    }
-
+    /// The silence after a train, so that the queue is empty before the next and the mean rate is the load's.
     fn guard(&self, shape: &Shape) -> Nanos {
+        let part =
+            |of: u64| if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, of) } else { BURST_GUARD.mul_div(2, of) };
         match shape {
-            Shape::Burst(_) if self.short => {
-                if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, 16) } else { Nanos::from_millis(1) }
-            }
-            Shape::Burst(_) if self.next == 2 => self.centre(),
-            Shape::Burst(_) if self.srtt > Nanos::ZERO => self.srtt.mul_div(1, 2),
-            Shape::Burst(_) => FIRST_GUARD,
-            Shape::Run(_) => self.centre(),
+            Shape::Burst(_) if self.short => part(SHORT_GUARD),
+            Shape::Burst(_) if self.bursts > 0 => part(2),
+            Shape::Burst(_) | Shape::Rest(_) => self.centre(),
             Shape::Chirp(chirp) => {
-                let whole = self.centre().mul_f64(chirp.packets() as f64 / self.share());
+                let share = (self.load / self.filling(self.found()).max(1.0)).clamp(LEAST_SHARE, 1.0);
+                let whole = self.centre().mul_f64(chirp.packets() as f64 / share);
                 (whole - chirp.length()).max(self.centre())
             }
         }
     }
 
-    fn grow(&mut self, packets: usize, reading: Nanos, marked: f64) {
-        self.streak = if marked > 0.0 { 0.0 } else { self.streak + packets as f64 / self.load };
-        let target = self.target();
-        let here = self.packets_at(reading);
-        let n = packets as f64;
-        let busy = marked > 0.0 || self.capacity.is_some_and(|capacity| reading > capacity.mul_f64(env("BUSY", 1.25)));
-        let add = if busy {
-            (env("STEP", 2.0) + env("ACC", 1.0) * self.streak) * n / self.load * (1.0 - marked)
-        } else {
-            let gain = self.settings.gain + if self.scatter < 0.125 && self.read > 2 && self.load < env("FREE", 0.2) * target { env("GPLUS", 1.0) } else { 0.0 };
-            (n * (gain - 1.0)).min((env("DRHO", 0.0) * target + env("APPR", 0.25) * (target - self.load)).max(env("MIN", 0.0)) * n / self.load)
-        };
-        let room = if busy && self.marks > 0 { f64::INFINITY } else { (target.min(here) - self.load).max(0.0) };
-        self.load += add.min(room);
-        if busy && self.marks > 0 {
-            self.rounds += n / self.load;
-            if self.rounds > env("BX", 16.0) && marked == 0.0 { self.full = u64::MAX / 2; }
-        } else if self.load >= env("FULL", 0.9) * target {
-            self.full += packets as u64 * 1000;
-        } else if self.full < u64::MAX / 4 {
-            self.full = 0;
-        }
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("  read {n} {}us gap {} load {:.1} target {target:.0} busy {busy} marked {marked:.2} full {} flight {}", reading.as_micros(), self.centre().as_micros(), self.load, self.full, self.in_flight);
-        }
-    }
-
-    fn on_acked(&mut self, packet: &Acked, arrival: Arrival) -> bool {
-        let Some((number, index)) = untag(packet.tag) else { return false };
+    fn on_acked(&mut self, packet: &Acked, arrival: Arrival) {
+        let Some((number, index)) = untag(packet.tag) else { return };
         if packet.ce {
-            self.marks += 1;
-            self.load = (self.load - env("CUT", 0.5)).max(env("LOW", 5.0));
+            self.load = (self.load - MARK).max(LEAST_LOAD);
         }
-        let Some(at) = self.flying.iter().position(|(train, ..)| train.number == number) else { return false };
-        let (train, shape, marks) = &mut self.flying[at];
-        *marks += u64::from(packet.ce);
-        train.on_acked(index, packet, arrival);
-        if !train.is_back() {
-            return false;
+        let Some(at) = self.flying.iter().position(|flying| flying.train.number == number) else { return };
+        let flying = &mut self.flying[at];
+        flying.marked += u64::from(packet.ce);
+        flying.train.on_acked(index, packet, arrival);
+        if !flying.train.is_back() {
+            return;
         }
-        let marked = *marks as f64 / shape.packets() as f64;
-        let shape = *shape;
+        let Flying { train, shape, marked } = *flying;
+        // Trains before this one that are not back by now have lost their order.
+        self.flying.drain(..=at);
+        let packets = shape.packets() as f64;
+        self.waiting += packets / self.load;
+        self.unmarked = if marked > 0 { 0.0 } else { self.unmarked + packets / self.load };
         let reading = match shape {
             Shape::Burst(_) => train.read_burst(),
             Shape::Chirp(_) => train.read_chirp(),
-            Shape::Run(_) => None,
+            Shape::Rest(_) => return,
         };
-        // Trains before this one that are not back by now have lost their order.
-        self.flying.drain(..=at);
-        if let Some(reading) = reading {
-            if let Shape::Burst(_) = shape {
-                self.capacity = Some(self.capacity.map_or(reading.gap, |c| c.min(reading.gap)));
-            }
-            self.read += 1;
-            match self.gap {
-                None => self.gap = Some(reading.gap),
-                Some(gap) => {
-                    let (a, b) = (gap.as_nanos() as f64, reading.gap.as_nanos() as f64);
-                    let off = (a - b).abs() / a;
-                    self.scatter = 0.5 * self.scatter + 0.5 * off;
-                    self.gap = Some((gap + reading.gap).mul_div(1, 2));
-                }
-            }
-            self.grow(shape.packets(), reading.gap, marked);
+        let Some(reading) = reading else {
+            self.unreadable += 1;
+            return;
+        };
+        self.unreadable = 0;
+        if let Shape::Burst(_) = shape {
+            self.capacity = Some(self.capacity.map_or(reading, |capacity| capacity.min(reading)));
         }
-        true
+        self.average(reading);
+        self.grow(packets, reading, marked as f64 / packets);
     }
 
-    fn touching(&self) -> bool {
-        self.full as f64 >= 1000.0 * self.load * env("HOLD", 0.5) && self.full > 0
+    fn average(&mut self, reading: Nanos) {
+        let Some(gap) = self.gap else {
+            self.gap = Some(reading);
+            return;
+        };
+        let off = if reading > gap { reading - gap } else { gap - reading };
+        let deviation = off.as_nanos() as f64 / gap.as_nanos().max(1) as f64;
+        self.scatter = 0.5 * (self.scatter + deviation);
+        self.gap = Some((gap + reading).mul_div(1, 2).max(Nanos::from_nanos(1)));
+    }
+
+    /// Growth of the load from one round trip to the next while nobody else is there.
+    fn gain(&self) -> f64 {
+        let gain = self.settings.gain;
+        if self.scatter < REPEATING {
+            gain + 1.0
+        } else if self.scatter <= SCATTERED {
+            gain
+        } else {
+            1.0 + (gain - 1.0) / 2.0
+        }
+    }
+
+    /// A train of `packets` found `reading`, and `marked` of it, as a share, was marked.
+    fn grow(&mut self, packets: f64, reading: Nanos, marked: f64) {
+        let target = self.filling(self.found());
+        // The train's part of a round trip.
+        let part = packets / self.load;
+        let room = (target.min(self.filling(reading)) - self.load).max(0.0);
+        let met = self.capacity.is_some_and(|capacity| reading > capacity.mul_f64(BUSY));
+        let busy = marked > 0.0 || met;
+        // Marks say when it is too much; where none ever came, the delay has to.
+        let pushing = busy && self.marked_at.is_some();
+        if busy {
+            let step = (STEP + STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
+            self.load += if pushing { step } else { step.min(room) };
+        } else {
+            let most = if self.load < FREE * target { f64::INFINITY } else { APPROACH * (target - self.load).max(0.0) };
+            let step = ((self.gain() - 1.0) * packets).min(most * part).min(room);
+            if step > 0.0 {
+                self.waiting = 0.0;
+            }
+            self.load += step;
+        }
+        self.near = if !pushing && self.load >= NEAR * target { self.near + packets } else { 0.0 };
+    }
+
+    /// Where the start-up ends: the window that is handed over.
+    fn end(&self) -> Option<f64> {
+        // Half a round trip of chirps confirms it.
+        if self.near > 0.0 && self.near >= self.load / 2.0 {
+            return Some(self.load.max(HANDED * self.filling(self.found())));
+        }
+        // Not in the middle of a burst of marks, when the load is at its least.
+        (self.waiting > PATIENCE && self.unmarked > 0.0).then_some(self.load)
+    }
+
+    /// Takes charge again where `packets` are known to fit, with chirps about their gap.
+    fn begin_again(&mut self, packets: f64, load: f64, window: &mut Window) {
+        self.stage = Stage::Chirping;
+        self.gap = Some(self.min_rtt.mul_f64(1.0 / packets.max(MINIMUM_WINDOW)));
+        self.scatter = SCATTERED;
+        self.load = load.max(LEAST_LOAD);
+        (self.unmarked, self.waiting, self.near, self.unreadable) = (0.0, 0.0, 0.0, 0);
+        self.bursts = 0;
+        self.plan = None;
+        self.flying.clear();
+        window.cwnd = window.cwnd.max(self.load);
+        window.ssthresh = f64::INFINITY;
     }
 }
 
 impl StartUp for Adaptive {
     fn on_sent(&mut self, sent: &Sent, window: &mut Window) -> u64 {
-        if self.stage != Stage::Chirping || sent.bytes == 0 {
+        if self.stage != Stage::Chirping || sent.bytes == 0 || sent.retransmission {
             return 0;
         }
-        self.in_flight = sent.in_flight.div_ceil(u64::from(self.mss));
-        if sent.retransmission {
-            return 0;
-        }
-        let (shape, index) = self.plan(sent);
+        let (shape, index) = self.place(sent);
         self.plan = Some((shape, index + 1));
-        window.cwnd = window.cwnd.max(self.in_flight as f64 + LONGEST as f64);
-        let Some((train, ..)) = self.flying.back_mut() else { return 0 };
+        self.in_flight = self.packets(sent.in_flight);
+        // The load and the gaps hold the flow back, the window does not: there is room for the longest chirp.
+        window.cwnd = window.cwnd.max(self.in_flight + LONGEST as f64);
+        let Some(flying) = self.flying.back_mut() else { return 0 };
         if sent.bytes != self.mss {
-            train.spoil();
+            flying.train.spoil();
         }
-        tag(train.number, index)
+        tag(flying.train.number, index)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         self.srtt = ack.srtt;
         self.min_rtt = ack.min_rtt;
-        self.in_flight = ack.in_flight.div_ceil(u64::from(self.mss));
+        self.in_flight = self.packets(ack.in_flight);
+        if ack.ce_bytes > 0 {
+            self.marked_at = Some(ack.now);
+        }
         match self.stage {
-            Stage::Over => self.slow.on_ack(ack, window),
+            Stage::Slow => self.slow.on_ack(ack, window),
+            Stage::Over => {}
             Stage::Transition { gap, left } => {
                 let acked = ack.packets.len() as u64;
                 if acked <= left {
@@ -266,8 +383,10 @@ impl StartUp for Adaptive {
                     return;
                 }
                 self.stage = Stage::Over;
-                let drain = ack.min_rtt.as_nanos() as f64 / ack.rtt.unwrap_or(ack.srtt).as_nanos().max(1) as f64;
-                window.cwnd = (ack.in_flight as f64 / f64::from(self.mss) * drain).max(MINIMUM_WINDOW);
+                // What is in flight without what waits.
+                let rtt = ack.rtt.unwrap_or(ack.srtt).as_nanos().max(1);
+                let waiting_less = ack.min_rtt.as_nanos() as f64 / rtt as f64;
+                window.cwnd = (self.in_flight * waiting_less.min(1.0)).max(MINIMUM_WINDOW);
                 window.ssthresh = window.cwnd;
             }
             Stage::Chirping => {
@@ -275,64 +394,94 @@ impl StartUp for Adaptive {
                 for (place, packet) in ack.packets.iter().enumerate() {
                     let newest = place + 1 == ack.packets.len();
                     let arrival = match packet.received_at {
+                        _ if self.shared && ack.packets.len() == 1 => Arrival::Unknown,
                         Some(at) => Arrival::Receiver(at),
-                        None if newest && (place > 0 || !self.shared) => Arrival::Sender(ack.now),
+                        None if newest => Arrival::Sender(ack.now),
                         None => Arrival::Unknown,
                     };
-                    let back = self.on_acked(packet, arrival);
-                    if back && self.touching() {
-                        let target = self.load as u64;
-                        let gap = self.srtt.mul_div(1, target);
-                        if std::env::var("TRACE").is_ok() {
-                            eprintln!("exit {} gap {} target {target} flight {}", ack.now.as_millis_f64(), gap.as_micros(), ack.in_flight / 1448);
-                        }
-                        self.stage = Stage::Transition { gap, left: target };
-                        window.cwnd = (env("EXIT", 1.0) * target as f64).max(INITIAL_WINDOW);
-                        self.flying = VecDeque::new();
-                        return;
-                    }
+                    self.on_acked(packet, arrival);
+                }
+                if let Some(found) = self.end() {
+                    let found = found.max(MINIMUM_WINDOW);
+                    self.stage = Stage::Transition { gap: self.srtt.mul_f64(1.0 / found), left: found as u64 };
+                    window.cwnd = found;
+                    self.flying.clear();
+                } else if self.unreadable >= UNREADABLE {
+                    self.stage = Stage::Slow;
+                    window.cwnd = self.load;
+                    self.flying.clear();
                 }
             }
         }
     }
 
+    /// The window handed to the policy is what the load and the gap vouch for.
     fn on_congestion(&mut self, _signal: Signal, window: &mut Window) {
-        if self.stage == Stage::Over {
-            return;
+        if self.stage == Stage::Chirping {
+            window.cwnd = window.cwnd.min(self.load);
         }
         self.stage = Stage::Over;
-        self.flying = VecDeque::new();
-        let found = self.min_rtt.as_nanos() as f64 / self.centre().as_nanos().max(1) as f64;
-        window.cwnd = window.cwnd.min(found.max(INITIAL_WINDOW));
+        self.flying.clear();
+    }
+
+    fn on_spurious(&mut self) {
+        if self.gap.is_some() {
+            self.stage = Stage::Chirping;
+            self.plan = None;
+        }
+    }
+
+    fn on_restart(&mut self, _now: Time, idle: Nanos, window: &mut Window) -> bool {
+        if idle < STALE.max(self.srtt + self.srtt) || self.min_rtt == Nanos::MAX {
+            return false;
+        }
+        self.begin_again(window.cwnd, INITIAL_WINDOW.min(window.cwnd), window);
+        true
+    }
+
+    fn resumes(&mut self, ack: &Ack<'_>, window: &mut Window) -> bool {
+        self.srtt = ack.srtt;
+        self.min_rtt = ack.min_rtt;
+        if ack.ce_bytes > 0 {
+            self.marked_at = Some(ack.now);
+        }
+        let Some(marked_at) = self.marked_at else { return false };
+        // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011); twice that
+        // is unusual.
+        let usual = libm::sqrt(2.0 * window.cwnd);
+        if !ack.window_limited || ack.now - marked_at < self.srtt.mul_f64(VANISHED + usual) {
+            return false;
+        }
+        self.marked_at = Some(ack.now);
+        self.begin_again(window.cwnd, window.cwnd, window);
+        true
     }
 
     fn holds_against_marks(&self) -> bool {
-        self.stage != Stage::Over
+        matches!(self.stage, Stage::Chirping | Stage::Transition { .. })
     }
 
     fn pacing(&self) -> Option<Pacing> {
         match (self.stage, &self.plan) {
-            (Stage::Over, _) | (Stage::Chirping, None) => None,
+            (Stage::Slow | Stage::Over, _) | (Stage::Chirping, None) => None,
             (Stage::Transition { gap, .. }, _) => Some(Pacing::Gap(gap)),
-            (Stage::Chirping, Some((shape, gone))) if *gone < shape.packets() => Some(match shape {
-                Shape::Burst(_) => Pacing::Gap(Nanos::ZERO),
-                Shape::Chirp(chirp) => Pacing::Gap(chirp.gap(gone - 1)),
-                Shape::Run(_) => Pacing::Gap(self.centre()),
-            }),
-            (Stage::Chirping, Some(_)) if self.next >= 2 && self.in_flight > 0 && self.in_flight as f64 + env("NEED", 1.0) > self.load => Some(Pacing::Gap(Nanos::MAX)),
-            (Stage::Chirping, Some((shape, _))) => Some(Pacing::Gap(self.guard(shape))),
+            (Stage::Chirping, Some((shape, gone))) if *gone < shape.packets() => Some(Pacing::Gap(match shape {
+                Shape::Burst(_) => Nanos::ZERO,
+                Shape::Chirp(chirp) => chirp.gap(gone - 1),
+                Shape::Rest(_) => self.centre(),
+            })),
+            (Stage::Chirping, Some((shape, _))) => {
+                let held = self.bursts == 0 && self.in_flight >= 1.0 && self.in_flight + 1.0 > self.load;
+                Some(Pacing::Gap(if held { Nanos::MAX } else { self.guard(shape) }))
+            }
         }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
         report("chirping", f64::from(u8::from(self.stage == Stage::Chirping)));
-        report("chirp_gap_us", self.centre().as_nanos() as f64 / 1e3);
+        report("chirp_gap_us", self.found().as_nanos() as f64 / 1e3);
         report("chirps", self.next as f64);
         report("chirp_load_packets", self.load);
         report("chirp_scatter", self.scatter);
     }
-}
-
-fn env(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|x| x.parse().ok()).unwrap_or(default)
 }

@@ -45,15 +45,6 @@ pub(super) struct Train {
     spoilt: bool,
 }
 
-/// What a train tells.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Reading {
-    /// The gap that the path can carry.
-    pub(super) gap: Nanos,
-    /// Smallest delay of a packet of the train; only differences mean anything.
-    pub(super) least: i64,
-}
-
 impl Train {
     pub(super) fn new(number: u64, packets: usize) -> Self {
         let samples = [Sample { index: 0, sent: 0, arrived: 0 }; LONGEST];
@@ -104,19 +95,12 @@ impl Train {
     }
 
     /// What a burst without gaps tells: the bottleneck's own gap.
-    pub(super) fn read_burst(&self) -> Option<Reading> {
-        if self.spoilt {
-            return None;
-        }
-        Some(Reading { gap: self.dispersion()?, least: self.least()? })
+    pub(super) fn read_burst(&self) -> Option<Nanos> {
+        if self.spoilt { None } else { self.dispersion() }
     }
 
-    fn least(&self) -> Option<i64> {
-        self.samples().iter().map(|sample| sample.arrived.saturating_sub(sample.sent)).min()
-    }
-
-    /// What a chirp tells.
-    pub(super) fn read_chirp(&self) -> Option<Reading> {
+    /// What a chirp tells: the gap that the path can carry.
+    pub(super) fn read_chirp(&self) -> Option<Nanos> {
         if self.spoilt || self.count < FEWEST {
             return None;
         }
@@ -139,14 +123,13 @@ impl Train {
         let gaps = &gaps[..self.count - 1];
         let onset = available_gap(gaps, &delays[..self.count])?;
         let (first, last) = (gaps[0], gaps[gaps.len() - 1]);
-        let gap = if onset >= first {
+        Some(if onset >= first {
             // The path is slower than any gap of the chirp: what arrived tells how slow.
             first.max(self.dispersion().unwrap_or(first))
         } else {
             // Between the last gap that did not queue and the first that did.
             let step = (first - last).mul_div(1, gaps.len() as u64 - 1);
             onset - step.mul_div(1, 2)
-        };
-        Some(Reading { gap, least: self.least()? })
+        })
     }
 }
