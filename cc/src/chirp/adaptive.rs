@@ -21,13 +21,14 @@
 use std::collections::VecDeque;
 
 use crate::controller::{Ack, Acked, Env, Pacing, Sent};
+use crate::hystart::HyStartPlusPlus;
 use crate::units::{Nanos, Time};
-use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, SlowStart, StartUp, Window};
+use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, StartUp, Window};
 
 use super::Settings;
 use super::flight::{tag, untag};
 use super::geometry::{Chirp, Divisor, LONGEST};
-use super::train::{Arrival, Train};
+use super::train::{Arrival, FEWEST, Train};
 
 /// Packets of each opening burst: half the initial window (the module of 2018).
 const BURST: u64 = 5;
@@ -101,7 +102,7 @@ enum Stage {
         gap: Nanos,
         left: u64,
     },
-    /// Chirps told nothing: slow start.
+    /// Chirps told nothing: slow start, which looks at the delay at least (RFC 9406).
     Slow,
     /// The policy is in charge.
     Over,
@@ -120,7 +121,7 @@ struct Flying {
 pub struct Adaptive {
     mss: u32,
     settings: Settings,
-    slow: SlowStart,
+    slow: HyStartPlusPlus,
     stage: Stage,
     /// Average of the estimates.
     gap: Option<Nanos>,
@@ -147,8 +148,8 @@ pub struct Adaptive {
     /// The last train begun, and how many of its packets have left.
     plan: Option<(Shape, usize)>,
     flying: VecDeque<Flying>,
-    /// Acknowledgements have been shared: a lone one may have waited.
-    shared: bool,
+    /// Most packets that shared an acknowledgement. Once some did, a lone one may have waited.
+    shared: usize,
     /// When the last mark came; `None` on a path that has marked nothing.
     marked_at: Option<Time>,
 }
@@ -159,7 +160,7 @@ impl Adaptive {
         Self {
             mss: env.mss,
             settings: *settings,
-            slow: SlowStart::new(env),
+            slow: HyStartPlusPlus::new(env),
             stage: Stage::Chirping,
             gap: None,
             capacity: None,
@@ -177,7 +178,7 @@ impl Adaptive {
             next: 0,
             plan: None,
             flying: VecDeque::new(),
-            shared: false,
+            shared: 1,
             marked_at: None,
         }
     }
@@ -211,7 +212,8 @@ impl Adaptive {
             return (shape, gone);
         }
         let left = 1 + sent.unsent.div_ceil(u64::from(self.mss));
-        let size = ((self.load / 2.0) as usize).min(self.settings.packets).max(SHORTEST.min(self.settings.packets));
+        let size =
+            ((self.load / 2.0) as usize).max(SHORTEST).min(self.settings.packets).max(FEWEST * (self.shared - 1));
         let shape = if self.bursts > 0 {
             self.short |= self.next == 0 && left as f64 <= INITIAL_WINDOW;
             self.bursts -= 1;
@@ -330,8 +332,7 @@ impl Adaptive {
         if self.near > 0.0 && self.near >= self.load / 2.0 {
             return Some(self.load.max(HANDED * self.filling(self.found())));
         }
-        // Not in the middle of a burst of marks, when the load is at its least.
-        (self.waiting > PATIENCE && self.unmarked > 0.0).then_some(self.load)
+        (self.waiting > PATIENCE).then_some(self.load)
     }
 
     /// Takes charge again where `packets` are known to fit, with chirps about their gap.
@@ -390,11 +391,11 @@ impl StartUp for Adaptive {
                 window.ssthresh = window.cwnd;
             }
             Stage::Chirping => {
-                self.shared |= ack.packets.len() > 1;
+                self.shared = self.shared.max(ack.packets.len().min(LONGEST / FEWEST));
                 for (place, packet) in ack.packets.iter().enumerate() {
                     let newest = place + 1 == ack.packets.len();
                     let arrival = match packet.received_at {
-                        _ if self.shared && ack.packets.len() == 1 => Arrival::Unknown,
+                        None if self.shared > 1 && ack.packets.len() == 1 => Arrival::Unknown,
                         Some(at) => Arrival::Receiver(at),
                         None if newest => Arrival::Sender(ack.now),
                         None => Arrival::Unknown,

@@ -10,7 +10,7 @@ use super::analysis::available_gap;
 use super::geometry::LONGEST;
 
 /// Fewer exact samples than this give no estimate: a rise that lasts needs a few packets before it and in it.
-const FEWEST: usize = 4;
+pub(super) const FEWEST: usize = 4;
 /// The module of 2018: a chirp tells nothing when so many gaps are above the smallest before them.
 const WIDENINGS: usize = 5;
 
