@@ -96,3 +96,32 @@ pub const GEOMETRY: Param = Param {
     default: "2",
     source: "Paced Chirping section IV",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+    use crate::controller::{Ack, Env};
+    use crate::testing::ack;
+    use crate::units::{Nanos, Time};
+
+    #[test]
+    fn marks_change_alpha_and_not_the_window() {
+        for start in ALL {
+            for policy in ["dctcp", "prague"] {
+                let spec: Spec = format!("{policy}:start={start}").parse().unwrap();
+                let mut flow = spec.build(&Env::default());
+                let before = (flow.window(), flow.pacing());
+                for round in 1..4 {
+                    let plain = ack(Time::from_millis(30 * round), Nanos::from_millis(15), 1);
+                    flow.on_ack(&Ack { ce_bytes: plain.bytes, ce_packets: 1, echo: true, ..plain });
+                }
+                assert_eq!(flow.window(), before.0, "{spec}");
+                assert!(flow.holds_against_marks(), "{spec}");
+                let mut alpha = 0.0;
+                flow.describe(&mut |name, value| alpha = if name == "alpha" { value } else { alpha });
+                assert!(alpha >= 1.0 / 16.0, "{spec}: {alpha}");
+            }
+        }
+    }
+}

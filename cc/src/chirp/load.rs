@@ -384,3 +384,6 @@ impl StartUp for Load {
         report("chirps", (self.next - 1) as f64);
     }
 }
+
+#[cfg(test)]
+mod tests;
