@@ -78,6 +78,8 @@ pub struct Flow {
     pub ack_delay: Nanos,
     /// Pace TCP flows whose controller leaves pacing to the datapath.
     pub paced: bool,
+    /// An empty packet and its answer before any data.
+    pub handshake: bool,
 }
 
 impl Default for Flow {
@@ -99,6 +101,7 @@ impl Default for Flow {
             ack_every: 2,
             ack_delay: Nanos::from_millis(40),
             paced: false,
+            handshake: false,
         }
     }
 }

@@ -54,6 +54,7 @@ fn every_key_of_a_flow() {
         ack_every = 4
         ack_delay = \"25ms\"
         paced = true
+        handshake = true
         [[cross]]
         rate = \"1 Mbit/s\"
         poisson = true"
@@ -72,6 +73,7 @@ fn every_key_of_a_flow() {
     assert_eq!(starts, [0.0, 2.0, 3.0, 4.0]);
     assert_eq!(world.flows[0].controller.to_string(), "copa");
     assert_eq!(world.flows[3].controller.to_string(), "cubic");
+    assert_eq!(world.flows.iter().map(|flow| flow.handshake).collect::<Vec<_>>(), [false, true, true, true]);
 }
 
 #[test]

@@ -70,6 +70,8 @@ pub struct Flow {
     pub ack_delay: Nanos,
     /// Pace TCP flows whose controller leaves pacing to the datapath (Linux with fq).
     pub paced: bool,
+    /// The flow begins with an empty packet and its answer (TCP's handshake) before any data; completion times count it.
+    pub handshake: bool,
 }
 
 /// What an application writes.

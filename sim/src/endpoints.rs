@@ -8,7 +8,7 @@ use crate::config::{Flow, Via};
 /// Sender and receiver of a flow.
 pub(crate) fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let pace = if flow.paced { Pace::Linux } else { Pace::Off };
-    let config = Config { mss: flow.mss, pace, ..Config::default() };
+    let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
     let policy = match flow.ack_every {
         0 | 1 => AckPolicy::immediate(),
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },

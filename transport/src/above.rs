@@ -6,7 +6,8 @@
 //!
 //! The upper controller sees the time from handing a chunk over to its cumulative acknowledgement. It sees no losses,
 //! which TCP repairs, but TCP's time-outs. The feedback of a receiver half rides on TCP's acknowledgements (the
-//! client/server variant); the note on a segment is that of the chunk in which it starts.
+//! client/server variant); the note on a segment is that of the chunk in which it starts. A handshake is TCP's: nothing
+//! is handed over before, and the upper controller learns the RTT of it (`TCP_INFO` after `connect`).
 
 use std::collections::VecDeque;
 
@@ -55,6 +56,9 @@ impl AboveTcp {
     /// Gives TCP what window and pacing of the upper controller permit.
     fn hand_over(&mut self, now: Time) {
         self.wake_at = Time::NEVER;
+        if !self.tcp.is_connected() {
+            return;
+        }
         loop {
             let mss = u64::from(self.core.config.mss);
             let window = self.core.controller.window();
@@ -164,7 +168,14 @@ impl Sender for AboveTcp {
             self.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
             self.core.refresh();
         }
+        let connected = self.tcp.is_connected();
         self.tcp.take_ack(now, ack);
+        if !connected
+            && self.tcp.is_connected()
+            && let Some(rtt) = self.tcp.core.rtt.smoothed
+        {
+            self.core.connected(now, rtt, self.next);
+        }
         self.unroll(now, ack.received_at);
     }
 

@@ -13,6 +13,10 @@ use crate::sender::{Delivery, FlowSender, glides};
 impl FlowSender {
     /// Digests an acknowledgement.
     pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) {
+        if ack.syn || !self.is_connected() {
+            self.take_answer(now, ack);
+            return;
+        }
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
 
@@ -80,10 +84,11 @@ impl FlowSender {
         self.find_mistake(now, ack, advanced, original, late_now);
 
         // End of a phase.
-        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`).
+        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`), or until a
+        // start-up that answers no marks is in charge again.
         let over = match self.phase {
             Phase::Open => false,
-            Phase::Cwr => self.una > self.recovery_point,
+            Phase::Cwr => self.una > self.recovery_point || self.core.controller.holds_against_marks(),
             Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
         if over {
@@ -108,7 +113,8 @@ impl FlowSender {
             (ce_bytes, ce_packets) = (delivery.bytes, self.core.acked.len() as u64);
         }
         let echo = marked && self.phase == Phase::Open;
-        if echo {
+        let reduces = echo && !self.core.controller.holds_against_marks();
+        if reduces {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
             self.cwr_due = ecn == Ecn::Classic;
@@ -136,7 +142,7 @@ impl FlowSender {
                 window_limited: delivery.window_limited,
             });
         }
-        if echo {
+        if reduces {
             self.start_reduction();
         }
         self.reduce(delivery.bytes, advanced && lost_bytes == 0);

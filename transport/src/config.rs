@@ -36,6 +36,9 @@ pub struct Config {
     pub dup_threshold: u32,
     /// Tail loss probes. On: RFC 8985 section 7.
     pub tail_probe: bool,
+    /// Before any data an empty packet goes out and its answer is waited for, so that the controller knows an RTT. Off:
+    /// a flow begins with data.
+    pub handshake: bool,
 }
 
 impl Default for Config {
@@ -49,6 +52,7 @@ impl Default for Config {
             initial_rto: Nanos::from_secs(1),
             dup_threshold: 3,
             tail_probe: true,
+            handshake: false,
         }
     }
 }

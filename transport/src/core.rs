@@ -1,6 +1,6 @@
 //! What every sender has: a controller, and what it must be told.
 
-use paceline_cc::{Acked, Controller, Lost, Nanos, Pacing, Rate, RateSample, Sent, Time};
+use paceline_cc::{Ack, Acked, Controller, Lost, Nanos, Pacing, Phase, Rate, RateSample, Sent, Time};
 
 use crate::config::{Config, Pace};
 use crate::pacer::Pacer;
@@ -108,6 +108,33 @@ impl Core {
         }
         self.tick_at = self.controller.next_tick();
         self.heartbeat_at = self.controller.heartbeat().map_or(Time::NEVER, |silence| now + silence);
+    }
+
+    /// The handshake has been answered, `sample` after it left; `next` is the position of the first byte.
+    pub(crate) fn connected(&mut self, now: Time, sample: Nanos, next: u64) {
+        self.rtt.sample(sample);
+        self.rtt.min = self.rtt.min.min(sample);
+        self.controller.on_ack(&Ack {
+            now,
+            packets: &[],
+            bytes: 0,
+            rtt: None,
+            srtt: self.rtt.smoothed.unwrap_or(sample),
+            min_rtt: self.rtt.min,
+            rate: None,
+            prior_in_flight: 0,
+            in_flight: 0,
+            lost_bytes: 0,
+            ce_bytes: 0,
+            ce_packets: 0,
+            echo: false,
+            delivered: 0,
+            una: next,
+            next,
+            phase: Phase::Open,
+            window_limited: false,
+        });
+        self.refresh();
     }
 
     /// Asks the controller again after an event.

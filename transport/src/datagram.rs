@@ -69,6 +69,7 @@ impl DatagramReceiver {
             sacks,
             sack_count,
             duplicate,
+            syn: false,
             echo_sent_at: self.echo,
             received_at: self.received_at,
             ece: self.ece,
@@ -81,6 +82,10 @@ impl DatagramReceiver {
 
 impl Receiver for DatagramReceiver {
     fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) {
+        if segment.syn {
+            self.due.push_back(AckSegment::answer(now, segment));
+            return;
+        }
         let bytes = u64::from(segment.bytes);
         let range = Range { start: segment.seq, end: segment.seq.saturating_add(bytes) };
         if ce {

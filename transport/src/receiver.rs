@@ -95,6 +95,7 @@ impl StreamReceiver {
             sacks,
             sack_count,
             duplicate: self.duplicate.take(),
+            syn: false,
             echo_sent_at: self.echo,
             received_at: self.received_at,
             ece: self.ece,
@@ -110,6 +111,10 @@ impl StreamReceiver {
 
 impl Receiver for StreamReceiver {
     fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) {
+        if segment.syn {
+            self.due.push_back(AckSegment::answer(now, segment));
+            return;
+        }
         let mut at_once = false;
         match segment.ecn {
             Ecn::Off => {}

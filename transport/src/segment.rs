@@ -13,12 +13,14 @@ pub const HEADER_BYTES: u32 = 52;
 pub struct Segment {
     /// Position of the first payload byte.
     pub seq: u64,
-    /// Payload bytes; zero for a heartbeat.
+    /// Payload bytes; zero for a heartbeat and for a handshake.
     pub bytes: u32,
     /// When it was sent; echoed by the receiver (RFC 7323).
     pub sent_at: Time,
     /// The payload was sent before.
     pub retransmission: bool,
+    /// It opens the flow (TCP's SYN): it carries no data and is answered at once.
+    pub syn: bool,
     /// The sender has reduced its window since the last ECE (RFC 3168).
     pub cwr: bool,
     /// How the packet is marked ECN-capable, and so how the receiver echoes marks.
@@ -59,6 +61,8 @@ pub struct AckSegment {
     pub sack_count: u8,
     /// A range that arrived twice (RFC 2883).
     pub duplicate: Option<Range>,
+    /// It answers a [`Segment::syn`], and acknowledges nothing.
+    pub syn: bool,
     /// [`Segment::sent_at`] of the packet that the RTT is to be taken from (RFC 7323 section 4.3).
     pub echo_sent_at: Time,
     /// Receiver's clock when the newest packet arrived.
@@ -74,6 +78,23 @@ pub struct AckSegment {
 }
 
 impl AckSegment {
+    /// The answer to `syn`, which echoes its time stamp (RFC 7323 section 3.2).
+    pub(crate) fn answer(now: Time, syn: &Segment) -> Self {
+        Self {
+            cumulative: syn.seq,
+            sacks: [Range::default(); MAX_SACKS],
+            sack_count: 0,
+            duplicate: None,
+            syn: true,
+            echo_sent_at: syn.sent_at,
+            received_at: now,
+            ece: false,
+            ce_bytes: 0,
+            ce_packets: 0,
+            feedback: None,
+        }
+    }
+
     /// Bytes on the wire.
     pub fn wire_bytes(&self) -> u32 {
         let sacks = u32::from(self.sack_count) + u32::from(self.duplicate.is_some());

@@ -93,6 +93,36 @@ fn classic_marks_reduce_once_a_round_and_are_answered() {
 }
 
 #[test]
+fn a_controller_that_holds_against_marks_keeps_its_window() {
+    // Marks all along; the controller answers none up to 300 ms, then all.
+    for ecn in [Ecn::Classic, Ecn::Exact] {
+        let pacing = |_| Pacing::Rate(PER_MS);
+        let (spy, mut world) = world(Notes { window: 40.0, beta: 0.5, ecn, pacing, holds: true, ..Notes::default() });
+        world.fate = Box::new(|_, _| Fate { ce: true, ..Fate::default() });
+        world.sender.write(u64::MAX);
+        for ms in 1..=300 {
+            world.run(Time::from_millis(ms), false);
+            assert_eq!(world.sender.window(), 40 * MSS, "{ecn:?} at {ms} ms");
+        }
+        {
+            let mut notes = spy.notes();
+            assert!(notes.acks.iter().all(|ack| ack.phase == Phase::Open && ack.ce_bytes > 0));
+            assert!(notes.acks.iter().any(|ack| ack.echo));
+            notes.holds = false;
+        }
+        assert!(world.sent.iter().all(|(_, segment)| !segment.cwr));
+        world.run(Time::from_millis(315), false);
+        assert_eq!(spy.notes().acks.last().map(|ack| ack.phase), Some(Phase::Cwr));
+        assert_eq!(spy.notes().window, 20.0);
+        // A start-up that takes charge again takes the window with it.
+        spy.notes().holds = true;
+        assert_eq!(world.sender.window(), 20 * MSS);
+        world.run(Time::from_millis(340), false);
+        assert_eq!(spy.notes().acks.last().map(|ack| ack.phase), Some(Phase::Open));
+    }
+}
+
+#[test]
 fn exact_marks_are_counted_to_the_byte() {
     for via_datagrams in [false, true] {
         let spy = Spy::new(Notes { ecn: Ecn::L4s, recovery: Recovery::Controller, ..Notes::default() });

@@ -313,6 +313,7 @@ impl Flow {
                 ack_every: self.ack_every,
                 ack_delay: self.ack_delay,
                 paced: self.paced,
+                handshake: self.handshake,
             }
         })
     }

@@ -64,6 +64,7 @@ impl Dumbbell {
             ack_every: 1,
             ack_delay: Nanos::from_millis(40),
             paced: false,
+            handshake: false,
         });
         self
     }
