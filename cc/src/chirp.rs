@@ -6,8 +6,8 @@
 //! - `start=chirp-q`, its rewrite of 2019 ([`rounds`]);
 //! - `start=chirp-r`, the newest kernel branch ([`load`]).
 //!
-//! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps what is in flight, [`analysis`] reads the gap of the path
-//! from what comes back.
+//! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps what is in flight, [`analysis`] reads the gap of the
+//! path from what comes back.
 
 pub mod analysis;
 mod flight;
@@ -48,7 +48,8 @@ pub struct Settings {
     pub packets: usize,
     /// Growth of the number of chirps from one round to the next, at least 1. Not for [`Load`], which has no rounds.
     pub gain: f64,
-    /// First gap over average gap, 1 to 3. [`Load`] starts there and goes below it as the chirps close in on the estimate.
+    /// First gap over average gap, 1 to 3. [`Load`] starts there and goes below it as the chirps close in on the
+    /// estimate.
     pub geometry: f64,
 }
 

@@ -1,5 +1,5 @@
-//! Paced chirping in a closed loop: over an idle link the figures of a noise-free event model of its rules, within 20 %;
-//! beside a greedy flow a share soon and little queue.
+//! Paced chirping in a closed loop: over an idle link the figures of a noise-free event model of its rules, within 20
+//! %; beside a greedy flow a share soon and little queue.
 
 mod common;
 
@@ -64,8 +64,8 @@ fn peak_queue(outcome: &Outcome, mbps: f64, ms: usize) -> f64 {
     longest * 1e3 * mbps / 8.0 / WIRE
 }
 
-/// Packets at the bottleneck at most while the start-up is in charge, as the model counts them: those found, one of them
-/// half sent, and the one that arrives.
+/// Packets at the bottleneck at most while the start-up is in charge, as the model counts them: those found, one of
+/// them half sent, and the one that arrives.
 fn peak_packets(outcome: &Outcome, mbps: f64) -> f64 {
     peak_queue(outcome, mbps, end_of(outcome, "starting")).ceil() + 1.0
 }
@@ -148,8 +148,8 @@ fn a_slow_link_is_flooded() {
     assert!((12.0..36.0).contains(&load), "chirp-r: {load}");
 }
 
-/// Two packets in every acknowledgement and no times of arrival: no chirp is believed, and the one without rounds gives up
-/// after 200 of them.
+/// Two packets in every acknowledgement and no times of arrival: no chirp is believed, and the one without rounds gives
+/// up after 200 of them.
 #[test]
 fn shared_acknowledgements_mislead_by_no_more_than_a_fifth_and_the_start_up_still_ends() {
     for (start, latest) in STARTS.iter().zip([140.0, 140.0, 600.0]) {
@@ -202,8 +202,8 @@ fn any_amount_of_data_is_delivered() {
     }
 }
 
-/// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share, and
-/// the longest wait of one of its packets in ms.
+/// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share,
+/// and the longest wait of one of its packets in ms.
 fn newcomer(policy: &str, start: &str) -> (usize, f64) {
     let newcomer = Flow { start: Time::from_millis(1_000), ..bulk(&format!("{policy}:start={start}"), Via::Tcp) };
     let queue = Some("step:threshold=1ms".parse().unwrap());

@@ -4,8 +4,8 @@
 //! (2003). As in the modules the *gaps* are averaged, without weights; pathChirp averages rates, weighted by gap.
 //!
 //! Two forms: [`available_gap`] looks at a whole chirp (the modules of 2018 and 2019), [`Online`] takes one packet at a
-//! time and keeps no list (the newest kernel branch). They differ by one step: the first answers the last gap that did not
-//! queue, the second the first gap that did.
+//! time and keeps no list (the newest kernel branch). They differ by one step: the first answers the last gap that did
+//! not queue, the second the first gap that did.
 //!
 //! What differs from the newest branch: there a chirp once found valid stays so (the comparison meant to clear the flag
 //! sets it); here [`Shrinking`], the rule of the module of 2018, judges every chirp.
@@ -180,8 +180,8 @@ impl Online {
         self.sample = self.rise.map_or(gap, |rise| rise.first);
     }
 
-    /// The gap, once all packets have been taken; nothing for fewer than two, for gaps that did not shrink, and where the
-    /// gaps were zero.
+    /// The gap, once all packets have been taken; nothing for fewer than two, for gaps that did not shrink, and where
+    /// the gaps were zero.
     pub fn gap(&self) -> Option<Nanos> {
         if self.packets < 2 || self.taken != self.packets || !self.shrinking.holds() {
             return None;

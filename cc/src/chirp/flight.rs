@@ -125,8 +125,8 @@ impl Departing {
     }
 }
 
-/// The packets of an acknowledgement with the delay of each in nanoseconds, and whether its time of arrival is one that it
-/// shares. Without times of arrival all count as delayed as the newest, which did not wait for another.
+/// The packets of an acknowledgement with the delay of each in nanoseconds, and whether its time of arrival is one that
+/// it shares. Without times of arrival all count as delayed as the newest, which did not wait for another.
 pub(super) fn delays<'a>(ack: &Ack<'a>) -> impl Iterator<Item = (&'a Acked, i64, bool)> + use<'a> {
     let (packets, now) = (ack.packets, ack.now);
     let newest = packets.last().map_or(now, |packet| packet.sent_at);

@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn gaps_of_the_paper() {
-        // 105 µs divides without remainder. N, divisor, step, last gap and length in nanoseconds; in units of the average
-        // gap the steps are 0.4, 0.5, 0.25, 2/7, 0.125 and 2/15.
+        // 105 µs divides without remainder. N, divisor, step, last gap and length in nanoseconds; in units of the
+        // average gap the steps are 0.4, 0.5, 0.25, 2/7, 0.125 and 2/15.
         for (packets, divisor, step, last, length) in [
             (5, Divisor::Packets, 42_000, 84_000, 588_000),
             (5, Divisor::Gaps, 52_500, 52_500, 525_000),

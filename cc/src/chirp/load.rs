@@ -1,11 +1,11 @@
 //! Chirps without rounds, closer together until the load they make meets what they find (`start=chirp-r`).
 //!
-//! Source: the newest kernel branch of the authors of Misund and Briscoe, "Paced Chirping" (2019): a library of chirps used
-//! by TCP Prague, DCTCP and CUBIC.
+//! Source: the newest kernel branch of the authors of Misund and Briscoe, "Paced Chirping" (2019): a library of chirps
+//! used by TCP Prague, DCTCP and CUBIC.
 //!
-//! Two gaps: the *average gap* is what chirps find, the *load gap* sets the mean rate, guard intervals included. Each chirp
-//! moves the first towards the path and the second towards the first; where they meet, the start-up ends. A chirp begins
-//! when fewer packets are in flight than an RTT holds at the load gap.
+//! Two gaps: the *average gap* is what chirps find, the *load gap* sets the mean rate, guard intervals included. Each
+//! chirp moves the first towards the path and the second towards the first; where they meet, the start-up ends. A chirp
+//! begins when fewer packets are in flight than an RTT holds at the load gap.
 //!
 //! | exit | window | slow start afterwards |
 //! |---|---|---|
@@ -14,15 +14,16 @@
 //! | loss | the same, which the policy then reduces | no |
 //!
 //! What differs from the branch:
-//! - A chirp that cannot be believed counts as the average gap; there the flag that says so is never cleared. The rule is
-//!   that of the module of 2018 ([`super::analysis::Shrinking`]), and reordered, repeated and short packets and shared
-//!   acknowledgements without times of arrival spoil a chirp as in [`super::rounds`].
+//! - A chirp that cannot be believed counts as the average gap; there the flag that says so is never cleared. The rule
+//!   is that of the module of 2018 ([`super::analysis::Shrinking`]), and reordered, repeated and short packets and
+//!   shared acknowledgements without times of arrival spoil a chirp as in [`super::rounds`].
 //! - A loss leaves the reduction to the policy (the branch halves for all of them; CUBIC here takes 0.7).
 //! - 40 µs is the branch's limit of internal pacing; it has 20 µs with the fq queue.
 //! - A chirp begins only when the application has written all of it, else packets leave unpaced.
-//! - Weights of the averages of bursts and of times between acknowledgements are ours, 1/8; the branch's are not published
-//!   in the paper.
-//! - `chirp_gain` has no part. `chirp_packets` is the least size of a full chirp, `chirp_geometry` the largest geometry.
+//! - Weights of the averages of bursts and of times between acknowledgements are ours, 1/8; the branch's are not
+//!   published in the paper.
+//! - `chirp_gain` has no part. `chirp_packets` is the least size of a full chirp, `chirp_geometry` the largest
+//!   geometry.
 
 use std::collections::VecDeque;
 
@@ -80,7 +81,8 @@ struct Flying {
     coarse: usize,
     spoilt: bool,
     online: Online,
-    /// When the packet last acknowledged was sent and when it arrived, from the second packet on; the clocks may differ.
+    /// When the packet last acknowledged was sent and when it arrived, from the second packet on; the clocks may
+    /// differ.
     last: Option<(Time, Time)>,
     /// Shortest wait in the queue.
     least_queue: Nanos,

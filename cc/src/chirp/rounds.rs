@@ -7,30 +7,32 @@
 //! |---|---|---|
 //! | first round | two trains of 5 without gaps, half an RTT apart | two chirps of 5 about 200 µs |
 //! | their estimate | mean time between arrivals; the first replaces the average gap | as any chirp's |
-//! | third round begins with | the acknowledgement of an extra packet, sent at the first acknowledgement of all | the first one of the second round |
+//! | third round begins with the answer to | an extra packet, sent at the first answer of all | the second round's first packet |
 //! | more chirps a round | every round from the fourth on | only after a round that used all its chirps |
-//! | chirps | are scheduled, and count for the exit, as acknowledgements of the round before grant them | begin as the round allows, and count then |
+//! | a chirp counts for the round and the exit | when acknowledgements of the round before grant it | when it begins |
 //! | one estimate | unbounded | 30 µs to 10 ms |
 //! | exit is tested at | every acknowledgement | the end of every chirp |
 //! | window afterwards | packets in flight and one more | packets in flight |
 //!
 //! What differs from the modules:
-//! - The sum that ends the start-up counts the gap after each chirp also in `chirp-q`, as in the module of 2018. Without it
-//!   the sum stays at 94 % of the RTT at many rates and the start-up never ends.
+//! - The sum that ends the start-up counts the gap after each chirp also in `chirp-q`, as in the module of 2018.
+//!   Without it the sum stays at 94 % of the RTT at many rates and the start-up never ends.
 //! - Gaps are those at which packets left, not those planned; a chirp is rejected by the rule of 2018 when they do not
-//!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter of its
-//!   packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
-//! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a time-out.
-//! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only when the application has
-//!   written all of it, else packets leave unpaced.
-//! - What acknowledgements grant (2018) lasts for the round, so that its chirps stay spread over it; what is scheduled at
-//!   the exit still leaves in chirps, as from that module's list of gaps, before the steady pace of the transition.
-//! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know no
-//!   gap yet, 200 µs.
+//!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter
+//!   of its packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
+//! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a
+//!   time-out.
+//! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only
+//!   when the application has written all of it, else packets leave unpaced.
+//! - What acknowledgements grant (2018) lasts for the round, so that its chirps stay spread over it; what is scheduled
+//!   at the exit still leaves in chirps, as from that module's list of gaps, before the steady pace of the transition.
+//! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know
+//!   no gap yet, 200 µs.
 //! - The transition to congestion avoidance has the window of 2019 in both; that of 2018 leaves its own unsaid.
-//! - The rule of 2018 that adapts gain and geometry to the deviation of the estimates is left out: it was switched off for
-//!   every reported result. The deviation is reported.
-//! - Times are nanoseconds throughout. There is nothing below to fill, so the limit of 16 packets there (2019) has no part.
+//! - The rule of 2018 that adapts gain and geometry to the deviation of the estimates is left out: it was switched off
+//!   for every reported result. The deviation is reported.
+//! - Times are nanoseconds throughout. There is nothing below to fill, so the limit of 16 packets there (2019) has no
+//!   part.
 
 use std::collections::VecDeque;
 
@@ -143,8 +145,8 @@ pub struct Rounds {
     in_flight: f64,
     /// Chirps allowed in a round, in parts of [`Release::unit`].
     allowed: u64,
-    /// Chirps that acknowledgements have granted and that have not been scheduled, and those that have and have not begun
-    /// (2018).
+    /// Chirps that acknowledgements have granted and that have not been scheduled, and those that have and have not
+    /// begun (2018).
     granted: u64,
     scheduled: u64,
     marker: Marker,
