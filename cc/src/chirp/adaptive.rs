@@ -14,7 +14,8 @@
 //! - **The gap of a chirp** is read between the last gap that did not queue and the first that did; a chirp that queued
 //!   from its first packet is read by how far apart it arrived.
 //! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth, on
-//!   loss, or when chirps cannot be read (then slow start goes on from there). So it always ends.
+//!   loss, or when chirps cannot be read (slow start goes on from there where the host could not keep the gaps). So it
+//!   always ends.
 //! - **It begins again** from the window's own gap, without bursts: after a silence, after a loss that never was, and when a
 //!   path that marks has marked nothing for two round trips longer than marks are apart in a steady state.
 
@@ -28,7 +29,7 @@ use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, StartUp, Window};
 use super::Settings;
 use super::flight::{tag, untag};
 use super::geometry::{Chirp, Divisor, LONGEST};
-use super::train::{Arrival, FEWEST, Train};
+use super::train::{Arrival, FEWEST, Train, Unread};
 
 /// Packets of each opening burst: half the initial window (the module of 2018).
 const BURST: u64 = 5;
@@ -102,7 +103,7 @@ enum Stage {
         gap: Nanos,
         left: u64,
     },
-    /// Chirps told nothing: slow start, which looks at the delay at least (RFC 9406).
+    /// The host cannot keep the gaps: slow start, which looks at the delay at least (RFC 9406).
     Slow,
     /// The policy is in charge.
     Over,
@@ -137,7 +138,9 @@ pub struct Adaptive {
     /// Round trips since a mark, and since calm growth.
     unmarked: f64,
     waiting: f64,
+    /// Trains in a row that could not be read, and those of them that left ragged.
     unreadable: u32,
+    ragged: u32,
     /// Packets acknowledged since the load has been near its end.
     near: f64,
     /// Opening bursts still to be sent, and whether they hold the whole flow.
@@ -172,6 +175,7 @@ impl Adaptive {
             unmarked: 0.0,
             waiting: 0.0,
             unreadable: 0,
+            ragged: 0,
             near: 0.0,
             bursts: BURSTS,
             short: false,
@@ -212,8 +216,11 @@ impl Adaptive {
             return (shape, gone);
         }
         let left = 1 + sent.unsent.div_ceil(u64::from(self.mss));
-        let size =
-            ((self.load / 2.0) as usize).max(SHORTEST).min(self.settings.packets).max(FEWEST * (self.shared - 1));
+        let size = ((self.load / 2.0) as usize).max(SHORTEST).min(self.settings.packets).max(if self.shared > 1 {
+            FEWEST * self.shared
+        } else {
+            0
+        });
         let shape = if self.bursts > 0 {
             self.short |= self.next == 0 && left as f64 <= INITIAL_WINDOW;
             self.bursts -= 1;
@@ -267,11 +274,15 @@ impl Adaptive {
             Shape::Chirp(_) => train.read_chirp(),
             Shape::Rest(_) => return,
         };
-        let Some(reading) = reading else {
-            self.unreadable += 1;
-            return;
+        let reading = match reading {
+            Ok(reading) => reading,
+            Err(why) => {
+                self.unreadable += 1;
+                self.ragged += u32::from(why == Unread::Ragged);
+                return;
+            }
         };
-        self.unreadable = 0;
+        (self.unreadable, self.ragged) = (0, 0);
         if let Shape::Burst(_) = shape {
             self.capacity = Some(self.capacity.map_or(reading, |capacity| capacity.min(reading)));
         }
@@ -332,7 +343,7 @@ impl Adaptive {
         if self.near > 0.0 && self.near >= self.load / 2.0 {
             return Some(self.load.max(HANDED * self.filling(self.found())));
         }
-        (self.waiting > PATIENCE).then_some(self.load)
+        (self.waiting > PATIENCE || self.unreadable >= UNREADABLE).then_some(self.load)
     }
 
     /// Takes charge again where `packets` are known to fit, with chirps about their gap.
@@ -341,7 +352,8 @@ impl Adaptive {
         self.gap = Some(self.min_rtt.mul_f64(1.0 / packets.max(MINIMUM_WINDOW)));
         self.scatter = SCATTERED;
         self.load = load.max(LEAST_LOAD);
-        (self.unmarked, self.waiting, self.near, self.unreadable) = (0.0, 0.0, 0.0, 0);
+        (self.unmarked, self.waiting, self.near) = (0.0, 0.0, 0.0);
+        (self.unreadable, self.ragged) = (0, 0);
         self.bursts = 0;
         self.plan = None;
         self.flying.clear();
@@ -402,14 +414,14 @@ impl StartUp for Adaptive {
                     };
                     self.on_acked(packet, arrival);
                 }
-                if let Some(found) = self.end() {
+                if self.ragged >= UNREADABLE {
+                    self.stage = Stage::Slow;
+                    window.cwnd = self.load;
+                    self.flying.clear();
+                } else if let Some(found) = self.end() {
                     let found = found.max(MINIMUM_WINDOW);
                     self.stage = Stage::Transition { gap: self.srtt.mul_f64(1.0 / found), left: found as u64 };
                     window.cwnd = found;
-                    self.flying.clear();
-                } else if self.unreadable >= UNREADABLE {
-                    self.stage = Stage::Slow;
-                    window.cwnd = self.load;
                     self.flying.clear();
                 }
             }

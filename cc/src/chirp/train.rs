@@ -6,13 +6,20 @@
 use crate::controller::Acked;
 use crate::units::{Nanos, Time};
 
-use super::analysis::available_gap;
+use super::analysis::{Shrinking, available_gap};
 use super::geometry::LONGEST;
 
 /// Fewer exact samples than this give no estimate: a rise that lasts needs a few packets before it and in it.
 pub(super) const FEWEST: usize = 4;
-/// The module of 2018: a chirp tells nothing when so many gaps are above the smallest before them.
-const WIDENINGS: usize = 5;
+
+/// Why a train tells nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Too few arrivals are known, or the train was spoilt.
+    Unseen,
+    /// The packets did not leave with shrinking gaps: the host cannot keep them.
+    Ragged,
+}
 
 /// When a packet arrived, and by whose clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,35 +102,33 @@ impl Train {
     }
 
     /// What a burst without gaps tells: the bottleneck's own gap.
-    pub(super) fn read_burst(&self) -> Option<Nanos> {
-        if self.spoilt { None } else { self.dispersion() }
+    pub(super) fn read_burst(&self) -> Result<Nanos, Unread> {
+        if self.spoilt { Err(Unread::Unseen) } else { self.dispersion().ok_or(Unread::Unseen) }
     }
 
     /// What a chirp tells: the gap that the path can carry.
-    pub(super) fn read_chirp(&self) -> Option<Nanos> {
+    pub(super) fn read_chirp(&self) -> Result<Nanos, Unread> {
         if self.spoilt || self.count < FEWEST {
-            return None;
+            return Err(Unread::Unseen);
         }
         let mut gaps = [Nanos::ZERO; LONGEST];
         let mut delays = [0; LONGEST];
-        let (mut smallest, mut widenings) = (Nanos::MAX, 0);
-        for (index, pair) in self.samples().windows(2).enumerate() {
-            let span = u64::try_from(pair[1].sent.saturating_sub(pair[0].sent)).ok()?;
-            let gap = Nanos::from_nanos(span).mul_div(1, (pair[1].index - pair[0].index) as u64);
-            widenings += usize::from(gap > smallest);
-            if gap > smallest + smallest.mul_div(1, 4) || widenings >= WIDENINGS {
-                return None;
-            }
-            smallest = smallest.min(gap);
-            gaps[index] = gap;
+        let mut shrinking = Shrinking::default();
+        for (gap, pair) in gaps.iter_mut().zip(self.samples().windows(2)) {
+            let span = u64::try_from(pair[1].sent.saturating_sub(pair[0].sent)).unwrap_or(0);
+            *gap = Nanos::from_nanos(span).mul_div(1, (pair[1].index - pair[0].index) as u64);
+            shrinking.push(*gap);
+        }
+        if !shrinking.holds() {
+            return Err(Unread::Ragged);
         }
         for (delay, sample) in delays.iter_mut().zip(self.samples()) {
             *delay = sample.arrived.saturating_sub(sample.sent);
         }
         let gaps = &gaps[..self.count - 1];
-        let onset = available_gap(gaps, &delays[..self.count])?;
+        let onset = available_gap(gaps, &delays[..self.count]).ok_or(Unread::Unseen)?;
         let (first, last) = (gaps[0], gaps[gaps.len() - 1]);
-        Some(if onset >= first {
+        Ok(if onset >= first {
             // The path is slower than any gap of the chirp: what arrived tells how slow.
             first.max(self.dispersion().unwrap_or(first))
         } else {
@@ -131,5 +136,123 @@ impl Train {
             let step = (first - last).mul_div(1, gaps.len() as u64 - 1);
             onset - step.mul_div(1, 2)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chirp::geometry::{Chirp, Divisor};
+
+    const LINK: Nanos = Nanos::from_micros(120);
+
+    /// How the acknowledgements of a chirp come back.
+    #[derive(Clone, Copy)]
+    struct Way {
+        /// Packets for an acknowledgement; only the newest one's arrival is known.
+        shared: usize,
+        /// One packet comes after so many later ones.
+        late: Option<usize>,
+        repaired: bool,
+        /// Leaves half a gap late.
+        held_up: Option<usize>,
+    }
+
+    const CLEAN: Way = Way { shared: 1, late: None, repaired: false, held_up: None };
+
+    /// A chirp of 16 packets about `gap` over an idle link, as it is read.
+    fn read(gap: Nanos, way: Way) -> Result<Nanos, Unread> {
+        let plan = Chirp::new(16, gap, 2.0, Divisor::Gaps);
+        let mut train = Train::new(3, 16);
+        let (mut now, mut free) = (Time::from_millis(1), Time::ZERO);
+        let mut packets = Vec::new();
+        for index in 0..16 {
+            let late = if way.held_up == Some(index) { plan.gap(index - 1).mul_div(1, 2) } else { Nanos::ZERO };
+            let sent_at = now + late;
+            free = free.max(sent_at) + LINK;
+            let packet = Acked {
+                seq: index as u64 * 1448,
+                bytes: 1448,
+                sent_at,
+                tag: 0,
+                retransmitted: way.repaired && index == 4,
+                app_limited: false,
+                ce: false,
+                received_at: None,
+            };
+            packets.push((index, packet, free + Nanos::from_millis(15)));
+            now += plan.gap(index);
+        }
+        if let Some(late) = way.late {
+            let moved = packets.remove(late);
+            packets.insert(late + 2, moved);
+        }
+        for (index, packet, arrived) in &packets {
+            let known = index % way.shared == way.shared - 1;
+            train.on_acked(*index, packet, if known { Arrival::Sender(*arrived) } else { Arrival::Unknown });
+        }
+        assert!(train.is_back());
+        train.read_chirp()
+    }
+
+    fn near(reading: Result<Nanos, Unread>, share: f64) -> bool {
+        reading.is_ok_and(|gap| (gap.as_nanos() as f64 / LINK.as_nanos() as f64 - 1.0).abs() <= share)
+    }
+
+    #[test]
+    fn a_chirp_finds_the_link_within_half_a_step() {
+        for gap in [80, 100, 120, 150, 180] {
+            let gap = Nanos::from_micros(gap);
+            // A step is 2/15 of the average gap.
+            assert!(
+                near(read(gap, CLEAN), gap.as_nanos() as f64 / 15.0 / 120e3 + 0.001),
+                "{gap:?}: {:?}",
+                read(gap, CLEAN)
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_slower_than_the_chirp_is_read_by_how_far_apart_packets_arrive() {
+        assert!(near(read(Nanos::from_micros(30), CLEAN), 0.01), "{:?}", read(Nanos::from_micros(30), CLEAN));
+    }
+
+    #[test]
+    fn shared_acknowledgements_are_read_by_the_packets_whose_arrival_is_known() {
+        assert!(near(read(Nanos::from_micros(120), Way { shared: 2, ..CLEAN }), 0.2));
+        // Four samples place the onset coarsely, on the side of caution.
+        let coarse = read(Nanos::from_micros(120), Way { shared: 4, ..CLEAN }).unwrap();
+        assert!(coarse >= LINK.mul_div(4, 5) && coarse <= LINK.mul_div(3, 2), "{coarse:?}");
+        assert_eq!(read(Nanos::from_micros(120), Way { shared: 8, ..CLEAN }), Err(Unread::Unseen));
+    }
+
+    #[test]
+    fn a_late_packet_is_left_out_and_a_repaired_one_spoils_all() {
+        assert!(near(read(Nanos::from_micros(120), Way { late: Some(6), ..CLEAN }), 0.1));
+        assert_eq!(read(Nanos::from_micros(120), Way { repaired: true, ..CLEAN }), Err(Unread::Unseen));
+    }
+
+    #[test]
+    fn a_packet_that_left_late_spoils_it() {
+        assert_eq!(read(Nanos::from_micros(120), Way { held_up: Some(6), ..CLEAN }), Err(Unread::Ragged));
+    }
+
+    #[test]
+    fn clocks_are_not_mixed() {
+        let mut train = Train::new(0, 3);
+        let packet = |sent| Acked {
+            seq: 0,
+            bytes: 1448,
+            sent_at: Time::from_millis(sent),
+            tag: 0,
+            retransmitted: false,
+            app_limited: false,
+            ce: false,
+            received_at: None,
+        };
+        train.on_acked(0, &packet(0), Arrival::Receiver(Time::from_millis(1_000)));
+        train.on_acked(1, &packet(0), Arrival::Sender(Time::from_millis(20)));
+        train.on_acked(2, &packet(0), Arrival::Receiver(Time::from_millis(1_002)));
+        assert_eq!(train.read_burst(), Ok(Nanos::from_millis(1)));
     }
 }
