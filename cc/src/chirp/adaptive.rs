@@ -67,6 +67,9 @@ const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
 /// Round trips without calm growth that end it.
 const PATIENCE: f64 = 20.0;
+/// The same when it has taken charge again to look whether capacity has become free: it takes what is free, and pushes
+/// nobody.
+const LOOK: f64 = 2.0;
 /// Trains in a row that could not be read and end it.
 const UNREADABLE: u32 = 8;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
@@ -139,6 +142,8 @@ pub struct Adaptive {
     /// Round trips since a mark, and since calm growth.
     unmarked: f64,
     waiting: f64,
+    /// Round trips without calm growth that end it.
+    patience: f64,
     /// Trains in a row that could not be read, and those of them that left ragged.
     unreadable: u32,
     ragged: u32,
@@ -175,6 +180,7 @@ impl Adaptive {
             in_flight: 0.0,
             unmarked: 0.0,
             waiting: 0.0,
+            patience: PATIENCE,
             unreadable: 0,
             ragged: 0,
             near: 0.0,
@@ -326,7 +332,8 @@ impl Adaptive {
         let busy = marked > 0.0 || met;
         // Marks say when it is too much; where none ever came, the delay has to.
         let pushing = busy && self.marked_at.is_some();
-        if busy {
+        if busy && self.patience < PATIENCE {
+        } else if busy {
             let step = (STEP + STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
             self.load += if pushing { step } else { step.min(room) };
         } else {
@@ -346,7 +353,7 @@ impl Adaptive {
         if self.near > 0.0 && self.near >= self.load / 2.0 {
             return Some(self.load.max(HANDED * self.filling(self.found())));
         }
-        (self.waiting > PATIENCE || self.unreadable >= UNREADABLE).then_some(self.load)
+        (self.waiting > self.patience || self.unreadable >= UNREADABLE).then_some(self.load)
     }
 
     /// Takes charge again where `packets` are known to fit, with chirps about their gap.
@@ -451,6 +458,7 @@ impl StartUp for Adaptive {
         if idle < STALE.max(self.srtt + self.srtt) || self.min_rtt == Nanos::MAX {
             return false;
         }
+        self.patience = PATIENCE;
         self.begin_again(window.cwnd, INITIAL_WINDOW.min(window.cwnd), window);
         true
     }
@@ -469,6 +477,7 @@ impl StartUp for Adaptive {
             return false;
         }
         self.marked_at = Some(ack.now);
+        self.patience = LOOK;
         self.begin_again(window.cwnd, window.cwnd, window);
         true
     }
