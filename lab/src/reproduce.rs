@@ -29,6 +29,8 @@ pub struct Paper {
     pub title: &'static str,
     /// What to know before the figures: what is measured, how, and where this differs from the paper.
     pub about: &'static [&'static str],
+    /// Part of the names of contestants that are our own answer to the paper.
+    ours: &'static str,
     experiments: &'static [Experiment],
 }
 
@@ -116,12 +118,39 @@ impl Section {
     }
 }
 
+/// A claim that our own answer to the paper and the paper's contestants are held to alike, where they differ or all miss.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Contrast {
+    figure: String,
+    claim: String,
+    /// Whether ours holds it.
+    holds: bool,
+    /// Others that miss it.
+    missed: Vec<String>,
+}
+
+/// Claims that ours or others miss, of those made of both.
+fn contrasts(claims: &[&Claim], ours: &str) -> Vec<Contrast> {
+    let mut contrasts = Vec::new();
+    for own in claims.iter().filter(|claim| claim.contestant.contains(ours)) {
+        let same = claims.iter().filter(|other| (&other.figure, &other.claim) == (&own.figure, &own.claim));
+        let missed = same.filter(|other| !other.holds && other.contestant != own.contestant);
+        let missed: Vec<String> = missed.map(|other| other.contestant.clone()).collect();
+        if !own.holds || !missed.is_empty() {
+            let (figure, claim) = (own.figure.clone(), own.claim.clone());
+            contrasts.push(Contrast { figure, claim, holds: own.holds, missed });
+        }
+    }
+    contrasts
+}
+
 /// What an experiment gives to its section.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Findings {
     /// What was run, and how it was measured.
     setup: Vec<String>,
     claims: Vec<Claim>,
+    tables: Vec<Table>,
     drawings: Vec<Drawing>,
     /// Scenario files: name and text.
     scenarios: Vec<(&'static str, &'static str)>,
@@ -133,6 +162,16 @@ struct Drawing {
     title: String,
     svg: String,
     note: String,
+}
+
+/// Numbers of the page: a row a condition, a column a contestant.
+#[derive(Clone, Debug, Serialize)]
+struct Table {
+    title: String,
+    note: String,
+    columns: Vec<String>,
+    /// Name, then for each column a value and its spread.
+    rows: Vec<(String, Vec<(String, String)>)>,
 }
 
 /// Why a paper could not be reproduced.
@@ -272,6 +311,22 @@ mod tests {
         }
         assert!(json["holds"].as_bool().unwrap() && json["cells"][0]["holds"].as_bool().unwrap());
         assert!(json.get("note").is_none());
+    }
+
+    #[test]
+    fn contrasts_are_of_one_claim() {
+        let claim = |text: &str, who: &str, holds| Claim::new(text, who, "").got("", vec![cell(holds, "")]);
+        let claims = [
+            claim("a", "start=p@tcp", false),
+            claim("a", "start=x@tcp", true),
+            claim("b", "start=p@tcp", true),
+            claim("b", "start=x@tcp", true),
+            claim("c", "start=p@tcp", true),
+            claim("c", "start=x@tcp", false),
+        ];
+        let found = contrasts(&claims.iter().collect::<Vec<_>>(), "start=x@");
+        let found: Vec<_> = found.iter().map(|one| (one.claim.as_str(), one.holds, one.missed.join(","))).collect();
+        assert_eq!(found, [("a", true, "start=p@tcp".to_owned()), ("c", false, String::new())]);
     }
 
     #[test]

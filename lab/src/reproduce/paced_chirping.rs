@@ -30,6 +30,7 @@ pub(super) const PAPER: Paper = Paper {
          Queues are the waiting time of packets at the bottleneck, without their own transmission. Each packet is \
          acknowledged, as in the paper.",
     ],
+    ours: ":start=chirp@",
     experiments: &[
         Experiment {
             name: "fig1",
@@ -96,7 +97,8 @@ fn chirping(policy: &str) -> Vec<Rival> {
 
 /// This policy with slow start.
 fn plain(policy: &str) -> Rival {
-    Rival { contestant: format!("{policy}@tcp"), name: format!("{policy}, slow start"), class: "c0" }
+    let name = if policy == "dctcp" { "DCTCP, slow start" } else { "Prague, slow start" };
+    Rival { contestant: format!("{policy}@tcp"), name: name.to_owned(), class: "c0" }
 }
 
 /// The policy with slow start, then with each start-up that chirps.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 
-use super::{Paper, ReproduceError, Section};
+use super::{Claim, Contrast, Paper, ReproduceError, Section, contrasts};
 use crate::measure::VERSION;
 use crate::report::{self, ReportError};
 
@@ -39,6 +39,9 @@ fn render(paper: &Paper, sections: &[Section]) -> Result<String, minijinja::Erro
         .iter()
         .map(|contestant| (*contestant, sections.iter().map(|section| score(section, contestant)).collect()))
         .collect();
+    let all: Vec<&Claim> = claims().collect();
+    let (better, worse): (Vec<Contrast>, Vec<Contrast>) =
+        contrasts(&all, paper.ours).into_iter().partition(|contrast| contrast.holds);
     env.get_template("page")?.render(context! {
         title => paper.title,
         name => paper.name,
@@ -47,7 +50,9 @@ fn render(paper: &Paper, sections: &[Section]) -> Result<String, minijinja::Erro
         style => concat!(include_str!("page.css")),
         house => report::STYLE,
         held => claims().filter(|claim| claim.holds).count(),
-        all => claims().count(),
+        all => all.len(),
+        better => Serde(better),
+        worse => Serde(worse),
         scores => Serde(scores),
         sections => Serde(sections),
     })

@@ -3,8 +3,8 @@
 mod figures;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{mean, median};
-use super::super::{Cell, Claim, Findings, ReproduceError};
+use super::super::reading::{least, mean, median, most};
+use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::{FLOW_COMPLETION, Rival, chirping, plain};
 use crate::report::svg::short;
 
@@ -67,7 +67,7 @@ impl Condition {
 
     fn name(&self) -> String {
         let greedy = if self.greedy { "with" } else { "no" };
-        format!("{} ms, {} %, {greedy} greedy flow, {}", self.rtt_ms, self.load, self.reading.name())
+        format!("{} ms, {} % load, {greedy} greedy flow, {}", self.rtt_ms, self.load, self.reading.name())
     }
 
     /// Mean time between arrivals, ms: the payload alone makes the load.
@@ -77,7 +77,7 @@ impl Condition {
 
     fn setup(&self, rival: &Rival) -> Setup {
         // Time for all to arrive, and for the last to complete beside a greedy flow.
-        let seconds = (3.0 + self.gap_ms() * 1.2 + 30.0).ceil();
+        let seconds = (3.0 + self.gap_ms() * 1.2 + 20.0).ceil();
         let sizes = "flows.1.workload.poisson";
         let delay = format!("{}us", self.rtt_ms * 500);
         Setup::new(&FLOW_COMPLETION, &rival.contestant)
@@ -198,9 +198,30 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                 .to_owned(),
         ],
         claims: claims(&rivals, &results),
+        tables: RTTS_MS.map(|rtt_ms| table(&rivals, &results, rtt_ms)).into(),
         drawings: figures::drawings(&rivals, &results),
         scenarios: vec![(FLOW_COMPLETION.path, FLOW_COMPLETION.text)],
     })
+}
+
+/// The numbers of one RTT.
+fn table(rivals: &[Rival], results: &[Results], rtt_ms: u32) -> Table {
+    let cell = |summary: &Summary| {
+        let spread = |values: Vec<f64>| format!("{} to {}", short(least(&values)), short(most(&values)));
+        let means = summary.runs.iter().map(|run| mean(&run.completions.iter().map(|(_, t)| *t).collect::<Vec<_>>()));
+        let p99s = summary.runs.iter().map(|run| run.p99_ms);
+        (
+            format!("{} / {}", short(summary.mean_ms), short(summary.p99_ms)),
+            format!("{}{} / {}", spread(means.collect()), summary.caveat(), spread(p99s.collect())),
+        )
+    };
+    let rows = results.iter().filter(|one| one.condition.rtt_ms == rtt_ms);
+    Table {
+        title: format!("RTT {rtt_ms} ms: mean completion time / 99th percentile of queueing delay, ms"),
+        note: "Over all runs; below it from the run with the least to the one with the most.".to_owned(),
+        columns: rivals.iter().map(|rival| rival.name.clone()).collect(),
+        rows: rows.map(|one| (one.condition.name(), one.of.iter().map(cell).collect())).collect(),
+    }
 }
 
 /// Judges one condition: what we get, and whether it holds.

@@ -105,6 +105,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims,
         drawings: drawings(&rivals, &results),
         scenarios: vec![(MIXED.path, MIXED.text)],
+        ..Findings::default()
     })
 }
 

@@ -128,6 +128,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims,
         drawings: vec![drawing(&rivals, &summaries)],
         scenarios: vec![(SCALE.path, SCALE.text)],
+        ..Findings::default()
     })
 }
 

@@ -79,6 +79,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims,
         drawings: vec![drawing(&rivals, &per_rival)],
         scenarios: vec![(SCALE.path, SCALE.text)],
+        ..Findings::default()
     })
 }
 

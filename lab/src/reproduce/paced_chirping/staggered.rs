@@ -120,6 +120,7 @@ pub(super) fn dctcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims,
         drawings: drawings(&[(&rival, &runs)], 120.0),
         scenarios: vec![(STAGGERED.path, STAGGERED.text)],
+        ..Findings::default()
     })
 }
 
@@ -186,6 +187,7 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims,
         drawings: drawings(&shown, mbps),
         scenarios: vec![(STAGGERED.path, STAGGERED.text)],
+        ..Findings::default()
     })
 }
 
