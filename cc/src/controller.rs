@@ -145,7 +145,8 @@ pub struct Ack<'a> {
     /// Packets behind `ce_bytes`.
     pub ce_packets: u32,
     /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now. The next
-    /// one comes when something sent after this one has been acknowledged, not before (Linux holds CWR that long).
+    /// one comes when something sent after this one has been acknowledged, not before (Linux holds CWR that long). A
+    /// controller that [holds against marks](Controller::holds_against_marks) sees it on every marked acknowledgement.
     pub echo: bool,
     /// Payload bytes delivered since the flow began, these included.
     pub delivered: u64,
@@ -359,8 +360,8 @@ pub trait Controller: Send {
         Ecn::Off
     }
 
-    /// Marks are observed at present and not answered (a start-up that paces itself): the datapath must not reduce on
-    /// its own.
+    /// Marks are observed at present and not answered (a start-up that paces itself): the datapath neither enters
+    /// [`Phase::Cwr`] nor reduces on its own.
     fn holds_against_marks(&self) -> bool {
         false
     }

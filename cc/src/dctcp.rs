@@ -106,7 +106,7 @@ impl Policy for Dctcp {
     fn observe(&mut self, ack: &Ack<'_>, _window: &Window) {
         self.acked = self.acked.saturating_add(ack.bytes);
         self.marked = self.marked.saturating_add(ack.ce_bytes);
-        if ack.una >= self.window_end {
+        if ack.una >= self.window_end && self.acked > 0 {
             self.alpha.update(self.marked, self.acked);
             self.acked = 0;
             self.marked = 0;
@@ -215,6 +215,14 @@ mod tests {
         assert!((after(policy(0.0), 1, 10) - 0.0625).abs() < 1e-12);
         assert!((after(policy(0.0), 16, 10) - 0.644).abs() < 5e-4);
         assert!((after(policy(1.0), 16, 0) - 0.356).abs() < 5e-4);
+    }
+
+    #[test]
+    fn the_answer_to_a_handshake_is_no_window_of_data() {
+        let mut dctcp = policy(1.0);
+        let answer = Ack { packets: &[], bytes: 0, una: 0, next: 0, ..ack(Time::ZERO, Nanos::from_millis(15), 1) };
+        dctcp.observe(&answer, &at(10.0));
+        assert_eq!(dctcp.alpha.share(), 1.0);
     }
 
     #[test]

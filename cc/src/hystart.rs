@@ -168,6 +168,10 @@ impl HyStartPlusPlus {
 
     /// Takes an acknowledgement: into CSS or out of it, and to the next round. Gives `false` at the end of the last.
     fn observe(&mut self, ack: &Ack<'_>) -> bool {
+        if ack.bytes == 0 {
+            // The answer to a handshake begins no round: nothing has been sent.
+            return true;
+        }
         let round = self.round.get_or_insert_with(|| Round::new(ack));
         if let Some(rtt) = ack.rtt {
             round.sample(rtt);
@@ -321,6 +325,18 @@ mod tests {
             run(&mut start, &mut window, ms(want));
             assert!(!window.starting());
         }
+    }
+
+    #[test]
+    fn the_answer_to_a_handshake_begins_no_round() {
+        let mut start = HyStartPlusPlus::new(&Env::default());
+        let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
+        let answer = Ack { bytes: 0, rtt: None, una: 0, next: 0, window_limited: false, ..ack(Time::ZERO, ms(20), 0) };
+        start.on_ack(&answer, &mut window);
+        assert!(start.round.is_none());
+        // The first acknowledgement of data is in the round that ends with what was sent by then.
+        start.on_ack(&Ack { una: MSS, next: 10 * MSS, ..ack(Time::ZERO, ms(20), 1) }, &mut window);
+        assert_eq!(start.round.map(|round| (round.end, round.samples)), Some((10 * MSS, 1)));
     }
 
     #[test]

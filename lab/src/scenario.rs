@@ -78,6 +78,12 @@ pub struct Flow {
     pub ack_delay: Nanos,
     /// Pace TCP flows whose controller leaves pacing to the datapath.
     pub paced: bool,
+    /// An empty packet and its answer before any data.
+    pub handshake: bool,
+    /// Acknowledgements tell when each packet arrived.
+    pub arrivals: bool,
+    /// How well the sending host keeps time.
+    pub timers: Timers,
 }
 
 impl Default for Flow {
@@ -99,6 +105,9 @@ impl Default for Flow {
             ack_every: 2,
             ack_delay: Nanos::from_millis(40),
             paced: false,
+            handshake: false,
+            arrivals: false,
+            timers: Timers::Exact,
         }
     }
 }
@@ -122,6 +131,17 @@ pub enum Way {
     Down,
     /// From the user to the network.
     Up,
+}
+
+/// How well a sending host keeps time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timers {
+    /// To the nanosecond.
+    #[default]
+    Exact,
+    /// As a Linux host: late timers, and a least distance between packets.
+    Host,
 }
 
 /// What an application writes.

@@ -5,6 +5,7 @@ use std::path::Path;
 use paceline_cc::{Nanos, Rate};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
+use paceline_sim::Timing;
 use proptest::prelude::*;
 
 const SMALL: &str = r#"
@@ -54,6 +55,9 @@ fn every_key_of_a_flow() {
         ack_every = 4
         ack_delay = \"25ms\"
         paced = true
+        handshake = true
+        arrivals = true
+        timers = "host"
         [[cross]]
         rate = \"1 Mbit/s\"
         poisson = true"
@@ -72,6 +76,9 @@ fn every_key_of_a_flow() {
     assert_eq!(starts, [0.0, 2.0, 3.0, 4.0]);
     assert_eq!(world.flows[0].controller.to_string(), "copa");
     assert_eq!(world.flows[3].controller.to_string(), "cubic");
+    let hosts: Vec<_> = world.flows.iter().map(|flow| (flow.handshake, flow.arrivals, flow.timers)).collect();
+    let (plain, all) = ((false, false, Timing::Exact), (true, true, Timing::Host));
+    assert_eq!(hosts, [plain, all, all, all]);
 }
 
 #[test]

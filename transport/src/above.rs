@@ -6,14 +6,15 @@
 //!
 //! The upper controller sees the time from handing a chunk over to its cumulative acknowledgement. It sees no losses,
 //! which TCP repairs, but TCP's time-outs. The feedback of a receiver half rides on TCP's acknowledgements (the
-//! client/server variant); the note on a segment is that of the chunk in which it starts.
+//! client/server variant); the note on a segment is that of the chunk in which it starts. A handshake is TCP's: nothing
+//! is handed over before, and the upper controller learns the RTT of it (`TCP_INFO` after `connect`).
 
 use std::collections::VecDeque;
 
 use paceline_cc::{Ack, Controller, Nanos, Phase, Time, Timeout};
 
 use crate::config::Config;
-use crate::core::Core;
+use crate::core::{Core, Received};
 use crate::endpoint::{Sender, SenderStats};
 use crate::scoreboard::{Packet, Scoreboard};
 use crate::segment::{AckSegment, Segment};
@@ -55,6 +56,9 @@ impl AboveTcp {
     /// Gives TCP what window and pacing of the upper controller permit.
     fn hand_over(&mut self, now: Time) {
         self.wake_at = Time::NEVER;
+        if !self.tcp.is_connected() {
+            return;
+        }
         loop {
             let mss = u64::from(self.core.config.mss);
             let window = self.core.controller.window();
@@ -96,7 +100,7 @@ impl AboveTcp {
     }
 
     /// Tells the upper controller what TCP has got through.
-    fn unroll(&mut self, now: Time, received_at: Time) {
+    fn unroll(&mut self, now: Time, ack: &AckSegment) {
         let prior_in_flight = self.chunks.in_flight;
         self.chunks.fresh.clear();
         self.chunks.deliver_below(self.tcp.una);
@@ -104,7 +108,9 @@ impl AboveTcp {
             return;
         }
         self.notes.drain(..self.chunks.fresh.len());
-        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, Some(received_at));
+        // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
+        let received = ack.arrivals.as_deref().map_or(Received::Newest(ack.received_at), Received::Each);
+        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, &received);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
@@ -140,6 +146,7 @@ impl AboveTcp {
 impl Sender for AboveTcp {
     fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
+        self.core.refresh();
     }
 
     fn cut(&mut self) {
@@ -155,7 +162,7 @@ impl Sender for AboveTcp {
         if self.core.heartbeat_at > now {
             return None;
         }
-        let note = self.core.sent_empty(now, self.next, self.chunks.in_flight);
+        let note = self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next);
         Some(self.tcp.empty_segment(now, note))
     }
 
@@ -164,8 +171,15 @@ impl Sender for AboveTcp {
             self.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
             self.core.refresh();
         }
+        let connected = self.tcp.is_connected();
         self.tcp.take_ack(now, ack);
-        self.unroll(now, ack.received_at);
+        if !connected
+            && self.tcp.is_connected()
+            && let Some(rtt) = self.tcp.core.rtt.smoothed
+        {
+            self.core.connected(now, rtt, self.next);
+        }
+        self.unroll(now, ack);
     }
 
     fn next_timeout(&self) -> Time {

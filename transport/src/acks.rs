@@ -5,6 +5,7 @@
 
 use paceline_cc::{Ack, Cause, Ecn, Loss, Lost, Nanos, Phase, Time};
 
+use crate::core::Received;
 use crate::recovery::{Prr, Undo};
 use crate::scoreboard::State;
 use crate::segment::{AckSegment, MAX_SACKS, Range};
@@ -13,6 +14,10 @@ use crate::sender::{Delivery, FlowSender, glides};
 impl FlowSender {
     /// Digests an acknowledgement.
     pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) {
+        if ack.syn || !self.is_connected() {
+            self.take_answer(now, ack);
+            return;
+        }
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
 
@@ -38,8 +43,12 @@ impl FlowSender {
         let mut fresh = std::mem::take(&mut self.board.fresh);
         // The receiver's clock is that of its newest packet, which only a lone delivery names for sure.
         let alone = fresh.len() == 1 || (ack.sack_count == 0 && fresh.len() == cumulative_packets);
-        let received_at = alone.then_some(ack.received_at);
-        let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, received_at);
+        let received = match &ack.arrivals {
+            Some(list) => Received::Each(list),
+            None if alone => Received::Newest(ack.received_at),
+            None => Received::Unknown,
+        };
+        let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, &received);
         let mut original = false;
         let (mut late, mut late_now) = (0, 0);
         let undo_from = self.undo.map_or(u64::MAX, |undo| undo.from);
@@ -80,10 +89,11 @@ impl FlowSender {
         self.find_mistake(now, ack, advanced, original, late_now);
 
         // End of a phase.
-        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`).
+        // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`), or until a
+        // start-up that answers no marks is in charge again.
         let over = match self.phase {
             Phase::Open => false,
-            Phase::Cwr => self.una > self.recovery_point,
+            Phase::Cwr => self.una > self.recovery_point || self.core.controller.holds_against_marks(),
             Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
         if over {
@@ -108,7 +118,8 @@ impl FlowSender {
             (ce_bytes, ce_packets) = (delivery.bytes, self.core.acked.len() as u64);
         }
         let echo = marked && self.phase == Phase::Open;
-        if echo {
+        let reduces = echo && !self.core.controller.holds_against_marks();
+        if reduces {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
             self.cwr_due = ecn == Ecn::Classic;
@@ -136,7 +147,7 @@ impl FlowSender {
                 window_limited: delivery.window_limited,
             });
         }
-        if echo {
+        if reduces {
             self.start_reduction();
         }
         self.reduce(delivery.bytes, advanced && lost_bytes == 0);

@@ -36,6 +36,9 @@ pub struct Config {
     pub dup_threshold: u32,
     /// Tail loss probes. On: RFC 8985 section 7.
     pub tail_probe: bool,
+    /// Before any data an empty packet goes out and its answer is waited for, so that the controller knows an RTT. Off:
+    /// a flow begins with data.
+    pub handshake: bool,
 }
 
 impl Default for Config {
@@ -49,6 +52,7 @@ impl Default for Config {
             initial_rto: Nanos::from_secs(1),
             dup_threshold: 3,
             tail_probe: true,
+            handshake: false,
         }
     }
 }
@@ -62,17 +66,19 @@ pub struct AckPolicy {
     pub max_delay: Nanos,
     /// First packets that are acknowledged at once. 16: Linux `TCP_MAX_QUICKACKS`.
     pub quick: u32,
+    /// Each acknowledgement tells when the packets since the one before arrived. Off: TCP does not.
+    pub arrivals: bool,
 }
 
 impl Default for AckPolicy {
     fn default() -> Self {
-        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16 }
+        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16, arrivals: false }
     }
 }
 
 impl AckPolicy {
     /// An acknowledgement for each packet at once.
     pub fn immediate() -> Self {
-        Self { every: 1, max_delay: Nanos::ZERO, quick: 0 }
+        Self { every: 1, max_delay: Nanos::ZERO, quick: 0, arrivals: false }
     }
 }

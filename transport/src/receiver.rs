@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Arrival, Ecn, ReceiverHalf, Time};
 
+use crate::arrivals::Arrivals;
 use crate::config::AckPolicy;
 use crate::endpoint::Receiver;
 use crate::feedback::Half;
@@ -31,6 +32,7 @@ pub(crate) struct StreamReceiver {
     echo: Time,
     last_ack: u64,
     received_at: Time,
+    arrivals: Arrivals,
     /// ECE of the next acknowledgement: latched (classic) or the last packet's mark (exact).
     ece: bool,
     ce_bytes: u64,
@@ -53,6 +55,7 @@ impl StreamReceiver {
             echo: Time::ZERO,
             last_ack: start,
             received_at: Time::ZERO,
+            arrivals: Arrivals::new(policy.arrivals),
             ece: false,
             ce_bytes: 0,
             ce_packets: 0,
@@ -95,11 +98,13 @@ impl StreamReceiver {
             sacks,
             sack_count,
             duplicate: self.duplicate.take(),
+            syn: false,
             echo_sent_at: self.echo,
             received_at: self.received_at,
             ece: self.ece,
             ce_bytes: self.ce_bytes,
             ce_packets: self.ce_packets,
+            arrivals: self.arrivals.take(),
             feedback: None,
         });
         self.last_ack = self.next;
@@ -110,6 +115,10 @@ impl StreamReceiver {
 
 impl Receiver for StreamReceiver {
     fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) {
+        if segment.syn {
+            self.due.push_back(AckSegment::answer(now, segment));
+            return;
+        }
         let mut at_once = false;
         match segment.ecn {
             Ecn::Off => {}
@@ -142,6 +151,9 @@ impl Receiver for StreamReceiver {
         }
         self.received_at = now;
         self.half.on_arrival(&Arrival { now, seq: segment.seq, bytes: segment.bytes, note: segment.note, ce });
+        if segment.bytes > 0 {
+            self.arrivals.note(segment.seq, now);
+        }
         let range = Range { start: segment.seq, end: segment.seq.saturating_add(u64::from(segment.bytes)) };
         at_once |= self.reassemble(range);
         self.unacked += 1;

@@ -4,6 +4,8 @@
 //! `tcp_input.c`, `tcp_recovery.c`. What differs:
 //! - A packet keeps its boundaries when it is sent again, so the scoreboard is by packets.
 //! - No receive window: the receiver reads at once (our choice; flow control is no part of the question).
+//! - A lost handshake is repeated after the initial RTO, doubled each time, and costs no window: the time stamp tells its
+//!   RTT (RFC 6298 section 5.7 and RFC 5681 section 3.1 are for those who cannot tell).
 //! - Empty packets (heartbeats) ignore window and pacing, and are not followed.
 //! - Spurious time-outs are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
 //!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
@@ -26,6 +28,17 @@ pub(crate) enum Delivery {
     Unreliable,
 }
 
+/// How far the exchange before any data has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handshake {
+    /// Its packet must leave, for the first time or again.
+    Due { again: bool },
+    /// Its packet is on its way.
+    Sent,
+    /// It is over, or there is none.
+    Done,
+}
+
 /// A tail loss probe on its way (RFC 8985 `TLP.end_seq`, `TLP.is_retrans`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
@@ -40,6 +53,7 @@ pub(crate) struct FlowSender {
     pub(crate) board: Scoreboard,
     pub(crate) delivery: Delivery,
     pub(crate) stats: SenderStats,
+    handshake: Handshake,
     /// Everything below is settled.
     pub(crate) una: u64,
     /// Position of the next new byte.
@@ -78,6 +92,7 @@ impl FlowSender {
             board: Scoreboard::new(config.mss),
             delivery,
             stats: SenderStats::default(),
+            handshake: if config.handshake { Handshake::Due { again: false } } else { Handshake::Done },
             una: start,
             next: start,
             end: start,
@@ -156,7 +171,30 @@ impl FlowSender {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(bytes);
         }
-        Segment { seq, bytes, sent_at: now, retransmission, cwr, ecn, note }
+        Segment { seq, bytes, sent_at: now, retransmission, syn: false, cwr, ecn, note }
+    }
+
+    /// Data may leave.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.handshake == Handshake::Done
+    }
+
+    /// The handshake's packet, which no controller is told of. It is not ECN-capable (RFC 3168 section 6.1.1).
+    fn send_syn(&mut self, now: Time, again: bool) -> Segment {
+        self.handshake = Handshake::Sent;
+        self.rto_at = now + self.rto();
+        self.stats.retransmits += u64::from(again);
+        Segment { syn: true, ecn: Ecn::Off, ..self.segment(now, self.next, 0, again, 0) }
+    }
+
+    /// The handshake's answer arrived, or one that comes too late or too early to tell anything.
+    pub(crate) fn take_answer(&mut self, now: Time, ack: &AckSegment) {
+        if ack.syn && !self.is_connected() {
+            self.handshake = Handshake::Done;
+            self.rto_at = Time::NEVER;
+            self.backoff = 0;
+            self.core.connected(now, now - ack.echo_sent_at, self.next);
+        }
     }
 
     fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
@@ -197,7 +235,7 @@ impl FlowSender {
     }
 
     fn send_empty(&mut self, now: Time) -> Segment {
-        let note = self.core.sent_empty(now, self.next, self.board.in_flight);
+        let note = self.core.sent_empty(now, self.next, self.board.in_flight, self.unsent());
         self.empty_segment(now, note)
     }
 
@@ -273,6 +311,7 @@ impl FlowSender {
 impl Sender for FlowSender {
     fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
+        self.core.refresh();
     }
 
     fn cut(&mut self) {
@@ -281,6 +320,11 @@ impl Sender for FlowSender {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.wake_at = Time::NEVER;
+        match self.handshake {
+            Handshake::Done => {}
+            Handshake::Due { again } => return Some(self.send_syn(now, again)),
+            Handshake::Sent => return None,
+        }
         if self.probe_due {
             self.probe_due = false;
             if let Some(segment) = self.send_probe(now) {
@@ -329,6 +373,14 @@ impl Sender for FlowSender {
 
     fn on_timeout(&mut self, now: Time) {
         self.core.tick(now);
+        if !self.is_connected() {
+            if self.rto_at <= now {
+                self.rto_at = Time::NEVER;
+                self.backoff = self.backoff.saturating_add(1);
+                self.handshake = Handshake::Due { again: true };
+            }
+            return;
+        }
         if self.reordering_at <= now {
             let prior_in_flight = self.board.in_flight;
             self.find_losses(now, prior_in_flight);
@@ -358,7 +410,8 @@ impl Sender for FlowSender {
 
     fn window(&self) -> u64 {
         match (&self.prr, self.phase) {
-            (Some(prr), Phase::Recovery | Phase::Cwr) => prr.window,
+            (Some(prr), Phase::Recovery) => prr.window,
+            (Some(prr), Phase::Cwr) if !self.core.controller.holds_against_marks() => prr.window,
             _ => self.core.controller.window(),
         }
     }

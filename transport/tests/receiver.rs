@@ -12,6 +12,7 @@ fn segment(number: u64, ecn: Ecn) -> Segment {
         bytes: MSS as u32,
         sent_at: Time::from_millis(number),
         retransmission: false,
+        syn: false,
         cwr: false,
         ecn,
         note: 7,

@@ -26,6 +26,8 @@ pub(crate) struct World {
     pub(crate) origin: u64,
     /// Lost packets are sent again (a byte stream), or given up (datagrams).
     pub(crate) reliable: bool,
+    /// The flow begins with a handshake that takes so long.
+    pub(crate) handshake: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,7 +77,7 @@ pub(crate) struct Datapath {
 
 impl Datapath {
     pub(crate) fn new(spec: &Spec, world: World) -> Self {
-        Self {
+        let mut flow = Self {
             controller: spec.build(&world.env),
             receiver: spec.build_receiver(&world.env),
             world,
@@ -94,7 +96,37 @@ impl Datapath {
             timeouts: 0,
             last_sent: None,
             idle_since: None,
+        };
+        if let Some(rtt) = world.handshake {
+            flow.shake_hands(rtt);
         }
+        flow
+    }
+
+    /// The answer to a handshake: an RTT and no packets.
+    fn shake_hands(&mut self, rtt: Nanos) {
+        self.advance_to(self.now + rtt);
+        (self.srtt, self.min_rtt) = (rtt, rtt);
+        self.controller.on_ack(&Ack {
+            now: self.now,
+            packets: &[],
+            bytes: 0,
+            rtt: None,
+            srtt: rtt,
+            min_rtt: rtt,
+            rate: None,
+            prior_in_flight: 0,
+            in_flight: 0,
+            lost_bytes: 0,
+            ce_bytes: 0,
+            ce_packets: 0,
+            echo: false,
+            delivered: self.delivered,
+            una: self.next,
+            next: self.next,
+            phase: self.phase,
+            window_limited: false,
+        });
     }
 
     /// Everything below has been delivered (or given up).

@@ -83,12 +83,14 @@ fn world() -> impl Strategy<Value = World> {
         prop_oneof![2 => Just(0), 1 => 0..1u64 << 50, 1 => Just(late)],
         prop_oneof![2 => Just(0), 1 => 0..1u64 << 50, 1 => Just(late)],
         any::<bool>(),
+        prop::option::of(span()),
     )
-        .prop_map(|(mss, (seed, paced), start, origin, reliable)| World {
+        .prop_map(|(mss, (seed, paced), start, origin, reliable, handshake)| World {
             env: Env { mss, seed, paced },
             start: Time::from_nanos(start),
             origin,
             reliable,
+            handshake,
         })
 }
 
@@ -279,7 +281,7 @@ fn any_parameters_survive_any_sequence_of_events() {
 #[test]
 fn ten_days_without_a_loss() {
     for entry in CONTROLLERS {
-        let world = World { env: Env::default(), start: Time::ZERO, origin: 0, reliable: true };
+        let world = World { env: Env::default(), start: Time::ZERO, origin: 0, reliable: true, handshake: None };
         let mss = world.env.mss;
         let mut flow = Datapath::new(&default_spec(entry), world);
         // Sparse days: a round, then minutes in which the flow waits for an acknowledgement or is idle.
@@ -296,6 +298,22 @@ fn ten_days_without_a_loss() {
         }
         assert!(flow.now >= Time::from_secs_f64(864_000.0));
         recovers(&mut flow, mss);
+    }
+}
+
+#[test]
+fn the_answer_to_a_handshake_opens_no_window_and_ends_no_start_up() {
+    for entry in CONTROLLERS {
+        let world = |handshake| World { env: Env::default(), start: Time::ZERO, origin: 0, reliable: true, handshake };
+        let plain = Datapath::new(&default_spec(entry), world(None));
+        let greeted = Datapath::new(&default_spec(entry), world(Some(Nanos::from_millis(15))));
+        assert_eq!(greeted.controller.window(), plain.controller.window(), "{}", entry.name);
+        let state = |flow: &Datapath| {
+            let (_, _, mut variables) = described(flow.controller.as_ref());
+            variables.retain(|(name, _)| ["starting", "alpha", "css_round", "slow_start"].contains(name));
+            variables
+        };
+        assert_eq!(state(&greeted), state(&plain), "{}", entry.name);
     }
 }
 

@@ -57,7 +57,7 @@ fn at(ms: f64) -> Time {
 
 fn segment(packet: u64, sent_ms: f64, retransmission: bool) -> Segment {
     let (seq, bytes) = (packet * 1448, 1448);
-    Segment { seq, bytes, sent_at: at(sent_ms), retransmission, cwr: false, ecn: Ecn::Off, note: 0 }
+    Segment { seq, bytes, sent_at: at(sent_ms), retransmission, syn: false, cwr: false, ecn: Ecn::Off, note: 0 }
 }
 
 fn ack(cumulative: u64, sacks: &[(u64, u64)], echo_ms: f64) -> AckSegment {
@@ -70,11 +70,13 @@ fn ack(cumulative: u64, sacks: &[(u64, u64)], echo_ms: f64) -> AckSegment {
         sacks: blocks,
         sack_count: sacks.len() as u8,
         duplicate: None,
+        syn: false,
         echo_sent_at: at(echo_ms),
         received_at: at(echo_ms + 20.0),
         ece: false,
         ce_bytes: 0,
         ce_packets: 0,
+        arrivals: None,
         feedback: None,
     }
 }

@@ -11,7 +11,7 @@ use paceline_path::{Direction, PathError, Trace, TraceError};
 use paceline_sim::{Seed, config};
 
 use super::places::{Places, printable};
-use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Way, Who, Workload, path_error, range};
+use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Timers, Way, Who, Workload, path_error, range};
 use crate::contestant::{Contestant, ContestantError, split_list};
 
 /// Most runs of a contestant (our choice: every run's record is kept until the end).
@@ -293,6 +293,15 @@ impl Plan {
     }
 }
 
+impl From<Timers> for config::Timing {
+    fn from(timers: Timers) -> Self {
+        match timers {
+            Timers::Exact => Self::Exact,
+            Timers::Host => Self::Host,
+        }
+    }
+}
+
 impl From<Way> for config::Direction {
     fn from(way: Way) -> Self {
         match way {
@@ -323,6 +332,9 @@ impl Flow {
                 ack_every: self.ack_every,
                 ack_delay: self.ack_delay,
                 paced: self.paced,
+                handshake: self.handshake,
+                arrivals: self.arrivals,
+                timers: self.timers.into(),
             }
         })
     }

@@ -8,7 +8,7 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::packet::Element;
 use paceline_path::queue::Limit;
 use paceline_path::{Delay, Filter, Link, Packet, Path, QueueSpec, Schedule, Verdict};
-use paceline_sim::{Body, Config, Direction, Flow, FlowSeries, Outcome, Seed, Via, Workload};
+use paceline_sim::{Body, Config, Direction, Flow, FlowSeries, Outcome, Seed, Tap, Timing, Via, Workload};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -29,6 +29,9 @@ pub fn bulk(controller: &str, via: Via) -> Flow {
         ack_every: 1,
         ack_delay: Nanos::from_millis(40),
         paced: false,
+        handshake: false,
+        arrivals: false,
+        timers: Timing::Exact,
     }
 }
 
@@ -62,6 +65,11 @@ impl Dumbbell {
 
     /// Runs for `seconds`, with a point of the series each millisecond.
     pub fn run(self, seconds: u64) -> Outcome {
+        self.watch(seconds, None)
+    }
+
+    /// As [`Dumbbell::run`], packet by packet.
+    pub fn watch(self, seconds: u64, tap: Option<&mut dyn Tap>) -> Outcome {
         let half = self.rtt.mul_div(1, 2);
         let mut down = Path::new();
         if let Some(filter) = self.before {
@@ -84,7 +92,7 @@ impl Dumbbell {
                 cross: Vec::new(),
                 sample_every: Some(Nanos::from_millis(1)),
             },
-            None,
+            tap,
         )
     }
 }

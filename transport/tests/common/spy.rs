@@ -16,6 +16,8 @@ pub(crate) struct Heard {
     pub(crate) packets: Vec<Acked>,
     pub(crate) rate: Option<RateSample>,
     pub(crate) rtt: Option<Nanos>,
+    pub(crate) srtt: Nanos,
+    pub(crate) min_rtt: Nanos,
     pub(crate) in_flight: u64,
     pub(crate) lost_bytes: u64,
     pub(crate) ce_bytes: u64,
@@ -31,6 +33,8 @@ pub(crate) struct Notes {
     pub(crate) beta: f64,
     pub(crate) recovery: Recovery,
     pub(crate) ecn: Ecn,
+    /// No mark is answered.
+    pub(crate) holds: bool,
     pub(crate) heartbeat: Option<Nanos>,
     /// The answer after the n-th packet.
     pub(crate) pacing: fn(u64) -> Pacing,
@@ -53,6 +57,7 @@ impl Default for Notes {
             beta: 1.0,
             recovery: Recovery::Prr,
             ecn: Ecn::Off,
+            holds: false,
             heartbeat: None,
             pacing: |_| Pacing::Free,
             sent: Vec::new(),
@@ -103,7 +108,7 @@ impl Controller for Spy {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let mut notes = self.notes();
-        if ack.echo {
+        if ack.echo && !notes.holds {
             notes.reduce();
         }
         notes.acks.push(Heard {
@@ -111,6 +116,8 @@ impl Controller for Spy {
             packets: ack.packets.to_vec(),
             rate: ack.rate,
             rtt: ack.rtt,
+            srtt: ack.srtt,
+            min_rtt: ack.min_rtt,
             in_flight: ack.in_flight,
             lost_bytes: ack.lost_bytes,
             ce_bytes: ack.ce_bytes,
@@ -173,6 +180,10 @@ impl Controller for Spy {
 
     fn ecn(&self) -> Ecn {
         self.notes().ecn
+    }
+
+    fn holds_against_marks(&self) -> bool {
+        self.notes().holds
     }
 
     fn heartbeat(&self) -> Option<Nanos> {
