@@ -10,6 +10,7 @@ use crate::contestant::Contestant;
 
 mod places;
 mod range;
+mod setting;
 mod source;
 
 pub use source::{Options, Plan, Source};
@@ -257,8 +258,8 @@ pub enum ScenarioError {
     /// An option is wrong.
     #[error("{option}: {problem}")]
     Option {
-        /// The option, such as `--seconds`.
-        option: &'static str,
+        /// The option, such as `--seconds`, or `--set` with what it sets.
+        option: String,
         /// What was wrong, and the mend.
         problem: String,
     },

@@ -10,7 +10,8 @@ use crate::lab::{Lab, refusal};
 fn a_figure_gives_claims_and_a_page() {
     let lab = Lab::new();
     let claims = |threads: &str| {
-        let args = ["reproduce", "paced-chirping", "--figure", "fig7", "--runs", "1", "--json", "-", "--report", "page"];
+        let args =
+            ["reproduce", "paced-chirping", "--figure", "fig7", "--runs", "1", "--json", "-", "--report", "page"];
         let output = lab.run(&[&args[..], &["--threads", threads]].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         let claims: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

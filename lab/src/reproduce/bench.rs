@@ -24,7 +24,7 @@ pub(super) struct File {
 pub(super) struct Setup {
     file: &'static File,
     contestant: String,
-    set: Vec<(String, String)>,
+    set: Vec<String>,
     trace: Option<PathBuf>,
     step: Option<Nanos>,
 }
@@ -35,13 +35,13 @@ impl Setup {
     }
 
     /// With this key set to this value.
-    pub(super) fn set(mut self, key: &str, value: impl Into<String>) -> Self {
-        self.set.push((key.to_owned(), value.into()));
+    pub(super) fn set(mut self, key: &str, value: &str) -> Self {
+        self.set.push(format!("{key}={value}"));
         self
     }
 
     /// With this key set, where it is wanted.
-    pub(super) fn set_if(self, wanted: bool, key: &str, value: impl Into<String>) -> Self {
+    pub(super) fn set_if(self, wanted: bool, key: &str, value: &str) -> Self {
         if wanted { self.set(key, value) } else { self }
     }
 
@@ -60,8 +60,8 @@ impl Setup {
     /// The command that runs it alone.
     pub(super) fn command(&self) -> String {
         let mut text = format!("paceline race {} --contestants {}", self.file.path, quoted(&self.contestant));
-        for (key, value) in &self.set {
-            text.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
+        for setting in &self.set {
+            text.push_str(&format!(" --set {}", quoted(setting)));
         }
         if let Some(trace) = &self.trace {
             text.push_str(&format!(" --trace {}", quoted(&trace.display().to_string())));
@@ -74,9 +74,10 @@ impl Setup {
             contestants: Some(self.contestant.clone()),
             trace: self.trace.clone(),
             runs: bench.settings.runs,
+            set: self.set.clone(),
             ..Options::default()
         };
-        let mut source = Source::from_text(self.file.path, &overridden(self.file.text, &self.set), options);
+        let mut source = Source::from_text(self.file.path, self.file.text, options);
         if let Some(trace) = self.trace.as_deref().filter(|trace| *trace == Path::new(SHIPPED_TRACE)) {
             source = source.with_trace(&trace.display().to_string(), shipped_trace()?);
         }
@@ -161,42 +162,6 @@ impl Bench<'_> {
         }
         Ok(results)
     }
-}
-
-/// The scenario's text with these keys set.
-fn overridden(text: &str, set: &[(String, String)]) -> String {
-    if set.is_empty() {
-        return text.to_owned();
-    }
-    let mut table: toml::Table = text.parse().expect("scenarios of papers parse: tested");
-    for (key, value) in set {
-        let value = format!("x = {value}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("x"));
-        let value = value.unwrap_or_else(|| {
-            let (_, text) = set.iter().find(|(other, _)| other == key).expect("it is there");
-            toml::Value::String(text.clone())
-        });
-        place(&mut table, key, value);
-    }
-    toml::to_string(&table).expect("a table is text")
-}
-
-fn place(table: &mut toml::Table, key: &str, value: toml::Value) {
-    let parts: Vec<&str> = key.split('.').collect();
-    let (last, path) = parts.split_last().expect("a key has a part");
-    let mut at = table;
-    let mut parts = path.iter().peekable();
-    while let Some(part) = parts.next() {
-        let entry = at.entry((*part).to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        let entry = match (entry, parts.peek().and_then(|part| part.parse::<usize>().ok())) {
-            (toml::Value::Array(items), Some(index)) => {
-                parts.next();
-                &mut items[index]
-            }
-            (entry, _) => entry,
-        };
-        at = entry.as_table_mut().expect("keys of papers are tables");
-    }
-    at.insert((*last).to_owned(), value);
 }
 
 #[cfg(test)]

@@ -20,6 +20,13 @@ pub(super) fn reached(series: &Series, flow: &FlowSeries, from: f64, window: f64
     last.map(|at| ((at + width) as f64 * step - from).max(0.0))
 }
 
+/// A flow's mean rate over `length` seconds from a time on, Mbit/s, as far as the run goes.
+pub(super) fn rate(series: &Series, flow: &FlowSeries, from: f64, length: f64) -> f64 {
+    let step = series.step.as_secs_f64();
+    let (first, last) = ((from / step).round() as usize, ((from + length) / step).round() as usize);
+    mean(flow.throughput_mbps.get(first..last.min(flow.throughput_mbps.len())).unwrap_or(&[]))
+}
+
 /// Largest queueing delay in ms of packets that arrived between two times in seconds.
 pub(super) fn peak_ms(series: &Series, from: f64, to: f64) -> f64 {
     let step = series.step.as_secs_f64();
@@ -128,6 +135,7 @@ mod tests {
         assert!(near(reached(&run, &run.flows[0], 0.01, 0.01, 2.0).unwrap(), 0.02));
         assert_eq!(reached(&run, &run.flows[0], 0.01, 0.02, 7.0), None);
         assert_eq!(reached(&run, &run.flows[0], 1.0, 0.02, 1.0), None);
+        assert!(near(rate(&run, &run.flows[0], 0.02, 0.02), 3.0) && near(rate(&run, &run.flows[0], 0.05, 1.0), 6.0));
     }
 
     #[test]

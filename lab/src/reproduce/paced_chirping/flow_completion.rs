@@ -81,10 +81,10 @@ impl Condition {
         let sizes = "flows.1.workload.poisson";
         let delay = format!("{}us", self.rtt_ms * 500);
         Setup::new(&FLOW_COMPLETION, &rival.contestant)
-            .set("seconds", format!("{seconds}"))
-            .set("down.delay", delay.clone())
-            .set("up.delay", delay)
-            .set(&format!("{sizes}.mean_gap"), format!("{:.2}ms", self.gap_ms()))
+            .set("seconds", &seconds.to_string())
+            .set("down.delay", &delay)
+            .set("up.delay", &delay)
+            .set(&format!("{sizes}.mean_gap"), &format!("{:.2}ms", self.gap_ms()))
             .set_if(self.reading == Reading::Clamped, &format!("{sizes}.scale"), "900B")
             .set_if(self.reading == Reading::Clamped, &format!("{sizes}.cut"), "clamp")
             .set_if(self.greedy, "flows.0.start", "0s")

@@ -4,7 +4,7 @@ use paceline_cc::Nanos;
 use paceline_sim::Series;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{least, mean, median, median_reached, most, reached};
+use super::super::reading::{least, mean, median, median_reached, most, rate, reached};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::{MIXED, Rival, all, seconds};
 use crate::report::chart::{Axis, Line, Panel, Row, Sheet};
@@ -25,6 +25,8 @@ struct Run {
     completed: u64,
     /// From the start of each long flow to 80 % of its share.
     times: Vec<Option<f64>>,
+    /// Mean rate in the second after that, Mbit/s.
+    after_mbps: Vec<Option<f64>>,
     series: Option<Series>,
 }
 
@@ -36,10 +38,15 @@ fn digest(run: &Finished<'_>) -> Run {
         let fair = LEFT_MBPS / (index + 1) as f64;
         reached(series, &series.flows[index], run.start(index), WINDOW, 0.8 * fair)
     };
+    let reached_after: Vec<Option<f64>> = (0..LONG).map(time).collect();
+    let after = |index: usize| {
+        reached_after[index].map(|time| rate(series, &series.flows[index], run.start(index) + time, 1.0))
+    };
     Run {
         mean_ms: mean(&times),
         completed: short().map(|flow| flow.fct.count()).sum(),
-        times: (0..LONG).map(time).collect(),
+        after_mbps: (0..LONG).map(after).collect(),
+        times: reached_after,
         series: (run.number == 1).then(|| series.clone()),
     }
 }
@@ -51,6 +58,10 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let fct = |runs: &[Run]| median(&runs.iter().map(|run| run.mean_ms).collect::<Vec<_>>());
     let time = |runs: &[Run], flow: usize| median_reached(&runs.iter().map(|run| run.times[flow]).collect::<Vec<_>>());
     let slow = &results[0];
+    let told = |time: Option<f64>, runs: &[Run], flow: usize| {
+        let after = median(&runs.iter().filter_map(|run| run.after_mbps[flow]).collect::<Vec<_>>());
+        format!("{} (then {} Mbit/s over the next second)", seconds(time), short(after))
+    };
     let mut claims = Vec::new();
     for ((rival, setup), runs) in rivals.iter().zip(&setups).zip(&results).skip(1) {
         let cell = |text: &str, ours: String, holds: bool| Cell {
@@ -82,7 +93,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             .map(|flow| {
                 let (own, theirs) = (time(runs, flow), time(slow, flow));
                 let sooner = own.is_some_and(|own| theirs.is_none_or(|theirs| own < theirs));
-                let ours = format!("{}, with slow start {}", seconds(own), seconds(theirs));
+                let ours = format!("{}, with slow start {}", told(own, runs, flow), told(theirs, slow, flow));
                 cell(if flow == 0 { "first long flow" } else { "second long flow" }, ours, sooner)
             })
             .collect();

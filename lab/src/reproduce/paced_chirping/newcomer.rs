@@ -4,7 +4,7 @@ use paceline_cc::Nanos;
 use paceline_sim::Series;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{median_reached, most, peak_ms, reached};
+use super::super::reading::{median, median_reached, most, peak_ms, rate, reached};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::{NEWCOMER, Rival, all, seconds};
 use crate::report::chart::{Axis, Line, Panel, Row, Sheet};
@@ -33,6 +33,8 @@ const BOTTLENECKS: [Bottleneck; 2] = [
 
 struct Run {
     time: Option<f64>,
+    /// Mean rate in the second after that, Mbit/s.
+    after_mbps: Option<f64>,
     peak_ms: f64,
     start: f64,
     series: Option<Series>,
@@ -41,8 +43,10 @@ struct Run {
 fn digest(run: &Finished<'_>) -> Run {
     let series = run.series();
     let start = run.start(1);
+    let time = reached(series, &series.flows[1], start, WINDOW, HALF_MBPS);
     Run {
-        time: reached(series, &series.flows[1], start, WINDOW, HALF_MBPS),
+        time,
+        after_mbps: time.map(|time| rate(series, &series.flows[1], start + time, 1.0)),
         peak_ms: peak_ms(series, start, start + AFTER),
         start,
         series: (run.number == 1).then(|| series.clone()),
@@ -58,7 +62,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             match bottleneck.queue {
                 None => setup,
                 Some(queue) => {
-                    setup.set("flows.0.contestant", format!("{}@tcp", bottleneck.policy)).set("down.queue", queue)
+                    setup.set("flows.0.contestant", &format!("{}@tcp", bottleneck.policy)).set("down.queue", queue)
                 }
             }
         };
@@ -81,6 +85,10 @@ fn claims(bottleneck: &Bottleneck, rivals: &[Rival], setups: &[Setup], results: 
     let time = |runs: &[Run]| median_reached(&runs.iter().map(|run| run.time).collect::<Vec<_>>());
     let peak = |runs: &[Run]| most(&runs.iter().map(|run| run.peak_ms).collect::<Vec<_>>());
     let slow = time(&results[0]);
+    let told = |time: Option<f64>, runs: &[Run]| {
+        let after = median(&runs.iter().filter_map(|run| run.after_mbps).collect::<Vec<_>>());
+        format!("{} (then {} Mbit/s over the next second)", seconds(time), short(after))
+    };
     for ((rival, setup), runs) in rivals.iter().zip(setups).zip(results).skip(1) {
         let mut claim = |claim: String, paper: &str, ours: String, holds: bool| {
             let setup_text = bottleneck.name.to_owned();
@@ -95,7 +103,7 @@ fn claims(bottleneck: &Bottleneck, rivals: &[Rival], setups: &[Setup], results: 
                 bottleneck.name
             ),
             "each chirp pushes against pre-existing flows, so that they yield",
-            format!("{}, with slow start {}", seconds(own), seconds(slow)),
+            format!("{}, with slow start {}", told(own, runs), told(slow, &results[0])),
             own.is_some_and(|own| slow.is_none_or(|slow| 3.0 * own <= slow)),
         );
         let own = peak(runs);

@@ -58,10 +58,10 @@ impl Condition {
     fn setup(&self, rival: &Rival, trace: &Path) -> Setup {
         let mut setup = Setup::new(&SCALE, &rival.contestant).sampled(STEP).set("runs", RUNS);
         if self.set.iter().all(|(key, _)| *key != "seconds") {
-            setup = setup.set("flows.0.start", "0ms..20ms").set("seconds", format!("{SECONDS}"));
+            setup = setup.set("flows.0.start", "0ms..20ms").set("seconds", &SECONDS.to_string());
         }
         for (key, value) in self.set {
-            setup = setup.set(key, *value);
+            setup = setup.set(key, value);
         }
         if self.traced { setup.trace(trace) } else { setup }
     }
