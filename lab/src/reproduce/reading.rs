@@ -42,21 +42,29 @@ pub(super) fn packets(ms: f64, mbps: f64) -> f64 {
     ms * 1e3 * mbps / PACKET_BITS
 }
 
-/// When a flow's start-up ended, in seconds from the start of the run: the first point at which it no longer chirps, or
-/// no longer starts where it does not chirp at all. `None` when the run ended before.
+/// When a flow's start-up ended, in seconds from the start of the run: the first point at which it neither chirps nor is
+/// below its slow-start threshold. `None` when the run ended before.
 pub(super) fn start_up_end(series: &Series, flow: &FlowSeries) -> Option<f64> {
     let step = series.step.as_secs_f64();
-    let values = flow.variables.get("chirping").or_else(|| flow.variables.get("starting"))?;
-    let began = values.iter().position(|value| *value == Some(1.0))?;
-    let ended = values[began..].iter().position(|value| *value == Some(0.0))?;
+    let starting = flow.variables.get("starting")?;
+    let chirping = flow.variables.get("chirping");
+    let chirps = |at: usize| chirping.and_then(|values| values.get(at).copied().flatten()) == Some(1.0);
+    let began = starting.iter().position(|value| *value == Some(1.0))?;
+    let ended = (began..starting.len()).position(|at| starting[at] == Some(0.0) && !chirps(at))?;
     Some((began + ended + 1) as f64 * step)
 }
 
-/// Longest time in seconds for which nothing of the flow arrived between two times although the link could carry, and
-/// nothing waited at it: the sender was silent.
-pub(super) fn longest_silence(series: &Series, flow: &FlowSeries, from: f64, to: f64) -> f64 {
+/// Longest time in seconds for which nothing of the flow arrived although the link could carry, and nothing waited at it:
+/// the sender was silent. From its second packet on (the first may be its handshake's), until a time.
+pub(super) fn longest_silence(series: &Series, flow: &FlowSeries, to: f64) -> f64 {
     let step = series.step.as_secs_f64();
-    let (first, last) = ((from / step) as usize, ((to / step) as usize).min(flow.throughput_mbps.len()));
+    let last = ((to / step) as usize).min(flow.throughput_mbps.len());
+    let mut arrived = 0.0;
+    let first = flow.throughput_mbps.iter().position(|mbps| {
+        arrived += mbps * 1e6 * step;
+        arrived > PACKET_BITS
+    });
+    let Some(first) = first else { return to };
     let (mut longest, mut silent) = (0, 0);
     for at in first..last {
         let idle = flow.throughput_mbps[at] == 0.0 && series.queue_bytes[at] == 0 && series.capacity_mbps[at] > 0.0;
@@ -147,22 +155,24 @@ mod tests {
     }
 
     #[test]
-    fn chirping_ends_before_starting() {
-        let both: [(&str, &[f64]); 2] = [("chirping", &[1.0, 1.0, 0.0, 0.0]), ("starting", &[1.0, 1.0, 1.0, 0.0])];
+    fn a_start_up_chirps_or_starts() {
+        let both: [(&str, &[f64]); 2] = [("chirping", &[1.0, 1.0, 1.0, 0.0]), ("starting", &[1.0, 1.0, 0.0, 0.0])];
         let run = series(&[1.0; 4], &[], &both);
-        assert!(near(start_up_end(&run, &run.flows[0]).unwrap(), 0.03));
-        let run = series(&[1.0; 4], &[], &both[1..]);
         assert!(near(start_up_end(&run, &run.flows[0]).unwrap(), 0.04));
+        let run = series(&[1.0; 4], &[], &both[1..]);
+        assert!(near(start_up_end(&run, &run.flows[0]).unwrap(), 0.03));
         let run = series(&[1.0; 2], &[], &[("starting", &[1.0, 1.0])]);
         assert_eq!(start_up_end(&run, &run.flows[0]), None);
     }
 
     #[test]
     fn silence_is_the_senders() {
-        let mut run = series(&[1.0, 0.0, 0.0, 0.0, 1.0], &[], &[]);
-        assert!(near(longest_silence(&run, &run.flows[0], 0.0, 1.0), 0.03));
-        run.queue_bytes[2] = 1500;
-        assert!(near(longest_silence(&run, &run.flows[0], 0.0, 1.0), 0.01));
+        let mut run = series(&[0.1, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0], &[], &[]);
+        assert!(near(longest_silence(&run, &run.flows[0], 1.0), 0.03));
+        run.queue_bytes[5] = 1500;
+        assert!(near(longest_silence(&run, &run.flows[0], 1.0), 0.01));
+        let run = series(&[0.0; 5], &[], &[]);
+        assert_eq!(longest_silence(&run, &run.flows[0], 1.0), 1.0, "it never began");
     }
 
     #[test]
