@@ -57,7 +57,7 @@ fn every_key_of_a_flow() {
         paced = true
         handshake = true
         arrivals = true
-        timers = "host"
+        timers = \"host\"
         [[cross]]
         rate = \"1 Mbit/s\"
         poisson = true"
@@ -85,6 +85,9 @@ fn every_key_of_a_flow() {
 fn the_effective_scenario_is_a_scenario_that_means_the_same() {
     let text = format!("{SMALL}[[flows]]\nworkload = {{ bytes = \"2MB\" }}\n[[cross]]\nrate = \"1 Mbit/s\"");
     let first = scenario(&text);
+    for default in ["handshake = false", "arrivals = false", "timers = \"exact\""] {
+        assert!(first.to_toml().contains(default), "{default}");
+    }
     assert_eq!(scenario(&first.to_toml()), first);
 }
 
@@ -163,6 +166,11 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
             "s.toml:8: flows[0].workload.poisson.max: this key is missing; add it",
         ),
         (flow("direction = \"left\""), "s.toml:8: flows[0].direction: unknown value 'left'; known are down, up"),
+        (flow("timers = \"late\""), "s.toml:8: flows[0].timers: unknown value 'late'; known are exact, host"),
+        (
+            flow("handshake = \"yes\""),
+            "s.toml:8: flows[0].handshake: string \"yes\" stands where a boolean is due; write a boolean, true or false",
+        ),
         (
             flow("start = \"9ms..1ms\""),
             "s.toml:8: flows[0].start: the range 9ms..1ms runs backwards; write the smaller end first",
