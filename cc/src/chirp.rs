@@ -1,7 +1,10 @@
 //! Paced chirping as a start-up: trains of packets whose gaps shrink find the capacity with a queue of a few packets.
 //!
 //! Source: Misund and Briscoe, "Paced Chirping: Rapid flow start with very low queuing delay" (2019), and the code
-//! released with it. `start=chirp-q` is the code of 2019 ([`rounds`]).
+//! released with it. Three generations of it are start-ups of every window controller:
+//! - `start=chirp-p`, the module of 2018 behind the paper's figures ([`rounds`]);
+//! - `start=chirp-q`, its rewrite of 2019 ([`rounds`]);
+//! - `start=chirp-r`, the newest kernel branch ([`load`]).
 //!
 //! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps what is in flight, [`analysis`] reads the gap of the path
 //! from what comes back.
@@ -9,21 +12,43 @@
 pub mod analysis;
 mod flight;
 pub mod geometry;
+pub mod load;
 pub mod rounds;
 
 use crate::registry::{Kind, Param, Params};
 use geometry::LONGEST;
 
-pub use rounds::Rounds;
+pub use load::Load;
+pub use rounds::{Release, Rounds};
+
+/// The generations that work in rounds.
+const IN_ROUNDS: &[&str] = &["chirp-p", "chirp-q"];
+/// All generations.
+const ALL: &[&str] = &["chirp-p", "chirp-q", "chirp-r"];
+
+/// The start-ups that the parameter `name` is for; nothing when it is not one of chirps.
+pub(crate) fn start_ups_of(name: &str) -> Option<&'static [&'static str]> {
+    match name {
+        "chirp_packets" | "chirp_geometry" => Some(ALL),
+        "chirp_gain" => Some(IN_ROUNDS),
+        _ => None,
+    }
+}
+
+/// The default of the parameter `name` that a chirping start-up `start` puts in place of the controller's own. Alpha is
+/// measured while chirping, so it starts at 0 (the module of 2019; that of 2018 has 1/1024).
+pub(crate) fn default_of(name: &str, start: &str) -> Option<&'static str> {
+    (name == "alpha" && ALL.contains(&start)).then_some("0")
+}
 
 /// What a person may choose of a chirping start-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Packets of a full chirp, 2 to [`LONGEST`].
+    /// Packets of a full chirp, 2 to [`LONGEST`]. [`Load`] goes above it where the link sends in bursts.
     pub packets: usize,
-    /// Growth of the number of chirps from one round to the next, at least 1.
+    /// Growth of the number of chirps from one round to the next, at least 1. Not for [`Load`], which has no rounds.
     pub gain: f64,
-    /// First gap over average gap, 1 to 3.
+    /// First gap over average gap, 1 to 3. [`Load`] starts there and goes below it as the chirps close in on the estimate.
     pub geometry: f64,
 }
 
@@ -71,3 +96,32 @@ pub const GEOMETRY: Param = Param {
     default: "2",
     source: "Paced Chirping section IV",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+    use crate::controller::{Ack, Env};
+    use crate::testing::ack;
+    use crate::units::{Nanos, Time};
+
+    #[test]
+    fn marks_change_alpha_and_not_the_window() {
+        for start in ALL {
+            for policy in ["dctcp", "prague"] {
+                let spec: Spec = format!("{policy}:start={start}").parse().unwrap();
+                let mut flow = spec.build(&Env::default());
+                let before = (flow.window(), flow.pacing());
+                for round in 1..4 {
+                    let plain = ack(Time::from_millis(30 * round), Nanos::from_millis(15), 1);
+                    flow.on_ack(&Ack { ce_bytes: plain.bytes, ce_packets: 1, echo: true, ..plain });
+                }
+                assert_eq!(flow.window(), before.0, "{spec}");
+                assert!(flow.holds_against_marks(), "{spec}");
+                let mut alpha = 0.0;
+                flow.describe(&mut |name, value| alpha = if name == "alpha" { value } else { alpha });
+                assert!(alpha >= 1.0 / 16.0, "{spec}: {alpha}");
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::chirp::{Rounds, Settings};
+use crate::chirp::{self, Load, Release, Rounds};
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
 use crate::hystart::{HyStart, HyStartPlusPlus};
 use crate::window::{SlowStart, StartUp};
@@ -77,7 +77,7 @@ pub const fn start_param(default: &'static str, source: &'static str) -> Param {
     Param {
         name: "start",
         unit: "start-up",
-        kind: Kind::Choice(&["slow", "hystart", "hystart++", "chirp-q"]),
+        kind: Kind::Choice(&["slow", "hystart", "hystart++", "chirp-p", "chirp-q", "chirp-r"]),
         default,
         source,
     }
@@ -85,10 +85,13 @@ pub const fn start_param(default: &'static str, source: &'static str) -> Param {
 
 /// The start-up that the parameter `start` names.
 pub fn start_up(params: &Params, env: &Env) -> Box<dyn StartUp> {
+    let chirps = || chirp::Settings::from_params(params);
     match params.word("start") {
         "hystart" => Box::new(HyStart::new(env)),
-        "chirp-q" => Box::new(Rounds::new(env, &Settings::from_params(params))),
         "hystart++" => Box::new(HyStartPlusPlus::new(env)),
+        "chirp-p" => Box::new(Rounds::new(env, Release::Paper, &chirps())),
+        "chirp-q" => Box::new(Rounds::new(env, Release::Rewrite, &chirps())),
+        "chirp-r" => Box::new(Load::new(env, &chirps())),
         _ => Box::new(SlowStart::new(env)),
     }
 }
@@ -186,6 +189,18 @@ pub enum SpecError {
         /// What it takes.
         wanted: String,
     },
+    /// A parameter of one start-up beside another.
+    #[error("controller '{controller}': {param} has no part in start={start}; it goes with {wanted}")]
+    OtherStartUp {
+        /// The controller.
+        controller: &'static str,
+        /// The parameter.
+        param: &'static str,
+        /// The start-up, given or by default.
+        start: &'static str,
+        /// The start-ups that it is for.
+        wanted: String,
+    },
 }
 
 impl Spec {
@@ -227,9 +242,10 @@ impl FromStr for Spec {
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.entry.name)?;
+        let start = start_of(self.entry, &self.params.values);
         let mut separator = ':';
         for (param, (_, value)) in self.entry.params.iter().zip(&self.params.values) {
-            if Value::parse(param, param.default) == Some(*value) {
+            if param.default_beside(start) == *value {
                 continue;
             }
             write!(f, "{separator}{}={value}", param.name)?;
@@ -307,16 +323,39 @@ impl Params {
             })?;
             given.push((param.name, value));
         }
-        let values = entry
-            .params
-            .iter()
-            .map(|param| {
-                let set = given.iter().find(|(name, _)| *name == param.name).map(|(_, value)| *value);
-                let value = set.or_else(|| Value::parse(param, param.default));
-                (param.name, value.expect("every default parses: tested"))
-            })
-            .collect();
+        let start = start_of(entry, &given);
+        for (param, _) in &given {
+            if let Some(wanted) = chirp::start_ups_of(param)
+                && !wanted.contains(&start)
+            {
+                let wanted = wanted.join(", ");
+                return Err(SpecError::OtherStartUp { controller: entry.name, param, start, wanted });
+            }
+        }
+        let value = |param: &Param| {
+            let set = given.iter().find(|(name, _)| *name == param.name).map(|(_, value)| *value);
+            set.unwrap_or_else(|| param.default_beside(start))
+        };
+        let values = entry.params.iter().map(|param| (param.name, value(param))).collect();
         Ok(Self { values })
+    }
+}
+
+/// The start-up that `values` name, or the controller's own; empty for a controller without start-ups.
+fn start_of(entry: &Entry, values: &[(&'static str, Value)]) -> &'static str {
+    let given = values.iter().find(|(name, _)| *name == "start").map(|(_, value)| *value);
+    let own = || entry.params.iter().find(|param| param.name == "start").map(|param| param.default_beside(""));
+    match given.or_else(own) {
+        Some(Value::Word(word)) => word,
+        _ => "",
+    }
+}
+
+impl Param {
+    /// The default where `start` is the start-up: a few parameters have one of their own beside chirps.
+    fn default_beside(&self, start: &str) -> Value {
+        let text = chirp::default_of(self.name, start).unwrap_or(self.default);
+        Value::parse(self, text).expect("every default parses: tested")
     }
 }
 
@@ -406,6 +445,39 @@ mod tests {
         let error = "fixed:window=nan".parse::<Spec>().unwrap_err();
         assert!(error.to_string().starts_with("controller 'fixed': window=nan is not a number from 1"));
         assert!("fixed:window=1,window=2".parse::<Spec>().is_err());
+    }
+
+    #[test]
+    fn the_parameters_of_chirps_are_checked() {
+        let error = |text: &str| text.parse::<Spec>().unwrap_err().to_string();
+        assert_eq!(
+            error("dctcp:chirp_gain=3"),
+            "controller 'dctcp': chirp_gain has no part in start=slow; it goes with chirp-p, chirp-q"
+        );
+        assert_eq!(
+            error("cubic:chirp_packets=8,start=hystart"),
+            "controller 'cubic': chirp_packets has no part in start=hystart; it goes with chirp-p, chirp-q, chirp-r"
+        );
+        assert!(error("prague:start=chirp-r,chirp_gain=2").contains("has no part in start=chirp-r"));
+        assert_eq!(
+            error("reno:start=chirp-q,chirp_packets=1"),
+            "controller 'reno': chirp_packets=1 is not a number from 2 to 64"
+        );
+        assert!(error("reno:start=chirp-q,chirp_gain=0.5").ends_with("chirp_gain=0.5 is not a number from 1 to 4"));
+        assert!(error("reno:start=chirp-q,chirp_geometry=5").ends_with("chirp_geometry=5 is not a number from 1 to 3"));
+    }
+
+    #[test]
+    fn alpha_starts_at_zero_with_chirps_unless_given() {
+        for name in ["dctcp", "prague"] {
+            for (params, alpha) in [("", 1.0), (":start=chirp-p", 0.0), (":start=chirp-r,alpha=0.5", 0.5)] {
+                let spec: Spec = format!("{name}{params}").parse().unwrap();
+                assert_eq!(spec.params().number("alpha"), alpha, "{spec}");
+                assert_eq!(spec.to_string(), format!("{name}{params}"));
+            }
+            let given: Spec = format!("{name}:alpha=1,start=chirp-q").parse().unwrap();
+            assert_eq!(given.to_string(), format!("{name}:start=chirp-q,alpha=1"));
+        }
     }
 
     #[test]

@@ -120,3 +120,51 @@ fn a_newcomer_gets_its_share_three_times_sooner() {
         assert!(queue < 3.0, "{policy}: {queue} ms");
     }
 }
+
+#[test]
+fn explore() {
+    for (mbps, rtt) in [(100.0, 15), (120.0, 20), (150.0, 15), (100.0, 50), (10.0, 15)] {
+        for start in ["chirp-p", "chirp-q", "chirp-r"] {
+            for handshake in [false, true] {
+                let flow = Flow { handshake, ..bulk(&format!("dctcp:start={start}"), Via::Tcp) };
+                let outcome = run_flow(flow, mbps, rtt);
+                let flow = &outcome.series.as_ref().unwrap().flows[0];
+                let values = variable(flow, "chirping");
+                let Some(first) = values.iter().position(|value| *value == 1.0) else { continue };
+                let Some(end) = values[first..].iter().position(|value| *value == 0.0) else {
+                    eprintln!("{start} {mbps} {rtt} {handshake}: never ends");
+                    continue;
+                };
+                let end = first + end;
+                let at = |name: &str| flow.variables.get(name).map_or(-1.0, |v| v[end].unwrap_or(-1.0));
+                let chirps = at("chirps");
+                let cwnd: Vec<f64> =
+                    [0, 20, 60, 200].iter().map(|d| (variable(flow, "cwnd_packets")[end + d]).round()).collect();
+                eprintln!(
+                    "{start} {mbps} {rtt} hs={handshake}: {end} ms, gap {:.1}, load {:.1}, chirps {chirps}, pkts {}, M {}, in flight {}, peak {:.1}, lost {}, cwnd {cwnd:?}, first 10 {:.2} util {:.2}",
+                    at("chirp_gap_us"),
+                    at("chirp_load_us"),
+                    26.0 + 16.0 * (chirps - 4.0),
+                    at("chirps_a_round"),
+                    flow.in_flight_packets[end],
+                    peak_queue(&outcome, mbps),
+                    outcome.flows[0].sender.packets_lost,
+                    at("ssthresh_packets"),
+                    share(&outcome, 0, end + 50, 1_000)
+                );
+                if mbps == 100.0 && rtt == 15 && start == "chirp-r" {
+                    for ms in (0..end).step_by(5) {
+                        let at = |name: &str| variable(flow, name)[ms];
+                        eprintln!(
+                            "   {ms}: gap {:.1} load {:.1} chirps {} inflight {}",
+                            at("chirp_gap_us"),
+                            at("chirp_load_us"),
+                            at("chirps"),
+                            flow.in_flight_packets[ms]
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

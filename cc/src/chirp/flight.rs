@@ -2,14 +2,11 @@
 //!
 //! Source: Misund and Briscoe, "Paced Chirping" (2019), and the modules released with it.
 
-use crate::controller::Acked;
+use crate::controller::{Ack, Acked, Sent};
 use crate::units::{Nanos, Time};
 
-use super::analysis::available_gap;
-use super::geometry::LONGEST;
-
-/// The module of 2018: so many gaps above the smallest so far spoil a chirp.
-const WIDENINGS: usize = 5;
+use super::analysis::{Shrinking, available_gap};
+use super::geometry::{Chirp, LONGEST};
 
 /// A chirp of which something is in flight or still to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -45,17 +42,98 @@ impl Flying {
         }
         let mut gaps = [Nanos::ZERO; LONGEST];
         let gaps = &mut gaps[..self.packets - 1];
-        let (mut smallest, mut widenings) = (Nanos::MAX, 0);
+        let mut shrinking = Shrinking::default();
         for (gap, pair) in gaps.iter_mut().zip(self.sent.windows(2)) {
             *gap = pair[1] - pair[0];
-            widenings += usize::from(*gap > smallest);
-            if *gap > smallest + smallest.mul_div(1, 4) || widenings >= WIDENINGS {
-                return None;
-            }
-            smallest = smallest.min(*gap);
+            shrinking.push(*gap);
+        }
+        if !shrinking.holds() {
+            return None;
         }
         available_gap(gaps, &self.delays[..self.packets])
     }
+
+    /// What a train without gaps tells, once all of it is acknowledged: the mean time between arrivals, where one above
+    /// `longest` counts as none (the module of 2018).
+    pub(super) fn arrival_gap(&self, longest: Nanos) -> Option<Nanos> {
+        if self.spoilt || self.coarse > self.packets / 4 {
+            return None;
+        }
+        let arrival = |index: usize| (self.sent[index].as_nanos() as i64).saturating_add(self.delays[index]);
+        let gaps = (1..self.packets).map(|index| arrival(index).saturating_sub(arrival(index - 1)).max(0) as u64);
+        let sum = gaps.map(Nanos::from_nanos).filter(|gap| *gap <= longest).fold(Nanos::ZERO, |sum, gap| sum + gap);
+        (sum > Nanos::ZERO).then(|| sum.mul_div(1, self.packets as u64 - 1))
+    }
+}
+
+/// The chirp that leaves at present, or left last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departing {
+    mss: u32,
+    chirp: Option<Chirp>,
+    /// Packets of it that have left.
+    sent: usize,
+    /// Bytes that the application had written and that had not left, when a packet last did.
+    unsent: u64,
+}
+
+impl Departing {
+    /// Nothing has left yet.
+    pub(super) fn new(mss: u32) -> Self {
+        Self { mss, chirp: None, sent: 0, unsent: 0 }
+    }
+
+    /// The next packet is the first of `chirp`.
+    pub(super) fn begin(&mut self, chirp: Chirp) {
+        (self.chirp, self.sent) = (Some(chirp), 0);
+    }
+
+    /// A packet of the chirp leaves; answers its index there.
+    pub(super) fn on_sent(&mut self, sent: &Sent) -> usize {
+        self.unsent = sent.unsent;
+        self.sent += 1;
+        self.sent - 1
+    }
+
+    /// A packet of no chirp leaves.
+    pub(super) fn on_loose(&mut self, sent: &Sent) {
+        self.unsent = sent.unsent;
+    }
+
+    pub(super) fn chirp(&self) -> Option<Chirp> {
+        self.chirp
+    }
+
+    /// The next packet belongs to the chirp.
+    pub(super) fn in_chirp(&self) -> bool {
+        self.chirp.is_some_and(|chirp| self.sent < chirp.packets())
+    }
+
+    /// The gap after the packet last sent, inside the chirp.
+    pub(super) fn gap(&self) -> Option<Nanos> {
+        self.chirp.filter(|_| self.in_chirp() && self.sent > 0).map(|chirp| chirp.gap(self.sent - 1))
+    }
+
+    /// The packet that leaves and what waits behind it make a chirp of `packets`.
+    pub(super) fn suffices(&self, sent: &Sent, packets: usize) -> bool {
+        sent.unsent.saturating_add(u64::from(sent.bytes)) >= packets as u64 * u64::from(self.mss)
+    }
+
+    /// What waited when a packet last left makes no chirp of `packets`.
+    pub(super) fn too_little(&self, packets: usize) -> bool {
+        self.unsent < packets as u64 * u64::from(self.mss)
+    }
+}
+
+/// The packets of an acknowledgement with the delay of each in nanoseconds, and whether its time of arrival is one that it
+/// shares. Without times of arrival all count as delayed as the newest, which did not wait for another.
+pub(super) fn delays<'a>(ack: &Ack<'a>) -> impl Iterator<Item = (&'a Acked, i64, bool)> + use<'a> {
+    let (packets, now) = (ack.packets, ack.now);
+    let newest = packets.last().map_or(now, |packet| packet.sent_at);
+    packets.iter().map(move |packet| match packet.received_at {
+        Some(arrival) => (packet, between(packet.sent_at, arrival), false),
+        None => (packet, between(newest, now), packets.len() > 1),
+    })
 }
 
 /// Nanoseconds from one time to another, which may be of clocks that differ.

@@ -1,15 +1,34 @@
-//! Rounds of chirps, more in each, until they touch (`start=chirp-q`).
+//! Rounds of chirps, more in each, until they touch: `start=chirp-p` and `start=chirp-q`.
 //!
-//! Source: the code of 2019 released with Misund and Briscoe, "Paced Chirping" (2019).
+//! Sources: Misund and Briscoe, "Paced Chirping" (2019), and the two modules released with it: that of 2018 behind the
+//! paper's figures ([`Release::Paper`]) and its rewrite of 2019 ([`Release::Rewrite`]).
 //!
-//! What differs from that code:
-//! - The sum that ends the start-up counts the gap after each chirp, as the paper's own module does. Without it the sum
-//!   stays at 94 % of the RTT at many rates and the start-up never ends.
-//! - Gaps are those at which packets left, not those planned; a chirp is rejected as in the paper's module when they do
-//!   not shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter
-//!   of its packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
-//! - A loss ends the start-up; after it, and after a silence, there is slow start.
-//! - The first guard interval is one gap: there is no RTT of a handshake to spread the first two chirps over.
+//! | | 2018, `chirp-p` | 2019, `chirp-q` |
+//! |---|---|---|
+//! | first round | two trains of 5 without gaps, half an RTT apart | two chirps of 5 about 200 µs |
+//! | their estimate | mean time between arrivals; the first replaces the average gap | as any chirp's |
+//! | third round begins with | the acknowledgement of an extra packet, sent at the first acknowledgement of all | the first one of the second round |
+//! | more chirps a round | every round from the fourth on | only after a round that used all its chirps |
+//! | chirps leave | as acknowledgements of the round before grant them | as the round allows |
+//! | one estimate | unbounded | 30 µs to 10 ms |
+//! | exit is tested at | every acknowledgement | the end of every chirp |
+//! | window afterwards | packets in flight and one more | packets in flight |
+//!
+//! What differs from the modules:
+//! - The sum that ends the start-up counts the gap after each chirp also in `chirp-q`, as in the module of 2018. Without it
+//!   the sum stays at 94 % of the RTT at many rates and the start-up never ends.
+//! - Gaps are those at which packets left, not those planned; a chirp is rejected by the rule of 2018 when they do not
+//!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter of its
+//!   packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
+//! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a time-out.
+//! - A chirp takes the average gap of when it begins, not of when it was scheduled; it begins only when the application has
+//!   written all of it, else packets leave unpaced.
+//! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know no
+//!   gap yet, 200 µs.
+//! - The transition to congestion avoidance has the window of 2019 in both; that of 2018 leaves its own unsaid.
+//! - The rule of 2018 that adapts gain and geometry to the deviation of the estimates is left out: it was switched off for
+//!   every reported result. The deviation is reported.
+//! - Times are nanoseconds throughout. There is nothing below to fill, so the limit of 16 packets there (2019) has no part.
 
 use std::collections::VecDeque;
 
@@ -18,20 +37,59 @@ use crate::units::Nanos;
 use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, SlowStart, StartUp, Window};
 
 use super::Settings;
-use super::flight::{Flying, between, tag, untag};
-use super::geometry::{Chirp, Divisor, LONGEST};
+use super::flight::{Departing, Flying, delays, tag, untag};
+use super::geometry::{Chirp, Divisor};
 
-/// Average gap of the first chirps.
+/// Average gap of the first chirps (2019).
 const FIRST_GAP: Nanos = Nanos::from_micros(200);
-/// Bounds of one estimate.
-const GAP_MIN: Nanos = Nanos::from_micros(30);
-const GAP_MAX: Nanos = Nanos::from_millis(10);
-/// Largest gap in the transition to congestion avoidance.
-const TRANSITION_GAP_MAX: Nanos = Nanos::from_millis(5);
+/// A longer time between arrivals tells nothing of a train (2018).
+const LONGEST_ARRIVAL_GAP: Nanos = Nanos::from_millis(2);
 /// Chirps of the first rounds.
 const FIRST_CHIRPS: u64 = 2;
 /// The number grows once so many chirps have left.
 const GROWTH_AFTER: u64 = 6;
+/// The tag of the packet whose acknowledgement begins the third round (2018); no chirp's number comes near it.
+const MARKER: u64 = u64::MAX;
+
+/// Which of the two modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Of 2018, behind the paper's figures.
+    Paper,
+    /// Of 2019.
+    Rewrite,
+}
+
+impl Release {
+    /// The number of chirps a round is counted in this part of one.
+    fn unit(self) -> u64 {
+        match self {
+            Self::Paper => 128,
+            Self::Rewrite => 16,
+        }
+    }
+
+    /// Bounds of one estimate.
+    fn bounds(self) -> (Nanos, Nanos) {
+        match self {
+            Self::Paper => (Nanos::ZERO, Nanos::MAX),
+            Self::Rewrite => (Nanos::from_micros(30), Nanos::from_millis(10)),
+        }
+    }
+
+    /// Largest gap in the transition to congestion avoidance.
+    fn transition_gap_max(self) -> Nanos {
+        match self {
+            Self::Paper => Nanos::MAX,
+            Self::Rewrite => Nanos::from_millis(5),
+        }
+    }
+
+    /// The chirp of this number is a train without gaps.
+    fn is_train(self, number: u64) -> bool {
+        self == Self::Paper && number < FIRST_CHIRPS
+    }
+}
 
 /// Packets of a chirp by its number, where a full one has `full`.
 fn size(number: u64, full: usize) -> usize {
@@ -48,24 +106,44 @@ enum Stage {
     /// Paced at the gap found, until so many packets more have been acknowledged.
     Transition {
         gap: Nanos,
+        target: u64,
         left: u64,
     },
     /// Given up: slow start.
     Over,
 }
 
-/// Paced chirping.
+/// Where the extra packet of the first round is (2018).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marker {
+    /// Not due, or on its way.
+    None,
+    /// To leave as soon as no chirp does.
+    Due,
+    /// The packet that left last.
+    JustLeft,
+}
+
+/// Paced chirping in rounds.
 #[derive(Clone, Debug)]
 pub struct Rounds {
+    release: Release,
     mss: u32,
     settings: Settings,
     slow: SlowStart,
     stage: Stage,
-    /// Average of the estimates.
-    gap: Nanos,
+    /// Average of the estimates; nothing before the first train has come back.
+    gap: Option<Nanos>,
+    /// Average deviation of an estimate from the average before it.
+    deviation: Nanos,
     srtt: Nanos,
-    /// Chirps allowed in a round.
-    allowed: f64,
+    /// In packets.
+    in_flight: f64,
+    /// Chirps allowed in a round, in parts of [`Release::unit`].
+    allowed: u64,
+    /// Chirps that acknowledgements have granted and that have not begun (2018).
+    granted: u64,
+    marker: Marker,
     /// Number of the first chirp of this round.
     round_start: u64,
     /// Chirps of this round that have begun, and the time they take.
@@ -73,85 +151,148 @@ pub struct Rounds {
     round_length: Nanos,
     /// Number of the next chirp.
     next: u64,
-    /// The last chirp begun, and how many of its packets have left.
-    plan: Option<(Chirp, usize)>,
+    departing: Departing,
     flying: VecDeque<Flying>,
 }
 
 impl Rounds {
     /// Chirps of packets of `env.mss` bytes.
-    pub fn new(env: &Env, settings: &Settings) -> Self {
+    pub fn new(env: &Env, release: Release, settings: &Settings) -> Self {
         Self {
+            release,
             mss: env.mss,
             settings: *settings,
             slow: SlowStart::new(env),
             stage: Stage::Chirping,
-            gap: FIRST_GAP,
+            gap: (release == Release::Rewrite).then_some(FIRST_GAP),
+            deviation: Nanos::ZERO,
             srtt: Nanos::ZERO,
-            allowed: FIRST_CHIRPS as f64,
+            in_flight: 0.0,
+            allowed: FIRST_CHIRPS * release.unit(),
+            granted: FIRST_CHIRPS,
+            marker: Marker::None,
             round_start: 0,
             round_chirps: 0,
             round_length: Nanos::ZERO,
             next: 0,
-            plan: None,
+            departing: Departing::new(env.mss),
             flying: VecDeque::new(),
         }
     }
 
-    /// The chirp that the next packet belongs to, and the packet's index there.
-    fn place(&mut self) -> (Chirp, usize) {
-        if let Some((chirp, sent)) = self.plan
-            && sent < chirp.packets()
-        {
-            return (chirp, sent);
-        }
+    fn gap(&self) -> Nanos {
+        self.gap.unwrap_or(FIRST_GAP)
+    }
+
+    /// Whole chirps allowed in a round.
+    fn chirps_allowed(&self) -> u64 {
+        self.allowed / self.release.unit()
+    }
+
+    /// Another chirp may begin. With none in flight there is nothing to wait for.
+    fn may_begin(&self) -> bool {
+        let granted = self.release == Release::Rewrite || self.granted > 0;
+        (self.round_chirps < self.chirps_allowed() && granted) || self.flying.is_empty()
+    }
+
+    fn begin(&mut self) {
         let Settings { packets, geometry, .. } = self.settings;
-        let chirp = Chirp::new(size(self.next, packets), self.gap, geometry, Divisor::Packets);
+        let gap = if self.release.is_train(self.next) { Nanos::ZERO } else { self.gap() };
+        let chirp = Chirp::new(size(self.next, packets), gap, geometry, Divisor::Packets);
+        self.departing.begin(chirp);
         self.flying.push_back(Flying::new(self.next, chirp.packets()));
         self.next += 1;
+        self.granted = self.granted.saturating_sub(1);
         self.round_chirps += 1;
-        self.round_length += chirp.length() + self.gap;
-        (chirp, 0)
+        self.round_length += chirp.length() + self.gap();
     }
 
     /// The silence after a chirp: the round's chirps are spread over a round trip.
     fn guard(&self, chirp: &Chirp) -> Nanos {
-        (self.srtt.mul_div(1, self.allowed as u64) - chirp.length()).max(self.gap)
+        (self.srtt.mul_div(1, self.chirps_allowed()) - chirp.length()).max(self.gap())
     }
 
     fn start_round(&mut self) {
-        if self.next >= GROWTH_AFTER && self.round_chirps >= self.allowed as u64 {
-            self.allowed = (self.allowed * self.settings.gain).min(u32::MAX.into());
+        let used = self.release == Release::Paper || self.round_chirps >= self.chirps_allowed();
+        if self.next >= GROWTH_AFTER && used {
+            self.allowed = (self.allowed as f64 * self.settings.gain).min(u32::MAX.into()) as u64;
         }
         self.round_start = self.next;
         self.round_chirps = 0;
         self.round_length = Nanos::ZERO;
     }
 
-    fn on_acked(&mut self, packet: &Acked, delay: i64, coarse: bool) {
-        let Some((number, index)) = untag(packet.tag) else { return };
+    /// Takes one packet; true when its chirp is complete.
+    fn on_acked(&mut self, packet: &Acked, delay: i64, coarse: bool) -> bool {
+        if packet.tag == MARKER {
+            // Unless the second round's first chirp was faster.
+            if self.round_start == FIRST_CHIRPS {
+                self.start_round();
+            }
+            return false;
+        }
+        let Some((number, index)) = untag(packet.tag) else { return false };
         // The second round waits for all of the first chirp, later ones for the first packet of the round before.
         if self.round_start > 0 && number >= self.round_start {
             self.start_round();
         }
-        let Some(at) = self.flying.iter().position(|chirp| chirp.number == number) else { return };
+        let Some(at) = self.flying.iter().position(|chirp| chirp.number == number) else { return false };
         let chirp = &mut self.flying[at];
+        if chirp.acked == 0 {
+            self.granted = self.granted.saturating_add(libm::ceil(self.settings.gain) as u64);
+            if self.release == Release::Paper && number == 0 {
+                self.marker = Marker::Due;
+            }
+        }
         chirp.on_acked(index, packet, delay, coarse);
         if chirp.acked < chirp.packets {
-            return;
+            return false;
         }
-        if let Some(estimate) = chirp.estimate() {
-            self.gap = (self.gap + estimate.clamp(GAP_MIN, GAP_MAX)).mul_div(1, 2);
+        let train = self.release.is_train(number);
+        if let Some(estimate) = if train { chirp.arrival_gap(LONGEST_ARRIVAL_GAP) } else { chirp.estimate() } {
+            self.learn(estimate);
         }
         self.flying.remove(at);
         if number == 0 {
             self.start_round();
         }
+        true
+    }
+
+    fn learn(&mut self, estimate: Nanos) {
+        let (min, max) = self.release.bounds();
+        let estimate = estimate.clamp(min, max);
+        let before = self.gap.unwrap_or(estimate);
+        let deviation = estimate.max(before) - estimate.min(before);
+        self.deviation = (self.deviation + deviation).mul_div(1, 2);
+        self.gap = Some((before + estimate).mul_div(1, 2));
     }
 
     /// The chirps of this round fill a round trip.
     fn touching(&self) -> bool {
         self.srtt > Nanos::ZERO && self.srtt <= self.round_length
+    }
+
+    fn chirp_on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
+        let mut complete = false;
+        for (packet, delay, coarse) in delays(ack) {
+            complete |= self.on_acked(packet, delay, coarse);
+        }
+        let due = complete || self.release == Release::Paper;
+        if due && self.touching() {
+            let gap = self.gap().min(self.release.transition_gap_max());
+            let target = self.gap().times_in(ack.min_rtt);
+            self.stage = Stage::Transition { gap, target, left: target };
+            window.cwnd = (2.0 * target as f64).max(INITIAL_WINDOW);
+            self.flying = VecDeque::new();
+        }
+    }
+
+    fn finish(&mut self, window: &mut Window) {
+        self.stage = Stage::Over;
+        let more = if self.release == Release::Paper { 1.0 } else { 0.0 };
+        window.cwnd = (self.in_flight + more).max(MINIMUM_WINDOW);
+        window.ssthresh = window.cwnd;
     }
 }
 
@@ -160,12 +301,26 @@ impl StartUp for Rounds {
         if self.stage != Stage::Chirping || sent.bytes == 0 {
             return 0;
         }
-        let (chirp, index) = self.place();
-        self.plan = Some((chirp, index + 1));
-        // Gaps and rounds hold the flow back, the window does not: there is room for the longest chirp.
-        let in_flight = sent.in_flight as f64 / f64::from(self.mss);
-        window.cwnd = window.cwnd.max(in_flight + LONGEST as f64);
+        self.in_flight = sent.in_flight as f64 / f64::from(self.mss);
+        let marker = std::mem::replace(&mut self.marker, Marker::None);
+        if !self.departing.in_chirp() {
+            if marker == Marker::Due {
+                self.marker = Marker::JustLeft;
+                self.departing.on_loose(sent);
+                return MARKER;
+            }
+            if !self.may_begin() || !self.departing.suffices(sent, size(self.next, self.settings.packets)) {
+                self.departing.on_loose(sent);
+                return 0;
+            }
+            self.begin();
+        } else {
+            self.marker = marker;
+        }
         let Some(flying) = self.flying.back_mut() else { return 0 };
+        // Gaps and rounds hold the flow back, the window does not: there is room for another chirp.
+        window.cwnd = (self.in_flight + flying.packets as f64).max(INITIAL_WINDOW);
+        let index = self.departing.on_sent(sent);
         flying.sent[index] = sent.now;
         flying.spoilt |= sent.bytes != self.mss || sent.retransmission;
         tag(flying.number, index)
@@ -173,44 +328,26 @@ impl StartUp for Rounds {
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         self.srtt = ack.srtt;
+        self.in_flight = ack.in_flight as f64 / f64::from(self.mss);
         match self.stage {
             Stage::Over => self.slow.on_ack(ack, window),
-            Stage::Transition { gap, left } => {
+            Stage::Chirping => self.chirp_on_ack(ack, window),
+            Stage::Transition { gap, target, left } => {
                 let acked = ack.packets.len() as u64;
-                if acked <= left {
-                    self.stage = Stage::Transition { gap, left: left - acked };
-                    return;
-                }
-                self.stage = Stage::Over;
-                window.cwnd = (ack.in_flight as f64 / f64::from(self.mss)).max(MINIMUM_WINDOW);
-                window.ssthresh = window.cwnd;
-            }
-            Stage::Chirping => {
-                let shared = ack.packets.len() > 1;
-                // Without times of arrival all packets count as delayed as the newest, which did not wait for another.
-                let newest = ack.packets.last().map_or(ack.now, |packet| packet.sent_at);
-                for packet in ack.packets {
-                    let delay = match packet.received_at {
-                        Some(arrival) => between(packet.sent_at, arrival),
-                        None => between(newest, ack.now),
-                    };
-                    let before = self.flying.len();
-                    self.on_acked(packet, delay, shared && packet.received_at.is_none());
-                    let analysed = self.flying.len() < before;
-                    if analysed && self.touching() {
-                        let gap = self.gap.min(TRANSITION_GAP_MAX);
-                        let target = self.gap.times_in(ack.min_rtt);
-                        self.stage = Stage::Transition { gap, left: target };
-                        window.cwnd = (2.0 * target as f64).max(INITIAL_WINDOW);
-                        self.flying = VecDeque::new();
-                        return;
-                    }
+                let full = self.release == Release::Paper && self.in_flight + 2.0 >= target as f64;
+                if acked > left || full {
+                    self.finish(window);
+                } else {
+                    self.stage = Stage::Transition { gap, target, left: left - acked };
                 }
             }
         }
     }
 
-    fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {
+    fn on_congestion(&mut self, _signal: Signal, window: &mut Window) {
+        if self.stage != Stage::Over {
+            window.cwnd = self.in_flight.clamp(MINIMUM_WINDOW, window.cwnd.max(MINIMUM_WINDOW));
+        }
         self.stage = Stage::Over;
         self.flying = VecDeque::new();
     }
@@ -220,78 +357,190 @@ impl StartUp for Rounds {
     }
 
     fn pacing(&self) -> Option<Pacing> {
-        match (self.stage, &self.plan) {
-            (Stage::Over, _) | (Stage::Chirping, None) => None,
-            (Stage::Transition { gap, .. }, _) => Some(Pacing::Gap(gap)),
-            (Stage::Chirping, Some((chirp, sent))) if *sent < chirp.packets() => Some(Pacing::Gap(chirp.gap(sent - 1))),
-            (Stage::Chirping, Some(_)) if self.round_chirps >= self.allowed as u64 => Some(Pacing::Gap(Nanos::MAX)),
-            (Stage::Chirping, Some((chirp, _))) => Some(Pacing::Gap(self.guard(chirp))),
+        match self.stage {
+            Stage::Over => None,
+            Stage::Transition { gap, .. } => Some(Pacing::Gap(gap)),
+            Stage::Chirping => {
+                let chirp = self.departing.chirp()?;
+                let gap = match self.departing.gap() {
+                    Some(gap) => gap,
+                    None if self.marker == Marker::Due => Nanos::ZERO,
+                    None if self.departing.too_little(size(self.next, self.settings.packets)) => return None,
+                    None if !self.may_begin() => Nanos::MAX,
+                    None if self.marker == Marker::JustLeft => self.gap(),
+                    None => self.guard(&chirp),
+                };
+                Some(Pacing::Gap(gap))
+            }
         }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
         report("chirping", f64::from(u8::from(self.stage == Stage::Chirping)));
-        report("chirp_gap_us", self.gap.as_nanos() as f64 / 1e3);
+        report("chirp_gap_us", self.gap().as_nanos() as f64 / 1e3);
+        if self.release == Release::Paper {
+            report("chirp_deviation_us", self.deviation.as_nanos() as f64 / 1e3);
+        }
         report("chirps", self.next as f64);
-        report("chirps_a_round", self.allowed.floor());
+        report("chirps_a_round", self.chirps_allowed() as f64);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::Controller;
-    use crate::dctcp::Dctcp;
     use crate::testing::ack;
     use crate::units::Time;
-    use crate::window::WindowController;
 
     const MSS: u32 = 1448;
 
-    #[test]
-    fn marks_change_alpha_and_not_the_window() {
-        let env = Env::default();
-        let start = Box::new(Rounds::new(&env, &Settings::default()));
-        let mut flow = WindowController::new(&env, start, Dctcp::new(&env, 0.0, 1.0 / 16.0));
-        let before = flow.state();
-        let mut marked = ack(Time::from_millis(15), Nanos::from_millis(15), 1);
-        (marked.ce_bytes, marked.echo) = (marked.bytes, true);
-        flow.on_ack(&marked);
-        assert_eq!(flow.state(), before);
-        let mut alpha = 0.0;
-        flow.describe(&mut |name, value| alpha = if name == "alpha" { value } else { alpha });
-        assert_eq!(alpha, 1.0 / 16.0);
+    fn rounds(release: Release) -> Rounds {
+        Rounds::new(&Env::default(), release, &Settings::default())
+    }
+
+    fn window() -> Window {
+        Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY }
+    }
+
+    /// Sends `count` packets as soon as pacing allows; tag and time of each, and the gap asked after it.
+    fn send(start: &mut Rounds, now: &mut Time, count: u64, unsent: u64) -> Vec<(u64, Time, Option<Pacing>)> {
+        let mut window = window();
+        (1..=count)
+            .map(|packet| {
+                let (seq, in_flight) = ((packet - 1) * u64::from(MSS), packet * u64::from(MSS));
+                let (now_sent, retransmission, app_limited) = (*now, false, false);
+                let sent = Sent { now: *now, seq, bytes: MSS, in_flight, retransmission, app_limited, unsent };
+                let tag = start.on_sent(&sent, &mut window);
+                assert!(window.cwnd > packet as f64 || tag == 0, "room for the next");
+                if let Some(Pacing::Gap(gap)) = start.pacing()
+                    && gap < Nanos::MAX
+                {
+                    *now += gap;
+                }
+                (tag, now_sent, start.pacing())
+            })
+            .collect()
+    }
+
+    /// The gaps asked after each.
+    fn gaps(sent: &[(u64, Time, Option<Pacing>)]) -> Vec<Nanos> {
+        let gap = |pacing| if let Some(Pacing::Gap(gap)) = pacing { gap } else { panic!("no gap") };
+        sent.iter().map(|(_, _, pacing)| gap(*pacing)).collect()
+    }
+
+    fn acked((tag, sent_at, _): (u64, Time, Option<Pacing>)) -> Acked {
+        Acked {
+            seq: 0,
+            bytes: MSS,
+            sent_at,
+            tag,
+            retransmitted: false,
+            app_limited: false,
+            ce: false,
+            received_at: None,
+        }
+    }
+
+    /// An acknowledgement of one packet at `micros`, with an RTT of 15 ms.
+    fn answer(start: &mut Rounds, packet: (u64, Time, Option<Pacing>), micros: u64) {
+        let packets = [acked(packet)];
+        let now = Time::from_nanos(micros * 1_000);
+        start.on_ack(&Ack { packets: &packets, ..ack(now, Nanos::from_millis(15), 1) }, &mut window());
     }
 
     #[test]
     fn a_round_waits_for_the_one_before() {
-        let mut start = Rounds::new(&Env::default(), &Settings::default());
-        let mut window = Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY };
+        let mut start = rounds(Release::Rewrite);
         let mut now = Time::ZERO;
-        let mut gaps = Vec::new();
-        for packet in 0..10u64 {
-            let seq = packet * u64::from(MSS);
-            let in_flight = seq + u64::from(MSS);
-            start.on_sent(
-                &Sent { now, seq, bytes: MSS, in_flight, retransmission: false, app_limited: false, unsent: 0 },
-                &mut window,
-            );
-            let Some(Pacing::Gap(gap)) = start.pacing() else { panic!("no gap") };
-            gaps.push(gap);
-            now += gap;
-        }
+        let gaps = gaps(&send(&mut start, &mut now, 10, u64::MAX));
         // 200 µs, twice that at first, 80 µs less from packet to packet, one gap after the chirp; then silence.
         assert_eq!(gaps[..6], [400, 320, 240, 160, 200, 400].map(Nanos::from_micros));
         assert_eq!(gaps[9], Nanos::MAX);
-        assert!(window.cwnd >= 10.0 + LONGEST as f64);
     }
 
     #[test]
-    fn congestion_ends_it() {
-        let mut start = Rounds::new(&Env::default(), &Settings::default());
-        let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
-        start.on_congestion(Signal::Loss, &mut window);
-        start.on_ack(&ack(Time::ZERO, Nanos::from_millis(15), 4), &mut window);
-        assert_eq!((start.pacing(), window.cwnd), (None, 14.0), "slow start");
+    fn the_first_chirps_are_half_a_known_rtt_apart() {
+        let handshake = ack(Time::ZERO, Nanos::from_millis(15), 0);
+        for (release, within) in [(Release::Rewrite, [400, 320, 240, 160]), (Release::Paper, [0; 4])] {
+            let mut start = rounds(release);
+            start.on_ack(&handshake, &mut window());
+            let mut now = Time::ZERO;
+            let sent = send(&mut start, &mut now, 10, u64::MAX);
+            assert_eq!(gaps(&sent)[..4], within.map(Nanos::from_micros), "{release:?}");
+            assert_eq!(sent[5].1, Time::from_nanos(7_500_000), "{release:?}");
+            assert_eq!(gaps(&sent)[9], Nanos::MAX, "{release:?}");
+        }
+    }
+
+    #[test]
+    fn trains_tell_by_their_arrivals_and_a_marker_begins_the_third_round() {
+        let mut start = rounds(Release::Paper);
+        let mut now = Time::ZERO;
+        let sent = send(&mut start, &mut now, 10, u64::MAX);
+        assert_eq!(sent[5].1, Time::from_nanos(200_000), "one gap apart, when no RTT is known");
+        answer(&mut start, sent[0], 15_120);
+        now = Time::from_nanos(15_120_000);
+        let marker = send(&mut start, &mut now, 1, u64::MAX)[0];
+        assert_eq!(marker.0, MARKER);
+        assert_eq!(marker.2, Some(Pacing::Gap(Nanos::MAX)), "the second round waits for the whole train");
+        // One arrival is 3 ms late: it counts in the divisor alone.
+        for (index, micros) in [(1, 15_240), (2, 15_360), (3, 18_360), (4, 18_480)] {
+            answer(&mut start, sent[index], micros);
+        }
+        assert_eq!(start.gap, Some(Nanos::from_micros(90)));
+        let second = send(&mut start, &mut now, 16, u64::MAX);
+        assert_eq!(gaps(&second)[0], Nanos::from_micros(180));
+        assert_eq!(gaps(&second)[15], Nanos::MAX, "the third round waits for the marker");
+        answer(&mut start, sent[5], 18_600);
+        answer(&mut start, marker, 30_240);
+        assert_eq!((start.round_start, start.chirps_allowed()), (4, 2));
+        let third = send(&mut start, &mut now, 16, u64::MAX);
+        assert!(third.iter().all(|packet| untag(packet.0).is_some_and(|(number, _)| number == 4)));
+        // The first packet of the second round changes nothing now, the first of the third begins the fourth.
+        answer(&mut start, second[0], 30_600);
+        assert_eq!(start.round_start, 4);
+        send(&mut start, &mut now, 16, u64::MAX);
+        answer(&mut start, third[0], 45_500);
+        assert_eq!((start.round_start, start.chirps_allowed()), (6, 4));
+    }
+
+    #[test]
+    fn a_chirp_that_cannot_be_believed_leaves_the_gap() {
+        for release in [Release::Paper, Release::Rewrite] {
+            for order in [[1, 0, 2, 3, 4], [0, 1, 2, 4, 3]] {
+                let mut start = rounds(release);
+                let before = start.gap;
+                let mut now = Time::ZERO;
+                let sent = send(&mut start, &mut now, 10, u64::MAX);
+                for (place, index) in order.into_iter().enumerate() {
+                    answer(&mut start, sent[index], 15_000 + 120 * place as u64);
+                }
+                assert_eq!((start.gap, start.round_start), (before, 2), "{release:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_chirp_without_all_its_packets() {
+        for release in [Release::Paper, Release::Rewrite] {
+            let mut start = rounds(release);
+            let few = send(&mut start, &mut Time::default(), 4, 3 * u64::from(MSS));
+            assert!(few.iter().all(|(tag, _, pacing)| *tag == 0 && pacing.is_none()), "{release:?}");
+            let enough = send(&mut start, &mut Time::default(), 1, 4 * u64::from(MSS));
+            assert_eq!(enough[0].0, tag(0, 0), "{release:?}: later there is one");
+        }
+    }
+
+    #[test]
+    fn congestion_ends_it_at_what_is_in_flight() {
+        for release in [Release::Paper, Release::Rewrite] {
+            let mut start = rounds(release);
+            send(&mut start, &mut Time::default(), 8, u64::MAX);
+            let mut window = Window { cwnd: 24.0, ssthresh: f64::INFINITY };
+            start.on_congestion(Signal::Loss, &mut window);
+            assert_eq!(window.cwnd, 8.0);
+            start.on_ack(&ack(Time::ZERO, Nanos::from_millis(15), 4), &mut window);
+            assert_eq!((start.pacing(), window.cwnd), (None, 12.0), "slow start");
+        }
     }
 }

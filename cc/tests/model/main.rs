@@ -6,10 +6,12 @@
 mod datapath;
 mod hostile;
 
-use paceline_cc::Spec;
+use std::fmt::{self, Display, Formatter};
+
 use paceline_cc::controller::{Controller, Env, Hop, Pacing, Telemetry};
 use paceline_cc::registry::{CONTROLLERS, Entry, Kind};
 use paceline_cc::units::{Nanos, Rate, Time};
+use paceline_cc::{Spec, SpecError};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
@@ -94,7 +96,8 @@ fn world() -> impl Strategy<Value = World> {
         })
 }
 
-/// `entry` with each parameter at its default, at or next to a bound, in between, or at any of its words.
+/// `entry` with each parameter at its default, at or next to a bound, in between, or at any of its words. What has no
+/// part beside the start-up drawn is left out.
 fn any_spec(entry: &'static Entry) -> impl Strategy<Value = Spec> {
     prop::collection::vec((0..6u8, 0.0..=1.0f64), entry.params.len()).prop_map(move |draws| {
         let values = entry.params.iter().zip(draws).filter_map(|(param, (draw, at))| {
@@ -117,13 +120,44 @@ fn any_spec(entry: &'static Entry) -> impl Strategy<Value = Spec> {
             };
             Some(format!("{}={value}", param.name))
         });
-        let text = format!("{}:{}", entry.name, values.collect::<Vec<_>>().join(","));
-        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+        let mut values: Vec<String> = values.collect();
+        loop {
+            let text = format!("{}:{}", entry.name, values.join(","));
+            match text.parse() {
+                Ok(spec) => return spec,
+                Err(SpecError::OtherStartUp { param, .. }) => values.retain(|value| !value.starts_with(param)),
+                Err(error) => panic!("{text}: {error}"),
+            }
+        }
     })
 }
 
-fn default_spec(entry: &'static Entry) -> Spec {
-    entry.name.parse().expect("the bare name parses")
+/// A controller of the registry by its name.
+struct Named(&'static Entry);
+
+impl Display for Named {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+fn named() -> impl Iterator<Item = Named> {
+    CONTROLLERS.iter().map(Named)
+}
+
+/// Every controller with its defaults, and with each of its start-ups.
+fn defaults() -> Vec<Spec> {
+    let parse = |text: &str| text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut specs = Vec::new();
+    for entry in CONTROLLERS {
+        specs.push(parse(entry.name));
+        for param in entry.params.iter().filter(|param| param.name == "start") {
+            let Kind::Choice(words) = param.kind else { panic!("{}: start takes words", entry.name) };
+            let others = words.iter().filter(|word| **word != param.default);
+            specs.extend(others.map(|word| parse(&format!("{}:start={word}", entry.name))));
+        }
+    }
+    specs
 }
 
 fn run(flow: &mut Datapath, mss: u32, operation: &Operation) {
@@ -236,12 +270,13 @@ fn play(spec: &Spec, world: World, operations: &[Operation]) {
     recovers(&mut flow, mss);
 }
 
-/// Runs `test` for every controller of the registry on random values of its `strategy`, the same ones each time, and
-/// then names all that failed with their shortest failing input.
-fn for_every_controller<S: Strategy>(
+/// Runs `test` for every one of `all` on random values of its `strategy`, the same ones each time, and then names all
+/// that failed with their shortest failing input.
+fn for_every<T: Display, S: Strategy>(
+    all: impl IntoIterator<Item = T>,
     cases: u32,
-    strategy: impl Fn(&'static Entry) -> S,
-    test: impl Fn(&'static Entry, S::Value),
+    strategy: impl Fn(&T) -> S,
+    test: impl Fn(&T, S::Value),
 ) {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -250,40 +285,39 @@ fn for_every_controller<S: Strategy>(
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(1);
     }
-    let failures: Vec<String> = CONTROLLERS
-        .iter()
-        .filter_map(|entry| {
-            let result = TestRunner::new(config.clone()).run(&strategy(entry), |value| {
-                test(entry, value);
-                Ok(())
-            });
-            match result.err()? {
-                TestError::Fail(reason, value) => Some(format!("{}: {reason}\n  on {value:?}", entry.name)),
-                TestError::Abort(reason) => Some(format!("{}: gave up: {reason}", entry.name)),
-            }
-        })
-        .collect();
+    let mut failures = Vec::new();
+    for one in all {
+        let result = TestRunner::new(config.clone()).run(&strategy(&one), |value| {
+            test(&one, value);
+            Ok(())
+        });
+        match result {
+            Ok(()) => {}
+            Err(TestError::Fail(reason, value)) => failures.push(format!("{one}: {reason}\n  on {value:?}")),
+            Err(TestError::Abort(reason)) => failures.push(format!("{one}: gave up: {reason}")),
+        }
+    }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
 fn defaults_survive_any_sequence_of_events() {
-    let sequences = |_| (world(), prop::collection::vec(operation(), 1..80));
-    for_every_controller(64, sequences, |entry, (world, operations)| play(&default_spec(entry), world, &operations));
+    let sequences = |_: &Spec| (world(), prop::collection::vec(operation(), 1..80));
+    for_every(defaults(), 64, sequences, |spec, (world, operations)| play(spec, world, &operations));
 }
 
 #[test]
 fn any_parameters_survive_any_sequence_of_events() {
-    let sequences = |entry| (any_spec(entry), world(), prop::collection::vec(operation(), 1..50));
-    for_every_controller(64, sequences, |_, (spec, world, operations)| play(&spec, world, &operations));
+    let sequences = |named: &Named| (any_spec(named.0), world(), prop::collection::vec(operation(), 1..50));
+    for_every(named(), 64, sequences, |_, (spec, world, operations)| play(&spec, world, &operations));
 }
 
 #[test]
 fn ten_days_without_a_loss() {
-    for entry in CONTROLLERS {
+    for spec in defaults() {
         let world = World { env: Env::default(), start: Time::ZERO, origin: 0, reliable: true, handshake: None };
         let mss = world.env.mss;
-        let mut flow = Datapath::new(&default_spec(entry), world);
+        let mut flow = Datapath::new(&spec, world);
         // Sparse days: a round, then minutes in which the flow waits for an acknowledgement or is idle.
         for round in 0..2_400 {
             flow.send(20, mss, Nanos::from_millis(50));
@@ -294,7 +328,7 @@ fn ten_days_without_a_loss() {
             }
             flow.advance_to(flow.now + Nanos::from_secs(360) - pause);
             check(flow.controller.as_ref(), mss);
-            assert!(flow.controller.window() <= SANE_WINDOW, "{}", entry.name);
+            assert!(flow.controller.window() <= SANE_WINDOW, "{spec}");
         }
         assert!(flow.now >= Time::from_secs_f64(864_000.0));
         recovers(&mut flow, mss);
@@ -303,26 +337,25 @@ fn ten_days_without_a_loss() {
 
 #[test]
 fn the_answer_to_a_handshake_opens_no_window_and_ends_no_start_up() {
-    for entry in CONTROLLERS {
+    for spec in defaults() {
         let world = |handshake| World { env: Env::default(), start: Time::ZERO, origin: 0, reliable: true, handshake };
-        let plain = Datapath::new(&default_spec(entry), world(None));
-        let greeted = Datapath::new(&default_spec(entry), world(Some(Nanos::from_millis(15))));
-        assert_eq!(greeted.controller.window(), plain.controller.window(), "{}", entry.name);
+        let plain = Datapath::new(&spec, world(None));
+        let greeted = Datapath::new(&spec, world(Some(Nanos::from_millis(15))));
+        assert_eq!(greeted.controller.window(), plain.controller.window(), "{spec}");
         let state = |flow: &Datapath| {
             let (_, _, mut variables) = described(flow.controller.as_ref());
             variables.retain(|(name, _)| ["starting", "alpha", "css_round", "slow_start"].contains(name));
             variables
         };
-        assert_eq!(state(&greeted), state(&plain), "{}", entry.name);
+        assert_eq!(state(&greeted), state(&plain), "{spec}");
     }
 }
 
 #[test]
 fn the_same_events_give_the_same_answers() {
-    let sequences = |_| (world(), prop::collection::vec(operation(), 1..40));
-    for_every_controller(16, sequences, |entry, (world, operations)| {
-        let spec = default_spec(entry);
-        let mut flows = [Datapath::new(&spec, world), Datapath::new(&spec, world)];
+    let sequences = |_: &Spec| (world(), prop::collection::vec(operation(), 1..40));
+    for_every(defaults(), 16, sequences, |spec, (world, operations)| {
+        let mut flows = [Datapath::new(spec, world), Datapath::new(spec, world)];
         for operation in &operations {
             for flow in &mut flows {
                 run(flow, world.env.mss, operation);
@@ -335,8 +368,8 @@ fn the_same_events_give_the_same_answers() {
 
 #[test]
 fn hostile_events_do_not_panic() {
-    let sequences = |entry| (any_spec(entry), prop::collection::vec(hostile::event(), 1..60));
-    for_every_controller(64, sequences, |_, (spec, events)| {
+    let sequences = |named: &Named| (any_spec(named.0), prop::collection::vec(hostile::event(), 1..60));
+    for_every(named(), 64, sequences, |_, (spec, events)| {
         let env = Env::default();
         let mut controller = spec.build(&env);
         let mut now = Time::ZERO;
