@@ -118,6 +118,8 @@ struct Summary {
     long_ms: f64,
     /// Median over the runs of the 99th percentile of queueing delay, ms.
     p99_ms: f64,
+    /// As that, the median.
+    p50_ms: f64,
     /// Flows that did not complete.
     unfinished: u64,
     runs: Vec<Run>,
@@ -133,6 +135,7 @@ impl Summary {
             mean_ms: mean(&times(0)),
             long_ms: mean(&times(LONG)),
             p99_ms: median(&runs.iter().map(|run| run.p99_ms).collect::<Vec<_>>()),
+            p50_ms: median(&runs.iter().filter_map(|run| run.quantiles_ms.get(50).copied()).collect::<Vec<_>>()),
             unfinished: runs.iter().map(|run| FLOWS.saturating_sub(run.completions.len() as u64)).sum(),
             runs,
         }
@@ -250,6 +253,16 @@ fn claims(rivals: &[Rival], results: &[Results]) -> Vec<Claim> {
                     let (own, cubic) = (one.of[index].mean_ms, one.of[CUBIC].mean_ms);
                     let ratio = own / cubic;
                     (format!("{ratio:.2} x ({}, CUBIC {})", ms(own), ms(cubic)), ratio <= 1.05)
+                },
+            );
+            claim(
+                index,
+                "the median queueing delay is at most half of CUBIC's and 1 ms above DCTCP's (tolerances ours)",
+                "queueing delay nearly as low as DCTCP, far lower than Cubic",
+                &|one| {
+                    let [own, cubic, dctcp] = [index, CUBIC, DCTCP].map(|at| one.of[at].p50_ms);
+                    let holds = own <= 0.5 * cubic && own <= dctcp + 1.0;
+                    (format!("{} (CUBIC {}, DCTCP {})", ms(own), ms(cubic), ms(dctcp)), holds)
                 },
             );
             claim(
