@@ -102,7 +102,7 @@ impl Sheet {
     fn draw_legend(&self, svg: &mut Svg) -> f64 {
         let (mut x, mut y) = (LEFT, 12.0);
         for (class, name) in &self.legend {
-            let width = 34.0 + text_width(name, 12.0);
+            let width = 50.0 + text_width(name, 11.0);
             if x + width > WIDTH - RIGHT && x > LEFT {
                 (x, y) = (LEFT, y + LEGEND);
             }

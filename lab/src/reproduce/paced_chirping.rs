@@ -123,7 +123,7 @@ static SCALE: File = file!("scale.toml");
 
 /// A time in seconds that may never have come.
 fn seconds(time: Option<f64>) -> String {
-    time.map_or_else(|| "not within the run".to_owned(), |time| format!("{:.2} s", time))
+    time.map_or_else(|| "not within the run".to_owned(), |time| format!("{time:.2} s"))
 }
 
 #[cfg(test)]

@@ -65,13 +65,13 @@ pub(super) fn longest_silence(series: &Series, flow: &FlowSeries, to: f64) -> f6
         arrived > PACKET_BITS
     });
     let Some(first) = first else { return to };
-    let (mut longest, mut silent) = (0, 0);
+    let (mut longest, mut silent) = (0_u32, 0);
     for at in first..last {
         let idle = flow.throughput_mbps[at] == 0.0 && series.queue_bytes[at] == 0 && series.capacity_mbps[at] > 0.0;
         silent = if idle { silent + 1 } else { 0 };
         longest = longest.max(silent);
     }
-    longest as f64 * step
+    f64::from(longest) * step
 }
 
 /// Jain's index of the flows' bytes between two times.

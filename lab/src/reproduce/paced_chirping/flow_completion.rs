@@ -70,6 +70,12 @@ impl Condition {
         format!("{} ms, {} % load, {greedy} greedy flow, {}", self.rtt_ms, self.load, self.reading.name())
     }
 
+    /// Without the RTT.
+    fn short_name(&self) -> String {
+        let greedy = if self.greedy { ", greedy flow" } else { "" };
+        format!("{} %, {}{greedy}", self.load, self.reading.name().trim_start_matches("sizes "))
+    }
+
     /// Mean time between arrivals, ms: the payload alone makes the load.
     fn gap_ms(&self) -> f64 {
         self.reading.mean() * 8.0 / (f64::from(self.load) / 100.0 * 100e6) * 1e3
@@ -223,7 +229,7 @@ fn table(rivals: &[Rival], results: &[Results], rtt_ms: u32) -> Table {
         title: format!("RTT {rtt_ms} ms: mean completion time / 99th percentile of queueing delay, ms"),
         note: "Over all runs; below it from the run with the least to the one with the most.".to_owned(),
         columns: rivals.iter().map(|rival| rival.name.clone()).collect(),
-        rows: rows.map(|one| (one.condition.name(), one.of.iter().map(cell).collect())).collect(),
+        rows: rows.map(|one| (one.condition.short_name(), one.of.iter().map(cell).collect())).collect(),
     }
 }
 

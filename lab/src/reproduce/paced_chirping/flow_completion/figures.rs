@@ -27,6 +27,9 @@ pub(super) fn drawings(rivals: &[Rival], results: &[Results]) -> Vec<Drawing> {
     drawings
 }
 
+/// Points of a contestant.
+type Curve<'a> = &'a dyn Fn(&Summary) -> Vec<(f64, Option<f64>)>;
+
 /// A row without a greedy flow, a row with one; a column for each load.
 fn sheet(
     rivals: &[Rival],
@@ -34,7 +37,7 @@ fn sheet(
     y_title: &'static str,
     y: Axis,
     (x_title, x): (&'static str, Axis),
-    (curve, note): (&dyn Fn(&Summary) -> Vec<(f64, Option<f64>)>, &dyn Fn(&Results) -> String),
+    (curve, note): (Curve<'_>, &dyn Fn(&Results) -> String),
 ) -> String {
     let panel = |one: &&Results| Panel {
         title: format!("{} % load{}", one.condition.load, if one.condition.greedy { ", greedy flow" } else { "" }),
