@@ -34,7 +34,7 @@ fn a_figure_gives_claims_and_a_page() {
     assert_eq!(first, claims("2"));
     let page = fs::read_to_string(lab.path("page/report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("Fig 7") && !page.contains("NaN"));
-    assert!(page.contains("paceline race scenarios/paced-chirping/mixed.toml"));
+    assert!(page.contains("--contestants dctcp:start=chirp-q@tcp"));
 }
 
 #[test]
