@@ -9,7 +9,7 @@
 //! | their estimate | mean time between arrivals; the first replaces the average gap | as any chirp's |
 //! | third round begins with | the acknowledgement of an extra packet, sent at the first acknowledgement of all | the first one of the second round |
 //! | more chirps a round | every round from the fourth on | only after a round that used all its chirps |
-//! | chirps leave | as acknowledgements of the round before grant them | as the round allows |
+//! | chirps | are scheduled, and count for the exit, as acknowledgements of the round before grant them | begin as the round allows, and count then |
 //! | one estimate | unbounded | 30 µs to 10 ms |
 //! | exit is tested at | every acknowledgement | the end of every chirp |
 //! | window afterwards | packets in flight and one more | packets in flight |
@@ -21,7 +21,7 @@
 //!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter of its
 //!   packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
 //! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a time-out.
-//! - A chirp takes the average gap of when it begins, not of when it was scheduled; it begins only when the application has
+//! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only when the application has
 //!   written all of it, else packets leave unpaced.
 //! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know no
 //!   gap yet, 200 µs.
@@ -141,12 +141,14 @@ pub struct Rounds {
     in_flight: f64,
     /// Chirps allowed in a round, in parts of [`Release::unit`].
     allowed: u64,
-    /// Chirps that acknowledgements have granted and that have not begun (2018).
+    /// Chirps that acknowledgements have granted and that have not been scheduled, and those that have and have not begun
+    /// (2018).
     granted: u64,
+    scheduled: u64,
     marker: Marker,
     /// Number of the first chirp of this round.
     round_start: u64,
-    /// Chirps of this round that have begun, and the time they take.
+    /// Chirps of this round so far, and the time they take.
     round_chirps: u64,
     round_length: Nanos,
     /// Number of the next chirp.
@@ -158,7 +160,7 @@ pub struct Rounds {
 impl Rounds {
     /// Chirps of packets of `env.mss` bytes.
     pub fn new(env: &Env, release: Release, settings: &Settings) -> Self {
-        Self {
+        let mut rounds = Self {
             release,
             mss: env.mss,
             settings: *settings,
@@ -169,7 +171,8 @@ impl Rounds {
             srtt: Nanos::ZERO,
             in_flight: 0.0,
             allowed: FIRST_CHIRPS * release.unit(),
-            granted: FIRST_CHIRPS,
+            granted: 0,
+            scheduled: 0,
             marker: Marker::None,
             round_start: 0,
             round_chirps: 0,
@@ -177,7 +180,9 @@ impl Rounds {
             next: 0,
             departing: Departing::new(env.mss),
             flying: VecDeque::new(),
-        }
+        };
+        rounds.schedule_first();
+        rounds
     }
 
     fn gap(&self) -> Nanos {
@@ -191,20 +196,59 @@ impl Rounds {
 
     /// Another chirp may begin. With none in flight there is nothing to wait for.
     fn may_begin(&self) -> bool {
-        let granted = self.release == Release::Rewrite || self.granted > 0;
-        (self.round_chirps < self.chirps_allowed() && granted) || self.flying.is_empty()
+        let room = self.release == Release::Rewrite && self.round_chirps < self.chirps_allowed();
+        room || self.scheduled > 0 || self.flying.is_empty()
+    }
+
+    fn plan(&self, number: u64) -> Chirp {
+        let Settings { packets, geometry, .. } = self.settings;
+        let gap = if self.release.is_train(number) { Nanos::ZERO } else { self.gap() };
+        Chirp::new(size(number, packets), gap, geometry, Divisor::Packets)
+    }
+
+    /// Number of the next chirp to be scheduled.
+    fn unscheduled(&self) -> u64 {
+        self.next + self.scheduled
+    }
+
+    /// Another chirp of this round.
+    fn count(&mut self, chirp: &Chirp) {
+        self.round_chirps += 1;
+        self.round_length += chirp.length() + self.gap();
+    }
+
+    fn schedule(&mut self) {
+        self.count(&self.plan(self.unscheduled()));
+        self.scheduled += 1;
+    }
+
+    /// The first three rounds are scheduled whole (2018).
+    fn schedule_first(&mut self) {
+        if self.release == Release::Paper && self.unscheduled() < GROWTH_AFTER {
+            (0..FIRST_CHIRPS).for_each(|_| self.schedule());
+        }
     }
 
     fn begin(&mut self) {
-        let Settings { packets, geometry, .. } = self.settings;
-        let gap = if self.release.is_train(self.next) { Nanos::ZERO } else { self.gap() };
-        let chirp = Chirp::new(size(self.next, packets), gap, geometry, Divisor::Packets);
+        let chirp = self.plan(self.next);
+        if self.scheduled > 0 {
+            self.scheduled -= 1;
+        } else {
+            self.count(&chirp);
+        }
         self.departing.begin(chirp);
-        self.flying.push_back(Flying::new(self.next, chirp.packets()));
         self.next += 1;
-        self.granted = self.granted.saturating_sub(1);
-        self.round_chirps += 1;
-        self.round_length += chirp.length() + self.gap();
+    }
+
+    /// In transition what was scheduled still leaves in chirps (2018).
+    fn drain(&mut self, sent: &Sent) {
+        if !self.departing.in_chirp() {
+            if self.scheduled == 0 {
+                return;
+            }
+            self.begin();
+        }
+        self.departing.on_sent(sent);
     }
 
     /// The silence after a chirp: the round's chirps are spread over a round trip.
@@ -214,12 +258,14 @@ impl Rounds {
 
     fn start_round(&mut self) {
         let used = self.release == Release::Paper || self.round_chirps >= self.chirps_allowed();
-        if self.next >= GROWTH_AFTER && used {
+        if self.unscheduled() >= GROWTH_AFTER && used {
             self.allowed = (self.allowed as f64 * self.settings.gain).min(u32::MAX.into()) as u64;
         }
-        self.round_start = self.next;
+        self.round_start = self.unscheduled();
         self.round_chirps = 0;
         self.round_length = Nanos::ZERO;
+        self.granted = 0;
+        self.schedule_first();
     }
 
     /// Takes one packet; true when its chirp is complete.
@@ -237,10 +283,14 @@ impl Rounds {
             self.start_round();
         }
         let Some(at) = self.flying.iter().position(|chirp| chirp.number == number) else { return false };
+        if self.granted > 0 && self.round_chirps < self.chirps_allowed() && !self.touching() {
+            self.granted -= 1;
+            self.schedule();
+        }
         let chirp = &mut self.flying[at];
-        if chirp.acked == 0 {
+        if self.release == Release::Paper && chirp.acked == 0 {
             self.granted = self.granted.saturating_add(libm::ceil(self.settings.gain) as u64);
-            if self.release == Release::Paper && number == 0 {
+            if number == 0 {
                 self.marker = Marker::Due;
             }
         }
@@ -298,10 +348,13 @@ impl Rounds {
 
 impl StartUp for Rounds {
     fn on_sent(&mut self, sent: &Sent, window: &mut Window) -> u64 {
+        self.in_flight = sent.in_flight as f64 / f64::from(self.mss);
+        if matches!(self.stage, Stage::Transition { .. }) && self.release == Release::Paper {
+            self.drain(sent);
+        }
         if self.stage != Stage::Chirping || sent.bytes == 0 {
             return 0;
         }
-        self.in_flight = sent.in_flight as f64 / f64::from(self.mss);
         let marker = std::mem::replace(&mut self.marker, Marker::None);
         if !self.departing.in_chirp() {
             if marker == Marker::Due {
@@ -313,6 +366,7 @@ impl StartUp for Rounds {
                 self.departing.on_loose(sent);
                 return 0;
             }
+            self.flying.push_back(Flying::new(self.next, size(self.next, self.settings.packets)));
             self.begin();
         } else {
             self.marker = marker;
@@ -359,7 +413,11 @@ impl StartUp for Rounds {
     fn pacing(&self) -> Option<Pacing> {
         match self.stage {
             Stage::Over => None,
-            Stage::Transition { gap, .. } => Some(Pacing::Gap(gap)),
+            Stage::Transition { gap, .. } => {
+                let draining = self.departing.gap().filter(|_| self.release == Release::Paper);
+                let next = || self.departing.chirp().filter(|_| self.scheduled > 0).map(|chirp| self.guard(&chirp));
+                Some(Pacing::Gap(draining.or_else(next).unwrap_or(gap)))
+            }
             Stage::Chirping => {
                 let chirp = self.departing.chirp()?;
                 let gap = match self.departing.gap() {
@@ -491,7 +549,6 @@ mod tests {
         let second = send(&mut start, &mut now, 16, u64::MAX);
         assert_eq!(gaps(&second)[0], Nanos::from_micros(180));
         assert_eq!(gaps(&second)[15], Nanos::MAX, "the third round waits for the marker");
-        answer(&mut start, sent[5], 18_600);
         answer(&mut start, marker, 30_240);
         assert_eq!((start.round_start, start.chirps_allowed()), (4, 2));
         let third = send(&mut start, &mut now, 16, u64::MAX);
@@ -501,7 +558,12 @@ mod tests {
         assert_eq!(start.round_start, 4);
         send(&mut start, &mut now, 16, u64::MAX);
         answer(&mut start, third[0], 45_500);
-        assert_eq!((start.round_start, start.chirps_allowed()), (6, 4));
+        assert_eq!((start.round_start, start.chirps_allowed(), start.scheduled), (6, 4, 0));
+        // What an acknowledgement grants the next ones use.
+        for (index, scheduled) in [(1, 1), (2, 2), (3, 2)] {
+            answer(&mut start, third[index], 45_500 + 120 * index as u64);
+            assert_eq!(start.scheduled, scheduled, "packet {index}");
+        }
     }
 
     #[test]
