@@ -14,7 +14,6 @@ struct Exit {
     /// Since the first data could leave.
     ms: f64,
     gap_us: f64,
-    chirps: f64,
     chirps_a_round: f64,
     chirps_analysed: f64,
     packets_sent: f64,
@@ -50,7 +49,6 @@ fn exit(outcome: &Outcome) -> Exit {
     Exit {
         ms: (end - first) as f64,
         gap_us: at("chirp_gap_us"),
-        chirps,
         chirps_a_round: at("chirps_a_round"),
         chirps_analysed: at("chirps_analysed"),
         // Two chirps of 5 and of 8 packets, then of 16.
@@ -140,22 +138,25 @@ fn trains_and_grants_find_an_idle_link() {
     }
 }
 
-/// The published rules send 10, 16 and 32 packets whatever the path holds, here 12.5.
+/// The published rules send 10, 16 and 32 packets whatever the path holds, here 12.5. The model's 36 packets of the
+/// newest branch come without its look for a standing queue, which ends the flood sooner.
 #[test]
-fn a_slow_link_is_flooded_as_in_the_model() {
-    for (start, want) in [("chirp-q", 42.0), ("chirp-r", 36.0)] {
-        let outcome = run_greeted(&format!("dctcp:start={start}"), 10.0, 15);
-        near(start, peak_queue(&outcome, 10.0, 300), want);
-    }
+fn a_slow_link_is_flooded() {
+    let peak = |start: &str| peak_queue(&run_greeted(&format!("dctcp:start={start}"), 10.0, 15), 10.0, 300);
+    near("chirp-q", peak("chirp-q"), 42.0);
+    let load = peak("chirp-r");
+    assert!((12.0..36.0).contains(&load), "chirp-r: {load}");
 }
 
+/// Two packets in every acknowledgement and no times of arrival: no chirp is believed, and the one without rounds gives up
+/// after 200 of them.
 #[test]
 fn shared_acknowledgements_mislead_by_no_more_than_a_fifth_and_the_start_up_still_ends() {
-    for (start, ms) in STARTS.iter().zip([93.0, 93.0, 162.0]) {
+    for (start, latest) in STARTS.iter().zip([140.0, 140.0, 600.0]) {
         let flow = Flow { ack_every: 2, handshake: true, ..bulk(&format!("dctcp:start={start}"), Via::Tcp) };
         let exit = exit(&run_flow(flow, 100.0, 15));
         assert!(exit.gap_us > 0.8 * 120.0, "{start}: {} us, the link takes 120", exit.gap_us);
-        assert!(exit.ms < 1.5 * ms, "{start}: {} ms", exit.ms);
+        assert!(exit.ms < latest, "{start}: {} ms", exit.ms);
     }
 }
 
@@ -175,7 +176,8 @@ fn an_application_that_sends_little_does_not_stall() {
 /// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share, and
 /// the longest wait of one of its packets in ms.
 fn newcomer(policy: &str, start: &str) -> (usize, f64) {
-    let newcomer = Flow { start: Time::from_millis(1_000), ..bulk(&format!("{policy}:start={start}"), Via::Tcp) };
+    let newcomer =
+        Flow { start: Time::from_millis(1_000), handshake: true, ..bulk(&format!("{policy}:start={start}"), Via::Tcp) };
     let queue = Some("step:threshold=1ms".parse().unwrap());
     let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![bulk(policy, Via::Tcp), newcomer]) }.run(5);
     let half = (1_000..4_900).find(|&ms| share(&outcome, 1, ms, ms + 100) > 0.25).expect("it gets there");
@@ -191,41 +193,6 @@ fn a_newcomer_gets_its_share_three_times_sooner() {
             let (chirped, queue) = newcomer(policy, start);
             assert!(3 * chirped <= slow, "{policy}, {start}: {chirped} ms, with slow start {slow} ms");
             assert!(queue < 3.0, "{policy}, {start}: {queue} ms");
-        }
-    }
-}
-#[test]
-fn explore() {
-    for (mbps, rtt) in [(100.0, 15), (120.0, 20), (150.0, 15), (100.0, 50), (10.0, 15)] {
-        for start in ["chirp-p", "chirp-q", "chirp-r"] {
-            for handshake in [false, true] {
-                let flow = Flow { handshake, ..bulk(&format!("dctcp:start={start}"), Via::Tcp) };
-                let outcome = run_flow(flow, mbps, rtt);
-                let flow = &outcome.series.as_ref().unwrap().flows[0];
-                let values = variable(flow, "chirping");
-                let Some(first) = values.iter().position(|value| *value == 1.0) else { continue };
-                let Some(end) = values[first..].iter().position(|value| *value == 0.0) else {
-                    eprintln!("{start} {mbps} {rtt} {handshake}: never ends");
-                    continue;
-                };
-                let end = first + end;
-                let at = |name: &str| flow.variables.get(name).map_or(-1.0, |v| v[end].unwrap_or(-1.0));
-                let chirps = at("chirps");
-                let cwnd: Vec<f64> =
-                    [0, 20, 60, 200].iter().map(|d| (variable(flow, "cwnd_packets")[end + d]).round()).collect();
-                eprintln!(
-                    "{start} {mbps} {rtt} hs={handshake}: {end} ms, gap {:.1}, load {:.1}, chirps {chirps}, pkts {}, M {}, in flight {}, peak {:.1}, lost {}, cwnd {cwnd:?}, first 10 {:.2} util {:.2}",
-                    at("chirp_gap_us"),
-                    at("chirp_load_us"),
-                    26.0 + 16.0 * (chirps - 4.0),
-                    at("chirps_a_round"),
-                    flow.in_flight_packets[end],
-                    peak_queue(&outcome, mbps, 300),
-                    outcome.flows[0].sender.packets_lost,
-                    at("ssthresh_packets"),
-                    share(&outcome, 0, end + 50, 1_000)
-                );
-            }
         }
     }
 }

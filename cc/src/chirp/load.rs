@@ -240,7 +240,7 @@ impl Load {
     /// A queue stands that this chirp never saw empty.
     fn standing_queue(&self, chirp: &Flying) -> bool {
         let queue = chirp.least_queue;
-        std::env::var("NOQ").is_err() && queue > self.min_rtt.mul_div(1, 5) && (!self.bursty() || queue > BURSTY_QUEUE)
+        queue > self.min_rtt.mul_div(1, 5) && (!self.bursty() || queue > BURSTY_QUEUE)
     }
 
     /// A chirp has come back whole.
