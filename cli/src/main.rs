@@ -21,7 +21,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Race(commands::race::Args),
+    Race(Box<commands::race::Args>),
     Controllers(commands::controllers::Args),
     Trace(commands::trace::Args),
     Validate(commands::validate::Args),

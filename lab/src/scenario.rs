@@ -10,6 +10,7 @@ use crate::contestant::Contestant;
 
 mod places;
 mod range;
+mod setting;
 mod source;
 
 pub use source::{Options, Plan, Source};
@@ -80,6 +81,10 @@ pub struct Flow {
     pub paced: bool,
     /// An empty packet and its answer before any data.
     pub handshake: bool,
+    /// Acknowledgements tell when each packet arrived.
+    pub arrivals: bool,
+    /// How well the sending host keeps time.
+    pub timers: Timers,
 }
 
 impl Default for Flow {
@@ -102,6 +107,8 @@ impl Default for Flow {
             ack_delay: Nanos::from_millis(40),
             paced: false,
             handshake: false,
+            arrivals: false,
+            timers: Timers::Exact,
         }
     }
 }
@@ -125,6 +132,17 @@ pub enum Way {
     Down,
     /// From the user to the network.
     Up,
+}
+
+/// How well a sending host keeps time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timers {
+    /// To the nanosecond.
+    #[default]
+    Exact,
+    /// As a Linux host: late timers, and a least distance between packets.
+    Host,
 }
 
 /// What an application writes.
@@ -237,8 +255,8 @@ pub enum ScenarioError {
     /// An option is wrong.
     #[error("{option}: {problem}")]
     Option {
-        /// The option, such as `--seconds`.
-        option: &'static str,
+        /// The option, such as `--seconds`, or `--set` with what it sets.
+        option: String,
         /// What was wrong, and the mend.
         problem: String,
     },

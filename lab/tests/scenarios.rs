@@ -5,6 +5,7 @@ use std::path::Path;
 use paceline_cc::{Nanos, Rate};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
+use paceline_sim::Timing;
 use proptest::prelude::*;
 
 const SMALL: &str = r#"
@@ -55,6 +56,8 @@ fn every_key_of_a_flow() {
         ack_delay = \"25ms\"
         paced = true
         handshake = true
+        arrivals = true
+        timers = \"host\"
         [[cross]]
         rate = \"1 Mbit/s\"
         poisson = true"
@@ -73,13 +76,18 @@ fn every_key_of_a_flow() {
     assert_eq!(starts, [0.0, 2.0, 3.0, 4.0]);
     assert_eq!(world.flows[0].controller.to_string(), "copa");
     assert_eq!(world.flows[3].controller.to_string(), "cubic");
-    assert_eq!(world.flows.iter().map(|flow| flow.handshake).collect::<Vec<_>>(), [false, true, true, true]);
+    let hosts: Vec<_> = world.flows.iter().map(|flow| (flow.handshake, flow.arrivals, flow.timers)).collect();
+    let (plain, all) = ((false, false, Timing::Exact), (true, true, Timing::Host));
+    assert_eq!(hosts, [plain, all, all, all]);
 }
 
 #[test]
 fn the_effective_scenario_is_a_scenario_that_means_the_same() {
     let text = format!("{SMALL}[[flows]]\nworkload = {{ bytes = \"2MB\" }}\n[[cross]]\nrate = \"1 Mbit/s\"");
     let first = scenario(&text);
+    for default in ["handshake = false", "arrivals = false", "timers = \"exact\""] {
+        assert!(first.to_toml().contains(default), "{default}");
+    }
     assert_eq!(scenario(&first.to_toml()), first);
 }
 
@@ -158,6 +166,11 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
             "s.toml:8: flows[0].workload.poisson.max: this key is missing; add it",
         ),
         (flow("direction = \"left\""), "s.toml:8: flows[0].direction: unknown value 'left'; known are down, up"),
+        (flow("timers = \"late\""), "s.toml:8: flows[0].timers: unknown value 'late'; known are exact, host"),
+        (
+            flow("handshake = \"yes\""),
+            "s.toml:8: flows[0].handshake: string \"yes\" stands where a boolean is due; write a boolean, true or false",
+        ),
         (
             flow("start = \"9ms..1ms\""),
             "s.toml:8: flows[0].start: the range 9ms..1ms runs backwards; write the smaller end first",

@@ -10,24 +10,25 @@ use crate::delay::{Delay, Jitter, VaryingDelay};
 use crate::link::Link;
 use crate::loss::{Duplicate, Loss, Lossy};
 use crate::queue::QueueSpec;
+use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
-use crate::schedule::Schedule;
+use crate::schedule::{Rates, Schedule};
 use crate::trace::Trace;
 
 /// One direction of a path, as in a scenario file: a link (`rate`, `schedule` or `trace`; none of them means that
 /// nothing limits), what it does to packets, and how far it is.
 ///
-/// Packets pass link, loss, duplication, delay, in this order.
+/// Packets pass link, loss, duplication, reordering, delay, in this order.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
     /// Constant rate of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Rates from given times on: `[["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]`; the first from 0.
+    /// How the rate changes: `[["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]`, or `{ markov = { ... } }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Vec<(Nanos, Rate)>>,
-    /// After this time the schedule starts over.
+    pub schedule: Option<Rates>,
+    /// After this time the steps of the schedule start over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_lap: Option<Nanos>,
     /// File of a delivery trace in the Mahimahi format.
@@ -45,6 +46,9 @@ pub struct Direction {
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<f64>,
+    /// Packets held back at random, while others overtake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
     /// Fixed delay.
     #[serde(default)]
     pub delay: Nanos,
@@ -96,7 +100,13 @@ impl Direction {
         if self.rate == Some(Rate::ZERO) {
             return Err(field("rate", "a link of rate 0 carries nothing", "give a rate above 0, such as 12 Mbit/s"));
         }
-        if let Some(steps) = &self.schedule {
+        if let Some(Rates::Markov { markov }) = &self.schedule {
+            markov.check().map_err(|(key, problem, mend)| field(key, problem, mend))?;
+            if self.schedule_lap.is_some() {
+                return Err(field("schedule_lap", "a Markov chain has no last step", "leave it out, or give steps"));
+            }
+        }
+        if let Some(Rates::Steps(steps)) = &self.schedule {
             let mend = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
             if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
                 return Err(field("schedule", "the first step does not start at 0s", mend));
@@ -109,7 +119,10 @@ impl Direction {
             }
         }
         if let Some(lap) = self.schedule_lap {
-            let last = self.schedule.as_ref().and_then(|steps| steps.last());
+            let last = match &self.schedule {
+                Some(Rates::Steps(steps)) => steps.last(),
+                _ => None,
+            };
             if last.is_none_or(|(start, _)| lap <= *start) {
                 return Err(field("schedule_lap", "it is not after the last step", "give a time after the last step"));
             }
@@ -133,10 +146,15 @@ impl Direction {
 
     fn check_random(&self) -> Result<(), PathError> {
         let loss = self.loss.iter().flat_map(Loss::probabilities);
-        for (name, probability) in loss.chain(self.duplicate.map(|probability| ("duplicate", probability))) {
+        let duplicate = self.duplicate.map(|probability| ("duplicate", probability));
+        let reorder = self.reorder.map(|reorder| ("reorder.share", reorder.share));
+        for (name, probability) in loss.chain(duplicate).chain(reorder) {
             if !(0.0..=1.0).contains(&probability) {
                 return Err(field(name, format!("{probability} is not a probability"), "give a number from 0 to 1"));
             }
+        }
+        if self.reorder.is_some_and(|reorder| reorder.delay == Nanos::ZERO) {
+            return Err(field("reorder.delay", "0 holds nothing back", "give a time above 0, such as 5ms"));
         }
         if let Some(jitter) = self.jitter
             && jitter.max.is_some() == jitter.mean.is_some()
@@ -170,15 +188,19 @@ impl Direction {
         }
     }
 
-    /// The schedule of its link; `None` when it has no link. `load` gives the trace of a name.
+    /// The schedule of its link; `None` when it has no link. `seed` feeds a Markov chain; `load` gives the trace of a
+    /// name.
     pub fn schedule<E: Display>(
         &self,
+        seed: u64,
         load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
     ) -> Result<Option<Schedule>, PathError> {
         self.check()?;
         let schedule = if let Some(rate) = self.rate {
             Schedule::constant(rate)
-        } else if let Some(steps) = &self.schedule {
+        } else if let Some(Rates::Markov { markov }) = &self.schedule {
+            Schedule::markov(markov.clone(), seed)
+        } else if let Some(Rates::Steps(steps)) = &self.schedule {
             let steps: Vec<(Time, Rate)> = steps.iter().map(|(start, rate)| (Time::ZERO + *start, *rate)).collect();
             Schedule::steps(&steps, self.schedule_lap)
         } else if let Some(name) = &self.trace {
@@ -199,7 +221,7 @@ impl Direction {
         load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
     ) -> Result<Path<P>, PathError> {
         let mut path = Path::new();
-        if let Some(schedule) = self.schedule(load)? {
+        if let Some(schedule) = self.schedule(seed, load)? {
             let spec = self.queue.unwrap_or(DEFAULT_QUEUE);
             if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {
                 let mend = "give a delay, or a limit in bytes or packets";
@@ -213,6 +235,9 @@ impl Direction {
         }
         if let Some(probability) = self.duplicate {
             path = path.filter(Duplicate::new(probability, seed));
+        }
+        if let Some(reorder) = self.reorder {
+            path = path.element(Holding::new(reorder, seed));
         }
         if self.delay_schedule.is_some() || self.jitter.is_some() {
             let fixed = vec![(Nanos::ZERO, self.delay)];

@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     SynthRate = 5,
     SynthArrivals = 6,
     QueueLow = 7,
+    Reorder = 8,
+    Markov = 9,
 }
 
 /// A stream of random numbers.

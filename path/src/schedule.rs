@@ -1,4 +1,4 @@
-//! When a link can carry how much: a constant rate, rate steps, or a trace, less outages.
+//! When a link can carry how much: a constant rate, rate steps, a Markov chain, or a trace, less outages.
 //!
 //! Work is counted in byte nanoseconds a second (`bytes * 10^9`), so that a packet under way when the rate changes is
 //! served exactly.
@@ -6,10 +6,57 @@
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::markov::{Markov, Walk};
 use crate::trace::{Cursor, OPPORTUNITY, Trace};
 
 const WORK_PER_BYTE: u128 = 1_000_000_000;
+
+/// How the rate of a link changes: `schedule = [["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]`, or
+/// `schedule = { markov = { rates = ["2 Mbit/s", "10 Mbit/s"], hold = "200ms" } }`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Rates {
+    /// Rates from given times on; the first from 0.
+    Steps(Vec<(Nanos, Rate)>),
+    /// At random.
+    Markov {
+        /// The chain.
+        markov: Markov,
+    },
+}
+
+impl<'de> Deserialize<'de> for Rates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            markov: Markov,
+        }
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Rates;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(
+                    "[[\"0s\", \"2 Mbit/s\"], ...], or { markov = { rates = [\"2 Mbit/s\", ...], hold = \"200ms\" } }",
+                )
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Rates, A::Error> {
+                Ok(Rates::Steps(Deserialize::deserialize(SeqAccessDeserializer::new(seq))?))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Rates, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Rates::Markov { markov: table.markov })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
 
 /// What a link serves by.
 #[derive(Clone, Debug)]
@@ -23,6 +70,7 @@ pub struct Schedule {
 enum Service {
     Constant(Rate),
     Steps(Steps),
+    Markov(Markov, Walk),
     Trace(Arc<Trace>),
 }
 
@@ -55,6 +103,12 @@ impl Schedule {
         Self { service: Service::Steps(Steps { starts, rates, done, lap }), outages: Vec::new() }
     }
 
+    /// Rates at random, with their seed; a chain that [`crate::Direction::check`] accepts.
+    pub fn markov(markov: Markov, seed: u64) -> Self {
+        let walk = Walk::new(&markov, seed);
+        Self { service: Service::Markov(markov, walk), outages: Vec::new() }
+    }
+
     /// The delivery opportunities of a trace, lap after lap.
     pub fn from_trace(trace: Arc<Trace>) -> Self {
         Self { service: Service::Trace(trace), outages: Vec::new() }
@@ -83,12 +137,13 @@ impl Schedule {
         u64::try_from(after.saturating_sub(before)).unwrap_or(u64::MAX)
     }
 
-    /// The mean rate over a lap without outages; for steps that do not loop, over all of them but the last, or the
-    /// rate of a single one.
+    /// The mean rate over a lap without outages, of a Markov chain in the long run; for steps that do not loop, over all
+    /// of them but the last, or the rate of a single one.
     pub fn mean_rate(&self) -> Rate {
         match &self.service {
             Service::Constant(rate) => *rate,
             Service::Trace(trace) => trace.mean_rate(),
+            Service::Markov(markov, _) => markov.mean_rate(),
             Service::Steps(steps) => match steps.lap.or_else(|| steps.starts.last().copied()) {
                 Some(end) if end > 0 => {
                     Rate::from_bytes_per_sec(u64::try_from(steps.work(end) / u128::from(end)).unwrap_or(u64::MAX))
@@ -113,6 +168,7 @@ impl Schedule {
         match &self.service {
             Service::Constant(rate) => u128::from(rate.as_bytes_per_sec()) * u128::from(end.as_nanos()),
             Service::Steps(steps) => steps.work(end.as_nanos()),
+            Service::Markov(_, walk) => walk.work(end.as_nanos()),
             Service::Trace(trace) => {
                 u128::from(trace.opportunities_before(end)) * u128::from(OPPORTUNITY) * WORK_PER_BYTE
             }
@@ -120,7 +176,7 @@ impl Schedule {
     }
 
     /// When `size` bytes that go on the wire at `start` are through, and for how long of that time the wire was moving.
-    pub(crate) fn send(&self, start: Time, size: u32) -> (Time, Nanos) {
+    pub(crate) fn send(&mut self, start: Time, size: u32) -> (Time, Nanos) {
         if let (Service::Constant(rate), true) = (&self.service, self.outages.is_empty()) {
             let sending = rate.time_for(u64::from(size));
             return (start + sending, sending);
@@ -147,10 +203,11 @@ impl Schedule {
     }
 
     /// The rate at `now` and until when it holds.
-    fn rate_at(&self, now: u64) -> (u64, u64) {
-        let (rate, until) = match &self.service {
+    fn rate_at(&mut self, now: u64) -> (u64, u64) {
+        let (rate, until) = match &mut self.service {
             Service::Constant(rate) => (rate.as_bytes_per_sec(), u64::MAX),
             Service::Steps(steps) => steps.rate_at(now),
+            Service::Markov(_, walk) => walk.rate_at(now),
             Service::Trace(_) => (0, u64::MAX),
         };
         match self.next_outage(now) {
@@ -233,7 +290,7 @@ mod tests {
     fn a_packet_under_way_takes_the_new_rate() {
         // 1500 bytes: 1 ms at 12 Mbit/s, 0.5 ms at 24.
         let steps = [(ms(0), Rate::from_mbps(12.0)), (ms(10), Rate::from_mbps(24.0))];
-        let schedule = Schedule::steps(&steps, Some(SPAN(20)));
+        let mut schedule = Schedule::steps(&steps, Some(SPAN(20)));
         assert_eq!(schedule.send(ms(0), 1500), (ms(1), SPAN(1)));
         let half = Time::from_nanos(9_500_000);
         assert_eq!(schedule.send(half, 1500), (Time::from_nanos(10_250_000), Nanos::from_micros(750)));
@@ -246,14 +303,14 @@ mod tests {
 
     #[test]
     fn an_outage_holds_a_packet_on_the_wire() {
-        let schedule = Schedule::constant(Rate::from_mbps(12.0)).with_outages(vec![(ms(10), ms(15))]);
+        let mut schedule = Schedule::constant(Rate::from_mbps(12.0)).with_outages(vec![(ms(10), ms(15))]);
         // Half before, half after: 1 ms on the wire, 5 ms standing still.
         let start = Time::from_nanos(9_500_000);
         assert_eq!(schedule.send(start, 1500), (Time::from_nanos(15_500_000), SPAN(1)));
         assert_eq!(schedule.send(ms(12), 1500), (ms(16), SPAN(1)));
         assert_eq!(schedule.send(ms(9), 1500), (ms(10), SPAN(1)));
         assert_eq!(schedule.capacity(ms(0), ms(20)), 15 * 1500);
-        let never = Schedule::steps(&[(ms(0), Rate::from_mbps(12.0)), (ms(1), Rate::ZERO)], None);
+        let mut never = Schedule::steps(&[(ms(0), Rate::from_mbps(12.0)), (ms(1), Rate::ZERO)], None);
         assert_eq!(never.send(ms(0), 1501).0, Time::NEVER);
     }
 

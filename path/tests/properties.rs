@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::{
-    Codepoint, Direction, Gilbert, Jitter, Loss, Packet, Path, QueueSpec, Schedule, Trace, from_table,
+    Codepoint, Direction, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reorder, Schedule, Trace,
+    from_table,
 };
 use proptest::prelude::*;
 
@@ -39,9 +40,13 @@ fn links() -> impl Strategy<Value = Direction> {
     prop_oneof![
         rates().prop_map(|rate| Direction { rate: Some(rate), ..Direction::default() }),
         (rates(), rates(), millis(1..50)).prop_map(|(first, second, after)| Direction {
-            schedule: Some(vec![(Nanos::ZERO, first), (after, Rate::ZERO), (after + after, second)]),
+            schedule: Some(Rates::Steps(vec![(Nanos::ZERO, first), (after, Rate::ZERO), (after + after, second)])),
             schedule_lap: Some(after.mul_div(4, 1)),
             ..Direction::default()
+        }),
+        (rates(), rates(), millis(50..200)).prop_map(|(first, second, hold)| {
+            let markov = Markov { rates: vec![first, Rate::ZERO, second], hold, next: None };
+            Direction { schedule: Some(Rates::Markov { markov }), ..Direction::default() }
         }),
         Just(Direction { trace: Some("t".to_owned()), ..Direction::default() }),
         Just(Direction::default()),
@@ -70,15 +75,17 @@ fn directions() -> impl Strategy<Value = Direction> {
     let steps = (millis(0..30), millis(1..50), millis(0..30))
         .prop_map(|(first, after, second)| vec![(Nanos::ZERO, first), (after, second)]);
     let duplicate = prop::option::of(0.0..1.0);
+    let reorder = prop::option::of((0.0..1.0, millis(1..20)).prop_map(|(share, delay)| Reorder { share, delay }));
     let distance = (millis(0..30), prop::option::of(steps));
-    (links(), queues(), loss, jitter, outages, duplicate, distance).prop_map(
-        |(link, queue, loss, jitter, outages, duplicate, (delay, delay_schedule))| {
+    (links(), queues(), loss, jitter, outages, (duplicate, reorder), distance).prop_map(
+        |(link, queue, loss, jitter, outages, (duplicate, reorder), (delay, delay_schedule))| {
             let linked = link != Direction::default();
             Direction {
                 queue: linked.then_some(queue),
                 outages: if linked { outages } else { Vec::new() },
                 loss,
                 duplicate,
+                reorder,
                 delay: if delay_schedule.is_none() { delay } else { Nanos::ZERO },
                 delay_schedule,
                 jitter,
@@ -169,7 +176,7 @@ proptest! {
             }
         }
         prop_assert!(popped.windows(2).all(|pair| pair[0].entered <= pair[1].entered));
-        if direction.jitter.is_none_or(|jitter| !jitter.reorder) {
+        if direction.reorder.is_none() && direction.jitter.is_none_or(|jitter| !jitter.reorder) {
             // In order, but that DualPI2 has two queues.
             let (low, classic): (Vec<_>, Vec<_>) = popped.iter().partition(|packet| packet.body.number % 4 >= 2);
             let dual = matches!(direction.queue, Some(QueueSpec::DualPi2 { .. }));
@@ -178,7 +185,7 @@ proptest! {
                 prop_assert!(queue.windows(2).all(|pair| pair[0].body.number <= pair[1].body.number));
             }
         }
-        if let Some(schedule) = direction.schedule(&load).expect("valid") {
+        if let Some(schedule) = direction.schedule(seed, &load).expect("valid") {
             prop_assert!(stats.delivered.bytes <= schedule.capacity(Time::ZERO, end));
         }
     }
@@ -221,12 +228,13 @@ proptest! {
     fn capacity_is_additive(
         direction in directions(),
         trace in traces(),
+        seed: u64,
         mut times in prop::array::uniform3(0u64..1_000_000_000),
     ) {
         times.sort_unstable();
         let trace = Arc::new(trace);
         let load = |_: &str| Ok::<_, String>(trace.clone());
-        let schedule: Option<Schedule> = direction.schedule(&load).expect("valid");
+        let schedule: Option<Schedule> = direction.schedule(seed, &load).expect("valid");
         if let Some(schedule) = schedule {
             let [a, b, c] = times.map(Time::from_nanos);
             prop_assert_eq!(schedule.capacity(a, b) + schedule.capacity(b, c), schedule.capacity(a, c));

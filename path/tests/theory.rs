@@ -103,6 +103,32 @@ fn pie_holds_an_overloaded_queue_at_its_target() {
 }
 
 #[test]
+fn capacity_is_what_a_busy_link_of_a_markov_rate_delivers() {
+    let text = "schedule = { markov = { rates = ['1 Mbit/s', '0 Mbit/s', '20 Mbit/s'], hold = '50ms' } }\n\
+                queue = 'infinite'\noutages = [['1.5s', '1.75s']]";
+    let direction: Direction = toml::from_str(text).expect("valid");
+    let load = |name: &str| Err(name.to_owned());
+    let mut path: Path<()> = direction.build(3, Nanos::ZERO, &load).expect("valid");
+    for _ in 0..20_000 {
+        path.push(Time::ZERO, Packet::new(0, 1000, Codepoint::NotEct, ()));
+    }
+    let schedule = direction.schedule(3, &load).expect("valid").expect("a link");
+    assert_eq!(schedule.mean_rate(), Rate::from_mbps(5.25));
+    assert_eq!(schedule.capacity(Time::from_millis(1500), Time::from_millis(1750)), 0);
+    for milli in (0..16_000).step_by(37) {
+        let now = Time::from_millis(milli);
+        while path.pop(now).is_some() {}
+        let delivered = path.stats(now).expect("a link").delivered.bytes;
+        // Asked of a fresh walk, and of the one that has served so far.
+        let capacity = schedule.capacity(Time::ZERO, now);
+        assert_eq!(path.first_link().map(|link| link.schedule().capacity(Time::ZERO, now)), Some(capacity));
+        // A packet may be under way; the nanosecond that each begins is rounded up: 20 ms at most.
+        assert!(delivered <= capacity && capacity - delivered <= 1000 + 50, "{now}: {delivered} {capacity}");
+    }
+    assert!(path.stats(Time::from_millis(16_000)).expect("a link").delivered.bytes > 5_000_000);
+}
+
+#[test]
 fn capacity_is_what_a_busy_link_delivers() {
     let text = "schedule = [['0s', '8 Mbit/s'], ['1s', '24 Mbit/s'], ['2s', '0 Mbit/s'], ['3s', '1.6 Mbit/s']]\n\
                 schedule_lap = '4s'\nqueue = 'infinite'\noutages = [['1.5s', '1.75s'], ['6s', '7s']]";
@@ -112,7 +138,7 @@ fn capacity_is_what_a_busy_link_delivers() {
     for _ in 0..20_000 {
         path.push(Time::ZERO, Packet::new(0, 1000, Codepoint::NotEct, ()));
     }
-    let schedule = direction.schedule(&load).expect("valid").expect("a link");
+    let schedule = direction.schedule(1, &load).expect("valid").expect("a link");
     // 1 MB in the first second, 0.75 of 3 MB in the second, none in the third, 0.2 MB in the fourth.
     assert_eq!(schedule.capacity(Time::ZERO, Time::from_millis(4000)), 3_450_000);
     assert_eq!(schedule.mean_rate(), Rate::from_bytes_per_sec(1_050_000));

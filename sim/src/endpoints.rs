@@ -13,9 +13,11 @@ pub(crate) fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver
         0 | 1 => AckPolicy::immediate(),
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },
     };
+    let policy = AckPolicy { arrivals: flow.arrivals, ..policy };
     let controller = flow.controller.build(env);
     let half = flow.controller.build_receiver(env);
     match &flow.via {
+        Via::Udp if flow.arrivals => (datagram::sender(&config, controller), datagram::receiver_with_arrivals(half)),
         Via::Udp => (datagram::sender(&config, controller), datagram::receiver(half)),
         Via::Tcp => (stream::sender(&config, controller), stream::receiver(&policy, half)),
         Via::Alcc(lower) => (above::sender(&config, controller, lower.build(env)), stream::receiver(&policy, half)),

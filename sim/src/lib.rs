@@ -6,6 +6,7 @@
 pub mod config;
 mod draw;
 mod endpoints;
+mod host;
 pub mod outcome;
 mod record;
 pub mod seed;
@@ -13,7 +14,7 @@ pub mod tap;
 mod timers;
 pub mod world;
 
-pub use config::{Config, Cross, Cut, Direction, Flow, Pareto, Via, Workload};
+pub use config::{Config, Cross, Cut, Direction, Flow, Pareto, Timing, Via, Workload};
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use seed::Seed;
 pub use tap::Tap;

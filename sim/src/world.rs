@@ -7,9 +7,10 @@ use paceline_path::{Codepoint, Packet, Path};
 use paceline_transport::{AckSegment, Receiver, Segment, Sender};
 use rand_pcg::Pcg64;
 
-use crate::config::{Config, Cross, Direction, Flow, Workload};
+use crate::config::{Config, Cross, Direction, Flow, Timing, Workload};
 use crate::draw;
 use crate::endpoints;
+use crate::host::Host;
 use crate::outcome::{Distribution, Outcome, Series};
 use crate::record::Recorder;
 use crate::seed::Seed;
@@ -36,6 +37,8 @@ struct Live {
     sender: Box<dyn Sender>,
     receiver: Box<dyn Receiver>,
     sender_timer: Armed,
+    /// Where the sender's host is not exact.
+    host: Option<Host>,
     receiver_timer: Armed,
     /// The flow ends when so many bytes have arrived.
     goal: Option<u64>,
@@ -44,6 +47,13 @@ struct Live {
     extra_delay: Nanos,
     access: VecDeque<(Time, Packet<Body>)>,
     back: VecDeque<(Time, AckSegment)>,
+}
+
+impl Live {
+    /// From when on its host can send the next packet.
+    fn ready_at(&self) -> Time {
+        self.host.as_ref().map_or(Time::ZERO, |host| host.ready_at(self.sender.controller().pacing()))
+    }
 }
 
 /// Random streams of one configured flow.
@@ -251,6 +261,10 @@ impl<'t> World<'t> {
         let flow = &self.configured[index as usize];
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
+        let host = match flow.timers {
+            Timing::Exact => None,
+            Timing::Host => Some(Host::new(self.seed.stream(&format!("timers {number}")))),
+        };
         let (mut sender, receiver) = endpoints::make(flow, &env);
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),
@@ -265,6 +279,7 @@ impl<'t> World<'t> {
             sender,
             receiver,
             sender_timer: Armed::default(),
+            host,
             receiver_timer: Armed::default(),
             goal,
             busy: false,
@@ -327,7 +342,12 @@ impl<'t> World<'t> {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let path = if flow.down { &mut self.down } else { &mut self.up };
         let recorder = &mut self.recorders[flow.family as usize];
-        while let Some(segment) = flow.sender.poll_transmit(self.now) {
+        while flow.ready_at() <= self.now
+            && let Some(segment) = flow.sender.poll_transmit(self.now)
+        {
+            if let Some(host) = &mut flow.host {
+                host.sent(self.now);
+            }
             if let Some(tap) = &mut self.tap {
                 tap.on_sent(self.now, number, &segment);
             }
@@ -335,7 +355,13 @@ impl<'t> World<'t> {
             let packet = Packet::new(number, segment.wire_bytes(), codepoint(segment.ecn), Body::Data(segment));
             path.push(self.now, packet);
         }
-        flow.sender_timer.arm(&mut self.timers, flow.sender.next_timeout(), Target::Sender(number));
+        let (ready_at, due) = (flow.ready_at(), flow.sender.next_timeout());
+        let wakes_at = match &mut flow.host {
+            Some(_) if ready_at > self.now => ready_at,
+            Some(host) => host.wakes_at(due),
+            None => due,
+        };
+        flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
     /// A packet has come to the end of a path.

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Ack, Controller, Nanos, Phase, Time, Timeout};
 
 use crate::config::Config;
-use crate::core::Core;
+use crate::core::{Core, Received};
 use crate::endpoint::{Sender, SenderStats};
 use crate::scoreboard::{Packet, Scoreboard};
 use crate::segment::{AckSegment, Segment};
@@ -100,7 +100,7 @@ impl AboveTcp {
     }
 
     /// Tells the upper controller what TCP has got through.
-    fn unroll(&mut self, now: Time, received_at: Time) {
+    fn unroll(&mut self, now: Time, ack: &AckSegment) {
         let prior_in_flight = self.chunks.in_flight;
         self.chunks.fresh.clear();
         self.chunks.deliver_below(self.tcp.una);
@@ -108,7 +108,9 @@ impl AboveTcp {
             return;
         }
         self.notes.drain(..self.chunks.fresh.len());
-        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, Some(received_at));
+        // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
+        let received = ack.arrivals.as_deref().map_or(Received::Newest(ack.received_at), Received::Each);
+        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, &received);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
@@ -144,6 +146,7 @@ impl AboveTcp {
 impl Sender for AboveTcp {
     fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
+        self.core.refresh();
     }
 
     fn cut(&mut self) {
@@ -159,7 +162,7 @@ impl Sender for AboveTcp {
         if self.core.heartbeat_at > now {
             return None;
         }
-        let note = self.core.sent_empty(now, self.next, self.chunks.in_flight);
+        let note = self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next);
         Some(self.tcp.empty_segment(now, note))
     }
 
@@ -176,7 +179,7 @@ impl Sender for AboveTcp {
         {
             self.core.connected(now, rtt, self.next);
         }
-        self.unroll(now, ack.received_at);
+        self.unroll(now, ack);
     }
 
     fn next_timeout(&self) -> Time {

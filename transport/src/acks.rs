@@ -5,6 +5,7 @@
 
 use paceline_cc::{Ack, Cause, Ecn, Loss, Lost, Nanos, Phase, Time};
 
+use crate::core::Received;
 use crate::recovery::{Prr, Undo};
 use crate::scoreboard::State;
 use crate::segment::{AckSegment, MAX_SACKS, Range};
@@ -42,8 +43,12 @@ impl FlowSender {
         let mut fresh = std::mem::take(&mut self.board.fresh);
         // The receiver's clock is that of its newest packet, which only a lone delivery names for sure.
         let alone = fresh.len() == 1 || (ack.sack_count == 0 && fresh.len() == cumulative_packets);
-        let received_at = alone.then_some(ack.received_at);
-        let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, received_at);
+        let received = match &ack.arrivals {
+            Some(list) => Received::Each(list),
+            None if alone => Received::Newest(ack.received_at),
+            None => Received::Unknown,
+        };
+        let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, &received);
         let mut original = false;
         let (mut late, mut late_now) = (0, 0);
         let undo_from = self.undo.map_or(u64::MAX, |undo| undo.from);

@@ -66,17 +66,19 @@ pub struct AckPolicy {
     pub max_delay: Nanos,
     /// First packets that are acknowledged at once. 16: Linux `TCP_MAX_QUICKACKS`.
     pub quick: u32,
+    /// Each acknowledgement tells when the packets since the one before arrived. Off: TCP does not.
+    pub arrivals: bool,
 }
 
 impl Default for AckPolicy {
     fn default() -> Self {
-        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16 }
+        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16, arrivals: false }
     }
 }
 
 impl AckPolicy {
     /// An acknowledgement for each packet at once.
     pub fn immediate() -> Self {
-        Self { every: 1, max_delay: Nanos::ZERO, quick: 0 }
+        Self { every: 1, max_delay: Nanos::ZERO, quick: 0, arrivals: false }
     }
 }

@@ -2,11 +2,13 @@
 
 use paceline_cc::{Ack, Acked, Controller, Lost, Nanos, Pacing, Phase, Rate, RateSample, Sent, Time};
 
+use crate::arrivals::Lookup;
 use crate::config::{Config, Pace};
 use crate::pacer::Pacer;
 use crate::rate::RateSampler;
 use crate::rtt::Rtt;
 use crate::scoreboard::Packet;
+use crate::segment::ArrivalTime;
 
 /// Packets that leave unpaced at the start of a flow (Linux `TCP_INIT_CWND`).
 const UNPACED: u64 = 10;
@@ -46,6 +48,16 @@ pub(crate) struct Delivery {
     pub(crate) newest: Option<Packet>,
 }
 
+/// What the receiver's clock said at the arrivals of newly delivered packets.
+pub(crate) enum Received<'a> {
+    /// Nothing that is sure.
+    Unknown,
+    /// At that of the newest.
+    Newest(Time),
+    /// At each that is listed.
+    Each(&'a [ArrivalTime]),
+}
+
 impl Core {
     pub(crate) fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
         let mut core = Self {
@@ -67,8 +79,8 @@ impl Core {
         core
     }
 
-    /// A packet leaves; `in_flight` counts it, `unsent` does not, and nothing else is outstanding when it is the `first`. Answers the note
-    /// for the receiver half.
+    /// A packet leaves; `in_flight` counts it, `unsent` does not, and nothing else is outstanding when it is the `first`.
+    /// Answers the note for the receiver half.
     pub(crate) fn sent(&mut self, now: Time, packet: &mut Packet, in_flight: u64, unsent: u64, first: bool) -> u64 {
         let bytes = packet.bytes;
         self.rate.stamp(packet, now, first);
@@ -88,9 +100,9 @@ impl Core {
     }
 
     /// An empty packet leaves. Its stamp does not come back.
-    pub(crate) fn sent_empty(&mut self, now: Time, seq: u64, in_flight: u64) -> u64 {
+    pub(crate) fn sent_empty(&mut self, now: Time, seq: u64, in_flight: u64, unsent: u64) -> u64 {
         let app_limited = self.rate.is_app_limited();
-        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited, unsent: 0 };
+        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited, unsent };
         let stamp = self.controller.on_sent(&sent);
         self.departed(now, 0);
         stamp.note
@@ -186,7 +198,11 @@ impl Core {
     }
 
     /// Takes in newly delivered packets: fills `acked` in sending order and samples RTT and rate.
-    pub(crate) fn digest(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received_at: Option<Time>) -> Delivery {
+    pub(crate) fn digest(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received: &Received<'_>) -> Delivery {
+        let mut arrivals = Lookup::new(match received {
+            Received::Each(list) => list,
+            Received::Newest(_) | Received::Unknown => &[],
+        });
         self.acked.clear();
         let mut delivery = Delivery { bytes: 0, rtt: None, rate: None, window_limited: false, newest: None };
         if fresh.len() > 1 && !fresh.is_sorted_by_key(|packet| packet.serial) {
@@ -205,13 +221,15 @@ impl Core {
                 retransmitted: packet.retransmitted,
                 app_limited: packet.app_limited,
                 ce,
-                received_at: None,
+                received_at: arrivals.find(packet.seq),
             });
         }
         let (Some(newest), Some(last)) = (fresh.last(), self.acked.last_mut()) else {
             return delivery;
         };
-        last.received_at = received_at;
+        if let Received::Newest(at) = received {
+            last.received_at = Some(*at);
+        }
         if let Some(rtt) = delivery.rtt {
             self.rtt.observe(rtt);
         }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Arrival, Controller, ReceiverHalf, Time};
 
+use crate::arrivals::Arrivals;
 use crate::config::Config;
 use crate::endpoint::{Receiver, Sender};
 use crate::feedback::Half;
@@ -30,7 +31,16 @@ pub fn sender_from(config: &Config, controller: Box<dyn Controller>, start: u64)
 
 /// A receiver of datagrams; `half` is the controller's receiver half, where it has one.
 pub fn receiver(half: Option<Box<dyn ReceiverHalf>>) -> Box<dyn Receiver> {
-    Box::new(DatagramReceiver {
+    Box::new(new(half, false))
+}
+
+/// As [`receiver`], with acknowledgements that tell [when packets arrived](AckSegment::arrivals).
+pub fn receiver_with_arrivals(half: Option<Box<dyn ReceiverHalf>>) -> Box<dyn Receiver> {
+    Box::new(new(half, true))
+}
+
+fn new(half: Option<Box<dyn ReceiverHalf>>, arrivals: bool) -> DatagramReceiver {
+    DatagramReceiver {
         half: Half::new(half),
         seen: Blocks::default(),
         floor: 0,
@@ -42,7 +52,8 @@ pub fn receiver(half: Option<Box<dyn ReceiverHalf>>) -> Box<dyn Receiver> {
         ce_bytes: 0,
         ce_packets: 0,
         due: VecDeque::new(),
-    })
+        arrivals: Arrivals::new(arrivals),
+    }
 }
 
 struct DatagramReceiver {
@@ -58,6 +69,7 @@ struct DatagramReceiver {
     ce_bytes: u64,
     ce_packets: u64,
     due: VecDeque<AckSegment>,
+    arrivals: Arrivals,
 }
 
 impl DatagramReceiver {
@@ -75,6 +87,7 @@ impl DatagramReceiver {
             ece: self.ece,
             ce_bytes: self.ce_bytes,
             ce_packets: self.ce_packets,
+            arrivals: self.arrivals.take(),
             feedback: None,
         }
     }
@@ -98,6 +111,7 @@ impl Receiver for DatagramReceiver {
         self.half.on_arrival(&Arrival { now, seq: segment.seq, bytes: segment.bytes, note: segment.note, ce });
         let mut duplicate = None;
         if bytes > 0 {
+            self.arrivals.note(segment.seq, now);
             let fresh = if range.start < self.floor { 0 } else { self.seen.insert(range) };
             self.ready += fresh;
             self.highest = self.highest.max(range.end);

@@ -38,7 +38,8 @@ pub struct SenderStats {
 /// Sans-IO. Whoever drives it calls [`Sender::poll_transmit`] until it answers `None` after every other call and
 /// whenever [`Sender::next_timeout`] has come.
 pub trait Sender: Send {
-    /// The application hands over `bytes` more bytes. [`u64::MAX`] means "never runs out".
+    /// The application hands over `bytes` more bytes. [`u64::MAX`] means "never runs out". A controller that holds the
+    /// flow ([`paceline_cc::Pacing::Gap`] without end) is asked again.
     fn write(&mut self, bytes: u64);
 
     /// The application takes back everything that has not been sent; what has been is still delivered.

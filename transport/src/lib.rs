@@ -2,6 +2,7 @@
 
 pub mod above;
 mod acks;
+mod arrivals;
 pub mod config;
 mod core;
 pub mod datagram;
@@ -20,4 +21,4 @@ pub mod stream;
 
 pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
-pub use segment::{AckSegment, HEADER_BYTES, MAX_SACKS, Range, Segment};
+pub use segment::{AckSegment, ArrivalTime, HEADER_BYTES, MAX_ARRIVALS, MAX_SACKS, Range, Segment};

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Arrival, Ecn, ReceiverHalf, Time};
 
+use crate::arrivals::Arrivals;
 use crate::config::AckPolicy;
 use crate::endpoint::Receiver;
 use crate::feedback::Half;
@@ -31,6 +32,7 @@ pub(crate) struct StreamReceiver {
     echo: Time,
     last_ack: u64,
     received_at: Time,
+    arrivals: Arrivals,
     /// ECE of the next acknowledgement: latched (classic) or the last packet's mark (exact).
     ece: bool,
     ce_bytes: u64,
@@ -53,6 +55,7 @@ impl StreamReceiver {
             echo: Time::ZERO,
             last_ack: start,
             received_at: Time::ZERO,
+            arrivals: Arrivals::new(policy.arrivals),
             ece: false,
             ce_bytes: 0,
             ce_packets: 0,
@@ -101,6 +104,7 @@ impl StreamReceiver {
             ece: self.ece,
             ce_bytes: self.ce_bytes,
             ce_packets: self.ce_packets,
+            arrivals: self.arrivals.take(),
             feedback: None,
         });
         self.last_ack = self.next;
@@ -147,6 +151,9 @@ impl Receiver for StreamReceiver {
         }
         self.received_at = now;
         self.half.on_arrival(&Arrival { now, seq: segment.seq, bytes: segment.bytes, note: segment.note, ce });
+        if segment.bytes > 0 {
+            self.arrivals.note(segment.seq, now);
+        }
         let range = Range { start: segment.seq, end: segment.seq.saturating_add(u64::from(segment.bytes)) };
         at_once |= self.reassemble(range);
         self.unacked += 1;

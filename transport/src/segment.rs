@@ -48,6 +48,19 @@ pub struct Range {
 /// Most SACK blocks in one acknowledgement (RFC 2018: three beside time stamps).
 pub const MAX_SACKS: usize = 3;
 
+/// Most arrivals in one acknowledgement. 128: two of the longest chirps, and the acknowledgement stays below 1500 bytes
+/// with every other option (our choice).
+pub const MAX_ARRIVALS: usize = 128;
+
+/// When a packet arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalTime {
+    /// The packet's [`Segment::seq`].
+    pub seq: u64,
+    /// Receiver's clock then.
+    pub at: Time,
+}
+
 /// An acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AckSegment {
@@ -73,6 +86,9 @@ pub struct AckSegment {
     pub ce_bytes: u64,
     /// Packets with a CE mark since the start of the flow.
     pub ce_packets: u64,
+    /// When each packet of data since the acknowledgement before arrived, in that order, where the receiver tells: the
+    /// last [`MAX_ARRIVALS`] of them. Those of an acknowledgement that is lost are lost with it.
+    pub arrivals: Option<Box<[ArrivalTime]>>,
     /// The receiver half's blob, at most [`paceline_cc::MAX_FEEDBACK`] bytes.
     pub feedback: Option<Box<[u8]>>,
 }
@@ -91,6 +107,7 @@ impl AckSegment {
             ece: false,
             ce_bytes: 0,
             ce_packets: 0,
+            arrivals: None,
             feedback: None,
         }
     }
@@ -100,7 +117,10 @@ impl AckSegment {
         let sacks = u32::from(self.sack_count) + u32::from(self.duplicate.is_some());
         // RFC 2018: two bytes of option header (padded by two) and eight for each block.
         let options = if sacks == 0 { 0 } else { 4 + 8 * sacks };
-        HEADER_BYTES + options + self.feedback.as_ref().map_or(0, |blob| blob.len() as u32)
+        // Two bytes count the arrivals. Each takes eight: 32 bits for its position less `cumulative`, as far as TCP's own
+        // numbers reach, and 32 bits for the ns before `received_at`, 4.3 s, more than an acknowledgement is delayed.
+        let arrivals = self.arrivals.as_ref().map_or(0, |list| 2 + 8 * list.len() as u32);
+        HEADER_BYTES + options + arrivals + self.feedback.as_ref().map_or(0, |blob| blob.len() as u32)
     }
 
     /// The SACK blocks.

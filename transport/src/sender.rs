@@ -235,7 +235,7 @@ impl FlowSender {
     }
 
     fn send_empty(&mut self, now: Time) -> Segment {
-        let note = self.core.sent_empty(now, self.next, self.board.in_flight);
+        let note = self.core.sent_empty(now, self.next, self.board.in_flight, self.unsent());
         self.empty_segment(now, note)
     }
 
@@ -311,6 +311,7 @@ impl FlowSender {
 impl Sender for FlowSender {
     fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
+        self.core.refresh();
     }
 
     fn cut(&mut self) {

@@ -5,7 +5,7 @@ mod common;
 use common::spy::{Notes, Spy};
 use common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Ecn, Nanos, Pacing, Phase, Rate, Recovery, Time};
-use paceline_transport::{AckPolicy, Config, datagram, stream};
+use paceline_transport::{AckPolicy, Config, above, datagram, stream};
 
 const PER_MS: Rate = Rate::from_bytes_per_sec(1000 * MSS);
 
@@ -53,6 +53,71 @@ fn samples_of_a_flow_that_idles_are_marked() {
     assert!(late.len() > 100);
     assert!(late.iter().all(|ack| ack.rate.is_some_and(|rate| !rate.app_limited) && ack.window_limited));
     assert!(late.iter().all(|ack| ack.in_flight < 20 * MSS && ack.rtt == Some(Nanos::from_millis(20))));
+}
+
+#[test]
+fn controllers_know_what_the_application_has_left() {
+    for via in ["tcp", "udp", "alcc"] {
+        let spy = Spy::new(Notes { window: 4.0, ..Notes::default() });
+        let config = Config::default();
+        let (sender, receiver) = match via {
+            "tcp" => (stream::sender(&config, spy.controller()), stream::receiver(&AckPolicy::default(), None)),
+            "udp" => (datagram::sender(&config, spy.controller()), datagram::receiver(None)),
+            _ => {
+                let sender = above::sender(&config, spy.controller(), controller("reno"));
+                (sender, stream::receiver(&AckPolicy::default(), None))
+            }
+        };
+        let mut world = Loop::new(Path::default(), sender, receiver);
+        world.sender.write(9 * MSS + 100);
+        world.finish(Time::from_millis(1000));
+        world.sender.write(MSS);
+        world.finish(Time::from_millis(2000));
+        let left: Vec<u64> = spy.notes().sent.iter().map(|sent| sent.unsent).collect();
+        let mut want: Vec<u64> = (0..9).rev().map(|packets| packets * MSS + 100).collect();
+        want.extend([0, 0]);
+        assert_eq!(left, want, "{via}");
+        // Without end.
+        world.sender.write(u64::MAX);
+        world.run(Time::from_millis(2100), false);
+        assert!(spy.notes().sent[11..].iter().all(|sent| sent.unsent > u64::MAX / 2), "{via}");
+    }
+}
+
+#[test]
+fn repairs_and_heartbeats_tell_what_is_left_too() {
+    let heartbeat = Some(Nanos::from_millis(5));
+    let (spy, mut world) = world(Notes { window: 4.0, heartbeat, ..Notes::default() });
+    world.fate = Box::new(|n, _| Fate { lost: n == 0, ..Fate::default() });
+    world.sender.write(10 * MSS);
+    world.finish(Time::from_millis(1000));
+    let notes = spy.notes();
+    // Before the first acknowledgement only heartbeats follow the window.
+    assert!(notes.sent[4..7].iter().all(|sent| sent.bytes == 0 && sent.unsent == 6 * MSS));
+    let repair = notes.sent.iter().find(|sent| sent.retransmission).expect("one was lost");
+    assert!(repair.unsent <= 6 * MSS && repair.unsent > 0);
+    let highest = notes.sent.iter().filter(|sent| sent.now <= repair.now).map(|sent| sent.seq + u64::from(sent.bytes));
+    assert_eq!(repair.unsent, 10 * MSS - highest.max().unwrap());
+}
+
+#[test]
+fn a_held_controller_is_asked_again_when_the_application_writes() {
+    for via_tcp in [true, false] {
+        let spy = Spy::new(Notes { pacing: |_| Pacing::Gap(Nanos::MAX), ..Notes::default() });
+        let config = Config::default();
+        let sender = match via_tcp {
+            true => stream::sender(&config, spy.controller()),
+            false => above::sender(&config, spy.controller(), controller("reno")),
+        };
+        let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::default(), None));
+        world.sender.write(2 * MSS);
+        world.run(Time::from_millis(100), false);
+        assert_eq!(spy.notes().sent.len(), 0, "held from the start");
+        spy.notes().pacing = |_| Pacing::Free;
+        world.sender.write(MSS);
+        world.finish(Time::from_millis(200));
+        assert_eq!(spy.notes().sent.len(), 3);
+    }
 }
 
 #[test]

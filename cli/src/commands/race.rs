@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Runs of each contestant, each with another seed.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     runs: Option<u32>,
+    /// A value for a key of the scenario, such as down.delay=25ms or flows.0.count=3; may be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Threads; 0 for one a core. Changes no figure.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
@@ -90,6 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             seed: args.seed,
             seconds: args.seconds,
             runs: args.runs,
+            set: args.set.clone(),
         },
     )?;
     if args.effective {

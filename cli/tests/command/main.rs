@@ -110,6 +110,21 @@ fn the_effective_scenario_runs_to_the_same_records() {
     assert_eq!(lab.run(&["race", "effective.toml", "--json", "-"]).stdout, first);
 }
 
+#[test]
+fn keys_are_set_as_if_the_file_said_so() {
+    let lab = Lab::new();
+    let set = ["--set", "down.delay=25ms", "--set", "down.loss=0", "--set", "runs=1", "--set", "seconds=1"];
+    let run = |more: &[&str]| lab.run(&[&["race", "small.toml"], &set[..], more].concat());
+    let effective = String::from_utf8(run(&["--effective"]).stdout).unwrap();
+    assert!(effective.contains("delay = \"25ms\"") && effective.contains("seconds = 1.0"), "{effective}");
+    let records = run(&["--json", "-", "--report", "page"]).stdout;
+    let text = SCENARIO.replacen("\"10ms\"", "\"25ms\"", 1).replace("\"0.001..0.01\"", "0").replace("= 2", "= 1");
+    fs::write(lab.path("written.toml"), text).unwrap();
+    assert_eq!(lab.run(&["race", "written.toml", "--json", "-"]).stdout, records);
+    let page = fs::read_to_string(lab.path("page/report.html")).unwrap();
+    assert!(page.contains("--set down.delay=25ms --set down.loss=0"));
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_nothing_behind() {

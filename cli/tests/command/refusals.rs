@@ -129,6 +129,13 @@ fn options_of_race() {
             ),
             (&["race", "small.toml", "--trace", "."], "--trace: . cannot be read"),
             (&["race", "small.toml", "--up", "none.down"], "--up: none.down cannot be read"),
+            (
+                &["race", "small.toml", "--set", "down.rate=1 Mbit/s", "--set", "down.dealy=1ms"],
+                "--set down.dealy=1ms: down.dealy: unknown key 'dealy'; did you mean delay?",
+            ),
+            (&["race", "small.toml", "--set", "delay"], "--set delay: there is no '=' in it; write KEY=VALUE"),
+            (&["race", "small.toml", "--set", "flows.0.count=2"], "--set flows.0.count=2: flows.0: flows is not given"),
+            (&["race", "small.toml", "--set", "runs=x\ny"], "--set runs=x y: runs: string"),
             (&["race"], "the following required arguments were not provided: <SCENARIO>"),
         ],
     );

@@ -76,6 +76,7 @@ fn ack(cumulative: u64, sacks: &[(u64, u64)], echo_ms: f64) -> AckSegment {
         ece: false,
         ce_bytes: 0,
         ce_packets: 0,
+        arrivals: None,
         feedback: None,
     }
 }

@@ -1,21 +1,29 @@
 //! Where in a scenario file a key stands, so that every error names its line.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paceline_cc::registry::nearest;
-use toml::de::{DeTable, DeValue};
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::ScenarioError;
+use super::setting::Setting;
 
-/// A parsed scenario text and the place of every key in it.
+/// A parsed scenario text, settings applied, and the place of every key in it.
+#[derive(Clone)]
 pub(super) struct Places<'a> {
     file: &'a str,
     text: &'a str,
+    settings: &'a [Setting],
+    root: Spanned<DeValue<'a>>,
     /// Keys in the order of the file, a table before what it holds.
     places: Vec<Place>,
 }
 
 /// A key or an element of an array.
+#[derive(Clone)]
 pub(super) struct Place {
     /// Such as `down.queue` or `flows[0].start`.
     pub(super) path: String,
@@ -28,15 +36,37 @@ pub(super) struct Place {
 }
 
 impl<'a> Places<'a> {
-    /// Parses the text.
+    /// Parses the text and applies the settings to it.
     ///
     /// # Errors
-    /// When it is not TOML.
-    pub(super) fn parse(file: &'a str, text: &'a str) -> Result<Self, ScenarioError> {
-        let mut places = Self { file, text, places: Vec::new() };
+    /// When it is not TOML, or has no place for a setting.
+    pub(super) fn parse(file: &'a str, text: &'a str, settings: &'a [Setting]) -> Result<Self, ScenarioError> {
+        let empty = Spanned::new(0..0, DeValue::Table(DeTable::new()));
+        let mut places = Self { file, text, settings, root: empty, places: Vec::new() };
         let table = DeTable::parse(text).map_err(|error| places.error(&error))?;
-        places.walk_table("", table.get_ref());
-        Ok(places)
+        places.root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+        for setting in settings {
+            let wrong = |problem| ScenarioError::Option { option: setting.option(), problem };
+            setting.apply(places.root.get_mut()).map_err(wrong)?;
+        }
+        Ok(places.walked())
+    }
+
+    /// The same with other values, in TOML, for those that begin at these bytes.
+    pub(super) fn with(&self, values: &'a BTreeMap<usize, String>) -> Result<Self, ScenarioError> {
+        let mut places = self.clone();
+        let mut root = places.root;
+        replace(&mut root, values).map_err(|error| self.error(&error))?;
+        places.root = root;
+        Ok(places.walked())
+    }
+
+    /// What the text says.
+    ///
+    /// # Errors
+    /// When it says anything else.
+    pub(super) fn read<T: Deserialize<'a>>(&self) -> Result<T, ScenarioError> {
+        T::deserialize(ValueDeserializer::from(self.root.clone())).map_err(|error| self.error(&error))
     }
 
     /// Every key.
@@ -56,12 +86,16 @@ impl<'a> Places<'a> {
                 None => break None,
             }
         };
-        ScenarioError::Field {
-            file: self.file.to_owned(),
-            line: place.map_or(1, |place| self.line(place.key.start)),
-            field: path.to_owned(),
-            problem: problem.into(),
+        self.wrong(place.map_or(0, |place| place.key.start), path.to_owned(), problem.into())
+    }
+
+    /// An error at a byte of the text or of a setting.
+    fn wrong(&self, at: usize, field: String, problem: String) -> ScenarioError {
+        if let Some(setting) = self.settings.iter().find(|setting| setting.place().contains(&at)) {
+            let problem = if field.is_empty() { problem } else { format!("{field}: {problem}") };
+            return ScenarioError::Option { option: setting.option(), problem };
         }
+        ScenarioError::Field { file: self.file.to_owned(), line: self.line(at), field, problem }
     }
 
     /// What `toml` said, in one line and in a person's words.
@@ -79,13 +113,21 @@ impl<'a> Places<'a> {
             (_, Some(key)) => key,
             (field, None) => field.to_owned(),
         };
-        let line = self.line(span.start);
-        ScenarioError::Field { file: self.file.to_owned(), line, field, problem }
+        self.wrong(span.start, field, problem)
     }
 
     fn line(&self, offset: usize) -> usize {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn walked(mut self) -> Self {
+        self.places.clear();
+        let root = self.root.clone();
+        if let DeValue::Table(table) = root.get_ref() {
+            self.walk_table("", table);
+        }
+        self
     }
 
     fn walk_table(&mut self, parent: &str, table: &DeTable<'_>) {
@@ -111,6 +153,21 @@ impl<'a> Places<'a> {
     }
 }
 
+/// Puts other values, in TOML, in place of those that begin at these bytes.
+fn replace<'a>(node: &mut Spanned<DeValue<'a>>, values: &'a BTreeMap<usize, String>) -> Result<(), toml::de::Error> {
+    let place = node.span();
+    match node.get_mut() {
+        DeValue::Table(table) => table.iter_mut().try_for_each(|(_, value)| replace(value, values)),
+        DeValue::Array(array) => array.iter_mut().try_for_each(|value| replace(value, values)),
+        _ => {
+            if let Some(value) = values.get(&place.start) {
+                *node = Spanned::new(place, DeValue::parse(value)?.into_inner());
+            }
+            Ok(())
+        }
+    }
+}
+
 /// The problem in words and, when a key is missing, its name.
 fn in_words(message: &str) -> (String, Option<String>) {
     // What the file says comes first and may hold anything, quotes too; what is expected is ours.
@@ -129,8 +186,11 @@ fn in_words(message: &str) -> (String, Option<String>) {
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, wanted)) = rest.split_once(", expected ")
     {
-        let mend =
-            if wanted == "a string" { " in quotes, with a unit where one is due (such as \"20ms\")" } else { "" };
+        let mend = match wanted {
+            "a string" => " in quotes, with a unit where one is due (such as \"20ms\")",
+            "a boolean" => ", true or false",
+            _ => "",
+        };
         return (printable(&format!("{found} stands where {wanted} is due; write {wanted}{mend}"), 300), None);
     }
     (printable(message, 300), None)

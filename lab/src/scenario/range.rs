@@ -2,8 +2,7 @@
 //! do: `queue = "droptail:bytes=1MB..3MB"`.
 //!
 //! A value is drawn for each run from a stream of the run's seed that the key's place names, so that a range added
-//! elsewhere shifts nothing. The draw stands in the text where the range stood, without a change of lines; what comes
-//! after sees a scenario without ranges.
+//! elsewhere shifts nothing. What comes after sees a scenario without ranges.
 
 use std::collections::BTreeMap;
 
@@ -22,17 +21,21 @@ const TABLES: [&str; 4] = ["down", "up", "flows", "cross"];
 /// Keys of these tables whose text has parameters, `name:key=value,key=value`, that may hold ranges.
 const WITH_PARAMETERS: [&str; 2] = ["queue", "contestant"];
 
-/// Puts a draw in the place of every range; also gives the draws by key.
+/// What was drawn for a run.
+#[derive(Default)]
+pub(super) struct Draws {
+    /// By key, for people.
+    pub(super) drawn: BTreeMap<String, String>,
+    /// In TOML, by the first byte of the value with the range: what takes its place.
+    pub(super) values: BTreeMap<usize, String>,
+}
+
+/// Draws a value for every range.
 ///
 /// # Errors
 /// When a range's ends are of different kinds or in the wrong order.
-pub(super) fn draw(
-    places: &Places<'_>,
-    text: &str,
-    seed: Seed,
-) -> Result<(String, BTreeMap<String, String>), ScenarioError> {
-    let mut drawn = BTreeMap::new();
-    let mut replacements = Vec::new();
+pub(super) fn draw(places: &Places<'_>, seed: Seed) -> Result<Draws, ScenarioError> {
+    let Draws { mut drawn, mut values } = Draws::default();
     for place in places.iter() {
         let top = place.path.split(['.', '[']).next().unwrap_or_default();
         let Some(string) = place.string.as_deref().filter(|string| string.contains("..") && TABLES.contains(&top))
@@ -52,15 +55,9 @@ pub(super) fn draw(
         } else {
             draw(&place.path, string)?
         };
-        replacements.extend(value.map(|value| (place.value.clone(), value)));
+        values.extend(value.map(|value| (place.value.start, value)));
     }
-    replacements.sort_unstable_by_key(|(span, _)| span.start);
-    let mut result = text.to_owned();
-    for (span, value) in replacements.iter().rev() {
-        let lines = text.get(span.clone()).map_or(0, |old| old.matches('\n').count());
-        result.replace_range(span.clone(), &format!("{value}{}", "\n".repeat(lines)));
-    }
-    Ok((result, drawn))
+    Ok(Draws { drawn, values })
 }
 
 /// The text as a TOML value, with a draw in the place of every parameter's range. The place of a parameter's draw is its

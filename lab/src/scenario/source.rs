@@ -11,7 +11,9 @@ use paceline_path::{Direction, PathError, Trace, TraceError};
 use paceline_sim::{Seed, config};
 
 use super::places::{Places, printable};
-use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Way, Who, Workload, path_error, range};
+use super::range::{self, Draws};
+use super::setting::{self, Setting};
+use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Timers, Way, Who, Workload, path_error};
 use crate::contestant::{Contestant, ContestantError, split_list};
 
 /// Most runs of a contestant (our choice: every run's record is kept until the end).
@@ -32,6 +34,10 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// Runs of each contestant.
     pub runs: Option<u32>,
+    /// Values for keys, each `KEY=VALUE` such as `down.delay=25ms` or `flows.0.count=3`, in their order. A value is TOML
+    /// where that makes it a number, a boolean, an array or an inline table, else a text; an empty one takes the key
+    /// out. They count as written in the file: the other options come after them, and may replace them.
+    pub set: Vec<String>,
 }
 
 /// A scenario file with the options for this race.
@@ -89,16 +95,18 @@ impl Source {
     /// The first thing that is wrong.
     pub fn plans(&self) -> Result<Vec<Plan>, ScenarioError> {
         self.check_options()?;
+        let settings = self.settings()?;
+        let places = Places::parse(&self.file, &self.text, &settings)?;
         // The seed, to draw with, stands outside every range.
-        let (first, _) = self.draw(Seed(0))?;
+        let (first, _) = self.draw(&places, Seed(0))?;
         let race = Seed(first.seed);
         let mut traces = Traces::new();
         let mut drawn = Vec::new();
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
-            let (scenario, values) = self.draw(seed)?;
+            let (scenario, values) = self.draw(&places, seed)?;
             for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
-                self.load(key, option, direction, &mut traces)?;
+                self.load(&places, key, option, direction, &mut traces)?;
             }
             drawn.push((number, seed, scenario, values));
         }
@@ -106,13 +114,14 @@ impl Source {
         let plan = |(number, seed, scenario, drawn)| Plan { number, scenario, drawn, seed, traces: traces.clone() };
         let plans: Vec<Plan> = drawn.into_iter().map(plan).collect();
         for plan in &plans {
-            plan.paths::<()>().map_err(|(key, problem)| self.wrong(&key, problem))?;
+            plan.paths::<()>().map_err(|(key, problem)| places.at(&key, problem))?;
         }
         Ok(plans)
     }
 
     fn check_options(&self) -> Result<(), ScenarioError> {
-        let wrong = |option, problem: String| Err(ScenarioError::Option { option, problem });
+        let wrong =
+            |option: &str, problem: String| Err(ScenarioError::Option { option: String::from(option), problem });
         if let Some(seconds) = self.options.seconds
             && !(seconds > 0.0 && seconds <= MAX_SECONDS)
         {
@@ -131,17 +140,29 @@ impl Source {
         Ok(())
     }
 
+    fn settings(&self) -> Result<Vec<Setting>, ScenarioError> {
+        let mut settings: Vec<Setting> = Vec::new();
+        let mut start = self.text.len() + 1;
+        for given in &self.options.set {
+            let wrong = |problem| ScenarioError::Option { option: setting::option(given), problem };
+            let setting = Setting::parse(given, start).map_err(wrong)?;
+            start = setting.place().end;
+            settings.push(setting);
+        }
+        Ok(settings)
+    }
+
     /// The scenario of a run with this seed, and the draws.
-    fn draw(&self, seed: Seed) -> Result<(Scenario, BTreeMap<String, String>), ScenarioError> {
-        let (text, drawn) = range::draw(&Places::parse(&self.file, &self.text)?, &self.text, seed)?;
-        let places = Places::parse(&self.file, &text)?;
+    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, BTreeMap<String, String>), ScenarioError> {
+        let Draws { drawn, values } = range::draw(places, seed)?;
+        let places = places.with(&values)?;
         // Here and not there, because an error in an element of an array has the array's place.
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
             if let Some(Err(problem)) = place.string.as_deref().map(contestant) {
                 return Err(places.at(&place.path, problem));
             }
         }
-        let mut scenario: Scenario = toml::from_str(&text).map_err(|error| places.error(&error))?;
+        let mut scenario: Scenario = places.read()?;
         if scenario.runs > MAX_RUNS {
             return Err(places.at("runs", format!("it is above {MAX_RUNS}; give fewer")));
         }
@@ -162,7 +183,7 @@ impl Source {
     fn apply(&self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
         let options = &self.options;
         if let Some(list) = &options.contestants {
-            let wrong = |problem| ScenarioError::Option { option: "--contestants", problem };
+            let wrong = |problem| ScenarioError::Option { option: "--contestants".to_owned(), problem };
             let mut contestants = Vec::new();
             for item in split_list(list) {
                 let contestant = contestant(&item).map_err(wrong)?;
@@ -192,8 +213,9 @@ impl Source {
 
     fn load(
         &self,
+        places: &Places<'_>,
         key: &str,
-        option: &'static str,
+        option: &str,
         direction: &Direction,
         traces: &mut Traces,
     ) -> Result<(), ScenarioError> {
@@ -205,8 +227,8 @@ impl Source {
             let problem = format!("{} cannot be read ({error}); name a trace file that exists", printable(name, 200));
             let given = if key == "down" { &self.options.trace } else { &self.options.up };
             match given {
-                Some(_) => ScenarioError::Option { option, problem },
-                None => self.wrong(&format!("{key}.trace"), problem),
+                Some(_) => ScenarioError::Option { option: option.to_owned(), problem },
+                None => places.at(&format!("{key}.trace"), problem),
             }
         };
         let file = File::open(name).map_err(|error| unreadable(&error))?;
@@ -217,14 +239,6 @@ impl Source {
         };
         traces.insert(name.clone(), Arc::new(trace));
         Ok(())
-    }
-
-    /// An error at a key of the file as written.
-    fn wrong(&self, key: &str, problem: String) -> ScenarioError {
-        match Places::parse(&self.file, &self.text) {
-            Ok(places) => places.at(key, problem),
-            Err(error) => error,
-        }
     }
 }
 
@@ -283,6 +297,15 @@ impl Plan {
     }
 }
 
+impl From<Timers> for config::Timing {
+    fn from(timers: Timers) -> Self {
+        match timers {
+            Timers::Exact => Self::Exact,
+            Timers::Host => Self::Host,
+        }
+    }
+}
+
 impl From<Way> for config::Direction {
     fn from(way: Way) -> Self {
         match way {
@@ -314,6 +337,8 @@ impl Flow {
                 ack_delay: self.ack_delay,
                 paced: self.paced,
                 handshake: self.handshake,
+                arrivals: self.arrivals,
+                timers: self.timers.into(),
             }
         })
     }

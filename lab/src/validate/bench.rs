@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
-use paceline_sim::{Config, Direction, Flow, Outcome, Seed, Series, Via, Workload};
+use paceline_sim::{Config, Direction, Flow, Outcome, Seed, Series, Timing, Via, Workload};
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
@@ -65,6 +65,8 @@ impl Dumbbell {
             ack_delay: Nanos::from_millis(40),
             paced: false,
             handshake: false,
+            arrivals: false,
+            timers: Timing::Exact,
         });
         self
     }

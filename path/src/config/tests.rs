@@ -19,6 +19,7 @@ fn every_field_is_understood() {
         outages = [["10s", "12s"], ["12s", "13s"]]
         loss = { gilbert = { enter = 0.001, leave = 0.25 } }
         duplicate = 0.001
+        reorder = { share = 0.05, delay = "5ms" }
         delay_schedule = [["0s", "20ms"], ["10s", "60ms"]]
         jitter = { max = "5ms", reorder = true }
     "#;
@@ -44,6 +45,10 @@ fn a_queue_of_one_bdp_is_sized_by_mean_rate_and_round_trip() {
 
 #[test]
 fn the_error_names_field_and_mend() {
+    let markov = |rates: &str, hold: &str, next: &str| {
+        format!("schedule = {{ markov = {{ rates = {rates}, hold = '{hold}'{next} }} }}")
+    };
+    let two = "['1 Mbit/s', '2 Mbit/s']";
     let cases = [
         ("rate = '0 Mbit/s'", "rate: a link of rate 0 carries nothing; give a rate above 0, such as 12 Mbit/s"),
         ("rate = '-1 Mbit/s'", "'-1 Mbit/s' is not a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s"),
@@ -57,6 +62,25 @@ fn the_error_names_field_and_mend() {
         ("schedule = [['0s', '1 Mbit/s'], ['0s', '2 Mbit/s']]", "schedule: the times of the steps do not increase"),
         ("schedule = [['0s', '1 Mbit/s']]\nschedule_lap = '0s'", "schedule_lap: it is not after the last step"),
         ("rate = '1 Mbit/s'\nschedule_lap = '1s'", "schedule_lap: it is not after the last step"),
+        (
+            "schedule = '1 Mbit/s'",
+            "invalid type: string \"1 Mbit/s\", expected [[\"0s\", \"2 Mbit/s\"], ...], or { markov",
+        ),
+        ("schedule = { markv = 1 }", "unknown field `markv`, expected `markov`"),
+        ("schedule = { markov = { rates = ['1 Mbit/s', '2 Mbit/s'] } }", "missing field `hold`"),
+        (
+            &markov("['1 Mbit/s']", "1ms", ""),
+            "schedule.markov.rates: 1 is no number of rates from 2 to 100; give rates",
+        ),
+        (&markov("['0 Mbit/s', '0 Mbit/s']", "1ms", ""), "schedule.markov.rates: every rate is 0; give a rate above 0"),
+        (&markov(two, "0s", ""), "schedule.markov.hold: it is below 1us; give a time such as 200ms"),
+        (&markov(two, "1s", ", next = [[0, 1]]"), "schedule.markov.next: it is not 2 rows of 2; give each rate a"),
+        (&markov(two, "1s", ", next = [[0, 1], [1]]"), "schedule.markov.next: it is not 2 rows of 2; give each rate a"),
+        (&markov(two, "1s", ", next = [[0, 1], [2, -1]]"), "schedule.markov.next: 2 in row 2 is not a probability"),
+        (&markov(two, "1s", ", next = [[0, 1], [0.5, 0.4]]"), "schedule.markov.next: row 2 sums up to 0.9; give"),
+        (&markov(two, "1s", ", next = [[0, 1], [0, 1]]"), "schedule.markov.next: no way leads from rate 2 to rate 1;"),
+        (&format!("{}\nschedule_lap = '1s'", markov(two, "1s", "")), "schedule_lap: a Markov chain has no last step;"),
+        (&format!("{}\nrate = '1 Mbit/s'", markov(two, "1s", "")), "rate: more than one of rate, schedule and trace"),
         ("trace = 'x.down'", "trace: x.down: no such file"),
         ("queue = 'codel'", "queue: there is no link for it to wait at"),
         ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
@@ -68,6 +92,10 @@ fn the_error_names_field_and_mend() {
         ("loss = { gilbert = { entr = 0, leave = 0.1 } }", "unknown field `entr`, expected one of"),
         ("loss = 'much'", "invalid type: string \"much\", expected a probability such as 0.01, or"),
         ("duplicate = -0.1", "duplicate: -0.1 is not a probability"),
+        ("reorder = { share = 1.5, delay = '1ms' }", "reorder.share: 1.5 is not a probability; give a number from 0"),
+        ("reorder = { share = 0.1, delay = '0ms' }", "reorder.delay: 0 holds nothing back; give a time above 0, such"),
+        ("reorder = { share = 0.1 }", "missing field `delay`"),
+        ("reorder = { shre = 0.1, delay = '1ms' }", "unknown field `shre`, expected `share` or `delay`"),
         ("jitter = { reorder = true }", "jitter: it needs one of max and mean"),
         ("jitter = { max = '1ms', mean = '1ms' }", "jitter: it needs one of max and mean"),
         ("delay = '1ms'\ndelay_schedule = [['0s', '1ms']]", "delay_schedule: delay is given too; keep one of them"),

@@ -4,9 +4,15 @@
 //! ECT(1) and CE go to the low-latency queue L, the rest to the classic queue C. One PI controller of their delay makes
 //! p', from which C is dropped or marked with p'^2 and L marked with k p' or by its own threshold, whichever is more.
 //!
+//! Overload (RFC 9332 section 4.2) begins where k p' reaches 1 and marks can say no more. From there on both queues are
+//! dropped from with p'^2, whatever their codepoints, and what passes of L is marked. What finds the limit reached is
+//! dropped from either queue before any of this.
+//!
 //! Different: the update that a timer makes is made up for at the next packet; nothing changes in between, so the
 //! result is the same. C is protected from L by Linux's credits, one of the weighted round robins that the RFC
-//! allows. L's own threshold is by default Linux's step, and the ramp of the RFC when it has a range.
+//! allows; they are set back when a packet finds both queues empty, where Linux does so when there is none to send. L's
+//! own threshold is by default Linux's step, and the ramp of the RFC when it has a range; it and k p' make one probability, as
+//! in the RFC, where Linux tries one after the other.
 //! Left out: Linux's pause of the AQM below two packets of backlog (the RFC has none), and its choice to let the buffer
 //! overflow in overload.
 

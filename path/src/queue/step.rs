@@ -1,6 +1,6 @@
 //! Step marking: every ECN-capable packet is marked while the queue is over a threshold. Source: Alizadeh et al., "Data
 //! Center TCP (DCTCP)", SIGCOMM 2010, section 3.1 (by length at arrival); by delay at departure: Linux
-//! `codel` `ce_threshold`, and the step of L4S (RFC 9332 section 2.5.1 is its ramp).
+//! `codel` `ce_threshold`, and the step of L4S (the ramp of RFC 9332 appendix A without its width).
 //!
 //! A packet that is not ECN-capable passes unmarked and is dropped only when the queue is full, as at the switches of
 //! the paper: mixed with it, flows without ECN see a plain drop-tail queue.

@@ -34,6 +34,8 @@ pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
         ack_delay: Nanos::from_millis(40),
         paced: false,
         handshake: false,
+        arrivals: false,
+        timers: config::Timing::Exact,
     };
     let no_trace = |name: &str| Err(format!("no trace {name} here"));
     let outcome: Outcome = run(

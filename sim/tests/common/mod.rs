@@ -8,7 +8,7 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::packet::Element;
 use paceline_path::queue::Limit;
 use paceline_path::{Delay, Filter, Link, Packet, Path, QueueSpec, Schedule, Verdict};
-use paceline_sim::{Body, Config, Direction, Flow, FlowSeries, Outcome, Seed, Tap, Via, Workload};
+use paceline_sim::{Body, Config, Direction, Flow, FlowSeries, Outcome, Seed, Tap, Timing, Via, Workload};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -30,6 +30,8 @@ pub fn bulk(controller: &str, via: Via) -> Flow {
         ack_delay: Nanos::from_millis(40),
         paced: false,
         handshake: false,
+        arrivals: false,
+        timers: Timing::Exact,
     }
 }
 

@@ -162,6 +162,42 @@ fn low_is_dropped_in_overload_and_what_passes_is_marked() {
 }
 
 #[test]
+fn overload_begins_where_the_coupled_probability_reaches_one() {
+    // p' below and at 1 / k, with k = 2 and p_C = 0.25: packets dropped from L and from C, of 1000 each.
+    for (k, probability, low, classic) in [(2.0, 0.499_999, 0, 0), (2.0, 0.5, 250, 250), (1.0, 0.9, 0, 0)] {
+        for (ecn, dropped) in [(Codepoint::Ect1, low), (Codepoint::Ce, low), (Codepoint::Ect0, classic)] {
+            let (mut queue, mut stats) = queue(DualPi2Params { k, ..DualPi2Params::default() });
+            queue.probability = probability;
+            (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, ecn), &mut stats));
+            let passed: Vec<_> = std::iter::from_fn(|| queue.pop(ms(0), &mut stats)).collect();
+            assert!(stats.aqm.packets.abs_diff(dropped) <= 1, "{probability} {ecn:?} {stats:?}");
+            assert_eq!(passed.len() as u64 + stats.aqm.packets, 1000);
+            let marked = passed.iter().filter(|packet| packet.ecn == Codepoint::Ce).count() as f64;
+            // L: by k p', all but the first in overload; C: by p_C, or not at all in overload.
+            let share = match ecn {
+                Codepoint::Ce => 1.0,
+                Codepoint::Ect1 => (k * probability).min(1.0),
+                _ if dropped == 0 => probability * probability,
+                _ => 0.0,
+            };
+            assert!((marked - share * passed.len() as f64).abs() <= 2.0, "{probability} {ecn:?} {marked}");
+        }
+    }
+}
+
+#[test]
+fn the_limit_drops_whatever_the_codepoint_and_marks_nothing() {
+    let mut queue = DualPi2::new(DualPi2Params::default(), Limit::packets(3), 1);
+    let mut stats = LinkStats::default();
+    (queue.probability, queue.next_update) = (0.6, Time::NEVER);
+    for ecn in [Codepoint::Ect1, Codepoint::Ect0, Codepoint::NotEct, Codepoint::Ce].repeat(3) {
+        queue.push(ms(0), packet(ms(0), 1500, ecn), &mut stats);
+    }
+    assert_eq!((stats.full.packets, stats.aqm.packets, stats.marked.packets), (9, 0, 0));
+    assert_eq!((queue.low.fifo.packets.len(), queue.classic.fifo.packets.len()), (1, 2));
+}
+
+#[test]
 fn both_queues_share_one_limit() {
     let mut queue = DualPi2::new(DualPi2Params::default(), Limit::packets(4), 1);
     let mut stats = LinkStats::default();

@@ -1,0 +1,55 @@
+//! When packets arrived: what a receiver keeps for its next acknowledgement, and what a sender reads from it.
+
+use std::collections::VecDeque;
+
+use paceline_cc::Time;
+
+use crate::segment::{ArrivalTime, MAX_ARRIVALS};
+
+/// Arrivals since the last acknowledgement, where the receiver tells them.
+pub(crate) struct Arrivals {
+    told: bool,
+    since: VecDeque<ArrivalTime>,
+}
+
+impl Arrivals {
+    pub(crate) fn new(told: bool) -> Self {
+        Self { told, since: VecDeque::new() }
+    }
+
+    /// Data at `seq` arrived.
+    pub(crate) fn note(&mut self, seq: u64, at: Time) {
+        if !self.told {
+            return;
+        }
+        if self.since.len() == MAX_ARRIVALS {
+            self.since.pop_front();
+        }
+        self.since.push_back(ArrivalTime { seq, at });
+    }
+
+    /// For the acknowledgement that leaves now.
+    pub(crate) fn take(&mut self) -> Option<Box<[ArrivalTime]>> {
+        self.told.then(|| self.since.drain(..).collect())
+    }
+}
+
+/// Looks packets up in an acknowledgement's list, which is in nearly the same order.
+pub(crate) struct Lookup<'a> {
+    list: &'a [ArrivalTime],
+    from: usize,
+}
+
+impl<'a> Lookup<'a> {
+    pub(crate) fn new(list: &'a [ArrivalTime]) -> Self {
+        Self { list, from: 0 }
+    }
+
+    pub(crate) fn find(&mut self, seq: u64) -> Option<Time> {
+        let (before, after) = self.list.split_at(self.from);
+        let index = after.iter().chain(before).position(|arrival| arrival.seq == seq)?;
+        let index = (self.from + index) % self.list.len();
+        self.from = index + 1;
+        Some(self.list[index].at)
+    }
+}
