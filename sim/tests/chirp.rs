@@ -176,8 +176,7 @@ fn an_application_that_sends_little_does_not_stall() {
 /// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share, and
 /// the longest wait of one of its packets in ms.
 fn newcomer(policy: &str, start: &str) -> (usize, f64) {
-    let newcomer =
-        Flow { start: Time::from_millis(1_000), handshake: true, ..bulk(&format!("{policy}:start={start}"), Via::Tcp) };
+    let newcomer = Flow { start: Time::from_millis(1_000), ..bulk(&format!("{policy}:start={start}"), Via::Tcp) };
     let queue = Some("step:threshold=1ms".parse().unwrap());
     let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![bulk(policy, Via::Tcp), newcomer]) }.run(5);
     let half = (1_000..4_900).find(|&ms| share(&outcome, 1, ms, ms + 100) > 0.25).expect("it gets there");
@@ -189,10 +188,11 @@ fn newcomer(policy: &str, start: &str) -> (usize, f64) {
 fn a_newcomer_gets_its_share_three_times_sooner() {
     for policy in ["dctcp", "prague"] {
         let (slow, _) = newcomer(policy, "slow");
-        for start in STARTS {
+        // The paper's claim for the first is at most 3 ms beside the queue that stands at the step.
+        for (start, most) in STARTS.iter().zip([4.0, 3.0, 3.0]) {
             let (chirped, queue) = newcomer(policy, start);
             assert!(3 * chirped <= slow, "{policy}, {start}: {chirped} ms, with slow start {slow} ms");
-            assert!(queue < 3.0, "{policy}, {start}: {queue} ms");
+            assert!(queue < most, "{policy}, {start}: {queue} ms");
         }
     }
 }
