@@ -161,6 +161,17 @@ fn shared_acknowledgements_mislead_by_no_more_than_a_fifth_and_the_start_up_stil
 }
 
 #[test]
+fn times_of_arrival_make_up_for_shared_acknowledgements() {
+    for (start, gap_us) in STARTS.iter().zip([120.0, 132.0, 118.0]) {
+        let flow =
+            Flow { ack_every: 2, arrivals: true, handshake: true, ..bulk(&format!("cubic:start={start}"), Via::Tcp) };
+        let exit = exit(&run_flow(flow, 100.0, 15));
+        near(start, exit.gap_us, gap_us);
+        assert!(exit.ms < 200.0, "{start}: {} ms", exit.ms);
+    }
+}
+
+#[test]
 fn an_application_that_sends_little_does_not_stall() {
     for start in STARTS {
         let workload = Workload::Rate(Rate::from_mbps(1.0));
