@@ -184,6 +184,24 @@ fn an_application_that_sends_little_does_not_stall() {
     }
 }
 
+#[test]
+fn any_amount_of_data_is_delivered() {
+    let time = |start: &str, packets: u64, handshake: bool| {
+        let workload = Workload::Bytes(packets * 1448 - 700);
+        let flow = Flow { workload, handshake, ..bulk(&format!("reno:start={start}"), Via::Tcp) };
+        run_flow(flow, 100.0, 15).flows[0].completions[0].1.as_millis_f64()
+    };
+    for packets in [1, 4, 5, 9, 10, 11, 20, 30, 60, 200] {
+        for handshake in [false, true] {
+            let slow = time("slow", packets, handshake);
+            for start in STARTS {
+                let chirped = time(start, packets, handshake);
+                assert!(chirped < 1.8 * slow, "{start}: {packets} packets in {chirped} ms, with slow start {slow} ms");
+            }
+        }
+    }
+}
+
 /// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share, and
 /// the longest wait of one of its packets in ms.
 fn newcomer(policy: &str, start: &str) -> (usize, f64) {

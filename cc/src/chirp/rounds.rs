@@ -23,6 +23,8 @@
 //! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a time-out.
 //! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only when the application has
 //!   written all of it, else packets leave unpaced.
+//! - What acknowledgements grant (2018) lasts for the round, so that its chirps stay spread over it; what is scheduled at
+//!   the exit still leaves in chirps, as from that module's list of gaps, before the steady pace of the transition.
 //! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know no
 //!   gap yet, 200 µs.
 //! - The transition to congestion avoidance has the window of 2019 in both; that of 2018 leaves its own unsaid.
