@@ -76,7 +76,7 @@ pub const PACKETS: Param = Param {
     unit: "packets",
     kind: Kind::Number { min: 2.0, max: LONGEST as f64 },
     default: "16",
-    source: "both released modules",
+    source: "both released modules; with chirp-r the least, more where the link sends in bursts",
 };
 
 /// The parameter `chirp_gain`.
@@ -85,7 +85,7 @@ pub const GAIN: Param = Param {
     unit: "chirps a round over those of the round before",
     kind: Kind::Number { min: 1.0, max: 4.0 },
     default: "2",
-    source: "Paced Chirping section IV",
+    source: "Paced Chirping section IV; not for chirp-r, which has no rounds",
 };
 
 /// The parameter `chirp_geometry`.
@@ -94,7 +94,7 @@ pub const GEOMETRY: Param = Param {
     unit: "first gap over average gap",
     kind: Kind::Number { min: 1.0, max: 3.0 },
     default: "2",
-    source: "Paced Chirping section IV",
+    source: "Paced Chirping section IV; with chirp-r the largest",
 };
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! The receiver echoes each packet's mark ([`Ecn::Exact`]); that machine belongs to the datapath.
 //!
 //! What differs from RFC 8257, as in Linux `tcp_dctcp.c`:
-//! - alpha starts at 1 (the RFC leaves it open), so the first mark halves the window.
+//! - alpha starts at 1 (the RFC leaves it open), so the first mark halves the window; at 0 with a start-up of chirps, which
+//!   measures it.
 //! - `arith=linux` counts alpha in 1/1024 and the window in whole packets, with Linux's rounding: below 16/1024
 //!   alpha falls to zero at once, and a window shrinks by whole packets or not at all.
 //! - `loss=alpha` answers a loss by alpha instead of halving, as Linux did before 5.1.
@@ -160,7 +161,7 @@ pub const ENTRY: Entry = Entry {
             unit: "share, at the start",
             kind: Kind::Number { min: 0.0, max: 1.0 },
             default: "1",
-            source: "Linux dctcp_alpha_on_init",
+            source: "Linux dctcp_alpha_on_init; 0 with start=chirp-p, -q or -r, which measure it",
         },
         Param {
             name: "g",

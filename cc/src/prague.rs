@@ -190,7 +190,7 @@ pub const ENTRY: Entry = Entry {
             unit: "share, at the start",
             kind: Kind::Number { min: 0.0, max: 1.0 },
             default: "1",
-            source: "Linux tcp_prague.c: PRAGUE_MAX_ALPHA",
+            source: "Linux tcp_prague.c: PRAGUE_MAX_ALPHA; 0 with start=chirp-p, -q or -r, which measure it",
         },
         Param {
             name: "g",

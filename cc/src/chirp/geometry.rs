@@ -62,19 +62,30 @@ mod tests {
 
     #[test]
     fn gaps_of_the_paper() {
-        // N, divisor, step, last gap and length in thousandths of the average gap.
+        // 105 µs divides without remainder. N, divisor, step, last gap and length in nanoseconds; in units of the average
+        // gap the steps are 0.4, 0.5, 0.25, 2/7, 0.125 and 2/15.
         for (packets, divisor, step, last, length) in [
-            (5, Divisor::Packets, 400, 800, 5_600),
-            (5, Divisor::Gaps, 500, 500, 5_000),
-            (8, Divisor::Packets, 250, 500, 8_750),
-            (16, Divisor::Packets, 125, 250, 16_875),
+            (5, Divisor::Packets, 42_000, 84_000, 588_000),
+            (5, Divisor::Gaps, 52_500, 52_500, 525_000),
+            (8, Divisor::Packets, 26_250, 52_500, 918_750),
+            (8, Divisor::Gaps, 30_000, 30_000, 840_000),
+            (16, Divisor::Packets, 13_125, 26_250, 1_771_875),
+            (16, Divisor::Gaps, 14_000, 14_000, 1_680_000),
         ] {
-            let chirp = Chirp::new(packets, Nanos::from_nanos(1_000), 2.0, divisor);
-            assert_eq!(chirp.gap(0), Nanos::from_nanos(2_000));
-            assert_eq!(chirp.gap(0) - chirp.gap(1), Nanos::from_nanos(step));
-            assert_eq!(chirp.gap(packets - 2), Nanos::from_nanos(last));
-            assert_eq!(chirp.length(), Nanos::from_nanos(length));
+            let chirp = Chirp::new(packets, Nanos::from_micros(105), 2.0, divisor);
+            assert_eq!(chirp.gap(0), Nanos::from_micros(210));
+            for index in 1..packets - 1 {
+                assert_eq!(chirp.gap(index - 1) - chirp.gap(index), Nanos::from_nanos(step), "{packets}, {divisor:?}");
+            }
+            assert_eq!(chirp.gap(packets - 2), Nanos::from_nanos(last), "{packets}, {divisor:?}");
+            assert_eq!(chirp.length(), Nanos::from_nanos(length), "{packets}, {divisor:?}");
         }
+    }
+
+    #[test]
+    fn a_step_is_rounded_up() {
+        let chirp = Chirp::new(16, Nanos::from_nanos(1_000), 2.0, Divisor::Gaps);
+        assert_eq!(chirp.gap(0) - chirp.gap(1), Nanos::from_nanos(134));
     }
 
     /// Most packets that wait when a chirp about `gap` meets an idle link whose real gap is `link`; fluid.

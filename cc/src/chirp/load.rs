@@ -382,6 +382,7 @@ impl StartUp for Load {
         report("chirp_load_us", self.load.as_nanos() as f64 / 1e3);
         report("chirp_burst_packets", self.burst);
         report("chirps", (self.next - 1) as f64);
+        report("chirps_analysed", self.analysed as f64);
     }
 }
 

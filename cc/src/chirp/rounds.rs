@@ -9,7 +9,7 @@
 //! | their estimate | mean time between arrivals; the first replaces the average gap | as any chirp's |
 //! | third round begins with | the acknowledgement of an extra packet, sent at the first acknowledgement of all | the first one of the second round |
 //! | more chirps a round | every round from the fourth on | only after a round that used all its chirps |
-//! | chirps leave | as acknowledgements of the round before grant them | as the round allows |
+//! | chirps | are scheduled, and count for the exit, as acknowledgements of the round before grant them | begin as the round allows, and count then |
 //! | one estimate | unbounded | 30 µs to 10 ms |
 //! | exit is tested at | every acknowledgement | the end of every chirp |
 //! | window afterwards | packets in flight and one more | packets in flight |
@@ -21,8 +21,10 @@
 //!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter of its
 //!   packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
 //! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a time-out.
-//! - A chirp takes the average gap of when it begins, not of when it was scheduled; it begins only when the application has
+//! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only when the application has
 //!   written all of it, else packets leave unpaced.
+//! - What acknowledgements grant (2018) lasts for the round, so that its chirps stay spread over it; what is scheduled at
+//!   the exit still leaves in chirps, as from that module's list of gaps, before the steady pace of the transition.
 //! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know no
 //!   gap yet, 200 µs.
 //! - The transition to congestion avoidance has the window of 2019 in both; that of 2018 leaves its own unsaid.
@@ -141,12 +143,14 @@ pub struct Rounds {
     in_flight: f64,
     /// Chirps allowed in a round, in parts of [`Release::unit`].
     allowed: u64,
-    /// Chirps that acknowledgements have granted and that have not begun (2018).
+    /// Chirps that acknowledgements have granted and that have not been scheduled, and those that have and have not begun
+    /// (2018).
     granted: u64,
+    scheduled: u64,
     marker: Marker,
     /// Number of the first chirp of this round.
     round_start: u64,
-    /// Chirps of this round that have begun, and the time they take.
+    /// Chirps of this round so far, and the time they take.
     round_chirps: u64,
     round_length: Nanos,
     /// Number of the next chirp.
@@ -158,7 +162,7 @@ pub struct Rounds {
 impl Rounds {
     /// Chirps of packets of `env.mss` bytes.
     pub fn new(env: &Env, release: Release, settings: &Settings) -> Self {
-        Self {
+        let mut rounds = Self {
             release,
             mss: env.mss,
             settings: *settings,
@@ -169,7 +173,8 @@ impl Rounds {
             srtt: Nanos::ZERO,
             in_flight: 0.0,
             allowed: FIRST_CHIRPS * release.unit(),
-            granted: FIRST_CHIRPS,
+            granted: 0,
+            scheduled: 0,
             marker: Marker::None,
             round_start: 0,
             round_chirps: 0,
@@ -177,7 +182,9 @@ impl Rounds {
             next: 0,
             departing: Departing::new(env.mss),
             flying: VecDeque::new(),
-        }
+        };
+        rounds.schedule_first();
+        rounds
     }
 
     fn gap(&self) -> Nanos {
@@ -191,20 +198,59 @@ impl Rounds {
 
     /// Another chirp may begin. With none in flight there is nothing to wait for.
     fn may_begin(&self) -> bool {
-        let granted = self.release == Release::Rewrite || self.granted > 0;
-        (self.round_chirps < self.chirps_allowed() && granted) || self.flying.is_empty()
+        let room = self.release == Release::Rewrite && self.round_chirps < self.chirps_allowed();
+        room || self.scheduled > 0 || self.flying.is_empty()
+    }
+
+    fn plan(&self, number: u64) -> Chirp {
+        let Settings { packets, geometry, .. } = self.settings;
+        let gap = if self.release.is_train(number) { Nanos::ZERO } else { self.gap() };
+        Chirp::new(size(number, packets), gap, geometry, Divisor::Packets)
+    }
+
+    /// Number of the next chirp to be scheduled.
+    fn unscheduled(&self) -> u64 {
+        self.next + self.scheduled
+    }
+
+    /// Another chirp of this round.
+    fn count(&mut self, chirp: &Chirp) {
+        self.round_chirps += 1;
+        self.round_length += chirp.length() + self.gap();
+    }
+
+    fn schedule(&mut self) {
+        self.count(&self.plan(self.unscheduled()));
+        self.scheduled += 1;
+    }
+
+    /// The first three rounds are scheduled whole (2018).
+    fn schedule_first(&mut self) {
+        if self.release == Release::Paper && self.unscheduled() < GROWTH_AFTER {
+            (0..FIRST_CHIRPS).for_each(|_| self.schedule());
+        }
     }
 
     fn begin(&mut self) {
-        let Settings { packets, geometry, .. } = self.settings;
-        let gap = if self.release.is_train(self.next) { Nanos::ZERO } else { self.gap() };
-        let chirp = Chirp::new(size(self.next, packets), gap, geometry, Divisor::Packets);
+        let chirp = self.plan(self.next);
+        if self.scheduled > 0 {
+            self.scheduled -= 1;
+        } else {
+            self.count(&chirp);
+        }
         self.departing.begin(chirp);
-        self.flying.push_back(Flying::new(self.next, chirp.packets()));
         self.next += 1;
-        self.granted = self.granted.saturating_sub(1);
-        self.round_chirps += 1;
-        self.round_length += chirp.length() + self.gap();
+    }
+
+    /// In transition what was scheduled still leaves in chirps (2018).
+    fn drain(&mut self, sent: &Sent) {
+        if !self.departing.in_chirp() {
+            if self.scheduled == 0 {
+                return;
+            }
+            self.begin();
+        }
+        self.departing.on_sent(sent);
     }
 
     /// The silence after a chirp: the round's chirps are spread over a round trip.
@@ -214,12 +260,14 @@ impl Rounds {
 
     fn start_round(&mut self) {
         let used = self.release == Release::Paper || self.round_chirps >= self.chirps_allowed();
-        if self.next >= GROWTH_AFTER && used {
+        if self.unscheduled() >= GROWTH_AFTER && used {
             self.allowed = (self.allowed as f64 * self.settings.gain).min(u32::MAX.into()) as u64;
         }
-        self.round_start = self.next;
+        self.round_start = self.unscheduled();
         self.round_chirps = 0;
         self.round_length = Nanos::ZERO;
+        self.granted = 0;
+        self.schedule_first();
     }
 
     /// Takes one packet; true when its chirp is complete.
@@ -237,10 +285,14 @@ impl Rounds {
             self.start_round();
         }
         let Some(at) = self.flying.iter().position(|chirp| chirp.number == number) else { return false };
+        if self.granted > 0 && self.round_chirps < self.chirps_allowed() && !self.touching() {
+            self.granted -= 1;
+            self.schedule();
+        }
         let chirp = &mut self.flying[at];
-        if chirp.acked == 0 {
+        if self.release == Release::Paper && chirp.acked == 0 {
             self.granted = self.granted.saturating_add(libm::ceil(self.settings.gain) as u64);
-            if self.release == Release::Paper && number == 0 {
+            if number == 0 {
                 self.marker = Marker::Due;
             }
         }
@@ -298,10 +350,13 @@ impl Rounds {
 
 impl StartUp for Rounds {
     fn on_sent(&mut self, sent: &Sent, window: &mut Window) -> u64 {
+        self.in_flight = sent.in_flight as f64 / f64::from(self.mss);
+        if matches!(self.stage, Stage::Transition { .. }) && self.release == Release::Paper {
+            self.drain(sent);
+        }
         if self.stage != Stage::Chirping || sent.bytes == 0 {
             return 0;
         }
-        self.in_flight = sent.in_flight as f64 / f64::from(self.mss);
         let marker = std::mem::replace(&mut self.marker, Marker::None);
         if !self.departing.in_chirp() {
             if marker == Marker::Due {
@@ -313,6 +368,7 @@ impl StartUp for Rounds {
                 self.departing.on_loose(sent);
                 return 0;
             }
+            self.flying.push_back(Flying::new(self.next, size(self.next, self.settings.packets)));
             self.begin();
         } else {
             self.marker = marker;
@@ -359,7 +415,11 @@ impl StartUp for Rounds {
     fn pacing(&self) -> Option<Pacing> {
         match self.stage {
             Stage::Over => None,
-            Stage::Transition { gap, .. } => Some(Pacing::Gap(gap)),
+            Stage::Transition { gap, .. } => {
+                let draining = self.departing.gap().filter(|_| self.release == Release::Paper);
+                let next = || self.departing.chirp().filter(|_| self.scheduled > 0).map(|chirp| self.guard(&chirp));
+                Some(Pacing::Gap(draining.or_else(next).unwrap_or(gap)))
+            }
             Stage::Chirping => {
                 let chirp = self.departing.chirp()?;
                 let gap = match self.departing.gap() {
@@ -387,160 +447,4 @@ impl StartUp for Rounds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::ack;
-    use crate::units::Time;
-
-    const MSS: u32 = 1448;
-
-    fn rounds(release: Release) -> Rounds {
-        Rounds::new(&Env::default(), release, &Settings::default())
-    }
-
-    fn window() -> Window {
-        Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY }
-    }
-
-    /// Sends `count` packets as soon as pacing allows; tag and time of each, and the gap asked after it.
-    fn send(start: &mut Rounds, now: &mut Time, count: u64, unsent: u64) -> Vec<(u64, Time, Option<Pacing>)> {
-        let mut window = window();
-        (1..=count)
-            .map(|packet| {
-                let (seq, in_flight) = ((packet - 1) * u64::from(MSS), packet * u64::from(MSS));
-                let (now_sent, retransmission, app_limited) = (*now, false, false);
-                let sent = Sent { now: *now, seq, bytes: MSS, in_flight, retransmission, app_limited, unsent };
-                let tag = start.on_sent(&sent, &mut window);
-                assert!(window.cwnd > packet as f64 || tag == 0, "room for the next");
-                if let Some(Pacing::Gap(gap)) = start.pacing()
-                    && gap < Nanos::MAX
-                {
-                    *now += gap;
-                }
-                (tag, now_sent, start.pacing())
-            })
-            .collect()
-    }
-
-    /// The gaps asked after each.
-    fn gaps(sent: &[(u64, Time, Option<Pacing>)]) -> Vec<Nanos> {
-        let gap = |pacing| if let Some(Pacing::Gap(gap)) = pacing { gap } else { panic!("no gap") };
-        sent.iter().map(|(_, _, pacing)| gap(*pacing)).collect()
-    }
-
-    fn acked((tag, sent_at, _): (u64, Time, Option<Pacing>)) -> Acked {
-        Acked {
-            seq: 0,
-            bytes: MSS,
-            sent_at,
-            tag,
-            retransmitted: false,
-            app_limited: false,
-            ce: false,
-            received_at: None,
-        }
-    }
-
-    /// An acknowledgement of one packet at `micros`, with an RTT of 15 ms.
-    fn answer(start: &mut Rounds, packet: (u64, Time, Option<Pacing>), micros: u64) {
-        let packets = [acked(packet)];
-        let now = Time::from_nanos(micros * 1_000);
-        start.on_ack(&Ack { packets: &packets, ..ack(now, Nanos::from_millis(15), 1) }, &mut window());
-    }
-
-    #[test]
-    fn a_round_waits_for_the_one_before() {
-        let mut start = rounds(Release::Rewrite);
-        let mut now = Time::ZERO;
-        let gaps = gaps(&send(&mut start, &mut now, 10, u64::MAX));
-        // 200 µs, twice that at first, 80 µs less from packet to packet, one gap after the chirp; then silence.
-        assert_eq!(gaps[..6], [400, 320, 240, 160, 200, 400].map(Nanos::from_micros));
-        assert_eq!(gaps[9], Nanos::MAX);
-    }
-
-    #[test]
-    fn the_first_chirps_are_half_a_known_rtt_apart() {
-        let handshake = ack(Time::ZERO, Nanos::from_millis(15), 0);
-        for (release, within) in [(Release::Rewrite, [400, 320, 240, 160]), (Release::Paper, [0; 4])] {
-            let mut start = rounds(release);
-            start.on_ack(&handshake, &mut window());
-            let mut now = Time::ZERO;
-            let sent = send(&mut start, &mut now, 10, u64::MAX);
-            assert_eq!(gaps(&sent)[..4], within.map(Nanos::from_micros), "{release:?}");
-            assert_eq!(sent[5].1, Time::from_nanos(7_500_000), "{release:?}");
-            assert_eq!(gaps(&sent)[9], Nanos::MAX, "{release:?}");
-        }
-    }
-
-    #[test]
-    fn trains_tell_by_their_arrivals_and_a_marker_begins_the_third_round() {
-        let mut start = rounds(Release::Paper);
-        let mut now = Time::ZERO;
-        let sent = send(&mut start, &mut now, 10, u64::MAX);
-        assert_eq!(sent[5].1, Time::from_nanos(200_000), "one gap apart, when no RTT is known");
-        answer(&mut start, sent[0], 15_120);
-        now = Time::from_nanos(15_120_000);
-        let marker = send(&mut start, &mut now, 1, u64::MAX)[0];
-        assert_eq!(marker.0, MARKER);
-        assert_eq!(marker.2, Some(Pacing::Gap(Nanos::MAX)), "the second round waits for the whole train");
-        // One arrival is 3 ms late: it counts in the divisor alone.
-        for (index, micros) in [(1, 15_240), (2, 15_360), (3, 18_360), (4, 18_480)] {
-            answer(&mut start, sent[index], micros);
-        }
-        assert_eq!(start.gap, Some(Nanos::from_micros(90)));
-        let second = send(&mut start, &mut now, 16, u64::MAX);
-        assert_eq!(gaps(&second)[0], Nanos::from_micros(180));
-        assert_eq!(gaps(&second)[15], Nanos::MAX, "the third round waits for the marker");
-        answer(&mut start, sent[5], 18_600);
-        answer(&mut start, marker, 30_240);
-        assert_eq!((start.round_start, start.chirps_allowed()), (4, 2));
-        let third = send(&mut start, &mut now, 16, u64::MAX);
-        assert!(third.iter().all(|packet| untag(packet.0).is_some_and(|(number, _)| number == 4)));
-        // The first packet of the second round changes nothing now, the first of the third begins the fourth.
-        answer(&mut start, second[0], 30_600);
-        assert_eq!(start.round_start, 4);
-        send(&mut start, &mut now, 16, u64::MAX);
-        answer(&mut start, third[0], 45_500);
-        assert_eq!((start.round_start, start.chirps_allowed()), (6, 4));
-    }
-
-    #[test]
-    fn a_chirp_that_cannot_be_believed_leaves_the_gap() {
-        for release in [Release::Paper, Release::Rewrite] {
-            for order in [[1, 0, 2, 3, 4], [0, 1, 2, 4, 3]] {
-                let mut start = rounds(release);
-                let before = start.gap;
-                let mut now = Time::ZERO;
-                let sent = send(&mut start, &mut now, 10, u64::MAX);
-                for (place, index) in order.into_iter().enumerate() {
-                    answer(&mut start, sent[index], 15_000 + 120 * place as u64);
-                }
-                assert_eq!((start.gap, start.round_start), (before, 2), "{release:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn no_chirp_without_all_its_packets() {
-        for release in [Release::Paper, Release::Rewrite] {
-            let mut start = rounds(release);
-            let few = send(&mut start, &mut Time::default(), 4, 3 * u64::from(MSS));
-            assert!(few.iter().all(|(tag, _, pacing)| *tag == 0 && pacing.is_none()), "{release:?}");
-            let enough = send(&mut start, &mut Time::default(), 1, 4 * u64::from(MSS));
-            assert_eq!(enough[0].0, tag(0, 0), "{release:?}: later there is one");
-        }
-    }
-
-    #[test]
-    fn congestion_ends_it_at_what_is_in_flight() {
-        for release in [Release::Paper, Release::Rewrite] {
-            let mut start = rounds(release);
-            send(&mut start, &mut Time::default(), 8, u64::MAX);
-            let mut window = Window { cwnd: 24.0, ssthresh: f64::INFINITY };
-            start.on_congestion(Signal::Loss, &mut window);
-            assert_eq!(window.cwnd, 8.0);
-            start.on_ack(&ack(Time::ZERO, Nanos::from_millis(15), 4), &mut window);
-            assert_eq!((start.pacing(), window.cwnd), (None, 12.0), "slow start");
-        }
-    }
-}
+mod tests;

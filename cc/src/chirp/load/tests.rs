@@ -138,6 +138,24 @@ fn a_chirp_that_cannot_be_believed_counts_as_the_average() {
 }
 
 #[test]
+fn bursts_of_the_link_are_counted() {
+    let average = us(120);
+    let mut flying = Flying::new(5, 16);
+    for index in 0..16 {
+        // Every fourth packet brings the three before it along.
+        let arrival = Time::from_millis(100) + us(600 * (index as u64 / 4));
+        let sent_at = Time::from_millis(80) + us(120 * index as u64);
+        flying.on_acked(index, &acked(tag(5, index), sent_at), 0, false, arrival, average);
+    }
+    // 12 close behind another, 3 pauses.
+    assert_eq!(flying.burst(), Some(5.0));
+    let mut start = load(Settings::default());
+    start.on_ack(&ack(Time::ZERO, RTT, 0), &mut window());
+    (0..8).for_each(|_| start.learn(&flying, &ack(Time::ZERO, RTT, 1)));
+    assert!(start.bursty(), "{}", start.burst);
+}
+
+#[test]
 fn a_standing_queue_is_believed_at_once() {
     let mut start = load(Settings::default());
     start.on_ack(&ack(Time::ZERO, RTT, 0), &mut window());
