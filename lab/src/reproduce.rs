@@ -76,9 +76,6 @@ pub struct Claim {
     pub ours: String,
     /// Whether it holds in every cell.
     pub holds: bool,
-    /// What to know about it; empty when there is nothing.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub note: String,
     /// The command that runs it alone: the first of its cells.
     pub command: String,
     /// The conditions it was tried under.
@@ -269,7 +266,6 @@ impl Claim {
             paper: paper.into(),
             ours: String::new(),
             holds: false,
-            note: String::new(),
             command: String::new(),
             cells: Vec::new(),
         }
@@ -310,7 +306,6 @@ mod tests {
             assert!(json[key].is_string(), "{key}");
         }
         assert!(json["holds"].as_bool().unwrap() && json["cells"][0]["holds"].as_bool().unwrap());
-        assert!(json.get("note").is_none());
     }
 
     #[test]

@@ -84,7 +84,7 @@ struct Rival {
     class: &'static str,
 }
 
-/// This policy with each start-up that chirps.
+/// This policy with each start-up that chirps and that this build has.
 fn chirping(policy: &str) -> Vec<Rival> {
     let rival = |(start, name, class): &(&str, &str, &'static str)| Rival {
         contestant: format!("{policy}:start={start}@tcp"),

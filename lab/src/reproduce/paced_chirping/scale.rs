@@ -110,6 +110,7 @@ fn drawing(rivals: &[Rival], per_rival: &[Vec<(f64, Start)>]) -> Drawing {
     Drawing {
         title: "Queue and length of a start-up".to_owned(),
         svg: sheet.draw(),
-        note: "A start-up that did not end within the second has no point in the lower chart.".to_owned(),
+        note: "Less than one packet is drawn at 1. A start-up that did not end within the second has no point below."
+            .to_owned(),
     }
 }
