@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use paceline_cc::Nanos;
-use paceline_path::Trace;
+use paceline_cc::{Nanos, Rate};
+use paceline_path::{Trace, TraceInfo};
 use paceline_sim::{FlowOutcome, Outcome, Series};
 use rayon::prelude::*;
 
@@ -92,6 +92,19 @@ pub(super) const SHIPPED_TRACE: &str = "scenarios/traces/lte-like.mahi";
 fn shipped_trace() -> Result<Arc<Trace>, ScenarioError> {
     let text = include_bytes!("../../../scenarios/traces/lte-like.mahi").as_slice();
     Ok(Arc::new(Trace::read(SHIPPED_TRACE, text)?))
+}
+
+/// Mean rate of a trace, the shipped one or a file.
+pub(super) fn mean_rate(file: &Path) -> Result<Rate, ScenarioError> {
+    if file == Path::new(SHIPPED_TRACE) {
+        return Ok(TraceInfo::of(&*shipped_trace()?).mean);
+    }
+    let name = file.display().to_string();
+    let opened = std::fs::File::open(file).map_err(|error| ScenarioError::Option {
+        option: "--trace".to_owned(),
+        problem: format!("{name} cannot be read ({error}); name a trace file that exists"),
+    })?;
+    Ok(TraceInfo::of(&Trace::read(&name, std::io::BufReader::new(opened))?).mean)
 }
 
 /// For a POSIX shell.

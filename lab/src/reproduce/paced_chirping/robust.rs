@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use paceline_cc::Nanos;
 
-use super::super::bench::{Bench, Finished, SHIPPED_TRACE, Setup};
+use super::super::bench::{Bench, Finished, SHIPPED_TRACE, Setup, mean_rate};
 use super::super::reading::{longest_silence, median, median_reached, most};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::scale::{Start, start_up};
@@ -19,8 +19,6 @@ const STALL: f64 = 0.25;
 /// Simulated seconds of a run, and starts of flows that differ by up to so much.
 const SECONDS: f64 = 3.0;
 const RUNS: &str = "10";
-/// Mean rate of the shipped trace, Mbit/s, for the clean case beside it.
-const TRACE_RATE: &str = "12 Mbit/s";
 
 /// A condition: its name, the clean one to compare it with, what it sets.
 struct Condition {
@@ -35,7 +33,6 @@ const CELLULAR: &[(&str, &str)] = &[
     ("down.queue", "droptail:bytes=2MB"),
     ("down.delay", "20ms"),
     ("up.delay", "20ms"),
-    ("down.rate", TRACE_RATE),
     ("flows.0.start", "0ms..15000ms"),
     ("seconds", "20"),
 ];
@@ -50,12 +47,12 @@ const CONDITIONS: &[Condition] = &[
         set: &[("down.reorder.share", "0.05"), ("down.reorder.delay", "5ms")],
         traced: false,
     },
-    Condition { name: "12 Mbit/s, deep queue", clean: 4, set: CELLULAR, traced: false },
+    Condition { name: "constant rate, deep queue", clean: 4, set: CELLULAR, traced: false },
     Condition { name: "cellular trace", clean: 4, set: CELLULAR, traced: true },
 ];
 
 impl Condition {
-    fn setup(&self, rival: &Rival, trace: &Path) -> Setup {
+    fn setup(&self, rival: &Rival, trace: &Path, mean: &str) -> Setup {
         let mut setup = Setup::new(&SCALE, &rival.contestant).sampled(STEP).set("runs", RUNS);
         if self.set.iter().all(|(key, _)| *key != "seconds") {
             setup = setup.set("flows.0.start", "0ms..20ms").set("seconds", &SECONDS.to_string());
@@ -63,7 +60,12 @@ impl Condition {
         for (key, value) in self.set {
             setup = setup.set(key, value);
         }
-        if self.traced { setup.trace(trace) } else { setup }
+        match (self.traced, CONDITIONS[self.clean].set.is_empty()) {
+            (true, _) => setup.trace(trace),
+            // The clean case beside the trace has the trace's mean rate.
+            (false, false) => setup.set("down.rate", mean),
+            (false, true) => setup,
+        }
     }
 
     fn is_clean(&self) -> bool {
@@ -105,9 +107,12 @@ impl Summary {
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let trace = bench.settings.trace.clone().unwrap_or_else(|| PathBuf::from(SHIPPED_TRACE));
+    let mean = format!("{:.2} Mbit/s", mean_rate(&trace)?.as_mbps());
     let rivals = all("dctcp");
-    let setups: Vec<Setup> =
-        rivals.iter().flat_map(|rival| CONDITIONS.iter().map(|condition| condition.setup(rival, &trace))).collect();
+    let setups: Vec<Setup> = rivals
+        .iter()
+        .flat_map(|rival| CONDITIONS.iter().map(|condition| condition.setup(rival, &trace, &mean)))
+        .collect();
     let results = bench.run(&setups, |_, run| digest(run))?;
     let summaries: Vec<Summary> = results.iter().map(|runs| Summary::of(runs)).collect();
     let mut claims = Vec::new();
@@ -119,7 +124,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     Ok(Findings {
         setup: vec![format!(
             "One flow on an idle link of 100 Mbit/s, 15 ms, step marking at 1 ms; the cellular link ({}) with 40 ms and a \
-             deep drop-tail queue, beside a link of {TRACE_RATE} with the same queue. {} runs of each, which meet other losses \
+             deep drop-tail queue, beside a link of its mean rate, {mean}, with the same queue. {} runs of each, which meet other losses \
              and other parts of the trace. The queue is the longest wait of a packet until 40 ms after the start-up ended.",
             trace.display(),
             results[0].len()
