@@ -58,7 +58,6 @@ fn delayed_and_stretched_acknowledgements_a_host_s_timers_and_no_handshake_chang
     ] {
         let outcome = run(flow);
         let (ratio, queue) = (end(&outcome, 0) / end(&clean, 0), peak(&outcome, 100.0) / peak(&clean, 100.0));
-        println!("{what}: {ratio} {queue}");
         assert!(ratio < 1.3, "{what}: ends after {ratio} of the clean time");
         assert!(queue < 3.0, "{what}: {queue} of the clean queue");
     }
@@ -78,7 +77,6 @@ fn loss_and_disorder_end_it_early_or_not_at_all() {
     for (what, world) in [("1 % loss", lossy), ("5 % reordering", holding)] {
         let outcome = world.run(2);
         let (ratio, queue) = (end(&outcome, 0) / end(&clean, 0), peak(&outcome, 100.0) / peak(&clean, 100.0));
-        println!("{what}: {ratio} {queue} {}", share(&outcome, 0, 500, 2_000));
         assert!(ratio < 1.3, "{what}: ends after {ratio} of the clean time");
         assert!(queue < 3.0, "{what}: {queue} of the clean queue");
         assert!(outcome.flows[0].bytes_ready > 1_000_000, "{what}: stalls");
@@ -110,7 +108,6 @@ fn a_newcomer_gets_its_share_three_times_sooner() {
         };
         let (slow, _) = median("slow");
         let (chirped, queue) = median("chirp");
-        println!("{policy}: {chirped} against {slow}, {queue} ms");
         assert!(3.0 * chirped <= slow, "{policy}: {chirped} ms, with slow start {slow} ms");
         assert!(queue < 3.0, "{policy}: {queue} ms");
     }
@@ -126,7 +123,6 @@ fn it_begins_again_after_a_silence() {
     };
     let second = |outcome: &Outcome| share(outcome, 0, 1_000, 1_500);
     let (chirped, slow) = (run("chirp"), run("slow"));
-    println!("second burst: {} against {}", second(&chirped), second(&slow));
     assert!(second(&chirped) > 1.2 * second(&slow), "{} against {}", second(&chirped), second(&slow));
 }
 
@@ -139,7 +135,6 @@ fn it_begins_again_when_another_flow_has_left() {
     };
     let after = |outcome: &Outcome| share(outcome, 0, 4_500, 9_000);
     let (chirped, slow) = (run("chirp"), run("slow"));
-    println!(
         "alone again: {} against {}; before {} {}",
         after(&chirped),
         after(&slow),

@@ -9,7 +9,7 @@
 //! - **Calm and busy.** A chirp that finds the bottleneck's own gap and no mark met nobody: the load grows by the gain,
 //!   and towards the end by a third of what is missing. Any other chirp met traffic that has to yield first: the load
 //!   grows by a few packets a round trip, more the longer no mark came.
-//! - **Marks count** one by one: each takes half a packet off the load. The window is not cut (the policy's alpha
+//! - **Marks count** one by one: each takes about a third of a packet off the load. The window is not cut (the policy's alpha
 //!   sees the marks all the same).
 //! - **The gap of a chirp** is read between the last gap that did not queue and the first that did; a chirp that queued
 //!   from its first packet is read by how far apart it arrived.
@@ -45,8 +45,10 @@ const UNKNOWN: u64 = 64;
 const UNKNOWN_GAP: Nanos = Nanos::from_micros(200);
 /// Fewest packets of a chirp: pathChirp's shortest excursion.
 const SHORTEST: usize = 5;
+/// Chirps under way when the load is used up: while one returns, another is on its way and a third leaves.
+const UNDER_WAY: f64 = 3.0;
 /// Chirps leave at no less than this share of the capacity found, and wait then, so that short flows end early.
-const LEAST_SHARE: f64 = 0.1;
+const LEAST_SHARE: f64 = 0.2;
 /// A gap so many times that of the bursts means that there is other traffic.
 const BUSY: f64 = 1.125;
 /// Calm growth a round trip is at most this share of what is missing...
@@ -56,9 +58,8 @@ const FREE: f64 = 0.2;
 /// Busy growth in packets a round trip, and what each round trip without a mark adds to it.
 const STEP: f64 = 3.0;
 const STEP_GROWTH: f64 = 2.0;
-/// What a mark takes off the load, in packets: half of what it would take from a scalable control in its steady state of
-/// two marks a round trip.
-const MARK: f64 = 0.5;
+/// What a mark takes off the load, in packets: less than the half of a scalable control, which grows by one a round trip.
+const MARK: f64 = 0.35;
 /// The load stays at one shortest chirp.
 const LEAST_LOAD: f64 = SHORTEST as f64;
 /// Near enough to what the gap found would fill, and what is handed over then.
@@ -208,6 +209,12 @@ impl Adaptive {
         self.srtt.as_nanos() as f64 / gap.as_nanos().max(1) as f64
     }
 
+    /// Packets of the next chirp: its part of the load, and enough for acknowledgements that are shared.
+    fn size(&self) -> usize {
+        let shared = if self.shared > 1 { FEWEST * self.shared } else { 0 };
+        ((self.load / UNDER_WAY) as usize).max(SHORTEST).min(self.settings.packets).max(shared)
+    }
+
     /// The train that the next packet belongs to, and the packet's index there.
     fn place(&mut self, sent: &Sent) -> (Shape, usize) {
         if let Some((shape, gone)) = self.plan
@@ -216,11 +223,7 @@ impl Adaptive {
             return (shape, gone);
         }
         let left = 1 + sent.unsent.div_ceil(u64::from(self.mss));
-        let size = ((self.load / 2.0) as usize).max(SHORTEST).min(self.settings.packets).max(if self.shared > 1 {
-            FEWEST * self.shared
-        } else {
-            0
-        });
+        let size = self.size();
         let shape = if self.bursts > 0 {
             self.short |= self.next == 0 && left as f64 <= INITIAL_WINDOW;
             self.bursts -= 1;
@@ -484,7 +487,7 @@ impl StartUp for Adaptive {
                 Shape::Rest(_) => self.centre(),
             })),
             (Stage::Chirping, Some((shape, _))) => {
-                let held = self.bursts == 0 && self.in_flight >= 1.0 && self.in_flight + 1.0 > self.load;
+                let held = self.bursts == 0 && self.in_flight >= 1.0 && self.in_flight + self.size() as f64 > self.load;
                 Some(Pacing::Gap(if held { Nanos::MAX } else { self.guard(shape) }))
             }
         }
