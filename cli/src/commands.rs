@@ -3,6 +3,7 @@
 pub(crate) mod controllers;
 pub(crate) mod race;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod trace;
 pub(crate) mod validate;
 

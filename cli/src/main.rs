@@ -26,6 +26,7 @@ enum Command {
     Trace(commands::trace::Args),
     Validate(commands::validate::Args),
     Report(commands::report::Args),
+    Reproduce(commands::reproduce::Args),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(args),
         Command::Validate(args) => commands::validate::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

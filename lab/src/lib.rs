@@ -7,6 +7,7 @@ pub mod qlog;
 pub mod race;
 pub mod record;
 pub mod report;
+pub mod reproduce;
 pub mod scenario;
 pub mod stats;
 pub mod table;

@@ -127,7 +127,7 @@ fn utilization(flows: &[config::Flow], outcome: &Outcome) -> Option<f64> {
 
 /// Jain's index: the square of the sum over n times the sum of squares (Jain, Chiu and Hawe, DEC-TR-301, 1984). 1 when
 /// nobody got anything: that is fair.
-fn jain(shares: &[f64]) -> f64 {
+pub(crate) fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }

@@ -173,6 +173,9 @@ pub struct Poisson {
     pub min: Bytes,
     /// Largest size.
     pub max: Bytes,
+    /// Scale of the distribution where draws beyond the range are clamped; without it, `min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Bytes>,
     /// How the range is kept.
     #[serde(default)]
     pub cut: Cut,
@@ -188,7 +191,7 @@ pub enum Cut {
     /// The distribution is conditioned on the range.
     #[default]
     Truncate,
-    /// A draw above the range counts as its upper end.
+    /// A draw beyond the range counts as its end.
     Clamp,
 }
 
@@ -426,6 +429,12 @@ impl Poisson {
         }
         if self.max < self.min {
             return Err(("workload.poisson.max", "it is below min; give a larger size"));
+        }
+        if self.scale.is_some() && self.cut == Cut::Truncate {
+            return Err(("workload.poisson.scale", "it says nothing to a truncated distribution; add cut = \"clamp\""));
+        }
+        if self.scale.is_some_and(|scale| scale == Bytes(0) || scale > self.max) {
+            return Err(("workload.poisson.scale", "it is not between 1 byte and max; min is common"));
         }
         Ok(())
     }

@@ -123,8 +123,10 @@ pub enum Workload {
 pub struct Pareto {
     /// Shape.
     pub alpha: f64,
-    /// Smallest size in bytes; the scale of the distribution unless `scale` is given.
+    /// Smallest size in bytes.
     pub min: u64,
+    /// Scale of the distribution in bytes; `None`: `min`. Says nothing to [`Cut::Truncate`].
+    pub scale: Option<u64>,
     /// Largest size in bytes.
     pub max: u64,
     /// How the range is kept.
@@ -137,7 +139,7 @@ pub enum Cut {
     /// The distribution is conditioned on the range (its CDF is rescaled).
     #[default]
     Truncate,
-    /// A draw above the range counts as its upper end.
+    /// A draw outside the range counts as the end that it is beyond.
     Clamp,
 }
 

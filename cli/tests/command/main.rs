@@ -2,6 +2,7 @@
 
 mod lab;
 mod refusals;
+mod reproduce;
 mod traces;
 
 use std::fs;

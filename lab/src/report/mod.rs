@@ -2,11 +2,12 @@
 //!
 //! Everything is drawn here, without scripts; the script only lets the reader hide and point out contestants.
 
+pub(crate) mod chart;
 mod data;
 mod labels;
 mod overview;
 mod reading;
-mod svg;
+pub(crate) mod svg;
 mod time;
 
 use std::io::Write;
@@ -77,7 +78,8 @@ pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, Repor
     store(folder, PAGE, &page)
 }
 
-fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ReportError> {
+/// Writes a file into a folder, made where it is missing.
+pub(crate) fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ReportError> {
     let path = folder.join(name);
     let bad = |source| ReportError::Folder { folder: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(bad)?;
@@ -141,6 +143,9 @@ struct Chip<'a> {
     swatch: String,
 }
 
+/// The style of every page.
+pub(crate) const STYLE: &str = concat!(include_str!("report.css"), include_str!("page.css"));
+
 fn render(sections: &[&Data<'_>]) -> Result<String, ReportError> {
     let Some(first) = sections.first().and_then(|data| data.first()) else { return Err(ReportError::Empty) };
     let mut chips: Vec<Chip<'_>> = Vec::new();
@@ -152,11 +157,10 @@ fn render(sections: &[&Data<'_>]) -> Result<String, ReportError> {
     let mut env = Environment::new();
     env.set_auto_escape_callback(|_| AutoEscape::Html);
     env.add_template("report", include_str!("report.html"))?;
-    let style = concat!(include_str!("report.css"), include_str!("page.css"));
     let page = env.get_template("report")?.render(context! {
         title => format!("{} \u{2013} paceline", sections[0].title),
         version => first.version.as_str(),
-        style,
+        style => STYLE,
         script => include_str!("report.js"),
         chips => Serde(&chips),
         sections => Serde(sections.iter().map(|data| section(data)).collect::<Vec<_>>()),

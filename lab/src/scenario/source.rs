@@ -48,6 +48,8 @@ pub struct Source {
     folder: PathBuf,
     text: String,
     options: Options,
+    /// Traces that are at hand without a file.
+    known: Traces,
 }
 
 /// Traces by the name under which a scenario knows them.
@@ -76,12 +78,20 @@ impl Source {
         let text =
             std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { file, folder, text, options })
+        Ok(Self { file, folder, text, options, known: Traces::new() })
     }
 
     /// A text that stands for a file of this name in the current folder.
     pub fn from_text(file: &str, text: &str, options: Options) -> Self {
-        Self { file: file.to_owned(), folder: PathBuf::new(), text: text.to_owned(), options }
+        let (file, text) = (file.to_owned(), text.to_owned());
+        Self { file, folder: PathBuf::new(), text, options, known: Traces::new() }
+    }
+
+    /// Takes this trace for the file `name`.
+    #[must_use]
+    pub fn with_trace(mut self, name: &str, trace: Arc<Trace>) -> Self {
+        self.known.insert(name.to_owned(), trace);
+        self
     }
 
     /// The text as written.
@@ -100,7 +110,7 @@ impl Source {
         // The seed, to draw with, stands outside every range.
         let (first, _) = self.draw(&places, Seed(0))?;
         let race = Seed(first.seed);
-        let mut traces = Traces::new();
+        let mut traces = self.known.clone();
         let mut drawn = Vec::new();
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
@@ -355,6 +365,7 @@ impl Workload {
                     alpha: poisson.alpha,
                     min: poisson.min.0,
                     max: poisson.max.0,
+                    scale: poisson.scale.map(|scale| scale.0),
                     cut: match poisson.cut {
                         Cut::Truncate => config::Cut::Truncate,
                         Cut::Clamp => config::Cut::Clamp,

@@ -1,0 +1,102 @@
+//! `paceline reproduce`: a paper's experiments again, claim by claim.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use paceline_lab::output::{self, Draft};
+use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
+
+use super::count;
+
+/// Run a paper's experiments again and hold what comes out against what it says (docs/reproduce.md).
+///
+/// Exit status 1 when a claim does not hold.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The paper; without it, lists what there is.
+    name: Option<String>,
+    /// One JSON object a claim; - for standard output instead of the table.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Folder of the page; out/reproduce/NAME unless given.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// This experiment alone, as the list without NAME names it.
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
+    /// Runs of each condition, instead of as many as each scenario says.
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
+    runs: Option<u32>,
+    /// Delivery trace (Mahimahi's format) for experiments over a cellular link, instead of the shipped one.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Threads; 0 for one a core. Changes no number.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
+    threads: usize,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Some(name) = &args.name else {
+        crate::print(&list())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let paper = Paper::find(name)?;
+    let to_standard = args.json.as_deref() == Some(Path::new("-"));
+    if let Some(path) = args.json.as_deref().filter(|_| !to_standard) {
+        Draft::check(path).context("--json")?;
+    }
+    let folder = args.report.clone().unwrap_or_else(|| Path::new("out/reproduce").join(paper.name));
+    output::check_folder(&folder).context("--report")?;
+    let settings =
+        Settings { figure: args.figure.clone(), runs: args.runs, trace: args.trace.clone(), threads: args.threads };
+    let bar = progress();
+    let sections = paper.run(&settings, &bar)?;
+    bar.finish_and_clear();
+    let page = write(paper, &sections, &folder)?;
+    let claims = || sections.iter().flat_map(Section::claims);
+    if let Some(path) = &args.json {
+        let mut text = String::new();
+        for claim in claims() {
+            text.push_str(&serde_json::to_string(claim)?);
+            text.push('\n');
+        }
+        if to_standard {
+            crate::print(&text)?;
+        } else {
+            output::write(path, |draft| draft.write_all(text.as_bytes())).context("--json")?;
+        }
+    }
+    if !to_standard {
+        let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let table = table(&sections, color && std::io::stdout().is_terminal());
+        crate::print(&format!("{}\n\n{table}{}\n", paper.title, page.display()))?;
+    }
+    Ok(if claims().all(|claim| claim.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Every paper with its experiments.
+fn list() -> String {
+    let mut text = String::new();
+    for paper in PAPERS {
+        text.push_str(&format!("{}  {}\n", paper.name, paper.title));
+        for (name, title) in paper.figures() {
+            text.push_str(&format!("  --figure {name:9} {title}\n"));
+        }
+    }
+    text
+}
+
+/// A bar on standard error: nothing where that is no terminal.
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg}  {bar:40} {pos}/{len} runs, {elapsed}");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

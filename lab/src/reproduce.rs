@@ -1,0 +1,336 @@
+//! The papers' figures again: each claim of a paper beside what the simulator gives, and the command that runs it alone.
+//!
+//! One paper is one file below `reproduce/` with a folder of its experiments, and one line in [`PAPERS`].
+
+mod bench;
+mod curves;
+mod paced_chirping;
+mod page;
+mod reading;
+mod text;
+
+use std::path::PathBuf;
+
+use indicatif::ProgressBar;
+use paceline_cc::registry::nearest;
+use serde::Serialize;
+
+use crate::report::ReportError;
+use crate::scenario::ScenarioError;
+
+pub use page::write;
+pub use text::table;
+
+/// A paper whose experiments run here.
+pub struct Paper {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Authors, title, year.
+    pub title: &'static str,
+    /// What to know before the figures: what is measured, how, and where this differs from the paper.
+    pub about: &'static [&'static str],
+    /// Part of the names of contestants that are our own answer to the paper.
+    ours: &'static str,
+    experiments: &'static [Experiment],
+}
+
+/// Every paper, in the order in which they are listed.
+pub const PAPERS: &[Paper] = &[paced_chirping::PAPER];
+
+/// One experiment: a figure of the paper, or a question of ours about it.
+struct Experiment {
+    /// Its name for `--figure`.
+    name: &'static str,
+    /// As headings say it: `Fig 5`, `Scale`.
+    figure: &'static str,
+    /// What it shows.
+    title: &'static str,
+    conduct: fn(&bench::Bench<'_>) -> Result<Findings, ReproduceError>,
+}
+
+/// How experiments are run.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Only this one, by its name.
+    pub figure: Option<String>,
+    /// Runs of each cell, instead of as many as each scenario says.
+    pub runs: Option<u32>,
+    /// A delivery trace instead of the shipped one, where a cellular link is asked for.
+    pub trace: Option<PathBuf>,
+    /// Threads; 0 for one a core.
+    pub threads: usize,
+}
+
+/// A claim, and what we get.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// The figure of the paper, or the name of an experiment of ours.
+    pub figure: String,
+    /// What must hold: with its tolerance, and who set that.
+    pub claim: String,
+    /// Whose runs it speaks of.
+    pub contestant: String,
+    /// What the paper says or shows.
+    pub paper: String,
+    /// What we get.
+    pub ours: String,
+    /// Whether it holds in every cell.
+    pub holds: bool,
+    /// The command that runs it alone: the first of its cells.
+    pub command: String,
+    /// The conditions it was tried under.
+    pub cells: Vec<Cell>,
+}
+
+/// A claim under one condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The condition.
+    pub setup: String,
+    /// What we get there.
+    pub ours: String,
+    /// Whether it holds there.
+    pub holds: bool,
+    /// The command that runs it alone.
+    pub command: String,
+}
+
+/// What one experiment found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Section {
+    /// As headings say it.
+    pub figure: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// The command that runs this experiment alone.
+    pub command: String,
+    #[serde(flatten)]
+    findings: Findings,
+}
+
+impl Section {
+    /// The claims.
+    pub fn claims(&self) -> &[Claim] {
+        &self.findings.claims
+    }
+}
+
+/// A claim that our own answer to the paper and the paper's contestants are held to alike, where they differ or all miss.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Contrast {
+    figure: String,
+    claim: String,
+    /// Whether ours holds it.
+    holds: bool,
+    /// Others that miss it.
+    missed: Vec<String>,
+}
+
+/// Claims that ours or others miss, of those made of both.
+fn contrasts(claims: &[&Claim], ours: &str) -> Vec<Contrast> {
+    let mut contrasts = Vec::new();
+    for own in claims.iter().filter(|claim| claim.contestant.contains(ours)) {
+        let same = claims.iter().filter(|other| (&other.figure, &other.claim) == (&own.figure, &own.claim));
+        let missed = same.filter(|other| !other.holds && other.contestant != own.contestant);
+        let missed: Vec<String> = missed.map(|other| other.contestant.clone()).collect();
+        if !own.holds || !missed.is_empty() {
+            let (figure, claim) = (own.figure.clone(), own.claim.clone());
+            contrasts.push(Contrast { figure, claim, holds: own.holds, missed });
+        }
+    }
+    contrasts
+}
+
+/// What an experiment gives to its section.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Findings {
+    /// What was run, and how it was measured.
+    setup: Vec<String>,
+    claims: Vec<Claim>,
+    tables: Vec<Table>,
+    drawings: Vec<Drawing>,
+    /// Scenario files: name and text.
+    scenarios: Vec<(&'static str, &'static str)>,
+}
+
+/// A picture of the page.
+#[derive(Clone, Debug, Serialize)]
+struct Drawing {
+    title: String,
+    svg: String,
+    note: String,
+}
+
+/// Numbers of the page: a row a condition, a column a contestant.
+#[derive(Clone, Debug, Serialize)]
+struct Table {
+    title: String,
+    note: String,
+    columns: Vec<String>,
+    /// Name, then for each column a value and its spread.
+    rows: Vec<(String, Vec<(String, String)>)>,
+}
+
+/// Why a paper could not be reproduced.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReproduceError {
+    /// No such paper.
+    #[error("unknown paper '{name}'; {hint}")]
+    Paper {
+        /// As given.
+        name: String,
+        /// The nearest ones.
+        hint: String,
+    },
+    /// No such experiment.
+    #[error("--figure: '{name}' is not in {paper}; {hint}")]
+    Figure {
+        /// As given.
+        name: String,
+        /// The paper.
+        paper: &'static str,
+        /// The nearest ones, or all.
+        hint: String,
+    },
+    /// A scenario or the trace is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// No threads.
+    #[error("--threads: {0}; give a smaller number")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// The page cannot be written.
+    #[error(transparent)]
+    Page(#[from] ReportError),
+}
+
+impl Paper {
+    /// The paper of this name.
+    ///
+    /// # Errors
+    /// When there is none: the line names the nearest.
+    pub fn find(name: &str) -> Result<&'static Self, ReproduceError> {
+        PAPERS.iter().find(|paper| paper.name == name).ok_or_else(|| {
+            let known = PAPERS.iter().map(|paper| paper.name);
+            ReproduceError::Paper { name: printable(name), hint: nearest(name, known) }
+        })
+    }
+
+    /// Names and titles of its experiments.
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        self.experiments.iter().map(|one| (one.name, format!("{}: {}", one.figure, one.title)))
+    }
+
+    /// Runs the experiments one after another, the runs of each spread over the cores. `bar` gets a length and moves.
+    ///
+    /// # Errors
+    /// An option that is wrong, or a trace.
+    pub fn run(&self, settings: &Settings, bar: &ProgressBar) -> Result<Vec<Section>, ReproduceError> {
+        let chosen: Vec<&Experiment> = match &settings.figure {
+            None => self.experiments.iter().collect(),
+            Some(name) => {
+                let found = self.experiments.iter().find(|one| one.name == name);
+                vec![found.ok_or_else(|| ReproduceError::Figure {
+                    name: printable(name),
+                    paper: self.name,
+                    hint: nearest(name, self.experiments.iter().map(|one| one.name)),
+                })?]
+            }
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
+        let mut sections = Vec::new();
+        for (index, one) in chosen.iter().enumerate() {
+            bar.set_message(format!("{} ({} of {})", one.figure, index + 1, chosen.len()));
+            let mut findings = pool.install(|| (one.conduct)(&bench::Bench { settings, bar }))?;
+            for claim in &mut findings.claims {
+                one.figure.clone_into(&mut claim.figure);
+            }
+            let command = format!("paceline reproduce {} --figure {}", self.name, one.name);
+            sections.push(Section { figure: one.figure, title: one.title, command, findings });
+        }
+        Ok(sections)
+    }
+}
+
+fn printable(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+impl Claim {
+    /// A claim about `contestant`: what must hold, and what the paper says.
+    fn new(claim: impl Into<String>, contestant: impl Into<String>, paper: impl Into<String>) -> Self {
+        Self {
+            figure: String::new(),
+            claim: claim.into(),
+            contestant: contestant.into(),
+            paper: paper.into(),
+            ours: String::new(),
+            holds: false,
+            command: String::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    /// With one cell, or where the cells speak for themselves.
+    fn got(mut self, ours: impl Into<String>, cells: Vec<Cell>) -> Self {
+        self.ours = ours.into();
+        self.holds = !cells.is_empty() && cells.iter().all(|cell| cell.holds);
+        self.command = cells.first().map(|cell| cell.command.clone()).unwrap_or_default();
+        self.cells = cells;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(holds: bool, command: &str) -> Cell {
+        Cell { setup: "50 ms".to_owned(), ours: "1 ms".to_owned(), holds, command: command.to_owned() }
+    }
+
+    #[test]
+    fn a_claim_holds_when_it_holds_in_every_cell() {
+        let claim = || Claim::new("at most 2 ms", "dctcp@tcp", "1 ms");
+        assert!(claim().got("", vec![cell(true, "a"), cell(true, "b")]).holds);
+        assert!(!claim().got("", vec![cell(true, "a"), cell(false, "b")]).holds);
+        assert!(!claim().got("", Vec::new()).holds, "nothing was run");
+        assert_eq!(claim().got("", vec![cell(true, "a"), cell(true, "b")]).command, "a");
+    }
+
+    #[test]
+    fn a_claim_has_the_keys_that_scripts_read() {
+        let claim = Claim::new("at most 2 ms", "dctcp@tcp", "1 ms").got("1 ms", vec![cell(true, "a")]);
+        let json = serde_json::to_value(&claim).unwrap();
+        for key in ["figure", "claim", "paper", "ours", "contestant", "command"] {
+            assert!(json[key].is_string(), "{key}");
+        }
+        assert!(json["holds"].as_bool().unwrap() && json["cells"][0]["holds"].as_bool().unwrap());
+    }
+
+    #[test]
+    fn contrasts_are_of_one_claim() {
+        let claim = |text: &str, who: &str, holds| Claim::new(text, who, "").got("", vec![cell(holds, "")]);
+        let claims = [
+            claim("a", "start=p@tcp", false),
+            claim("a", "start=x@tcp", true),
+            claim("b", "start=p@tcp", true),
+            claim("b", "start=x@tcp", true),
+            claim("c", "start=p@tcp", true),
+            claim("c", "start=x@tcp", false),
+        ];
+        let found = contrasts(&claims.iter().collect::<Vec<_>>(), "start=x@");
+        let found: Vec<_> = found.iter().map(|one| (one.claim.as_str(), one.holds, one.missed.join(","))).collect();
+        assert_eq!(found, [("a", true, "start=p@tcp".to_owned()), ("c", false, String::new())]);
+    }
+
+    #[test]
+    fn unknown_names_get_the_nearest() {
+        let error = Paper::find("paced-chirpin").err().unwrap().to_string();
+        assert_eq!(error, "unknown paper 'paced-chirpin'; did you mean paced-chirping?");
+        let paper = Paper::find("paced-chirping").unwrap();
+        let settings = Settings { figure: Some("fig8".to_owned()), ..Settings::default() };
+        let error = paper.run(&settings, &ProgressBar::hidden()).unwrap_err().to_string();
+        assert!(error.starts_with("--figure: 'fig8' is not in paced-chirping; did you mean fig"), "{error}");
+    }
+}
