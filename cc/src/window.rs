@@ -51,6 +51,9 @@ pub trait StartUp: Send {
         0
     }
 
+    /// Every acknowledgement, whoever is in charge, before anything else.
+    fn observe(&mut self, _ack: &Ack<'_>) {}
+
     /// Something was delivered: grow `cwnd`, or end the start-up by setting `ssthresh` to at most `cwnd`.
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window);
 
@@ -213,6 +216,7 @@ impl<P: Policy> Controller for WindowController<P> {
         self.rtt = ack.srtt;
         self.repairing &= ack.phase != Phase::Open;
         self.policy.observe(ack, &self.window);
+        self.start.observe(ack);
         let holds = self.holds_against_marks();
         if self.policy.answers(ack) && !holds {
             self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);

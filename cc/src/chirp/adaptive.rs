@@ -56,7 +56,7 @@ const APPROACH: f64 = 1.0 / 3.0;
 /// ...above this share of what the gap found would fill; below, the gain alone counts.
 const FREE: f64 = 0.2;
 /// Busy growth in packets a round trip, and what each round trip without a mark adds to it.
-const STEP: f64 = 3.0;
+const STEP: f64 = 4.0;
 const STEP_GROWTH: f64 = 2.0;
 /// What a mark takes off the load, in packets: less than the half of a scalable control, which grows by one a round trip.
 const MARK: f64 = 0.35;
@@ -389,13 +389,16 @@ impl StartUp for Adaptive {
         tag(flying.train.number, index)
     }
 
-    fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
+    fn observe(&mut self, ack: &Ack<'_>) {
         self.srtt = ack.srtt;
         self.min_rtt = ack.min_rtt;
         self.in_flight = self.packets(ack.in_flight);
         if ack.ce_bytes > 0 {
             self.marked_at = Some(ack.now);
         }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         match self.stage {
             Stage::Slow => self.slow.on_ack(ack, window),
             Stage::Over => {}
@@ -464,11 +467,6 @@ impl StartUp for Adaptive {
     }
 
     fn resumes(&mut self, ack: &Ack<'_>, window: &mut Window) -> bool {
-        self.srtt = ack.srtt;
-        self.min_rtt = ack.min_rtt;
-        if ack.ce_bytes > 0 {
-            self.marked_at = Some(ack.now);
-        }
         let Some(marked_at) = self.marked_at else { return false };
         // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011); twice that
         // is unusual.
