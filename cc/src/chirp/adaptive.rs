@@ -65,7 +65,7 @@ const LEAST_LOAD: f64 = SHORTEST as f64;
 /// Near enough to what the gap found would fill, and what is handed over then.
 const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
-/// Round trips without calm growth that end it.
+/// Round trips without calm growth, all told, that end it.
 const PATIENCE: f64 = 20.0;
 /// The same when it has taken charge again to look whether capacity has become free: it takes what is free, and pushes
 /// nobody.
@@ -139,10 +139,10 @@ pub struct Adaptive {
     /// Packets that may be in flight, and that are.
     load: f64,
     in_flight: f64,
-    /// Round trips since a mark, and since calm growth.
+    /// Round trips since a mark, and those without calm growth.
     unmarked: f64,
     waiting: f64,
-    /// Round trips without calm growth that end it.
+    /// Round trips without calm growth, all told, that end it.
     patience: f64,
     /// Trains in a row that could not be read, and those of them that left ragged.
     unreadable: u32,
@@ -340,7 +340,7 @@ impl Adaptive {
             let most = if self.load < FREE * target { f64::INFINITY } else { APPROACH * (target - self.load).max(0.0) };
             let step = ((self.gain() - 1.0) * packets).min(most * part).min(room);
             if step > 0.0 {
-                self.waiting = 0.0;
+                self.waiting -= part;
             }
             self.load += step;
         }
