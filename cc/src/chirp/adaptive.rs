@@ -13,7 +13,7 @@
 //!   sees the marks all the same).
 //! - **The gap of a chirp** is read between the last gap that did not queue and the first that did; a chirp that queued
 //!   from its first packet is read by how far apart it arrived.
-//! - **It ends** when the load comes near what the gap found would fill, after twelve round trips without calm growth, on
+//! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth, on
 //!   loss, or when chirps cannot be read (slow start goes on from there where the host could not keep the gaps). So it
 //!   always ends.
 //! - **It begins again** from the window's own gap, without bursts: after a silence, after a loss that never was, and when a
@@ -66,7 +66,7 @@ const LEAST_LOAD: f64 = SHORTEST as f64;
 const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
 /// Round trips without calm growth, all told, that end it.
-const PATIENCE: f64 = 12.0;
+const PATIENCE: f64 = 20.0;
 /// The same when it has taken charge again to look whether capacity has become free: it takes what is free, and pushes
 /// nobody.
 const LOOK: f64 = 2.0;
