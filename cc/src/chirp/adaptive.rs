@@ -48,7 +48,7 @@ const SHORTEST: usize = 5;
 /// Chirps under way when the load is used up: while one returns, another is on its way and a third leaves.
 const UNDER_WAY: f64 = 3.0;
 /// Chirps leave at no less than this share of the capacity found, and wait then, so that short flows end early.
-const LEAST_SHARE: f64 = 0.2;
+const LEAST_SHARE: f64 = 0.5;
 /// A gap so many times that of the bursts means that there is other traffic.
 const BUSY: f64 = 1.125;
 /// Calm growth a round trip is at most this share of what is missing...
