@@ -13,8 +13,8 @@
 //!   sees the marks all the same).
 //! - **The gap of a chirp** is read between the last gap that did not queue and the first that did; a chirp that queued
 //!   from its first packet is read by how far apart it arrived.
-//! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth, on
-//!   loss, or when chirps cannot be read (slow start goes on from there where the host could not keep the gaps). So it
+//! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth,
+//!   when a queue of 30 ms stands, on loss, or when chirps cannot be read (slow start goes on from there where the host could not keep the gaps). So it
 //!   always ends.
 //! - **It begins again** from the window's own gap, without bursts: after a silence, after a loss that never was, and when a
 //!   path that marks has marked nothing for two round trips longer than marks are apart in a steady state.
@@ -70,6 +70,8 @@ const PATIENCE: f64 = 20.0;
 /// The same when it has taken charge again to look whether capacity has become free: it takes what is free, and pushes
 /// nobody.
 const LOOK: f64 = 2.0;
+/// A standing queue so long ends it (newest branch): the capacity has fallen, or somebody fills the queue.
+const OVERLOAD: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
 const UNREADABLE: u32 = 8;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
@@ -352,6 +354,9 @@ impl Adaptive {
         // Half a round trip of chirps confirms it.
         if self.near > 0.0 && self.near >= self.load / 2.0 {
             return Some(self.load.max(HANDED * self.filling(self.found())));
+        }
+        if self.srtt >= self.min_rtt + OVERLOAD {
+            return Some(self.load * self.min_rtt.as_nanos() as f64 / self.srtt.as_nanos() as f64);
         }
         (self.waiting > self.patience || self.unreadable >= UNREADABLE).then_some(self.load)
     }
