@@ -470,7 +470,10 @@ impl StartUp for Adaptive {
         // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011); twice that
         // is unusual.
         let usual = libm::sqrt(2.0 * window.cwnd);
-        if !ack.window_limited || ack.now - marked_at < self.srtt.mul_f64(VANISHED + usual) {
+        if self.min_rtt == Nanos::MAX
+            || !ack.window_limited
+            || ack.now - marked_at < self.srtt.mul_f64(VANISHED + usual)
+        {
             return false;
         }
         self.marked_at = Some(ack.now);

@@ -380,6 +380,17 @@ fn a_loss_that_never_was_changes_no_later_reduction() {
 }
 
 #[test]
+fn marks_before_any_rtt_is_known_hold_nobody() {
+    for spec in window_controllers() {
+        let mut flow = settled(&spec, true, 0);
+        flow.send(3, 1448, Nanos::from_millis(100));
+        flow.time_out();
+        run(&mut flow, 1448, &Operation::Rounds { rtt: Nanos::ZERO, rounds: 3, ce: 1 });
+        recovers(&mut flow, 1448);
+    }
+}
+
+#[test]
 fn time_outs_in_a_row_hold_nobody() {
     for spec in window_controllers() {
         let mut flow = settled(&spec, false, 10);
