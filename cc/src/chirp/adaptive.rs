@@ -111,7 +111,7 @@ enum Stage {
     },
     /// The host cannot keep the gaps: slow start, which looks at the delay at least (RFC 9406).
     Slow,
-    /// The policy is in charge.
+    /// The policy is in charge; after a time-out slow start.
     Over,
 }
 
@@ -405,8 +405,7 @@ impl StartUp for Adaptive {
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         match self.stage {
-            Stage::Slow => self.slow.on_ack(ack, window),
-            Stage::Over => {}
+            Stage::Slow | Stage::Over => self.slow.on_ack(ack, window),
             Stage::Transition { gap, left } => {
                 let acked = ack.packets.len() as u64;
                 if acked <= left {
@@ -476,7 +475,10 @@ impl StartUp for Adaptive {
         // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011); twice that
         // is unusual.
         let usual = libm::sqrt(2.0 * window.cwnd);
-        if !ack.window_limited || ack.now - marked_at < self.srtt.mul_f64(VANISHED + usual) {
+        if self.min_rtt == Nanos::MAX
+            || !ack.window_limited
+            || ack.now - marked_at < self.srtt.mul_f64(VANISHED + usual)
+        {
             return false;
         }
         self.marked_at = Some(ack.now);
