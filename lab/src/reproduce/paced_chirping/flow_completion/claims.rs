@@ -69,11 +69,11 @@ fn grid(rtt_ms: u32, target: &Target) -> String {
 }
 
 /// The verdict on each of the conditions, the worst first.
-fn judged<'a>(
-    results: &'a [Results],
+fn judged(
+    results: &[Results],
     which: impl Fn(&Condition) -> bool,
     judge: impl Fn(&Results) -> Verdict,
-) -> Vec<(&'a Results, Verdict)> {
+) -> Vec<(&Results, Verdict)> {
     let these = results.iter().filter(|one| which(&one.condition));
     let mut judged: Vec<_> = these.map(|one| (one, judge(one))).collect();
     judged.sort_by(|a, b| b.1.strain.total_cmp(&a.1.strain));
