@@ -3,7 +3,9 @@
 //! One paper is one file below `reproduce/` with a folder of its experiments, and one line in [`PAPERS`].
 
 mod bench;
+mod contrast;
 mod curves;
+mod grid;
 mod paced_chirping;
 mod page;
 mod reading;
@@ -29,8 +31,8 @@ pub struct Paper {
     pub title: &'static str,
     /// What to know before the figures: what is measured, how, and where this differs from the paper.
     pub about: &'static [&'static str],
-    /// Part of the names of contestants that are our own answer to the paper.
-    ours: &'static str,
+    /// Those it compares: what of a contestant's name tells it, and what sentences call it; last our own answer.
+    rivals: &'static [(&'static str, &'static str)],
     experiments: &'static [Experiment],
 }
 
@@ -55,10 +57,28 @@ pub struct Settings {
     pub figure: Option<String>,
     /// Runs of each cell, instead of as many as each scenario says.
     pub runs: Option<u32>,
+    /// Seed of everything random, instead of that of each scenario.
+    pub seed: Option<u64>,
     /// A delivery trace instead of the shipped one, where a cellular link is asked for.
     pub trace: Option<PathBuf>,
     /// Threads; 0 for one a core.
     pub threads: usize,
+}
+
+impl Settings {
+    /// The options that change numbers of a single run, as a command takes them.
+    fn repeated(&self) -> String {
+        let runs = self.runs.map(|runs| format!(" --runs {runs}")).unwrap_or_default();
+        let seed = self.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
+        runs + &seed
+    }
+
+    /// All options that change numbers.
+    fn again(&self) -> String {
+        let trace =
+            self.trace.as_ref().map(|trace| format!(" --trace {}", bench::quoted(&trace.display().to_string())));
+        self.repeated() + &trace.unwrap_or_default()
+    }
 }
 
 /// A claim, and what we get.
@@ -76,10 +96,23 @@ pub struct Claim {
     pub ours: String,
     /// Whether it holds in every cell.
     pub holds: bool,
-    /// The command that runs it alone: the first of its cells.
+    /// The command that runs it alone: where it misses, or else its first cell.
     pub command: String,
     /// The conditions it was tried under.
     pub cells: Vec<Cell>,
+    /// Its place in a grid, where it stands in one.
+    #[serde(skip)]
+    place: Option<Place>,
+}
+
+/// The place of a claim in a grid: claims that differ in the contestant, a row, and in one number, a column.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    /// Title of the grid: the claim without the number.
+    grid: String,
+    column: String,
+    /// The figure to show.
+    figure: String,
 }
 
 /// A claim under one condition.
@@ -104,6 +137,8 @@ pub struct Section {
     pub title: &'static str,
     /// The command that runs this experiment alone.
     pub command: String,
+    /// What ours holds and others miss, and what ours misses.
+    contrast: Vec<String>,
     #[serde(flatten)]
     findings: Findings,
 }
@@ -115,40 +150,20 @@ impl Section {
     }
 }
 
-/// A claim that our own answer to the paper and the paper's contestants are held to alike, where they differ or all miss.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Contrast {
-    figure: String,
-    claim: String,
-    /// Whether ours holds it.
-    holds: bool,
-    /// Others that miss it.
-    missed: Vec<String>,
-}
-
-/// Claims that ours or others miss, of those made of both.
-fn contrasts(claims: &[&Claim], ours: &str) -> Vec<Contrast> {
-    let mut contrasts = Vec::new();
-    for own in claims.iter().filter(|claim| claim.contestant.contains(ours)) {
-        let same = claims.iter().filter(|other| (&other.figure, &other.claim) == (&own.figure, &own.claim));
-        let missed = same.filter(|other| !other.holds && other.contestant != own.contestant);
-        let missed: Vec<String> = missed.map(|other| other.contestant.clone()).collect();
-        if !own.holds || !missed.is_empty() {
-            let (figure, claim) = (own.figure.clone(), own.claim.clone());
-            contrasts.push(Contrast { figure, claim, holds: own.holds, missed });
-        }
-    }
-    contrasts
-}
-
 /// What an experiment gives to its section.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Findings {
     /// What was run, and how it was measured.
     setup: Vec<String>,
     claims: Vec<Claim>,
+    /// Figures beside those of a grid's claims, to compare with.
+    #[serde(skip)]
+    beside: Vec<grid::Beside>,
     tables: Vec<Table>,
     drawings: Vec<Drawing>,
+    /// A picture for a file of its own.
+    #[serde(skip)]
+    figure: Option<String>,
     /// Scenario files: name and text.
     scenarios: Vec<(&'static str, &'static str)>,
 }
@@ -244,9 +259,12 @@ impl Paper {
             let mut findings = pool.install(|| (one.conduct)(&bench::Bench { settings, bar }))?;
             for claim in &mut findings.claims {
                 one.figure.clone_into(&mut claim.figure);
+                let commands = claim.cells.iter_mut().map(|cell| &mut cell.command);
+                commands.chain([&mut claim.command]).for_each(|command| command.push_str(&settings.repeated()));
             }
-            let command = format!("paceline reproduce {} --figure {}", self.name, one.name);
-            sections.push(Section { figure: one.figure, title: one.title, command, findings });
+            let contrast = contrast::sentences(&findings.claims, self.rivals);
+            let command = format!("paceline reproduce {} --figure {}{}", self.name, one.name, settings.again());
+            sections.push(Section { figure: one.figure, title: one.title, command, contrast, findings });
         }
         Ok(sections)
     }
@@ -268,6 +286,7 @@ impl Claim {
             holds: false,
             command: String::new(),
             cells: Vec::new(),
+            place: None,
         }
     }
 
@@ -275,7 +294,8 @@ impl Claim {
     fn got(mut self, ours: impl Into<String>, cells: Vec<Cell>) -> Self {
         self.ours = ours.into();
         self.holds = !cells.is_empty() && cells.iter().all(|cell| cell.holds);
-        self.command = cells.first().map(|cell| cell.command.clone()).unwrap_or_default();
+        let telling = cells.iter().find(|cell| !cell.holds).or(cells.first());
+        self.command = telling.map(|cell| cell.command.clone()).unwrap_or_default();
         self.cells = cells;
         self
     }
@@ -296,6 +316,7 @@ mod tests {
         assert!(!claim().got("", vec![cell(true, "a"), cell(false, "b")]).holds);
         assert!(!claim().got("", Vec::new()).holds, "nothing was run");
         assert_eq!(claim().got("", vec![cell(true, "a"), cell(true, "b")]).command, "a");
+        assert_eq!(claim().got("", vec![cell(true, "a"), cell(false, "b")]).command, "b", "where it misses");
     }
 
     #[test]
@@ -309,19 +330,11 @@ mod tests {
     }
 
     #[test]
-    fn contrasts_are_of_one_claim() {
-        let claim = |text: &str, who: &str, holds| Claim::new(text, who, "").got("", vec![cell(holds, "")]);
-        let claims = [
-            claim("a", "start=p@tcp", false),
-            claim("a", "start=x@tcp", true),
-            claim("b", "start=p@tcp", true),
-            claim("b", "start=x@tcp", true),
-            claim("c", "start=p@tcp", true),
-            claim("c", "start=x@tcp", false),
-        ];
-        let found = contrasts(&claims.iter().collect::<Vec<_>>(), "start=x@");
-        let found: Vec<_> = found.iter().map(|one| (one.claim.as_str(), one.holds, one.missed.join(","))).collect();
-        assert_eq!(found, [("a", true, "start=p@tcp".to_owned()), ("c", false, String::new())]);
+    fn commands_repeat_the_options() {
+        let settings = Settings { runs: Some(3), seed: Some(7), trace: Some("my trace".into()), ..Settings::default() };
+        assert_eq!(settings.repeated(), " --runs 3 --seed 7");
+        assert_eq!(settings.again(), " --runs 3 --seed 7 --trace \"my trace\"");
+        assert_eq!(Settings::default().again(), "");
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Runs of each condition, instead of as many as each scenario says.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     runs: Option<u32>,
+    /// Seed of everything random, instead of that of each scenario: other seeds, other runs.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
+    seed: Option<u64>,
     /// Delivery trace (Mahimahi's format) for experiments over a cellular link, instead of the shipped one.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -51,12 +54,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let folder = args.report.clone().unwrap_or_else(|| Path::new("out/reproduce").join(paper.name));
     output::check_folder(&folder).context("--report")?;
-    let settings =
-        Settings { figure: args.figure.clone(), runs: args.runs, trace: args.trace.clone(), threads: args.threads };
+    let settings = Settings {
+        figure: args.figure.clone(),
+        runs: args.runs,
+        seed: args.seed,
+        trace: args.trace.clone(),
+        threads: args.threads,
+    };
     let bar = progress();
     let sections = paper.run(&settings, &bar)?;
     bar.finish_and_clear();
-    let page = write(paper, &sections, &folder)?;
+    let page = write(paper, &settings, &sections, &folder)?;
     let claims = || sections.iter().flat_map(Section::claims);
     if let Some(path) = &args.json {
         let mut text = String::new();

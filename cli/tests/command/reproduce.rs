@@ -12,7 +12,7 @@ fn a_figure_gives_claims_and_a_page() {
     let claims = |threads: &str| {
         let args =
             ["reproduce", "paced-chirping", "--figure", "fig7", "--runs", "1", "--json", "-", "--report", "page"];
-        let output = lab.run(&[&args[..], &["--threads", threads]].concat());
+        let output = lab.run(&[&args[..], &["--threads", threads, "--seed", "7"]].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         let claims: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let all = claims.iter().all(|claim| claim["holds"].as_bool().unwrap());
@@ -29,12 +29,14 @@ fn a_figure_gives_claims_and_a_page() {
         }
         let command = claim["command"].as_str().unwrap();
         assert!(command.starts_with("paceline race scenarios/paced-chirping/mixed.toml --contestants "), "{command}");
+        assert!(command.ends_with(" --runs 1 --seed 7"), "{command}");
         assert!(!claim["cells"].as_array().unwrap().is_empty());
     }
     assert_eq!(first, claims("2"));
     let page = fs::read_to_string(lab.path("page/report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("Fig 7") && !page.contains("NaN"));
     assert!(page.contains("--contestants dctcp:start=chirp-q@tcp"));
+    assert!(page.contains("reproduce paced-chirping --figure fig7 --runs 1 --seed 7"));
 }
 
 #[test]

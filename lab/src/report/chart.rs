@@ -69,8 +69,10 @@ pub(crate) struct Sheet {
     pub(crate) legend: Vec<(&'static str, String)>,
 }
 
-/// Width of a sheet, and room around its panels.
-const WIDTH: f64 = 1080.0;
+/// Width of a sheet on the page and in a file, where text must stay legible in a narrow column.
+const PAGE: f64 = 1080.0;
+const FILE: f64 = 900.0;
+/// Room around the panels.
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 12.0;
 const GAP: f64 = 18.0;
@@ -81,10 +83,22 @@ const FOOT: f64 = 40.0;
 impl Sheet {
     /// The picture for the page.
     pub(crate) fn draw(&self) -> String {
+        let (svg, height) = self.paint(PAGE);
+        svg.inline(PAGE, height, &self.label)
+    }
+
+    /// The picture as a file of its own.
+    pub(crate) fn file(&self) -> String {
+        let (svg, height) = self.paint(FILE);
+        svg.standalone(FILE, height, &self.label, include_str!("report.css"))
+    }
+
+    /// At this width; the answer has the height too.
+    fn paint(&self, width: f64) -> (Svg, f64) {
         let mut svg = Svg::default();
-        let mut top = self.draw_legend(&mut svg);
+        let mut top = self.draw_legend(&mut svg, width);
         let columns = self.rows.iter().map(|row| row.panels.len()).max().unwrap_or(1).max(1);
-        let w = (WIDTH - LEFT - RIGHT - GAP * (columns - 1) as f64) / columns as f64;
+        let w = (width - LEFT - RIGHT - GAP * (columns - 1) as f64) / columns as f64;
         for (index, row) in self.rows.iter().enumerate() {
             top += HEAD;
             for (column, panel) in row.panels.iter().enumerate() {
@@ -94,16 +108,16 @@ impl Sheet {
             svg.text_upwards(16.0, top + row.height / 2.0, "axis", row.y_title);
             top += row.height + 6.0;
         }
-        svg.text(LEFT + (WIDTH - LEFT - RIGHT) / 2.0, top + 30.0, Anchor::Middle, "axis", self.x_title);
-        svg.inline(WIDTH, top + FOOT, &self.label)
+        svg.text(LEFT + (width - LEFT - RIGHT) / 2.0, top + 30.0, Anchor::Middle, "axis", self.x_title);
+        (svg, top + FOOT)
     }
 
     /// Entries in lines; the answer is where it ends.
-    fn draw_legend(&self, svg: &mut Svg) -> f64 {
-        let (mut x, mut y) = (LEFT, 12.0);
+    fn draw_legend(&self, svg: &mut Svg, sheet: f64) -> f64 {
+        let (mut x, mut y) = (LEFT, 14.0);
         for (class, name) in &self.legend {
             let width = 50.0 + text_width(name, 11.0);
-            if x + width > WIDTH - RIGHT && x > LEFT {
+            if x + width > sheet - RIGHT && x > LEFT {
                 (x, y) = (LEFT, y + LEGEND);
             }
             svg.open(class, "");
@@ -161,6 +175,7 @@ mod tests {
         let legend = vec![("c1 d0", "one".to_owned())];
         let sheet = Sheet { label: "two".to_owned(), x_title: "x", x: Axis::log(1.0, 10.0), rows: vec![row], legend };
         let svg = sheet.draw();
+        assert!(sheet.file().contains("width=\"900\"") && sheet.file().matches("<circle").count() == 4);
         assert_eq!(svg.matches("left &amp; right").count(), 2);
         assert_eq!(svg.matches("<circle").count(), 4);
         assert_eq!(svg.matches("class=\"line thin\"").count(), 2);

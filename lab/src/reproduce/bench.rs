@@ -74,6 +74,7 @@ impl Setup {
             contestants: Some(self.contestant.clone()),
             trace: self.trace.clone(),
             runs: bench.settings.runs,
+            seed: bench.settings.seed,
             set: self.set.clone(),
             ..Options::default()
         };
@@ -108,7 +109,7 @@ pub(super) fn mean_rate(file: &Path) -> Result<Rate, ScenarioError> {
 }
 
 /// For a POSIX shell.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("\"{text}\"") }
 }

@@ -24,13 +24,12 @@ pub(super) const PAPER: Paper = Paper {
     about: &[
         "Paced chirping exists in three generations: P is the code behind the paper's figures, Q the authors' rewrite of \
          the same year, R their newest. All three and ours (start=chirp) replace slow start under DCTCP's congestion \
-         avoidance and meet the same seeds. A claim of the paper is tested on each; where P, Q or R miss what ours \
-         holds, both rows show it.",
+         avoidance and meet the same seeds. A claim of the paper is tested on each.",
         "Figures are of the simulator: no timer of a host is late, so a queue is lower here than on the paper's testbed. \
          Queues are the waiting time of packets at the bottleneck, without their own transmission. Each packet is \
          acknowledged, as in the paper.",
     ],
-    ours: ":start=chirp@",
+    rivals: &[(":start=chirp-p@", "P"), (":start=chirp-q@", "Q"), (":start=chirp-r@", "R"), (":start=chirp@", "ours")],
     experiments: &[
         Experiment {
             name: "fig1",

@@ -4,21 +4,48 @@ use std::path::{Path, PathBuf};
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
+use serde::Serialize;
 
-use super::{Claim, Contrast, Paper, ReproduceError, Section, contrasts};
+use super::grid::{Grid, alone, grids};
+use super::{Claim, Paper, ReproduceError, Section, Settings};
 use crate::measure::VERSION;
 use crate::report::{self, ReportError};
 
-/// Writes the page into a folder, made where it is missing, and gives its path.
+/// Writes the page into a folder, made where it is missing, and gives its path; beside it the picture that stands for the
+/// paper, `NAME.svg`, where its experiment ran.
 ///
 /// # Errors
 /// When the folder cannot be written to.
-pub fn write(paper: &Paper, sections: &[Section], folder: &Path) -> Result<PathBuf, ReproduceError> {
-    let page = render(paper, sections).map_err(ReportError::from)?;
+pub fn write(
+    paper: &Paper,
+    settings: &Settings,
+    sections: &[Section],
+    folder: &Path,
+) -> Result<PathBuf, ReproduceError> {
+    let page = render(paper, settings, sections).map_err(ReportError::from)?;
+    if let Some(figure) = sections.iter().find_map(|section| section.findings.figure.as_ref()) {
+        report::store(folder, &format!("{}.svg", paper.name), figure)?;
+    }
     Ok(report::store(folder, report::PAGE, &page)?)
 }
 
-fn render(paper: &Paper, sections: &[Section]) -> Result<String, minijinja::Error> {
+/// A section as the page shows it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    section: &'a Section,
+    grids: Vec<Grid<'a>>,
+    alone: Vec<&'a Claim>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(section: &'a Section) -> Self {
+        let findings = &section.findings;
+        Self { section, grids: grids(findings), alone: alone(findings).collect() }
+    }
+}
+
+fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<String, minijinja::Error> {
     let mut env = Environment::new();
     env.set_auto_escape_callback(|_| AutoEscape::Html);
     env.add_template("page", include_str!("page.html"))?;
@@ -39,21 +66,21 @@ fn render(paper: &Paper, sections: &[Section]) -> Result<String, minijinja::Erro
         .iter()
         .map(|contestant| (*contestant, sections.iter().map(|section| score(section, contestant)).collect()))
         .collect();
-    let all: Vec<&Claim> = claims().collect();
-    let (better, worse): (Vec<Contrast>, Vec<Contrast>) =
-        contrasts(&all, paper.ours).into_iter().partition(|contrast| contrast.holds);
+    let command = match sections {
+        [one] => one.command.clone(),
+        _ => format!("paceline reproduce {}{}", paper.name, settings.again()),
+    };
     env.get_template("page")?.render(context! {
         title => paper.title,
         name => paper.name,
         about => Serde(paper.about),
         version => VERSION,
-        style => concat!(include_str!("page.css")),
+        style => include_str!("page.css"),
         house => report::STYLE,
         held => claims().filter(|claim| claim.holds).count(),
-        all => all.len(),
-        better => Serde(better),
-        worse => Serde(worse),
+        all => claims().count(),
+        command => command,
         scores => Serde(scores),
-        sections => Serde(sections),
+        sections => Serde(sections.iter().map(Shown::of).collect::<Vec<_>>()),
     })
 }

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use super::Section;
+use super::grid::{Grid, alone, grids};
 
-/// Widest line.
-const WIDTH: usize = 100;
+/// Widest line: that of a narrow terminal.
+const WIDTH: usize = 80;
 
 /// Each claim with what we get; `bold` marks figures and misses by terminal codes.
 pub fn table(sections: &[Section], bold: bool) -> String {
@@ -13,15 +14,21 @@ pub fn table(sections: &[Section], bold: bool) -> String {
     let mut text = String::new();
     for section in sections {
         let _ = writeln!(text, "{on}{}: {}{off}", section.figure, section.title);
+        for line in &section.contrast {
+            let _ = writeln!(text, "  {}", wrapped(line, 2));
+        }
+        for grid in grids(&section.findings) {
+            write_grid(&mut text, &grid, (on, off));
+        }
         let mut last = "";
-        for claim in section.claims() {
+        for claim in alone(&section.findings) {
             if claim.contestant != last {
                 last = &claim.contestant;
-                let _ = writeln!(text, "  {last}");
+                let _ = writeln!(text, "\n  {last}");
             }
             let verdict = if claim.holds { "holds".to_owned() } else { format!("{on}fails{off}") };
-            let _ = writeln!(text, "    {verdict}  {}", wrapped(&claim.claim));
-            let _ = writeln!(text, "           {}", wrapped(&format!("ours: {}", claim.ours)));
+            let _ = writeln!(text, "    {verdict}  {}", wrapped(&claim.claim, 11));
+            let _ = writeln!(text, "           here: {}", wrapped(&claim.ours, 17));
         }
         text.push('\n');
     }
@@ -31,13 +38,35 @@ pub fn table(sections: &[Section], bold: bool) -> String {
     text
 }
 
-/// Text that continues below itself.
-fn wrapped(text: &str) -> String {
-    const INDENT: usize = 11;
+/// Figures of the worst condition: a row a contestant.
+fn write_grid(text: &mut String, grid: &Grid<'_>, (on, off): (&str, &str)) {
+    let _ = writeln!(text, "\n  {}", wrapped(grid.title, 2));
+    let name = grid.rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let mut head = format!("    {:name$}", "");
+    for column in &grid.columns {
+        let _ = write!(head, "{column:>12}");
+    }
+    let _ = writeln!(text, "{head}");
+    for row in &grid.rows {
+        let _ = write!(text, "    {:name$}", row.name);
+        for entry in &row.entries {
+            let (mark, on, off) = match entry.holds {
+                Some(false) => (" fails", on, off),
+                Some(true) | None => ("", "", ""),
+            };
+            let figure = format!("{}{mark}", entry.figure);
+            let _ = write!(text, "{:1$}{on}{figure}{off}", "", 12_usize.saturating_sub(figure.chars().count()));
+        }
+        text.push('\n');
+    }
+}
+
+/// Text that continues below itself, this far from the left.
+fn wrapped(text: &str, indent: usize) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split(' ') {
-        if !line.is_empty() && INDENT + line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = write!(lines, "{line}\n{:INDENT$}", "");
+        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = write!(lines, "{line}\n{:indent$}", "");
             line.clear();
         }
         if !line.is_empty() {
@@ -58,7 +87,8 @@ mod tests {
         let cell = |holds| Cell { setup: String::new(), ours: String::new(), holds, command: String::new() };
         let claim = |holds| Claim::new("word ".repeat(40), "dctcp@tcp", "").got("5 ms", vec![cell(holds)]);
         let findings = Findings { claims: vec![claim(true), claim(false)], ..Findings::default() };
-        let section = Section { figure: "Fig 1", title: "Four flows", command: String::new(), findings };
+        let section =
+            Section { figure: "Fig 1", title: "Four flows", command: String::new(), contrast: Vec::new(), findings };
         let text = table(&[section], false);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!((text.matches("    holds  ").count(), text.matches("    fails  ").count()), (1, 1));

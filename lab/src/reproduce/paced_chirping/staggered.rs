@@ -186,6 +186,7 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         claims,
         drawings: drawings(&shown, mbps),
+        figure: figure(&shown, mbps),
         scenarios: vec![(STAGGERED.path, STAGGERED.text)],
         ..Findings::default()
     })
@@ -193,43 +194,70 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 
 /// Throughput of each flow and the queue over time, in the first run of each.
 fn drawings(shown: &[(&Rival, &[Run])], mbps: f64) -> Vec<Drawing> {
+    let high = highest(shown);
+    let drawing = |shown: &[(&Rival, &[Run])]| Drawing {
+        title: shown.iter().map(|(rival, _)| rival.name.as_str()).collect::<Vec<_>>().join("; "),
+        svg: sheet(shown, mbps, high).draw(),
+        note: "First run. Throughput: means over 200 ms. Queue: largest delay of a packet in each 50 ms.".to_owned(),
+    };
+    shown.chunks(3).map(drawing).collect()
+}
+
+/// Slow start beside ours, with what newcomers get.
+fn figure(shown: &[(&Rival, &[Run])], mbps: f64) -> Option<String> {
+    let (slow, ours) = (*shown.first()?, *shown.last()?);
+    let both = [slow, ours];
+    let mut sheet = sheet(&both, mbps, highest(&both));
+    let [rates, queues] = sheet.rows.as_mut_slice() else { return None };
+    for (panel, (_, runs)) in rates.panels.iter_mut().zip(both) {
+        let time = median_reached(&newcomers(runs, |run| &run.times));
+        panel.note = format!("80 % of the fair share after {}", seconds(time));
+    }
+    if let Some(panel) = rates.panels.last_mut() {
+        panel.title = "DCTCP, paced chirping".to_owned();
+    }
+    for (panel, (_, runs)) in queues.panels.iter_mut().zip(both) {
+        let after: Vec<f64> = newcomers(runs, |run| &run.peaks_ms).iter().map(|(_, after)| *after).collect();
+        panel.note = format!("at most {} ms after a flow starts", short(most(&after)));
+    }
+    Some(sheet.file())
+}
+
+/// Largest queue of the first runs, ms.
+fn highest(shown: &[(&Rival, &[Run])]) -> f64 {
+    let firsts = || shown.iter().map(|(_, runs)| &runs[0]);
+    let after = firsts().flat_map(|run| &run.peaks_ms).map(|(_, after)| *after);
+    after.chain(firsts().map(|run| run.first_peak_ms)).fold(1.0, f64::max)
+}
+
+/// A column for each contestant: rates above, the queue below.
+fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
     let names = ["first flow", "second", "third", "fourth"];
     let classes = ["c0", "c1", "c2", "c8"];
-    let high = shown.iter().flat_map(|(_, runs)| &runs[0].peaks_ms).map(|(_, after)| *after).fold(1.0, f64::max);
-    let high = shown.iter().map(|(_, runs)| runs[0].first_peak_ms).fold(high, f64::max);
-    let sheet = |shown: &[(&Rival, &[Run])]| {
-        let (mut rates, mut queues) = (Vec::new(), Vec::new());
-        for (rival, runs) in shown {
-            let Some(series) = &runs[0].series else { continue };
-            let line = |(flow, class): (&FlowSeries, &&'static str)| Line {
-                class,
-                points: curves::rate(series, flow, 0.2),
-                dots: false,
-            };
-            rates.push(Panel {
-                title: rival.name.clone(),
-                note: format!("Jain {:.3}", runs[0].jain),
-                lines: series.flows.iter().zip(&classes).map(line).collect(),
-            });
-            let points = curves::queue(series, 0.05);
-            queues.push(Panel { lines: vec![Line { class: "c7", points, dots: false }], ..Panel::default() });
-        }
-        let sheet = Sheet {
-            label: "Throughput of four flows and queueing delay over time".to_owned(),
-            x_title: "time, s",
-            x: Axis::linear(LENGTH),
-            rows: vec![
-                Row { y_title: "throughput, Mbit/s", y: Axis::linear(mbps * 1.05), height: 170.0, panels: rates },
-                Row { y_title: "queue, ms", y: Axis::linear(high * 1.05), height: 90.0, panels: queues },
-            ],
-            legend: classes.iter().copied().zip(names.map(str::to_owned)).collect(),
+    let (mut rates, mut queues) = (Vec::new(), Vec::new());
+    for (rival, runs) in shown {
+        let Some(series) = &runs[0].series else { continue };
+        let line = |(flow, class): (&FlowSeries, &&'static str)| Line {
+            class,
+            points: curves::rate(series, flow, 0.2),
+            dots: false,
         };
-        Drawing {
-            title: shown.iter().map(|(rival, _)| rival.name.as_str()).collect::<Vec<_>>().join("; "),
-            svg: sheet.draw(),
-            note: "First run. Throughput: means over 200 ms. Queue: largest delay of a packet in each 50 ms."
-                .to_owned(),
-        }
-    };
-    shown.chunks(3).map(sheet).collect()
+        rates.push(Panel {
+            title: rival.name.clone(),
+            note: format!("Jain {:.3}", runs[0].jain),
+            lines: series.flows.iter().zip(&classes).map(line).collect(),
+        });
+        let points = curves::queue(series, 0.05);
+        queues.push(Panel { lines: vec![Line { class: "c7", points, dots: false }], ..Panel::default() });
+    }
+    Sheet {
+        label: "Throughput of four flows and queueing delay over time".to_owned(),
+        x_title: "time, s",
+        x: Axis::linear(LENGTH),
+        rows: vec![
+            Row { y_title: "throughput, Mbit/s", y: Axis::linear(mbps * 1.05), height: 170.0, panels: rates },
+            Row { y_title: "queue, ms", y: Axis::linear(high * 1.05), height: 90.0, panels: queues },
+        ],
+        legend: classes.iter().copied().zip(names.map(str::to_owned)).collect(),
+    }
 }
