@@ -57,11 +57,11 @@ pub trait StartUp: Send {
     /// Something was delivered: grow `cwnd`, or end the start-up by setting `ssthresh` to at most `cwnd`.
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window);
 
-    /// The start-up is over for another reason: a loss, a mark or a time-out. `window` is what the policy reduces next;
-    /// a start-up whose `cwnd` stood for no capacity corrects it here.
+    /// The start-up is over for another reason: a loss, a mark or a time-out. `window` is what the policy reduces next,
+    /// if a reduction is due; a start-up whose `cwnd` stood for no capacity corrects it here.
     fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {}
 
-    /// The last congestion never was; the window has been restored, and with it who is in charge.
+    /// The congestion that ended the start-up never was; the window has been restored, and the start-up is in charge.
     fn on_spurious(&mut self) {}
 
     /// The flow sends again after `idle` with nothing in flight. True takes charge again: the start-up has set `window`,
@@ -246,6 +246,8 @@ impl<P: Policy> Controller for WindowController<P> {
         if loss.new_episode {
             self.repairing = true;
             self.reduce(Signal::Loss, loss.now, loss.prior_in_flight);
+        } else if self.window.starting() {
+            self.start.on_congestion(Signal::Loss, &mut self.window);
         }
     }
 
@@ -254,6 +256,8 @@ impl<P: Policy> Controller for WindowController<P> {
         let before = self.window.cwnd;
         if timeout.count == 1 && !self.repairing {
             self.reduce(Signal::Timeout, timeout.now, timeout.prior_in_flight);
+        } else if self.window.starting() {
+            self.start.on_congestion(Signal::Timeout, &mut self.window);
         }
         // RFC 5681's loss window of one, beside what is still in flight (Linux `tcp_enter_loss`).
         self.window.cwnd = (self.packets(timeout.in_flight) + 1.0).min(before.max(1.0));
@@ -263,7 +267,9 @@ impl<P: Policy> Controller for WindowController<P> {
         if let Some(before) = self.before.take() {
             self.window.cwnd = self.window.cwnd.max(before.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
-            self.start.on_spurious();
+            if before.ssthresh == f64::INFINITY {
+                self.start.on_spurious();
+            }
             self.policy.undo();
         }
     }

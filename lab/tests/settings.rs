@@ -141,6 +141,8 @@ fn what_is_wrong_is_one_line_with_option_key_and_mend() {
             "--set cross.0.rate=1: cross.0: cross is not given and has no elements; set all of it, such as",
         ),
         ("down.trace=", "--set down.trace=: down.trace is not given, so that it cannot be taken out; give it a value"),
+        ("do\nwn=", "--set do wn=: do wn is not given, so that it cannot be taken out; give it a value"),
+        ("flows.a\n.b=1", "--set flows.a .b=1: flows.a: 'a' is no index of flows; give one from 0 to 1"),
         (
             "flows.1.workload.on_off.on=1s",
             "--set flows.1.workload.on_off.on=1s: flows[1].workload.on_off.off: this key is missing; add it",

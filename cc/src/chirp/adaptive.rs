@@ -111,7 +111,7 @@ enum Stage {
     },
     /// The host cannot keep the gaps: slow start, which looks at the delay at least (RFC 9406).
     Slow,
-    /// The policy is in charge.
+    /// The policy is in charge; after a time-out slow start.
     Over,
 }
 
@@ -405,8 +405,7 @@ impl StartUp for Adaptive {
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         match self.stage {
-            Stage::Slow => self.slow.on_ack(ack, window),
-            Stage::Over => {}
+            Stage::Slow | Stage::Over => self.slow.on_ack(ack, window),
             Stage::Transition { gap, left } => {
                 let acked = ack.packets.len() as u64;
                 if acked <= left {

@@ -312,6 +312,89 @@ fn any_parameters_survive_any_sequence_of_events() {
     for_every(named(), 64, sequences, |_, (spec, world, operations)| play(&spec, world, &operations));
 }
 
+/// Window controllers with each of their start-ups.
+fn window_controllers() -> impl Iterator<Item = Spec> {
+    let names = ["reno", "cubic", "dctcp", "prague"];
+    let spec = |spec: &Spec| spec.to_string();
+    defaults().into_iter().filter(move |one| names.contains(&spec(one).split(':').next().unwrap_or_default()))
+}
+
+/// A flow of datagrams or a stream after some rounds of 20 ms, each of a full window.
+fn settled(spec: &Spec, reliable: bool, rounds: u32) -> Datapath {
+    let world = World { env: Env::default(), start: Time::ZERO, origin: 0, reliable, handshake: None };
+    let mut flow = Datapath::new(spec, world);
+    run(&mut flow, 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds, ce: 0 });
+    flow
+}
+
+#[test]
+fn a_window_grows_again_after_a_time_out() {
+    for spec in window_controllers() {
+        let mut flow = settled(&spec, true, 10);
+        let before = flow.controller.window();
+        flow.send(10, 1448, Nanos::from_millis(20));
+        flow.time_out();
+        run(&mut flow, 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds: 60, ce: 0 });
+        let after = flow.controller.window();
+        assert!(after >= before.min(14_480) / 2, "{spec}: {before} bytes, and {after} after a time-out");
+    }
+}
+
+/// Rounds of 20 ms over a link that takes 200 µs for a packet.
+fn rounds(flow: &mut Datapath, rounds: u32) {
+    for _ in 0..rounds {
+        flow.send(100, 1448, Nanos::from_millis(20));
+        flow.advance_to(flow.now + Nanos::from_millis(20));
+        for packet in flow.flying(0, usize::MAX) {
+            flow.advance_to(flow.now + Nanos::from_micros(200));
+            flow.deliver(&[packet], 0, 0);
+        }
+    }
+}
+
+#[test]
+fn a_loss_that_never_was_changes_no_later_reduction() {
+    for spec in window_controllers() {
+        let reduced = |spurious: bool| {
+            let mut flow = settled(&spec, true, 0);
+            let lose = |flow: &mut Datapath| {
+                flow.send(100, 1448, Nanos::from_millis(20));
+                flow.lose(&flow.flying(0, 1));
+            };
+            // The start-up ends early, and the policy grows past what it found.
+            rounds(&mut flow, 2);
+            lose(&mut flow);
+            rounds(&mut flow, 200);
+            if spurious {
+                lose(&mut flow);
+                flow.controller.on_spurious(flow.now);
+                rounds(&mut flow, 2);
+            }
+            let before = flow.controller.window();
+            lose(&mut flow);
+            flow.controller.window() as f64 / before as f64
+        };
+        let (plain, after) = (reduced(false), reduced(true));
+        assert!((plain - after).abs() < 0.05, "{spec}: to {plain} of the window, and to {after} after it");
+    }
+}
+
+#[test]
+fn time_outs_in_a_row_hold_nobody() {
+    for spec in window_controllers() {
+        let mut flow = settled(&spec, false, 10);
+        for _ in 0..4 {
+            sends_again(&mut flow, 1448);
+            flow.send(64, 1448, Nanos::from_millis(100));
+            flow.time_out();
+            sends_again(&mut flow, 1448);
+            flow.time_out();
+            // The application falls silent for long enough to make the window stale.
+            flow.advance_to(flow.now + Nanos::from_secs(1));
+        }
+    }
+}
+
 #[test]
 fn ten_days_without_a_loss() {
     for spec in defaults() {

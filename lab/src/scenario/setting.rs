@@ -111,7 +111,8 @@ fn put<'a>(
     value: Option<Spanned<DeValue<'a>>>,
 ) -> Result<(), String> {
     let Some((Key { name, place }, rest)) = keys.split_first() else { return Ok(()) };
-    let path = if parent.is_empty() { name.clone() } else { format!("{parent}.{name}") };
+    let shown = printable(name, 60);
+    let path = if parent.is_empty() { shown.clone() } else { format!("{parent}.{shown}") };
     match node {
         DeValue::Table(table) => {
             let key = Spanned::new(place.clone(), Cow::Borrowed(name.as_str()));
@@ -130,7 +131,10 @@ fn put<'a>(
             if !table.contains_key(name.as_str()) {
                 if next.name.parse::<usize>().is_ok() {
                     let problem = format!("{path} is not given and has no elements");
-                    return Err(format!("{path}.{}: {problem}; set all of it, such as {path}=[{{ ... }}]", next.name));
+                    return Err(format!(
+                        "{path}.{}: {problem}; set all of it, such as {path}=[{{ ... }}]",
+                        printable(&next.name, 60)
+                    ));
                 }
                 let table_place = next.place.start..end;
                 table.insert(key, Spanned::new(table_place, DeValue::Table(DeTable::new())));
@@ -144,7 +148,7 @@ fn put<'a>(
             let last = array.len().checked_sub(1);
             let Some(element) = name.parse().ok().and_then(|index: usize| array.get_mut(index)) else {
                 return Err(match last {
-                    Some(last) => format!("{path}: '{name}' is no index of {parent}; give one from 0 to {last}"),
+                    Some(last) => format!("{path}: '{shown}' is no index of {parent}; give one from 0 to {last}"),
                     None => format!("{path}: {parent} is empty; set all of it, as an array"),
                 });
             };
