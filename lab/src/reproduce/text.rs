@@ -38,26 +38,30 @@ pub fn table(sections: &[Section], bold: bool) -> String {
     text
 }
 
-/// Figures of the worst condition: a row a contestant.
+/// Figures of the worst condition: a row a contestant, a miss with an exclamation mark.
 fn write_grid(text: &mut String, grid: &Grid<'_>, (on, off): (&str, &str)) {
     let _ = writeln!(text, "\n  {}", wrapped(grid.title, 2));
     let name = grid.rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     let mut head = format!("    {:name$}", "");
     for column in &grid.columns {
-        let _ = write!(head, "{column:>12}");
+        let _ = write!(head, "{column:>11} ");
     }
-    let _ = writeln!(text, "{head}");
+    let _ = writeln!(text, "{}", head.trim_end());
     for row in &grid.rows {
         let _ = write!(text, "    {:name$}", row.name);
         for entry in &row.entries {
             let (mark, on, off) = match entry.holds {
-                Some(false) => (" fails", on, off),
-                Some(true) | None => ("", "", ""),
+                Some(false) => ("!", on, off),
+                Some(true) | None => (" ", "", ""),
             };
             let figure = format!("{}{mark}", entry.figure);
             let _ = write!(text, "{:1$}{on}{figure}{off}", "", 12_usize.saturating_sub(figure.chars().count()));
         }
+        text.truncate(text.trim_end().len());
         text.push('\n');
+    }
+    if grid.rows.iter().flat_map(|row| &row.entries).any(|entry| entry.holds == Some(false)) {
+        let _ = writeln!(text, "    !: fails");
     }
 }
 
