@@ -3,3 +3,7 @@
 //!
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
+
+pub mod command;
+pub mod interface;
+pub mod namespace;
