@@ -14,14 +14,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode, ExitStatus};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
-use nix::sys::signalfd::{SignalFd, siginfo};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
@@ -114,33 +115,23 @@ impl Command {
     /// When the process namespace cannot be made.
     pub fn start(self, namespace: &Namespace) -> Result<Running, CommandError> {
         let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
         let namespace = namespace.clone();
         // The kernel ties the life of `init` to the thread that started it: the thread waits for it.
-        let body = move || {
-            let started = self.spawn(&namespace);
-            let (child, answer) = match started {
-                Ok(child) => (Some(child.id()), Ok(child)),
-                Err(error) => (None, Err(error)),
-            };
-            match (child, answer) {
-                (Some(id), Ok(mut child)) => {
-                    let _ = tell.send(Ok(id));
-                    child.wait()
-                }
-                (_, Err(error)) => {
-                    let _ = tell.send(Err(error));
-                    Ok(ExitStatus::default())
-                }
-                (None, Ok(_)) => Ok(ExitStatus::default()),
+        let body = move || match self.spawn(&namespace) {
+            Ok(mut child) => {
+                let _ = tell.send(Ok(child.id()));
+                let _ = end.send(child.wait());
             }
+            Err(error) => drop(tell.send(Err(error))),
         };
-        let thread = thread::Builder::new()
+        let step = || "start the command";
+        thread::Builder::new()
             .name("command".to_owned())
             .spawn(body)
-            .map_err(|error| NamespaceError::system("start a thread", error))?;
-        let gone = || NamespaceError::system("start the command", io::ErrorKind::BrokenPipe);
-        let id = told.recv().map_err(|_| gone())??;
-        Ok(Running { init: Pid::from_raw(id.cast_signed()), thread })
+            .map_err(|error| NamespaceError::system(step(), error))?;
+        let id = told.recv().map_err(|_| NamespaceError::system(step(), io::ErrorKind::BrokenPipe))??;
+        Ok(Running { init: Pid::from_raw(id.cast_signed()), ended, status: None })
     }
 
     /// Starts `init` from the calling thread, which is moved into the namespaces.
@@ -163,29 +154,30 @@ impl Command {
 #[derive(Debug)]
 pub struct Running {
     init: Pid,
-    thread: JoinHandle<io::Result<ExitStatus>>,
+    ended: Receiver<io::Result<ExitStatus>>,
+    status: Option<u8>,
 }
 
 impl Running {
-    /// Whether it has not ended.
-    pub fn is_running(&self) -> bool {
-        !self.thread.is_finished()
-    }
-
     /// Sends it a signal: `SIGKILL` ends it and everything that it started, others reach the program alone.
     pub fn signal(&self, signal: Signal) {
-        // It may just have ended.
-        if self.is_running() {
+        if self.status.is_none() {
+            // It may just have ended.
             let _ = kill(self.init, signal);
         }
     }
 
-    /// Waits for its end. The exit status is its own, or 128 and the number of the signal that ended it, as in a shell.
-    pub fn wait(self) -> u8 {
-        match self.thread.join() {
-            Ok(Ok(status)) => shell_status(status.code(), status.signal()),
-            _ => NOT_RUNNABLE,
+    /// Waits for its end, at most so long; `None` when it still runs then. The exit status is its own, or 128 and the
+    /// number of the signal that ended it, as in a shell.
+    pub fn wait(&mut self, longest: Duration) -> Option<u8> {
+        if self.status.is_none() {
+            self.status = match self.ended.recv_timeout(longest) {
+                Ok(Ok(status)) => Some(shell_status(status.code(), status.signal())),
+                Err(RecvTimeoutError::Timeout) => None,
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Some(NOT_RUNNABLE),
+            };
         }
+        self.status
     }
 }
 
@@ -230,16 +222,13 @@ impl Signals {
     pub fn take() -> io::Result<Self> {
         let set: SigSet = PASSED_ON.into_iter().collect();
         set.thread_block()?;
-        Ok(Self(SignalFd::new(&set)?))
+        Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
     }
 
-    /// Waits for the next signal that another process sent.
-    pub fn next(&self) -> io::Result<Signal> {
-        loop {
-            if let Some(signal) = self.0.read_signal()?.and_then(|info| sent(&info)) {
-                return Ok(signal);
-            }
-        }
+    /// Signals that other processes sent since the last call.
+    pub fn sent(&self) -> Vec<Signal> {
+        let waiting = std::iter::from_fn(|| self.0.read_signal().ok().flatten());
+        waiting.filter_map(|info| sent(&info)).collect()
     }
 }
 

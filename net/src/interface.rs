@@ -88,12 +88,16 @@ impl Interfaces {
         })
     }
 
-    /// Every address with its prefix length.
-    pub fn addresses(&self) -> Result<Vec<(IpAddr, u8)>, NamespaceError> {
+    /// Every address, or those of one interface, with their prefix lengths.
+    pub fn addresses(&self, name: Option<&str>) -> Result<Vec<(IpAddr, u8)>, NamespaceError> {
         self.run(
             || "list the addresses".to_owned(),
             async {
-                let messages: Vec<_> = self.handle.address().get().execute().try_collect().await?;
+                let mut request = self.handle.address().get();
+                if let Some(name) = name {
+                    request = request.set_link_index_filter(self.index(name).await?);
+                }
+                let messages: Vec<_> = request.execute().try_collect().await?;
                 let address = |attribute: &AddressAttribute| match attribute {
                     AddressAttribute::Address(address) => Some(*address),
                     _ => None,

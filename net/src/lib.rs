@@ -6,4 +6,6 @@
 
 pub mod command;
 pub mod interface;
+pub mod listening;
 pub mod namespace;
+pub mod world;
