@@ -3,3 +3,13 @@
 //!
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
+
+pub mod clock;
+pub mod emulator;
+pub mod frame;
+pub mod port;
+
+pub use clock::{Clock, Lateness, Sleeper};
+pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Passage, Scheduling, Setup, Tap};
+pub use frame::{FlowKey, Frame};
+pub use port::{PacketSocket, Port, Tun};
