@@ -128,15 +128,21 @@ fn direction(
     }
     let queue = args.queue.filter(|_| trace.is_some() || rate.is_some());
     let name = trace.map(|path| path.display().to_string());
-    let direction =
-        Direction { rate, trace: name, queue, loss: args.loss.map(Loss::Rate), delay: args.delay, ..Direction::default() };
+    let direction = Direction {
+        rate,
+        trace: name,
+        queue,
+        loss: args.loss.map(Loss::Rate),
+        delay: args.delay,
+        ..Direction::default()
+    };
     // Each direction draws its own losses.
     let seed = args.seed.wrapping_mul(2).wrapping_add(u64::from(!down));
     let base_rtt = args.delay + args.delay;
-    Ok(direction.build(seed, base_rtt, &|name| load(option, name)).map_err(|error| match error {
+    direction.build(seed, base_rtt, &|name| load(option, name)).map_err(|error| match error {
         paceline_path::PathError::Trace { reason } => anyhow!(reason),
         other => anyhow!("--{other}"),
-    })?)
+    })
 }
 
 fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
