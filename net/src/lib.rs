@@ -5,9 +5,14 @@
 #![cfg(target_os = "linux")]
 
 pub mod clock;
+pub mod command;
 pub mod emulator;
 pub mod frame;
+pub mod interface;
+pub mod listening;
+pub mod namespace;
 pub mod port;
+pub mod world;
 
 pub use clock::{Clock, Lateness, Sleeper};
 pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Passage, Scheduling, Setup, Tap};
