@@ -3,3 +3,5 @@
 //!
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
+
+pub mod udp;
