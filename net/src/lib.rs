@@ -12,6 +12,7 @@ pub mod interface;
 pub mod listening;
 pub mod namespace;
 pub mod port;
+pub mod udp;
 pub mod world;
 
 pub use clock::{Clock, Lateness, Sleeper};

@@ -1,0 +1,485 @@
+//! Endpoints of `paceline_transport` against the clock: one thread each, asleep unless something is due.
+//!
+//! A sender whose controller paces by gaps ([`Pacing::Gap`], chirps) is exact: it sleeps until [`SPIN`] before the instant,
+//! then watches the clock; one datagram a call, no segmentation offload. A packet that is late all the same shifts those
+//! behind it, since a gap counts from when the packet before has left. Anything else wakes up at most once in
+//! [`Timing::grain`] and sends what is due in as few calls as may be.
+//!
+//! An acknowledgement counts from when the kernel received it, so a late wake-up adds nothing to an RTT; time never goes
+//! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that.
+
+use std::io;
+
+use nix::time::{ClockId, clock_gettime};
+use paceline_cc::{Nanos, Pacing, Time};
+use paceline_sim::Distribution;
+use paceline_transport::{AckSegment, Receiver, Sender, SenderStats};
+
+use super::channel::{Channel, Incoming, Strays};
+use super::clock::Clock;
+use super::wire::{Beyond, control::Close};
+
+/// How long before a gap's end the clock is watched instead of slept for. 60 µs: what a wake-up takes on a virtual machine
+/// at most, nearly always.
+pub const SPIN: Nanos = Nanos::from_micros(60);
+
+/// When a sender's timers ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Least time between two wake-ups, so that what is due within it leaves together; never more than an eighth of the
+    /// RTT. Zero: each packet has a wake-up of its own. It holds for nothing that is paced by gaps.
+    pub grain: Nanos,
+    /// Give up when a peer that owes an answer has been silent for so long.
+    pub patience: Nanos,
+}
+
+impl Timing {
+    /// As exact as the host can do, for races: no grain, and no end but the deadline.
+    pub const EXACT: Self = Self { grain: Nanos::ZERO, patience: Nanos::MAX };
+}
+
+/// What a sender sends.
+pub trait Source: Send {
+    /// When [`Source::act`] wants to be called.
+    fn next(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time of [`Source::next`] has come: writes to the sender, or cuts it.
+    fn act(&mut self, _now: Time, _sender: &mut dyn Sender) {}
+
+    /// The bytes from position `seq` on.
+    fn fill(&mut self, seq: u64, payload: &mut [u8]);
+}
+
+/// Zeros.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Zeros;
+
+impl Source for Zeros {
+    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) {}
+}
+
+/// What takes in what a receiver receives.
+pub trait Sink: Send {
+    /// Bytes from position `seq` on arrived; perhaps again, perhaps before those in front of them.
+    fn take(&mut self, seq: u64, payload: &[u8]);
+}
+
+/// Drops everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl Sink for Discard {
+    fn take(&mut self, _seq: u64, _payload: &[u8]) {}
+}
+
+/// Why an endpoint stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The deadline has come.
+    Deadline,
+    /// Everything that was written has been delivered.
+    Idle,
+    /// The peer said that it is over.
+    Closed(Close),
+}
+
+/// Why an endpoint could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The peer says nothing any more.
+    #[error("the peer {peer} has been silent for {seconds:.0} s; it or the path to it is gone")]
+    Silent {
+        /// Its address.
+        peer: std::net::SocketAddr,
+        /// For so long.
+        seconds: f64,
+    },
+    /// The peer's host said that nobody listens there.
+    #[error("nobody listens at {peer} any more")]
+    Refused {
+        /// Its address.
+        peer: std::net::SocketAddr,
+    },
+    /// The session has lasted too long.
+    #[error(transparent)]
+    Beyond(#[from] Beyond),
+    /// The system failed.
+    #[error("the socket failed: {0}")]
+    Socket(#[from] io::Error),
+}
+
+/// What a sender leaves behind.
+#[derive(Clone, Debug)]
+pub struct SenderOutcome {
+    /// Its counters.
+    pub stats: SenderStats,
+    /// RTT samples.
+    pub rtt: Distribution,
+    /// How late packets left that were paced by gaps.
+    pub late: Distribution,
+    /// CPU time of its thread, user and system.
+    pub cpu: Nanos,
+    /// Packets that were not let in.
+    pub strays: Strays,
+    /// Packets that its own kernel refused to send.
+    pub lost_in_sending: u64,
+}
+
+/// What a receiver leaves behind.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverOutcome {
+    /// Payload bytes ready for the application.
+    pub bytes_ready: u64,
+    /// Packets of data that arrived.
+    pub packets: u64,
+    /// Payload bytes that arrived, those that came twice included.
+    pub bytes: u64,
+    /// Packets with a CE mark.
+    pub ce_packets: u64,
+    /// CPU time of its thread, user and system.
+    pub cpu: Nanos,
+    /// Packets that were not let in.
+    pub strays: Strays,
+}
+
+/// Watches a sender while it runs.
+pub struct Watch<'a> {
+    /// How often.
+    pub every: Nanos,
+    /// Called then; instants are multiples of `every`, counted from the clock's zero.
+    pub sample: &'a mut dyn FnMut(Time, &dyn Sender),
+}
+
+/// A sender and its channel.
+pub struct SendingEnd {
+    channel: Channel,
+    clock: Clock,
+    sender: Box<dyn Sender>,
+    source: Box<dyn Source>,
+    timing: Timing,
+    /// The endpoint's last instant.
+    now: Time,
+    rtt: Distribution,
+    late: Distribution,
+    cpu: Nanos,
+}
+
+impl SendingEnd {
+    /// `sender` sends what `source` gives through `channel`. What is to be written before the first [`Source::act`], the
+    /// caller writes.
+    pub fn new(
+        channel: Channel,
+        clock: Clock,
+        sender: Box<dyn Sender>,
+        source: Box<dyn Source>,
+        timing: Timing,
+    ) -> Self {
+        Self {
+            channel,
+            clock,
+            sender,
+            source,
+            timing,
+            now: Time::ZERO,
+            rtt: Distribution::new(3),
+            late: Distribution::new(3),
+            cpu: Nanos::ZERO,
+        }
+    }
+
+    /// Runs until `until`, until everything has been delivered, or until the peer closes.
+    ///
+    /// # Errors
+    /// [`Trouble`] when it cannot go on.
+    pub fn run(&mut self, until: Time, mut watch: Option<Watch<'_>>) -> Result<End, Trouble> {
+        let cpu = thread_cpu();
+        let end = self.drive(until, watch.as_mut());
+        self.cpu += thread_cpu() - cpu;
+        end
+    }
+
+    fn drive(&mut self, until: Time, mut watch: Option<&mut Watch<'_>>) -> Result<End, Trouble> {
+        self.now = self.clock.now().max(self.now);
+        let mut heard_at = self.now;
+        let mut sample_at = watch.as_ref().map_or(Time::NEVER, |watch| after(self.now, watch.every));
+        loop {
+            let now = self.clock.now().max(self.now);
+            self.now = now;
+            if let Some(watch) = watch.as_mut().filter(|_| sample_at <= now) {
+                (watch.sample)(sample_at, self.sender.as_ref());
+                sample_at = sample_at + watch.every;
+                continue;
+            }
+            if now >= until {
+                return Ok(End::Deadline);
+            }
+            if self.source.next() <= now {
+                self.source.act(now, self.sender.as_mut());
+            }
+            let due = self.sender.next_timeout();
+            if due <= now {
+                self.sender.on_timeout(now);
+            }
+            self.pump(due)?;
+            if self.sender.is_idle() && self.source.next() == Time::NEVER {
+                return Ok(End::Idle);
+            }
+            let owed = if self.sender.in_flight() > 0 { heard_at + self.timing.patience } else { Time::NEVER };
+            if owed <= now {
+                let (peer, seconds) = (self.channel.peer(), now.since(heard_at).as_secs_f64());
+                return Err(Trouble::Silent { peer, seconds });
+            }
+            let timer = self.sender.next_timeout();
+            let wake = timer.min(self.source.next()).min(until).min(sample_at).min(owed);
+            if let Some(close) = self.sleep(timer, wake, &mut heard_at)? {
+                return Ok(End::Closed(close));
+            }
+        }
+    }
+
+    /// Sends what may leave; `due` is when the next packet was to.
+    fn pump(&mut self, mut due: Time) -> Result<(), Trouble> {
+        while let Some(segment) = self.sender.poll_transmit(self.now) {
+            let source = &mut self.source;
+            self.channel.push_data(&segment, |payload| source.fill(segment.seq, payload))?;
+            if self.is_exact() {
+                self.channel.flush();
+                if due <= self.now {
+                    self.late.record(self.now.since(due));
+                }
+                // The next one is not late because this one took time.
+                self.now = self.clock.now().max(self.now);
+                due = self.sender.next_timeout();
+            }
+        }
+        self.channel.flush();
+        Ok(())
+    }
+
+    fn is_exact(&self) -> bool {
+        matches!(self.sender.controller().pacing(), Pacing::Gap(_))
+    }
+
+    /// Takes in acknowledgements until `wake`, or until one has come.
+    fn sleep(&mut self, timer: Time, wake: Time, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
+        let exact = self.is_exact() && timer == wake;
+        if exact {
+            if self.clock.now() + SPIN < wake {
+                self.channel.wait(&self.clock, Time::from_nanos(wake.as_nanos() - SPIN.as_nanos()))?;
+            }
+        } else {
+            let grain = self.sender.srtt().map_or(Nanos::ZERO, |srtt| srtt.mul_div(1, 8)).min(self.timing.grain);
+            let rest = self.now + grain;
+            if grain > Nanos::ZERO && wake > self.now {
+                // What arrives meanwhile is taken in together.
+                std::thread::sleep(std::time::Duration::from_nanos(rest.min(wake).since(self.clock.now()).as_nanos()));
+            }
+            if wake > rest {
+                self.channel.wait(&self.clock, wake)?;
+            }
+        }
+        let close = self.receive(heard_at)?;
+        if exact && close.is_none() && self.sender.next_timeout() == timer {
+            while self.clock.now() < wake {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(close)
+    }
+
+    fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
+        let Self { channel, clock, sender, now, rtt, .. } = self;
+        let mut closed = None;
+        loop {
+            let got = channel.receive(clock, |at, incoming| {
+                *now = at.max(*now);
+                match incoming {
+                    Incoming::Ack(ack) => {
+                        *heard_at = *now;
+                        sender.on_ack(*now, &ack);
+                        if let Some(sample) = sender.take_rtt() {
+                            rtt.record(sample);
+                        }
+                    }
+                    Incoming::Close(close) => closed = Some(close),
+                    Incoming::Data(..) | Incoming::Handshake => {}
+                }
+            });
+            match got {
+                Ok(0) => return Ok(closed),
+                Ok(_) if closed.is_some() => return Ok(closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    if self.timing.patience < Nanos::MAX {
+                        return Err(Trouble::Refused { peer: self.channel.peer() });
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The sender, for a look.
+    pub fn sender(&self) -> &dyn Sender {
+        self.sender.as_ref()
+    }
+
+    /// What it leaves behind, and its channel, which the end of a session still needs.
+    pub fn finish(self) -> (SenderOutcome, Channel) {
+        let outcome = SenderOutcome {
+            stats: self.sender.stats(),
+            rtt: self.rtt,
+            late: self.late,
+            cpu: self.cpu,
+            strays: self.channel.strays(),
+            lost_in_sending: self.channel.lost_in_sending(),
+        };
+        (outcome, self.channel)
+    }
+}
+
+/// A receiver and its channel.
+pub struct ReceivingEnd {
+    channel: Channel,
+    clock: Clock,
+    receiver: Box<dyn Receiver>,
+    sink: Box<dyn Sink>,
+    patience: Nanos,
+    now: Time,
+    acks: Vec<AckSegment>,
+    packets: u64,
+    bytes: u64,
+    ce_packets: u64,
+    cpu: Nanos,
+}
+
+impl ReceivingEnd {
+    /// `receiver` acknowledges what arrives through `channel`, and `sink` takes it. It gives up after a silence of
+    /// `patience`.
+    pub fn new(
+        channel: Channel,
+        clock: Clock,
+        receiver: Box<dyn Receiver>,
+        sink: Box<dyn Sink>,
+        patience: Nanos,
+    ) -> Self {
+        Self {
+            channel,
+            clock,
+            receiver,
+            sink,
+            patience,
+            now: Time::ZERO,
+            acks: Vec::new(),
+            packets: 0,
+            bytes: 0,
+            ce_packets: 0,
+            cpu: Nanos::ZERO,
+        }
+    }
+
+    /// Runs until `until`, or until the peer closes. `look` is called after each batch with the receiver and the bytes that
+    /// have arrived.
+    ///
+    /// # Errors
+    /// [`Trouble`] when it cannot go on.
+    pub fn run(&mut self, until: Time) -> Result<End, Trouble> {
+        let cpu = thread_cpu();
+        let end = self.drive(until);
+        self.cpu += thread_cpu() - cpu;
+        end
+    }
+
+    fn drive(&mut self, until: Time) -> Result<End, Trouble> {
+        self.now = self.clock.now().max(self.now);
+        let mut heard_at = self.now;
+        loop {
+            let now = self.clock.now().max(self.now);
+            self.now = now;
+            if now >= until {
+                return Ok(End::Deadline);
+            }
+            let silent_at = heard_at + self.patience;
+            if silent_at <= now {
+                let (peer, seconds) = (self.channel.peer(), now.since(heard_at).as_secs_f64());
+                return Err(Trouble::Silent { peer, seconds });
+            }
+            while let Some(ack) = self.receiver.poll_ack(now) {
+                self.acks.push(ack);
+            }
+            for ack in self.acks.drain(..) {
+                self.channel.push_ack(&ack)?;
+            }
+            self.channel.flush();
+            let wake = self.receiver.next_timeout().min(until).min(silent_at);
+            self.channel.wait(&self.clock, wake)?;
+            if let Some(close) = self.receive(&mut heard_at)? {
+                return Ok(End::Closed(close));
+            }
+        }
+    }
+
+    fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
+        let Self { channel, clock, receiver, sink, now, acks, packets, bytes, ce_packets, .. } = self;
+        let mut closed = None;
+        let got = channel.receive(clock, |at, incoming| {
+            *now = at.max(*now);
+            match incoming {
+                Incoming::Data(segment, payload, ce) => {
+                    *heard_at = *now;
+                    *packets += 1;
+                    *bytes += payload.len() as u64;
+                    *ce_packets += u64::from(ce);
+                    sink.take(segment.seq, payload);
+                    receiver.on_segment(*now, &segment, ce);
+                    while let Some(ack) = receiver.poll_ack(*now) {
+                        acks.push(ack);
+                    }
+                }
+                Incoming::Close(close) => closed = Some(close),
+                Incoming::Ack(_) | Incoming::Handshake => {}
+            }
+        });
+        match got {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                if self.patience < Nanos::MAX {
+                    return Err(Trouble::Refused { peer: self.channel.peer() });
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(closed),
+        }
+    }
+
+    /// What it leaves behind, and its channel and sink, which the end of a session still needs.
+    pub fn finish(self) -> (ReceiverOutcome, Channel, Box<dyn Sink>) {
+        let outcome = ReceiverOutcome {
+            bytes_ready: self.receiver.bytes_ready(),
+            packets: self.packets,
+            bytes: self.bytes,
+            ce_packets: self.ce_packets,
+            cpu: self.cpu,
+            strays: self.channel.strays(),
+        };
+        (outcome, self.channel, self.sink)
+    }
+}
+
+/// The first multiple of `step` after `now`.
+fn after(now: Time, step: Nanos) -> Time {
+    if step == Nanos::ZERO {
+        return Time::NEVER;
+    }
+    Time::from_nanos((now.as_nanos() / step.as_nanos() + 1).saturating_mul(step.as_nanos()))
+}
+
+/// CPU time of the calling thread so far, user and system.
+pub fn thread_cpu() -> Nanos {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Nanos::ZERO, |time| {
+        let nanos = u64::try_from(time.tv_nsec()).unwrap_or(0);
+        Nanos::from_secs(u64::try_from(time.tv_sec()).unwrap_or(0)) + Nanos::from_nanos(nanos)
+    })
+}
