@@ -12,6 +12,8 @@ pub mod interface;
 pub mod listening;
 pub mod namespace;
 pub mod port;
+pub mod race;
+pub mod tcp;
 pub mod udp;
 pub mod world;
 

@@ -20,5 +20,5 @@ pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcom
 pub use record::{Links, Recorder, Sample};
 pub use seed::Seed;
 pub use tap::Tap;
-pub use workload::{Application, Arrivals, NewFlow, Turn};
+pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 pub use world::{Body, run};

@@ -3,7 +3,7 @@
 use paceline_cc::{Nanos, Rate};
 use rand_pcg::Pcg64;
 
-use crate::config::{Pareto, Workload};
+use crate::config::{Cross, Pareto, Workload};
 use crate::draw;
 use crate::seed::Seed;
 
@@ -91,5 +91,27 @@ impl Application {
                 (turn, if *random { draw::exponential(&mut self.rng, mean) } else { mean })
             }
         }
+    }
+}
+
+/// The times between packets of a source of cross traffic.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    mean: Nanos,
+    /// For gaps that are exponentially distributed.
+    rng: Option<Pcg64>,
+}
+
+impl Gaps {
+    /// Of the configured source at `index`.
+    pub fn new(cross: &Cross, seed: Seed, index: usize) -> Self {
+        let rng = cross.poisson.then(|| seed.stream(&format!("cross {index}")));
+        Self { mean: cross.rate.time_for(u64::from(cross.packet)), rng }
+    }
+
+    /// The next one.
+    pub fn draw(&mut self) -> Nanos {
+        let gap = self.rng.as_mut().map_or(self.mean, |rng| draw::exponential(rng, self.mean));
+        gap.max(Nanos::from_nanos(1))
     }
 }

@@ -5,10 +5,8 @@ use std::collections::VecDeque;
 use paceline_cc::{Ecn, Env, Nanos, Time};
 use paceline_path::{Codepoint, Packet, Path};
 use paceline_transport::{AckSegment, Receiver, Segment, Sender};
-use rand_pcg::Pcg64;
 
 use crate::config::{Config, Cross, Direction, Flow, Timing, Workload};
-use crate::draw;
 use crate::endpoints;
 use crate::host::Host;
 use crate::outcome::Outcome;
@@ -16,7 +14,7 @@ use crate::record::{Links, Recorder, Sample};
 use crate::seed::Seed;
 use crate::tap::Tap;
 use crate::timers::{Armed, Target, Timers};
-use crate::workload::{Application, Arrivals, NewFlow, Turn};
+use crate::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 
 /// What a packet of the simulator carries.
 #[derive(Clone, Debug)]
@@ -80,7 +78,7 @@ struct World<'t> {
     /// By number: the configured flow it belongs to; `None` for cross traffic.
     families: Vec<Option<u32>>,
     cross: Vec<Cross>,
-    cross_streams: Vec<Pcg64>,
+    gaps: Vec<Gaps>,
     step: Option<Nanos>,
     tap: Option<&'t mut dyn Tap>,
     events: u64,
@@ -115,7 +113,7 @@ impl<'t> World<'t> {
             // Cross traffic takes the first numbers, so that counters by number can tell it apart.
             live: config.cross.iter().map(|_| None).collect(),
             families: config.cross.iter().map(|_| None).collect(),
-            cross_streams: (0..config.cross.len()).map(|index| config.seed.stream(&format!("cross {index}"))).collect(),
+            gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
             cross: config.cross,
             configured: config.flows,
             down: config.down,
@@ -292,12 +290,11 @@ impl<'t> World<'t> {
         if cross.stop.is_some_and(|stop| self.now >= stop) {
             return;
         }
-        let gap = cross.rate.time_for(u64::from(cross.packet));
-        let gap = if cross.poisson { draw::exponential(&mut self.cross_streams[index as usize], gap) } else { gap };
         let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
         let path = if cross.direction == Direction::Down { &mut self.down } else { &mut self.up };
         path.push(self.now, packet);
-        self.timers.set(self.now + gap.max(Nanos::from_nanos(1)), Target::Cross(index));
+        let gap = self.gaps[index as usize].draw();
+        self.timers.set(self.now + gap, Target::Cross(index));
     }
 
     /// Lets a sender send what it may, and sets its timer.
