@@ -4,14 +4,12 @@
 //! in the calling thread until a deadline. `docs/udp.md` tells how to use it, `docs/udp-wire.md` what the packets are.
 
 pub mod channel;
-mod clock;
 pub mod run;
 pub mod seal;
 pub mod socket;
 pub mod wire;
 
 pub use channel::{Channel, Strays};
-pub use clock::Clock;
 pub use run::{
     Discard, End, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Sink, Source, Timing, Trouble, Watch, Zeros,
 };

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use paceline_cc::{Ecn, Time};
 use paceline_path::Codepoint;
 use paceline_transport::{AckSegment, Segment};
 
-use super::clock::Clock;
+use crate::clock::Clock;
+
 use super::seal::{Rejected, Session};
 use super::socket::{Offload, Socket};
 use super::wire::{self, Beyond, Header, Kind, control::Close};
@@ -177,7 +179,7 @@ impl Channel {
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that nobody listens.
-    pub fn receive(&mut self, clock: &Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
+    pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
         let Self { socket, session, strays, peer, .. } = self;
         socket.receive(clock, |datagram| {
             if datagram.from != *peer {
@@ -198,7 +200,7 @@ impl Channel {
     ///
     /// # Errors
     /// What the system says.
-    pub fn wait(&self, clock: &Clock, until: Time) -> io::Result<bool> {
+    pub fn wait(&self, clock: Clock, until: Time) -> io::Result<bool> {
         self.socket.wait(clock, until)
     }
 }
@@ -226,4 +228,10 @@ fn read<'a>(session: &mut Session, bytes: &'a mut [u8], ce: bool) -> Result<Inco
         _ => Close::read(header.flags, body).map(Incoming::Close),
     };
     incoming.map_err(|_| Stray::Malformed)
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use paceline_cc::{Env, Nanos, Spec, Time};
+use paceline_net::Clock;
 use paceline_net::udp::{
-    Channel, Clock, Discard, End, Key, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session,
-    Sink, Source, Timing, Zeros, seal::Side,
+    Channel, Discard, End, Key, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink,
+    Source, Timing, Zeros, seal::Side,
 };
 use paceline_transport::{AckPolicy, Config, datagram, stream};
 
