@@ -52,8 +52,11 @@ pub trait Source: Send {
     /// The time of [`Source::next`] has come: writes to the sender, or cuts it.
     fn act(&mut self, _now: Time, _sender: &mut dyn Sender) {}
 
-    /// The bytes from position `seq` on.
-    fn fill(&mut self, seq: u64, payload: &mut [u8]);
+    /// Writes the bytes from position `seq` on into `payload`, which is zeros.
+    ///
+    /// # Errors
+    /// What the system says when they cannot be had; it ends the run.
+    fn fill(&mut self, seq: u64, payload: &mut [u8]) -> io::Result<()>;
 }
 
 /// Zeros.
@@ -61,13 +64,18 @@ pub trait Source: Send {
 pub struct Zeros;
 
 impl Source for Zeros {
-    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) {}
+    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What takes in what a receiver receives.
 pub trait Sink: Send {
     /// Bytes from position `seq` on arrived; perhaps again, perhaps before those in front of them.
-    fn take(&mut self, seq: u64, payload: &[u8]);
+    ///
+    /// # Errors
+    /// What the system says when they cannot be kept; it ends the run.
+    fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()>;
 }
 
 /// Drops everything.
@@ -75,7 +83,9 @@ pub trait Sink: Send {
 pub struct Discard;
 
 impl Sink for Discard {
-    fn take(&mut self, _seq: u64, _payload: &[u8]) {}
+    fn take(&mut self, _seq: u64, _payload: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Why an endpoint stopped.
@@ -109,6 +119,9 @@ pub enum Trouble {
     /// The session has lasted too long.
     #[error(transparent)]
     Beyond(#[from] Beyond),
+    /// The content cannot be read or written any more.
+    #[error("{0}")]
+    Content(#[source] io::Error),
     /// The system failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] io::Error),
@@ -154,6 +167,14 @@ pub struct Watch<'a> {
     pub every: Nanos,
     /// Called then; instants are multiples of `every`, counted from the clock's zero.
     pub sample: &'a mut dyn FnMut(Time, &dyn Sender),
+}
+
+/// Watches a receiver while it runs.
+pub struct Look<'a> {
+    /// How often.
+    pub every: Nanos,
+    /// Called then with the payload bytes ready for the application; instants as in [`Watch`].
+    pub sample: &'a mut dyn FnMut(Time, u64),
 }
 
 /// A sender and its channel.
@@ -248,8 +269,9 @@ impl SendingEnd {
     /// Sends what may leave; `due` is when the next packet was to.
     fn pump(&mut self, mut due: Time) -> Result<(), Trouble> {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
-            let source = &mut self.source;
-            self.channel.push_data(&segment, |payload| source.fill(segment.seq, payload))?;
+            let (source, mut filled) = (&mut self.source, Ok(()));
+            self.channel.push_data(&segment, |payload| filled = source.fill(segment.seq, payload))?;
+            filled.map_err(Trouble::Content)?;
             if self.is_exact() {
                 self.channel.flush();
                 if due <= self.now {
@@ -303,7 +325,7 @@ impl SendingEnd {
                         }
                     }
                     Incoming::Close(close) => closed = Some(close),
-                    Incoming::Data(..) | Incoming::Handshake => {}
+                    Incoming::Data(..) => {}
                 }
             });
             match got {
@@ -379,24 +401,29 @@ impl ReceivingEnd {
         }
     }
 
-    /// Runs until `until`, or until the peer closes. `look` is called after each batch with the receiver and the bytes that
-    /// have arrived.
+    /// Runs until `until`, or until the peer closes.
     ///
     /// # Errors
     /// [`Trouble`] when it cannot go on.
-    pub fn run(&mut self, until: Time) -> Result<End, Trouble> {
+    pub fn run(&mut self, until: Time, mut look: Option<Look<'_>>) -> Result<End, Trouble> {
         let cpu = thread_cpu();
-        let end = self.drive(until);
+        let end = self.drive(until, look.as_mut());
         self.cpu += thread_cpu() - cpu;
         end
     }
 
-    fn drive(&mut self, until: Time) -> Result<End, Trouble> {
+    fn drive(&mut self, until: Time, mut look: Option<&mut Look<'_>>) -> Result<End, Trouble> {
         self.now = self.clock.now().max(self.now);
         let mut heard_at = self.now;
+        let mut sample_at = look.as_ref().map_or(Time::NEVER, |look| after(self.now, look.every));
         loop {
             let now = self.clock.now().max(self.now);
             self.now = now;
+            if let Some(look) = look.as_mut().filter(|_| sample_at <= now) {
+                (look.sample)(sample_at, self.receiver.bytes_ready());
+                sample_at = sample_at + look.every;
+                continue;
+            }
             if now >= until {
                 return Ok(End::Deadline);
             }
@@ -412,7 +439,7 @@ impl ReceivingEnd {
                 self.channel.push_ack(&ack)?;
             }
             self.channel.flush();
-            let wake = self.receiver.next_timeout().min(until).min(silent_at);
+            let wake = self.receiver.next_timeout().min(until).min(silent_at).min(sample_at);
             self.channel.wait(self.clock, wake)?;
             if let Some(close) = self.receive(&mut heard_at)? {
                 return Ok(End::Closed(close));
@@ -423,6 +450,7 @@ impl ReceivingEnd {
     fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
         let Self { channel, clock, receiver, sink, now, acks, packets, bytes, ce_packets, .. } = self;
         let mut closed = None;
+        let mut taken = Ok(());
         let got = channel.receive(*clock, |at, incoming| {
             *now = at.max(*now);
             match incoming {
@@ -431,16 +459,19 @@ impl ReceivingEnd {
                     *packets += 1;
                     *bytes += payload.len() as u64;
                     *ce_packets += u64::from(ce);
-                    sink.take(segment.seq, payload);
+                    if taken.is_ok() {
+                        taken = sink.take(segment.seq, payload);
+                    }
                     receiver.on_segment(*now, &segment, ce);
                     while let Some(ack) = receiver.poll_ack(*now) {
                         acks.push(ack);
                     }
                 }
                 Incoming::Close(close) => closed = Some(close),
-                Incoming::Ack(_) | Incoming::Handshake => {}
+                Incoming::Ack(_) => {}
             }
         });
+        taken.map_err(Trouble::Content)?;
         match got {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 if self.patience < Nanos::MAX {
