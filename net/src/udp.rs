@@ -4,16 +4,17 @@
 //! in the calling thread until a deadline. `docs/udp.md` tells how to use it, `docs/udp-wire.md` what the packets are.
 
 pub mod channel;
-mod clock;
+pub mod handshake;
 pub mod run;
 pub mod seal;
 pub mod socket;
 pub mod wire;
 
 pub use channel::{Channel, Strays};
-pub use clock::Clock;
+pub use handshake::{Accepted, HandshakeError, Listener, connect};
 pub use run::{
-    Discard, End, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Sink, Source, Timing, Trouble, Watch, Zeros,
+    Discard, End, Look, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Sink, Source, Timing, Trouble, Watch,
+    Zeros,
 };
 pub use seal::{Key, Session};
 pub use socket::Offload;

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use paceline_cc::{Ecn, Time};
 use paceline_path::Codepoint;
 use paceline_transport::{AckSegment, Segment};
 
-use super::clock::Clock;
+use crate::clock::Clock;
+
 use super::seal::{Rejected, Session};
 use super::socket::{Offload, Socket};
 use super::wire::{self, Beyond, Header, Kind, control::Close};
@@ -23,8 +25,6 @@ pub enum Incoming<'a> {
     Ack(AckSegment),
     /// The session is over.
     Close(Close),
-    /// A packet of the handshake, come again.
-    Handshake,
 }
 
 /// Packets that were not let in.
@@ -53,6 +53,8 @@ pub struct Channel {
     /// The last one is shorter: nothing may follow it.
     closed: bool,
     lost_in_sending: u64,
+    /// What a peer is told that did not hear it the first time.
+    welcome: Vec<u8>,
 }
 
 impl Channel {
@@ -75,7 +77,13 @@ impl Channel {
             ecn: Codepoint::NotEct,
             closed: false,
             lost_in_sending: 0,
+            welcome: Vec::new(),
         }
+    }
+
+    /// The packet that answers a client which asks again.
+    pub(super) fn welcomes_with(self, welcome: Vec<u8>) -> Self {
+        Self { welcome, ..self }
     }
 
     /// Packets that were not let in.
@@ -177,9 +185,10 @@ impl Channel {
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that nobody listens.
-    pub fn receive(&mut self, clock: &Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
+    pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
         let Self { socket, session, strays, peer, .. } = self;
-        socket.receive(clock, |datagram| {
+        let mut asked_again = false;
+        let count = socket.receive(clock, |datagram| {
             if datagram.from != *peer {
                 strays.foreign += 1;
                 return;
@@ -190,20 +199,27 @@ impl Channel {
                 Err(Stray::Rejected(Rejected::Forged)) => strays.forged += 1,
                 Err(Stray::Rejected(Rejected::Replayed)) => strays.replayed += 1,
                 Err(Stray::Malformed) => strays.malformed += 1,
+                Err(Stray::Hello) => asked_again = true,
             }
-        })
+        })?;
+        if asked_again && !self.welcome.is_empty() {
+            // It is shorter than any hello. When it is lost, the peer asks once more.
+            let _ = self.socket.send(self.peer, Codepoint::NotEct, &self.welcome, self.welcome.len());
+        }
+        Ok(count)
     }
 
     /// As [`Socket::wait`].
     ///
     /// # Errors
     /// What the system says.
-    pub fn wait(&self, clock: &Clock, until: Time) -> io::Result<bool> {
+    pub fn wait(&self, clock: Clock, until: Time) -> io::Result<bool> {
         self.socket.wait(clock, until)
     }
 }
 
 enum Stray {
+    Hello,
     Foreign,
     Rejected(Rejected),
     Malformed,
@@ -211,11 +227,14 @@ enum Stray {
 
 fn read<'a>(session: &mut Session, bytes: &'a mut [u8], ce: bool) -> Result<Incoming<'a>, Stray> {
     let header = Header::read(bytes).map_err(|_| Stray::Foreign)?;
+    if header.kind == Kind::Hello {
+        return Err(Stray::Hello);
+    }
     if header.session != session.id {
         return Err(Stray::Foreign);
     }
     if !matches!(header.kind, Kind::Data | Kind::Ack | Kind::Close) {
-        return Ok(Incoming::Handshake);
+        return Err(Stray::Foreign);
     }
     let body = session.open(header.number, bytes).map_err(Stray::Rejected)?;
     let incoming = match header.kind {
@@ -226,4 +245,10 @@ fn read<'a>(session: &mut Session, bytes: &'a mut [u8], ce: bool) -> Result<Inco
         _ => Close::read(header.flags, body).map(Incoming::Close),
     };
     incoming.map_err(|_| Stray::Malformed)
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }

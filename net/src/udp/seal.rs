@@ -75,6 +75,11 @@ impl Key {
         digits.next().is_none().then_some(Self(key))
     }
 
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// HMAC-SHA256 under this key over `parts`, one after the other.
     pub(crate) fn mac(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac(&self.0, parts)

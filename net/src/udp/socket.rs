@@ -2,16 +2,15 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::clock::Clock;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use paceline_cc::Time;
 use paceline_path::Codepoint;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-
-use super::clock::Clock;
 
 /// What the kernel may put together and take apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +132,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that nobody listens.
-    pub fn receive(&mut self, clock: &Clock, mut take: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
+    pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let got = {
             let mut slices: Vec<IoSliceMut<'_>> =
@@ -145,7 +144,8 @@ impl Socket {
         };
         let mut count = 0;
         for (buffer, meta) in self.buffers.iter_mut().zip(&metas).take(got) {
-            let at = meta.timestamp.map_or_else(|| clock.now(), |stamp| clock.at(stamp));
+            let at =
+                meta.timestamp.map_or_else(|| clock.now(), |stamp| clock.of_kernel(TimeSpec::from_duration(stamp)));
             let ce = meta.ecn == Some(EcnCodepoint::Ce);
             let length = meta.len.min(buffer.len());
             for bytes in buffer[..length].chunks_mut(meta.stride.max(1)) {
@@ -160,7 +160,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn wait(&self, clock: &Clock, until: Time) -> io::Result<bool> {
+    pub fn wait(&self, clock: Clock, until: Time) -> io::Result<bool> {
         let left = until.since(clock.now()).as_nanos();
         let timeout = TimeSpec::nanoseconds(i64::try_from(left).unwrap_or(i64::MAX));
         let mut fds = [PollFd::new(self.inner.as_fd(), PollFlags::POLLIN)];
@@ -169,5 +169,11 @@ impl Socket {
             Err(nix::errno::Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
     }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use paceline_cc::{Env, Nanos, Spec, Time};
+use paceline_net::Clock;
 use paceline_net::udp::{
-    Channel, Clock, Discard, End, Key, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session,
-    Sink, Source, Timing, Zeros, seal::Side,
+    Channel, Discard, End, Key, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink,
+    Source, Timing, Zeros, seal::Side,
 };
 use paceline_transport::{AckPolicy, Config, datagram, stream};
 
@@ -41,10 +42,11 @@ fn number_at(position: u64) -> u8 {
 }
 
 impl Source for Numbers {
-    fn fill(&mut self, seq: u64, payload: &mut [u8]) {
+    fn fill(&mut self, seq: u64, payload: &mut [u8]) -> std::io::Result<()> {
         for (position, byte) in (seq..).zip(payload) {
             *byte = number_at(position);
         }
+        Ok(())
     }
 }
 
@@ -52,13 +54,14 @@ impl Source for Numbers {
 struct Store(Arc<Mutex<Vec<u8>>>);
 
 impl Sink for Store {
-    fn take(&mut self, seq: u64, payload: &[u8]) {
+    fn take(&mut self, seq: u64, payload: &[u8]) -> std::io::Result<()> {
         let mut content = self.0.lock().unwrap();
         let (from, to) = (seq as usize, seq as usize + payload.len());
         if content.len() < to {
             content.resize(to, 0);
         }
         content[from..to].copy_from_slice(payload);
+        Ok(())
     }
 }
 
@@ -78,7 +81,7 @@ fn transfer(controller: &str, bytes: u64, offload: Offload, key: Option<&Key>, t
     let mut sending = SendingEnd::new(near, clock, sender, Box::new(Numbers), timing);
     let other = thread::spawn(move || {
         // Ends by the sender's silence.
-        let end = receiving.run(Time::ZERO + LIMIT);
+        let end = receiving.run(Time::ZERO + LIMIT, None);
         (end.is_err(), receiving.finish().0)
     });
     let end = sending.run(Time::ZERO + LIMIT, None).unwrap();
@@ -125,7 +128,7 @@ fn race(controller: &str, millis: u64) -> (SenderOutcome, ReceiverOutcome) {
     let until = clock.now() + Nanos::from_millis(millis);
     let mut receiving = ReceivingEnd::new(far, clock, receiver, Box::new(Discard), Nanos::MAX);
     let other = thread::spawn(move || {
-        assert_eq!(receiving.run(until + Nanos::from_millis(50)).unwrap(), End::Deadline);
+        assert_eq!(receiving.run(until + Nanos::from_millis(50), None).unwrap(), End::Deadline);
         receiving.finish().0
     });
     let mut sending = SendingEnd::new(near, clock, sender, Box::new(Zeros), Timing::EXACT);
