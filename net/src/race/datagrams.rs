@@ -194,7 +194,7 @@ impl Datagrams {
         let (sent, received, end) = thread::scope(|scope| {
             let receiver = thread::Builder::new().name("udp receiver".to_owned()).spawn_scoped(scope, || {
                 while self.clock.now() < until && !over.load(Ordering::Relaxed) && !self.abort.load(Ordering::Relaxed) {
-                    receiving.run(until.min(self.clock.now() + SLICE)).map_err(|error| failed(&error))?;
+                    receiving.run(until.min(self.clock.now() + SLICE), None).map_err(|error| failed(&error))?;
                 }
                 Ok::<_, String>(receiving.finish().0)
             });
@@ -262,7 +262,9 @@ impl Source for Turns {
         }
     }
 
-    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) {}
+    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Notes when the last of so many bytes has come.
@@ -276,15 +278,16 @@ struct Counted {
 }
 
 impl Sink for Counted {
-    fn take(&mut self, seq: u64, payload: &[u8]) {
-        let Some(goal) = self.goal else { return };
+    fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()> {
+        let Some(goal) = self.goal else { return Ok(()) };
         if !self.seen.insert(seq) {
-            return;
+            return Ok(());
         }
         self.bytes += payload.len() as u64;
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if self.bytes >= goal && done.is_none() {
             *done = Some(self.clock.now());
         }
+        Ok(())
     }
 }
