@@ -72,6 +72,13 @@ pub(crate) struct Args {
     effective: bool,
 }
 
+impl Args {
+    /// Sees to it that this process may do what is asked for; before it has a second thread.
+    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
+        if self.real { real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.real && args.qlog.is_some() {
         bail!("--qlog: it is for the simulator; leave out --real, or take a packet log");
@@ -108,10 +115,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     for folder in [&args.report, &args.qlog].into_iter().flatten() {
         output::check_folder(folder)?;
-    }
-    if args.real {
-        // While this is the only thread: a process of several is refused a user namespace.
-        real::acquire().map_err(anyhow::Error::msg)?;
     }
     let settings = Settings {
         world: if args.real { World::Real } else { World::Sim },
