@@ -10,6 +10,7 @@ pub mod emulator;
 pub mod frame;
 pub mod interface;
 pub mod listening;
+pub mod machine;
 pub mod namespace;
 pub mod port;
 pub mod world;
