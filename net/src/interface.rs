@@ -126,10 +126,12 @@ impl Interfaces {
         )
     }
 
-    /// Makes a veth pair: `name` here, `peer` in another namespace.
-    pub fn veth(&self, name: &str, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
+    /// Makes a veth pair: `name` here, as a wire to one host (its address is `address`, and it asks nobody for others'),
+    /// and `peer` in another namespace.
+    pub fn veth(&self, name: &str, address: [u8; 6], peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.run(|| format!("make the veth pair {name}, {peer}"), async {
-            self.handle.link().add(LinkVeth::new(name, peer).build()).execute().await?;
+            let pair = LinkVeth::new(name, peer).address(address.to_vec()).arp(false).build();
+            self.handle.link().add(pair).execute().await?;
             let index = self.index(peer).await?;
             let there = other.as_fd().as_raw_fd();
             self.handle.link().set(LinkUnspec::new_with_index(index).setns_by_fd(there).build()).execute().await

@@ -14,6 +14,7 @@ use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Setup, Tap};
 use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
+use crate::port::packet::{MAC, without_offloads};
 use crate::port::{PacketSocket, Port, Tun};
 
 /// The near end's interface, and that of a far end in a namespace of its own.
@@ -210,7 +211,10 @@ impl Attached {
     fn veth(namespace: &Namespace, name: &str) -> Result<Self, NamespaceError> {
         // The other half is out of sight, in a namespace that nobody else knows.
         let hub = Namespace::create()?;
-        namespace.enter(|| Interfaces::open()?.veth(name, "hub", &hub))??;
+        namespace.enter(|| {
+            Interfaces::open()?.veth(name, MAC, "hub", &hub)?;
+            without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
+        })??;
         let socket = hub.enter(|| {
             Interfaces::open()?.up("hub")?;
             PacketSocket::open("hub").map_err(|error| NamespaceError::system("open a packet socket", error))
