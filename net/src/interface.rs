@@ -90,48 +90,45 @@ impl Interfaces {
 
     /// Every address, or those of one interface, with their prefix lengths.
     pub fn addresses(&self, name: Option<&str>) -> Result<Vec<(IpAddr, u8)>, NamespaceError> {
-        self.run(
-            || "list the addresses".to_owned(),
-            async {
-                let mut request = self.handle.address().get();
-                if let Some(name) = name {
-                    request = request.set_link_index_filter(self.index(name).await?);
-                }
-                let messages: Vec<_> = request.execute().try_collect().await?;
-                let address = |attribute: &AddressAttribute| match attribute {
-                    AddressAttribute::Address(address) => Some(*address),
-                    _ => None,
-                };
-                let found = messages.iter().filter_map(|message| {
-                    Some((message.attributes.iter().find_map(address)?, message.header.prefix_len))
-                });
-                Ok(found.collect())
-            },
-        )
+        self.run(|| "list the addresses".to_owned(), async {
+            let mut request = self.handle.address().get();
+            if let Some(name) = name {
+                request = request.set_link_index_filter(self.index(name).await?);
+            }
+            let messages: Vec<_> = request.execute().try_collect().await?;
+            let address = |attribute: &AddressAttribute| match attribute {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            };
+            let found = messages
+                .iter()
+                .filter_map(|message| Some((message.attributes.iter().find_map(address)?, message.header.prefix_len)));
+            Ok(found.collect())
+        })
     }
 
     /// The names of all interfaces.
     pub fn names(&self) -> Result<Vec<String>, NamespaceError> {
         use rtnetlink::packet_route::link::LinkAttribute;
-        self.run(
-            || "list the interfaces".to_owned(),
-            async {
-                let messages: Vec<_> = self.handle.link().get().execute().try_collect().await?;
-                let name = |attribute: &LinkAttribute| match attribute {
-                    LinkAttribute::IfName(name) => Some(name.clone()),
-                    _ => None,
-                };
-                Ok(messages.iter().filter_map(|message| message.attributes.iter().find_map(name)).collect())
-            },
-        )
+        self.run(|| "list the interfaces".to_owned(), async {
+            let messages: Vec<_> = self.handle.link().get().execute().try_collect().await?;
+            let name = |attribute: &LinkAttribute| match attribute {
+                LinkAttribute::IfName(name) => Some(name.clone()),
+                _ => None,
+            };
+            Ok(messages.iter().filter_map(|message| message.attributes.iter().find_map(name)).collect())
+        })
     }
 
-    /// Makes a veth pair: `name` here, as a wire to one host (its address is `address`, and it asks nobody for others'),
-    /// and `peer` in another namespace.
-    pub fn veth(&self, name: &str, address: [u8; 6], peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
+    /// Makes a veth pair: `name` here, `peer` in another namespace. With a `host`, `name` is a wire to one host: that is its
+    /// address on the link, and it asks nobody for others'.
+    pub fn veth(&self, name: &str, host: Option<[u8; 6]>, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.run(|| format!("make the veth pair {name}, {peer}"), async {
-            let pair = LinkVeth::new(name, peer).address(address.to_vec()).arp(false).build();
-            self.handle.link().add(pair).execute().await?;
+            let mut pair = LinkVeth::new(name, peer);
+            if let Some(host) = host {
+                pair = pair.address(host.to_vec()).arp(false);
+            }
+            self.handle.link().add(pair.build()).execute().await?;
             let index = self.index(peer).await?;
             let there = other.as_fd().as_raw_fd();
             self.handle.link().set(LinkUnspec::new_with_index(index).setns_by_fd(there).build()).execute().await
