@@ -4,6 +4,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -214,11 +215,14 @@ fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result
     let socket = near.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
     socket.connect((to, PORT))?;
     socket.set_read_timeout(Some(SILENCE))?;
+    let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(move || {
+        scope.spawn(|| {
             let mut buffer = [0; PING];
-            while let Ok((length, from)) = echo.recv_from(&mut buffer) {
-                let _ = echo.send_to(&buffer[..length], from);
+            while !done.load(Ordering::Acquire) {
+                if let Ok((length, from)) = echo.recv_from(&mut buffer) {
+                    let _ = echo.send_to(&buffer[..length], from);
+                }
             }
         });
         let clock = Clock::new();
@@ -231,13 +235,15 @@ fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result
             number += 1;
             let mut buffer = [0; PING];
             buffer[..8].copy_from_slice(&number.to_le_bytes());
-            socket.send(&buffer)?;
-            match socket.recv(&mut buffer) {
-                Ok(_) if buffer[..8] == number.to_le_bytes() => rtts.spans.push(clock.now() - sent),
-                _ => rtts.lost += 1,
+            let answered = socket.send(&buffer).is_ok() && socket.recv(&mut buffer).is_ok();
+            if answered && buffer[..8] == number.to_le_bytes() {
+                rtts.spans.push(clock.now() - sent);
+            } else {
+                rtts.lost += 1;
             }
             next = (next + PING_EVERY).max(clock.now());
         }
+        done.store(true, Ordering::Release);
         Ok(rtts)
     })
 }

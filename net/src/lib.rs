@@ -18,4 +18,6 @@ pub mod world;
 pub use clock::{Clock, Lateness, Sleeper};
 pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Passage, Scheduling, Setup, Tap};
 pub use frame::{FlowKey, Frame};
+pub use namespace::{Namespace, NamespaceError, Privilege};
 pub use port::{PacketSocket, Port, Tun};
+pub use world::{Between, Far, Site, World, WorldError};

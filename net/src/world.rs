@@ -189,6 +189,8 @@ impl World {
         let Between { down, up, taps, clock, bound } = between;
         let setup = Setup { near: near_port.0, far: far_port.0, down, up, taps, clock, bound };
         let emulator = Emulator::start(setup)?;
+        inside.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
+        outside.enter(|| Interfaces::wait_until_running(&name))??;
         let near = Site { namespace: inside, interface: NAMES[0].to_owned(), ipv4: block.near(), ipv6 };
         let far = Site { namespace: outside, interface: name, ipv4: block.far(), ipv6: there };
         Ok(Self { near, far, emulator })
@@ -241,11 +243,14 @@ impl Attached {
         // The other half is out of sight, in a namespace that nobody else knows.
         let hub = Namespace::create()?;
         namespace.enter(|| {
-            Interfaces::open()?.veth(name, Some(MAC), "hub", &hub)?;
+            let interfaces = Interfaces::open()?;
+            interfaces.veth(name, Some(MAC), "hub", &hub)?;
+            interfaces.up(name)?;
             without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
         })??;
         let socket = hub.enter(|| {
             Interfaces::open()?.up("hub")?;
+            Interfaces::wait_until_running("hub")?;
             PacketSocket::open("hub").map_err(|error| NamespaceError::system("open a packet socket", error))
         })??;
         Ok(Self(Box::new(socket)))
@@ -309,6 +314,8 @@ pub(crate) fn bare_veth(near: &Namespace, far: &Namespace) -> Result<Ipv4Addr, N
     near.enter(|| Interfaces::open()?.veth(NAMES[0], None, NAMES[1], far))??;
     fit(near, NAMES[0], Block::ISOLATED.near(), Block::ISOLATED.length)?;
     fit(far, NAMES[1], Block::ISOLATED.far(), Block::ISOLATED.length)?;
+    near.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
+    far.enter(|| Interfaces::wait_until_running(NAMES[1]))??;
     Ok(Block::ISOLATED.far())
 }
 

@@ -139,10 +139,10 @@ fn direction(
     // Each direction draws its own losses.
     let seed = args.seed.wrapping_mul(2).wrapping_add(u64::from(!down));
     let base_rtt = args.delay + args.delay;
-    Ok(direction.build(seed, base_rtt, &|name| load(option, name)).map_err(|error| match error {
+    direction.build(seed, base_rtt, &|name| load(option, name)).map_err(|error| match error {
         paceline_path::PathError::Trace { reason } => anyhow!(reason),
         other => anyhow!("--{other}"),
-    })?)
+    })
 }
 
 fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
