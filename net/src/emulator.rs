@@ -21,8 +21,8 @@ use paceline_cc::{Nanos, Time};
 use paceline_path::{Codepoint, Count, LinkStats, Packet, Path, Split};
 use paceline_sim::Direction;
 use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
 };
 
 use crate::clock::{self, Clock, Lateness, Sleeper};
@@ -422,8 +422,7 @@ impl<'a> Passage<'a> {
 /// processor to others.
 fn prefer() -> Scheduling {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    let lowest = ThreadPriorityValue::try_from(1).map(ThreadPriority::Crossplatform);
-    if lowest.is_ok_and(|lowest| set_thread_priority_and_policy(thread_native_id(), lowest, policy).is_ok()) {
+    if set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok() {
         return Scheduling::RealTime;
     }
     // Process 0 is the calling thread alone, on Linux.

@@ -3,8 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags};
 use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use tokio::runtime::{Builder, Runtime};
@@ -59,6 +63,27 @@ impl Interfaces {
             let index = self.index(name).await?;
             self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute().await
         })
+    }
+
+    /// Waits until an interface that was set up, and what it is joined to, carry packets: the kernel sees to it a moment
+    /// later.
+    pub fn wait_until_running(name: &str) -> Result<(), NamespaceError> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let running = || {
+            let running = |found: InterfaceAddress| {
+                found.interface_name == name && found.flags.contains(InterfaceFlags::IFF_RUNNING)
+            };
+            Ok::<_, nix::Error>(getifaddrs()?.any(running))
+        };
+        let step = || format!("wait for {name}");
+        let start = Instant::now();
+        while !running().map_err(|error| NamespaceError::system(step(), error))? {
+            if start.elapsed() > PATIENCE {
+                return Err(NamespaceError::system(step(), io::ErrorKind::TimedOut));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Gives an interface an address; the addresses of its prefix are then behind it.
@@ -120,10 +145,15 @@ impl Interfaces {
         })
     }
 
-    /// Makes a veth pair: `name` here, `peer` in another namespace.
-    pub fn veth(&self, name: &str, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
+    /// Makes a veth pair: `name` here, `peer` in another namespace. With a `host`, `name` is a wire to one host: that is its
+    /// address on the link, and it asks nobody for others'.
+    pub fn veth(&self, name: &str, host: Option<[u8; 6]>, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.run(|| format!("make the veth pair {name}, {peer}"), async {
-            self.handle.link().add(LinkVeth::new(name, peer).build()).execute().await?;
+            let mut pair = LinkVeth::new(name, peer);
+            if let Some(host) = host {
+                pair = pair.address(host.to_vec()).arp(false);
+            }
+            self.handle.link().add(pair.build()).execute().await?;
             let index = self.index(peer).await?;
             let there = other.as_fd().as_raw_fd();
             self.handle.link().set(LinkUnspec::new_with_index(index).setns_by_fd(there).build()).execute().await

@@ -4,6 +4,7 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+pub mod accuracy;
 pub mod clock;
 pub mod command;
 pub mod emulator;
