@@ -169,7 +169,7 @@ fn inside(work: impl FnOnce() -> Result<(), String> + Send) -> Result<(), String
 fn veth() -> Result<(), String> {
     let pair = || {
         let hub = Namespace::create()?;
-        Interfaces::open()?.veth("check", "hub", &hub)?;
+        Interfaces::open()?.veth("check", None, "hub", &hub)?;
         hub.enter(|| PacketSocket::open("hub").map(drop))?
             .map_err(|error| NamespaceError::system("open a packet socket", error))
     };
