@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::{Race, Settings, race};
 use paceline_lab::record::{Record, write_csv, write_json};
