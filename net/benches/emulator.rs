@@ -32,9 +32,10 @@ fn run() -> Result<(), AccuracyError> {
         for mbps in [12.0, 100.0, 500.0] {
             let figures = accuracy(wire, Rate::from_mbps(mbps), span)?;
             println!(
-                "{wire:?} {mbps:>3} Mbit/s: goodput {:+.3} %, RTT error {}, release error {}, lost {}, CPU {:.1} %, {}{}",
+                "{wire:?} {mbps:>3} Mbit/s: goodput {:+.3} %, RTT error {} (seen {}), release {}, lost {}, CPU {:.1} %, {}{}",
                 figures.goodput_error() * 100.0,
                 us(figures.rtt_error),
+                us(figures.rtt_error_seen),
                 us(figures.release_error),
                 figures.lost,
                 figures.cpu * 100.0,

@@ -2,12 +2,17 @@
 //!
 //! Each measurement builds a world of its own and drives it by UDP and TCP sockets of its two ends.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::{Direction, PathError, QueueSpec};
 
@@ -29,6 +34,8 @@ const HEADERS: usize = 28;
 const FULL: usize = 1500 - HEADERS;
 /// Port of all measurements: theirs alone, since each has namespaces of its own.
 const PORT: u16 = 7077;
+/// Datagrams handed to the kernel at once: below the 64 kB of its segmentation offload.
+const BURST: u64 = 32;
 /// Silence after which a receiver gives up.
 const SILENCE: Duration = Duration::from_millis(500);
 
@@ -63,9 +70,11 @@ pub struct Accuracy {
     pub asked: Rate,
     /// Bytes of IP packets received a second while more is sent than the link carries.
     pub goodput: Rate,
-    /// Round trips of 64-byte datagrams, one at a time on an otherwise idle link, beyond what was asked for: two delays and
-    /// two transmissions.
+    /// Round trips of 64-byte datagrams, one at a time on an otherwise idle link, beyond what was asked for (two delays and
+    /// two transmissions), by the stamps of both kernels: what the emulator adds.
     pub rtt_error: Quantiles,
+    /// The same as the programs see it, with the times they took to wake up; to be compared with [`bare`].
+    pub rtt_error_seen: Quantiles,
     /// Pings without an answer.
     pub lost: u64,
     /// How late the emulator handed packets over, while it carried pings and while it was full.
@@ -140,7 +149,7 @@ pub fn accuracy(wire: Wire, rate: Rate, span: Nanos) -> Result<Accuracy, Accurac
         ..Direction::default()
     };
     let world = world(wire, &direction)?;
-    let mut pings = pings(&world.near().namespace, &world.far().namespace, world.far().ipv4, span)?;
+    let pings = pings(&world.near().namespace, &world.far().namespace, world.far().ipv4, span)?;
     let quiet = world.stop()?;
     let world = self::world(wire, &direction)?;
     let goodput = flood(&world, rate, span)?;
@@ -151,7 +160,8 @@ pub fn accuracy(wire: Wire, rate: Rate, span: Nanos) -> Result<Accuracy, Accurac
     Ok(Accuracy {
         asked: rate,
         goodput,
-        rtt_error: pings.beyond(asked).ok_or(AccuracyError::Nothing)?,
+        rtt_error: quantiles(pings.path, asked)?,
+        rtt_error_seen: quantiles(pings.seen, asked)?,
         lost: pings.lost,
         release_error: Quantiles::from(&late),
         cpu: share(&full),
@@ -160,11 +170,12 @@ pub fn accuracy(wire: Wire, rate: Rate, span: Nanos) -> Result<Accuracy, Accurac
     })
 }
 
-/// Round trips of the same pings over a bare veth pair: what the programs and the kernel take by themselves.
+/// Round trips of the same pings over a bare veth pair, as the programs see them: what they and the kernel take by
+/// themselves.
 pub fn bare(span: Nanos) -> Result<Quantiles, AccuracyError> {
     let [near, far] = [Namespace::create()?, Namespace::create()?];
     let address = crate::world::bare_veth(&near, &far)?;
-    pings(&near, &far, address, span)?.beyond(Nanos::ZERO).ok_or(AccuracyError::Nothing)
+    quantiles(pings(&near, &far, address, span)?.seen, Nanos::ZERO)
 }
 
 /// Measures how many packets the emulator carries, for `span`.
@@ -194,57 +205,97 @@ fn world(wire: Wire, direction: &Direction) -> Result<World, AccuracyError> {
     Ok(World::build_over(wire, Far::Isolated, between)?)
 }
 
-struct Rtts {
-    spans: Vec<Nanos>,
+/// What pings found.
+#[derive(Default)]
+struct Pings {
+    /// From sending to the arrival of the answer in the kernel, less the time from the ping's arrival in the other kernel
+    /// to the answer's sending: what the path took.
+    path: Vec<Nanos>,
+    /// From sending to the answer in the program's hands.
+    seen: Vec<Nanos>,
     lost: u64,
 }
 
-impl Rtts {
-    fn beyond(&mut self, asked: Nanos) -> Option<Quantiles> {
-        self.spans.sort_unstable();
-        let last = self.spans.len().checked_sub(1)?;
-        let at = |share: f64| self.spans[(last as f64 * share).round() as usize] - asked;
-        Some(Quantiles { p50: at(0.5), p99: at(0.99), max: at(1.0) })
+fn quantiles(mut spans: Vec<Nanos>, asked: Nanos) -> Result<Quantiles, AccuracyError> {
+    spans.sort_unstable();
+    let last = spans.len().checked_sub(1).ok_or(AccuracyError::Nothing)?;
+    let at = |share: f64| spans[(last as f64 * share).round() as usize] - asked;
+    Ok(Quantiles { p50: at(0.5), p99: at(0.99), max: at(1.0) })
+}
+
+/// A socket that tells when datagrams arrived.
+struct Stamped {
+    socket: UdpSocket,
+    clock: Clock,
+}
+
+impl Stamped {
+    fn new(socket: UdpSocket, clock: Clock, patience: Duration) -> io::Result<Self> {
+        socket.set_read_timeout(Some(patience))?;
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        Ok(Self { socket, clock })
+    }
+
+    /// The next datagram's sender and when it arrived.
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<(SockaddrIn, Time)> {
+        let mut slices = [IoSliceMut::new(buffer)];
+        let mut control = nix::cmsg_space!(TimeSpec);
+        let fd = self.socket.as_raw_fd();
+        let message = recvmsg::<SockaddrIn>(fd, &mut slices, Some(&mut control), MsgFlags::empty())?;
+        let stamp = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::ScmTimestampns(stamp) => Some(self.clock.of_kernel(stamp)),
+            _ => None,
+        });
+        let from = message.address.ok_or(io::ErrorKind::InvalidData)?;
+        Ok((from, stamp.unwrap_or_else(|| self.clock.now())))
     }
 }
 
 /// One ping after the other, from near to far and back.
-fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result<Rtts, AccuracyError> {
+fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result<Pings, AccuracyError> {
+    let clock = Clock::new();
     let echo = far.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))??;
-    echo.set_read_timeout(Some(SILENCE))?;
+    let echo = Stamped::new(echo, clock, SILENCE)?;
     let socket = near.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
     socket.connect((to, PORT))?;
-    socket.set_read_timeout(Some(SILENCE))?;
+    let socket = Stamped::new(socket, clock, SILENCE)?;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut buffer = [0; PING];
             while !done.load(Ordering::Acquire) {
-                if let Ok((length, from)) = echo.recv_from(&mut buffer) {
-                    let _ = echo.send_to(&buffer[..length], from);
+                if let Ok((from, arrived)) = echo.receive(&mut buffer) {
+                    let stay = clock.now() - arrived;
+                    buffer[8..16].copy_from_slice(&stay.as_nanos().to_le_bytes());
+                    let _ = echo.socket.send_to(&buffer, SocketAddrV4::from(from));
                 }
             }
         });
-        let clock = Clock::new();
         let mut sleeper = Sleeper::new(clock);
-        let mut rtts = Rtts { spans: Vec::new(), lost: 0 };
+        let mut pings = Pings::default();
         let (mut next, end) = (clock.now(), clock.now() + span);
         let mut number = 0_u64;
         while next < end {
-            let sent = sleeper.sleep_until(next);
+            sleeper.sleep_until(next);
             number += 1;
             let mut buffer = [0; PING];
             buffer[..8].copy_from_slice(&number.to_le_bytes());
-            let answered = socket.send(&buffer).is_ok() && socket.recv(&mut buffer).is_ok();
-            if answered && buffer[..8] == number.to_le_bytes() {
-                rtts.spans.push(clock.now() - sent);
-            } else {
-                rtts.lost += 1;
+            let sent = clock.now();
+            let _ = socket.socket.send(&buffer);
+            let word = |buffer: &[u8; PING], at: usize| {
+                u64::from_le_bytes(buffer[at..].first_chunk().copied().unwrap_or_default())
+            };
+            match socket.receive(&mut buffer) {
+                Ok((_, arrived)) if word(&buffer, 0) == number => {
+                    pings.seen.push(clock.now() - sent);
+                    pings.path.push(arrived - sent - Nanos::from_nanos(word(&buffer, 8)));
+                }
+                _ => pings.lost += 1,
             }
             next = (next + PING_EVERY).max(clock.now());
         }
         done.store(true, Ordering::Release);
-        Ok(rtts)
+        Ok(pings)
     })
 }
 
@@ -259,14 +310,15 @@ fn flood(world: &World, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> 
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut sleeper = Sleeper::new(clock);
-            let (start, payload) = (clock.now(), [0; FULL]);
+            let start = clock.now();
             let mut sent = 0;
             while clock.now() < end {
                 let due = rate.mul_f64(1.1).bytes_in(clock.now() - start) / 1500;
-                for _ in sent..due {
-                    let _ = sender.send(&payload);
+                while sent < due {
+                    let packets = (due - sent).min(BURST);
+                    send_many(&sender, FULL, packets as usize);
+                    sent += packets;
                 }
-                sent = sent.max(due);
                 sleeper.sleep_until(clock.now() + Nanos::from_micros(500));
             }
         });
@@ -332,12 +384,18 @@ fn blast(world: &World, size: usize, span: Nanos) -> Result<(), AccuracyError> {
             let mut buffer = [0; 2048];
             while clock.now() < end && receiver.recv(&mut buffer).is_ok() {}
         });
-        let payload = vec![0; size.saturating_sub(HEADERS)];
         while clock.now() < end {
-            for _ in 0..32 {
-                let _ = sender.send(&payload);
-            }
+            send_many(&sender, size.saturating_sub(HEADERS), BURST as usize);
         }
     });
     Ok(())
+}
+
+/// Hands datagrams of one size to the kernel in one call (UDP segmentation offload); the offload of the interface is off,
+/// so that they leave as packets. What is refused is lost.
+fn send_many(socket: &UdpSocket, size: usize, count: usize) {
+    let payload = vec![0; size * count];
+    let segment = size as u16;
+    let control = [ControlMessage::UdpGsoSegments(&segment)];
+    let _ = sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&payload)], &control, MsgFlags::empty(), None);
 }

@@ -16,7 +16,7 @@ pub mod namespace;
 pub mod port;
 pub mod world;
 
-pub use clock::{Clock, Lateness, Sleeper};
+pub use clock::{Clock, Lateness, Sleeper, Wake};
 pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Passage, Scheduling, Setup, Tap};
 pub use frame::{FlowKey, Frame};
 pub use namespace::{Namespace, NamespaceError, Privilege};
