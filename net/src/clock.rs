@@ -77,6 +77,15 @@ const SPIN_SHARE: u64 = 5;
 /// Spinning saved up while there was nothing to wait for (our choice: a tenth of a second's worth).
 const SPIN_SAVED: Nanos = Nanos::from_millis(20);
 
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// A descriptor is ready, or there was a signal.
+    Ready,
+    /// The deadline has passed, and at this moment, no earlier than the deadline, no descriptor was ready.
+    Due(Time),
+}
+
 /// Waits for moments: sleeps (timer slack 1 ns), then spins the last 20 to 60 µs, as long as the share of the time spun
 /// stays below a fifth. Belongs to the thread that made it.
 #[derive(Debug)]
@@ -100,16 +109,16 @@ impl Sleeper {
 
     /// Waits for `deadline` and says when it woke up. Returns at once when it has passed.
     pub fn sleep_until(&mut self, deadline: Time) -> Time {
-        // Without descriptors nothing else can end the wait but a signal: sleep again.
-        while self.clock.now() < deadline {
-            let _ = self.wait(deadline, &mut []);
+        // Without descriptors nothing but a signal can end the wait early: sleep again.
+        loop {
+            if let Ok(Wake::Due(now)) = self.wait(deadline, &mut []) {
+                return now;
+            }
         }
-        self.clock.now()
     }
 
-    /// Waits until `deadline` ([`Time::NEVER`]: without end) or until one of `fds` is ready, which is the answer.
-    /// A signal also ends it.
-    pub fn wait(&mut self, deadline: Time, fds: &mut [PollFd<'_>]) -> io::Result<bool> {
+    /// Waits until `deadline` ([`Time::NEVER`]: without end) or until one of `fds` is ready.
+    pub fn wait(&mut self, deadline: Time, fds: &mut [PollFd<'_>]) -> io::Result<Wake> {
         let now = self.clock.now();
         self.budget = (self.budget + (now - self.filled).mul_div(1, SPIN_SHARE)).min(SPIN_SAVED);
         self.filled = now;
@@ -117,25 +126,24 @@ impl Sleeper {
         let wake = deadline - lead;
         if now < wake {
             if self.poll(fds, (deadline != Time::NEVER).then(|| wake - now))? {
-                return Ok(true);
+                return Ok(Wake::Ready);
             }
             self.learn(self.clock.now() - wake);
         }
         let start = self.clock.now();
-        if start >= deadline {
-            return self.poll(fds, Some(Nanos::ZERO));
-        }
-        let ready = loop {
+        let mut now = start;
+        let wake = loop {
             if !fds.is_empty() && self.poll(fds, Some(Nanos::ZERO))? {
-                break true;
+                break Wake::Ready;
             }
-            if self.clock.now() >= deadline {
-                break false;
+            if now >= deadline {
+                break Wake::Due(now);
             }
             std::hint::spin_loop();
+            now = self.clock.now();
         };
-        self.budget -= self.clock.now() - start;
-        Ok(ready)
+        self.budget -= now - start;
+        Ok(wake)
     }
 
     /// Nine sleeps of ten shall end before the deadline: each later one moves the lead up by nine steps, each earlier
@@ -149,7 +157,7 @@ impl Sleeper {
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) -> io::Result<bool> {
         match ppoll(fds, timeout.map(|span| TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None) {
             Ok(ready) => Ok(ready > 0),
-            Err(Errno::EINTR) => Ok(false),
+            Err(Errno::EINTR) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
