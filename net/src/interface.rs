@@ -10,6 +10,7 @@ use futures_util::TryStreamExt;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags};
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use tokio::runtime::{Builder, Runtime};
 
@@ -62,6 +63,23 @@ impl Interfaces {
         self.run(|| format!("set {name} up"), async {
             let index = self.index(name).await?;
             self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute().await
+        })
+    }
+
+    /// Removes an interface.
+    pub fn remove(&self, name: &str) -> Result<(), NamespaceError> {
+        self.run(|| format!("remove {name}"), async {
+            let index = self.index(name).await?;
+            self.handle.link().del(index).execute().await
+        })
+    }
+
+    /// Lets the kernel keep so many packets that an interface has not taken yet.
+    pub fn backlog(&self, name: &str, packets: u32) -> Result<(), NamespaceError> {
+        self.run(|| format!("set the backlog of {name}"), async {
+            let index = self.index(name).await?;
+            let link = LinkUnspec::new_with_index(index).txqueuelen(packets).build();
+            self.handle.link().set(link).execute().await
         })
     }
 
@@ -134,7 +152,6 @@ impl Interfaces {
 
     /// The names of all interfaces.
     pub fn names(&self) -> Result<Vec<String>, NamespaceError> {
-        use rtnetlink::packet_route::link::LinkAttribute;
         self.run(|| "list the interfaces".to_owned(), async {
             let messages: Vec<_> = self.handle.link().get().execute().try_collect().await?;
             let name = |attribute: &LinkAttribute| match attribute {
@@ -149,14 +166,13 @@ impl Interfaces {
     /// address on the link, and it asks nobody for others'.
     pub fn veth(&self, name: &str, host: Option<[u8; 6]>, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.run(|| format!("make the veth pair {name}, {peer}"), async {
-            let mut pair = LinkVeth::new(name, peer);
+            // The other half never shows up here.
+            let there = LinkUnspec::new_with_name(peer).setns_by_fd(other.as_fd().as_raw_fd()).build();
+            let mut pair = LinkVeth::new(name, peer).set_info_data(InfoData::Veth(InfoVeth::Peer(there)));
             if let Some(host) = host {
                 pair = pair.address(host.to_vec()).arp(false);
             }
-            self.handle.link().add(pair.build()).execute().await?;
-            let index = self.index(peer).await?;
-            let there = other.as_fd().as_raw_fd();
-            self.handle.link().set(LinkUnspec::new_with_index(index).setns_by_fd(there).build()).execute().await
+            self.handle.link().add(pair.build()).execute().await
         })
     }
 }

@@ -12,6 +12,7 @@ pub mod frame;
 pub mod interface;
 pub mod listening;
 pub mod log;
+pub mod machine;
 pub mod namespace;
 pub mod port;
 pub mod world;

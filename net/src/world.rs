@@ -15,6 +15,7 @@ use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
 use crate::port::packet::{MAC, without_offloads};
+use crate::port::tun::BACKLOG;
 use crate::port::{PacketSocket, Port, Tun};
 
 /// The near end's interface, and that of a far end in a namespace of its own.
@@ -178,15 +179,18 @@ impl World {
             Far::Isolated => Namespace::create()?,
             Far::Here => Namespace::current()?,
         };
-        let (block, name, far_port) = match far {
+        let (block, name, mut far_port) = match far {
             Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(wire, &outside, NAMES[1])?),
             Far::Here => claim(wire, &outside)?,
         };
-        let near_port = Attached::new(wire, &inside, NAMES[0])?;
+        let mut near_port = Attached::new(wire, &inside, NAMES[0])?;
         let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
         let there = fit(&outside, &name, block.far(), block.length)?;
         inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
         let Between { down, up, taps, clock, bound } = between;
+        for port in [&mut near_port, &mut far_port] {
+            port.discard(clock)?;
+        }
         let setup = Setup { near: near_port.0, far: far_port.0, down, up, taps, clock, bound };
         let emulator = Emulator::start(setup)?;
         inside.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
@@ -216,7 +220,10 @@ impl World {
     /// # Errors
     /// When the emulator ended before, and why.
     pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
-        self.emulator.stop()
+        let report = self.emulator.stop();
+        // The kernel would do it as well, a moment after the last descriptor is closed.
+        let _ = self.far.namespace.enter(|| Interfaces::open()?.remove(&self.far.interface));
+        report
     }
 }
 
@@ -227,16 +234,25 @@ impl Attached {
     /// An interface of this kind, or of the other where there is none.
     fn new(wire: Wire, namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
         let tun = || {
-            namespace
-                .enter(|| Tun::create(name))?
-                .map(|tun| Self(Box::new(tun)))
-                .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))
+            namespace.enter(|| {
+                let tun = Tun::create(name)
+                    .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
+                Interfaces::open()?.backlog(name, BACKLOG)?;
+                Ok(Self(Box::new(tun)))
+            })?
         };
         let veth = || Self::veth(namespace, name);
         match wire {
             Wire::Tun => tun().or_else(|tun| veth().map_err(|veth| WorldError::NoInterface { tun, veth })),
             Wire::Veth => veth().or_else(|veth| tun().map_err(|tun| WorldError::NoInterface { tun, veth })),
         }
+    }
+
+    /// Forgets what the kernel sent of its own accord while nobody carried it on.
+    fn discard(&mut self, clock: Clock) -> Result<(), NamespaceError> {
+        let mut early = Vec::new();
+        while !self.0.read(clock, &mut early).map_err(|error| NamespaceError::system("read a port", error))? {}
+        Ok(())
     }
 
     fn veth(namespace: &Namespace, name: &str) -> Result<Self, NamespaceError> {

@@ -1,5 +1,7 @@
 //! `paceline emulate`: any program behind an emulated path.
 
+mod check;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
@@ -14,7 +16,7 @@ use paceline_cc::{Nanos, Rate};
 use paceline_lab::output;
 use paceline_net::clock::{Clock, Lateness};
 use paceline_net::command::{Command, CommandError, Running, Signals};
-use paceline_net::emulator::EmulatorReport;
+use paceline_net::emulator::{DirectionReport, EmulatorReport};
 use paceline_net::frame::Frame;
 use paceline_net::listening::listens;
 use paceline_net::namespace::{self, Privilege};
@@ -58,8 +60,11 @@ pub(crate) struct Args {
     /// A shell command at the other end of the path, in a world of its own; it ends with the program.
     #[arg(long, value_name = "COMMAND")]
     far: Option<String>,
+    /// Measure what this machine allows, and how accurate an emulated path is on it, instead of running a program.
+    #[arg(long)]
+    check: bool,
     /// The program and its arguments, behind --.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "check", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -71,6 +76,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const ROUND: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.check {
+        return check::run();
+    }
     let down = direction(args, "--trace", args.trace.as_deref(), true)?;
     let up = direction(args, "--up", args.up.as_deref(), false)?;
     let command = match Command::new(&args.command) {
@@ -212,27 +220,32 @@ fn end(mut far: Running) {
 /// One line: how late the emulator was, and what it carried.
 fn summary(report: &EmulatorReport) -> String {
     let lateness = &report.lateness;
-    let way = |name: &str, way: &paceline_net::emulator::DirectionReport| {
+    let way = |name: &str, way: &DirectionReport| {
         format!("{name} {} packets, {} dropped", way.entered.packets, way.dropped.packets)
     };
     let verdict = if report.trusted() { "trusted" } else { "NOT to be trusted" };
     format!(
-        "{}, {}; release error p50 {}, p99 {}, max {}; {} of {} moments later than {}: {verdict}",
+        "{}, {}; release error p50 {}, p99 {}, max {}; {} of {} later than {}: {verdict}",
         way("down", &report.down),
         way("up", &report.up),
-        lateness.p50(),
-        lateness.p99(),
-        lateness.max(),
+        micros(lateness.p50()),
+        micros(lateness.p99()),
+        micros(lateness.max()),
         lateness.late(),
         lateness.count(),
-        lateness.bound(),
+        micros(lateness.bound()),
     )
+}
+
+/// A time as whole microseconds.
+fn micros(span: Nanos) -> String {
+    format!("{} us", (span.as_nanos() + 500) / 1000)
 }
 
 fn as_json(report: &EmulatorReport) -> serde_json::Value {
     let lateness = &report.lateness;
     let us = |span: Nanos| span.as_nanos() as f64 / 1e3;
-    let way = |way: &paceline_net::emulator::DirectionReport| {
+    let way = |way: &DirectionReport| {
         json!({
             "packets": way.entered.packets,
             "bytes": way.entered.bytes,
