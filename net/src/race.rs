@@ -28,7 +28,7 @@ use crate::emulator::EmulatorReport;
 use crate::frame::Frame;
 use crate::namespace::NamespaceError;
 use crate::tcp::{self, Kernel, Ledger, Receiving, Sending};
-use crate::world::{Between, Far, Site, World, WorldError};
+use crate::world::{Between, Ends, Far, Site, Wire, World, WorldError};
 
 use datagrams::Datagrams;
 use tap::{Glimpse, RaceTap};
@@ -40,8 +40,8 @@ const CROSS_PORT: u16 = 10_000;
 /// Most flows, and most sources of cross traffic: one port each, and two threads.
 const MOST: usize = 1_000;
 
-/// Time to build a world: its clock starts when everything stands.
-const LEAD: Nanos = Nanos::from_millis(300);
+/// From when the ends of a world stand to the zero of its clock: time to open sockets and to start threads.
+const LEAD: Nanos = Nanos::from_millis(100);
 /// How long after the end everything has to have stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -163,13 +163,14 @@ fn fitted(flow: &Flow) -> Flow {
 pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
     let Config { seed, duration, down, up, flows, cross, sample_every } = config;
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
+    let ends = Ends::make(Wire::PREFERRED, Far::Isolated)?;
     let clock = Clock::ahead(LEAD);
     let until = Time::ZERO + duration;
     let (down_link, up_link) = (schedule(&down), schedule(&up));
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
     let tap = RaceTap::new(&flows, &glimpses, down_link.clone(), sample_every, until);
     let between = Between { down, up, taps: vec![Box::new(tap)], clock, bound: Lateness::BOUND };
-    let world = World::build(Far::Isolated, between)?;
+    let world = ends.join(between)?;
     let abort = Arc::new(AtomicBool::new(false));
     let crew = Crew { world: &world, seed, clock, until, sample_every, abort: abort.clone() };
     let ended = crew.race(&flows, &cross, &glimpses);
