@@ -66,6 +66,14 @@ impl Interfaces {
         })
     }
 
+    /// Removes an interface.
+    pub fn remove(&self, name: &str) -> Result<(), NamespaceError> {
+        self.run(|| format!("remove {name}"), async {
+            let index = self.index(name).await?;
+            self.handle.link().del(index).execute().await
+        })
+    }
+
     /// Lets the kernel keep so many packets that an interface has not taken yet.
     pub fn backlog(&self, name: &str, packets: u32) -> Result<(), NamespaceError> {
         self.run(|| format!("set the backlog of {name}"), async {

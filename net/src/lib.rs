@@ -11,6 +11,7 @@ pub mod emulator;
 pub mod frame;
 pub mod interface;
 pub mod listening;
+pub mod log;
 pub mod machine;
 pub mod namespace;
 pub mod port;

@@ -220,7 +220,10 @@ impl World {
     /// # Errors
     /// When the emulator ended before, and why.
     pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
-        self.emulator.stop()
+        let report = self.emulator.stop();
+        // The kernel would do it as well, a moment after the last descriptor is closed.
+        let _ = self.far.namespace.enter(|| Interfaces::open()?.remove(&self.far.interface));
+        report
     }
 }
 
