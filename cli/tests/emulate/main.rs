@@ -4,6 +4,7 @@
 
 mod bench;
 mod cleanup;
+mod logs;
 mod programs;
 mod refusals;
 
@@ -46,7 +47,7 @@ fn the_report_is_json() {
     }
     let bench = Bench::new();
     let file = bench.path("report.json");
-    let script = "for i in 1 2 3; do : > /dev/udp/$PACELINE_BASE/9; done";
+    let script = "for i in 1 2 3; do echo > /dev/udp/$PACELINE_BASE/9; done";
     let args = ["emulate", "--rate", "12Mbit/s", "--delay", "1ms", "--json", &file, "--", "bash", "-c", script];
     let output = paceline().args(args).bounded();
     assert!(output.status.success(), "{output:?}");
