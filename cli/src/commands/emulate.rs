@@ -128,8 +128,14 @@ fn direction(
     }
     let queue = args.queue.filter(|_| trace.is_some() || rate.is_some());
     let name = trace.map(|path| path.display().to_string());
-    let direction =
-        Direction { rate, trace: name, queue, loss: args.loss.map(Loss::Rate), delay: args.delay, ..Direction::default() };
+    let direction = Direction {
+        rate,
+        trace: name,
+        queue,
+        loss: args.loss.map(Loss::Rate),
+        delay: args.delay,
+        ..Direction::default()
+    };
     // Each direction draws its own losses.
     let seed = args.seed.wrapping_mul(2).wrapping_add(u64::from(!down));
     let base_rtt = args.delay + args.delay;
