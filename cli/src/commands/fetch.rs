@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use paceline_lab::output::Draft;
 use paceline_net::Clock;
 use paceline_net::udp::connect;
-use paceline_net::udp::transfer::take;
+use paceline_net::udp::transfer::{Place, take};
 use paceline_net::udp::wire::control::Job;
 
 use super::udp::{Asking, Teller, address};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let peer = address(from)?;
     let key = asking.common.key()?;
     let job = if name.is_some() { Job::Fetch } else { Job::Generate };
-    let mut draft = match (name, &args.output) {
+    let draft = match (name, &args.output) {
         (None, _) => None,
         (Some(_), Some(path)) => Some(Draft::create(path)?),
         (Some(name), None) => {
@@ -53,19 +53,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let clock = Clock::new();
     let patience = asking.common.patience()?;
     let (channel, welcome) = connect(peer, key.as_ref(), hello, asking.common.offload(), clock, patience)?;
-    let place = match &mut draft {
+    let place = match draft {
         None => None,
         Some(draft) => {
             let bytes = welcome.bytes.ok_or_else(|| anyhow!("{peer} does not say how long the file is"))?;
-            Some((draft.handle()?, bytes))
+            Some(Place { file: draft.handle()?, bytes, keep: Box::new(|| Ok(draft.finish()?)) })
         }
     };
     let mut teller = Teller::new(asking.common.json, "received", peer, &plan);
     let every = asking.every()?;
     let done = take(channel, clock, &plan, place, every, &mut |interval| teller.interval(interval))?;
-    if let Some(draft) = draft {
-        draft.finish()?;
-    }
     teller.end(&done)?;
     Ok(ExitCode::SUCCESS)
 }

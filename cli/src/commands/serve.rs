@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use paceline_cc::Nanos;
 use paceline_lab::output::{self, Draft};
 use paceline_net::Clock;
-use paceline_net::udp::transfer::{Content, Plan, give, take};
+use paceline_net::udp::transfer::{Content, Place, Plan, give, take};
 use paceline_net::udp::wire::control::{Hello, Job};
 use paceline_net::udp::{Accepted, Listener};
 
@@ -162,10 +162,9 @@ fn serve(session: Accepted, clock: Clock, patience: Nanos, store: &Store, json: 
         Job::Store if store.discard => take(channel, clock, &plan, None, every, &mut watch)?,
         Job::Store => {
             let draft = Draft::create(&store.place(&hello.name).map_err(anyhow::Error::msg)?)?;
-            let place = (draft.handle()?, hello.bytes.unwrap_or(0));
-            let done = take(channel, clock, &plan, Some(place), every, &mut watch)?;
-            draft.finish()?;
-            done
+            let (file, bytes) = (draft.handle()?, hello.bytes.unwrap_or(0));
+            let place = Place { file, bytes, keep: Box::new(|| Ok(draft.finish()?)) };
+            take(channel, clock, &plan, Some(place), every, &mut watch)?
         }
         Job::Generate => give(channel, clock, &plan, Content::Zeros(hello.bytes), None, every, &mut watch)?,
         Job::Fetch => {

@@ -107,6 +107,9 @@ pub enum TransferError {
     /// The content cannot be read to be checked.
     #[error("the content cannot be read: {0}")]
     Unreadable(#[source] io::Error),
+    /// The content cannot be put in its place.
+    #[error("{0}")]
+    Unplaced(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The peer said something that has no place.
     #[error("the peer closed before the end")]
     Cut,
@@ -166,12 +169,12 @@ impl Source for Bytes {
     }
 }
 
-struct Place {
+struct Range {
     file: File,
     bytes: u64,
 }
 
-impl Sink for Place {
+impl Sink for Range {
     fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()> {
         if seq.saturating_add(payload.len() as u64) > self.bytes {
             return Err(io::Error::other("the peer sends more than it said it would"));
@@ -247,8 +250,17 @@ pub fn give(
     Ok(Transferred { bytes: answer.bytes, took, verified, cpu, sender: Some(outcome), receiver: None })
 }
 
-/// Receives through `channel`; `place` is where `bytes` of content go, `None` when they mean nothing. `watch` is told each
-/// `every`.
+/// Where content goes.
+pub struct Place<'a> {
+    /// It is written here.
+    pub file: File,
+    /// So many bytes of it.
+    pub bytes: u64,
+    /// Puts it in its place, once it is whole and checked and before the sender is told so.
+    pub keep: Box<dyn FnOnce() -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a>,
+}
+
+/// Receives through `channel`; content that means something goes to `place`. `watch` is told each `every`.
 ///
 /// # Errors
 /// [`TransferError`] when it does not come through.
@@ -256,7 +268,7 @@ pub fn take(
     channel: Channel,
     clock: Clock,
     plan: &Plan,
-    place: Option<(File, u64)>,
+    place: Option<Place<'_>>,
     every: Nanos,
     watch: &mut dyn FnMut(&Interval),
 ) -> Result<Transferred, TransferError> {
@@ -266,11 +278,11 @@ pub fn take(
     };
     let policy = AckPolicy { arrivals: plan.arrivals, ..policy };
     let receiver = stream::receiver(&policy, plan.controller.build_receiver(&plan.env()));
-    let (sink, file): (Box<dyn Sink>, _) = match place {
-        None => (Box::new(Discard), None),
-        Some((file, bytes)) => {
-            let again = file.try_clone().map_err(TransferError::Unreadable)?;
-            (Box::new(Place { file, bytes }), Some((again, bytes)))
+    let sink: Box<dyn Sink> = match &place {
+        None => Box::new(Discard),
+        Some(Place { file, bytes, .. }) => {
+            let file = file.try_clone().map_err(TransferError::Unreadable)?;
+            Box::new(Range { file, bytes: *bytes })
         }
     };
     let mut end = ReceivingEnd::new(channel, clock, receiver, sink, plan.patience);
@@ -290,22 +302,25 @@ pub fn take(
             return Err(trouble.into());
         }
     };
-    let same = match &file {
-        None => Ok(true),
-        Some((file, bytes)) => digest(file, *bytes)
-            .map(|digest| *bytes == close.bytes && outcome.bytes_ready == *bytes && digest == close.digest),
-    };
-    let verdict = match same {
-        Ok(true) => Verdict::Received,
-        Ok(false) => Verdict::Differs,
+    let verified = place.is_some();
+    let kept = place.map_or(Ok(()), |place| keep(place, outcome.bytes_ready, &close));
+    let verdict = match &kept {
+        Ok(()) => Verdict::Received,
+        Err(TransferError::Differs) => Verdict::Differs,
         Err(_) => Verdict::Failed,
     };
     answer(&mut channel, clock, &Close { verdict, bytes: outcome.bytes_ready, digest: close.digest })?;
-    if !same.map_err(TransferError::Unreadable)? {
+    kept?;
+    let (bytes, cpu, took) = (outcome.bytes_ready, outcome.cpu, now.since(start));
+    Ok(Transferred { bytes, took, verified, cpu, sender: None, receiver: Some(outcome) })
+}
+
+fn keep(place: Place<'_>, ready: u64, close: &Close) -> Result<(), TransferError> {
+    let digest = digest(&place.file, place.bytes.min(ready)).map_err(TransferError::Unreadable)?;
+    if ready != place.bytes || close.bytes != place.bytes || digest != close.digest {
         return Err(TransferError::Differs);
     }
-    let (bytes, cpu, took) = (outcome.bytes_ready, outcome.cpu, now.since(start));
-    Ok(Transferred { bytes, took, verified: file.is_some(), cpu, sender: None, receiver: Some(outcome) })
+    (place.keep)().map_err(TransferError::Unplaced)
 }
 
 /// Cuts a transfer into intervals.
