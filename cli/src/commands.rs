@@ -1,6 +1,14 @@
 //! One file a command.
 
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::anyhow;
+use paceline_lab::output;
+
 pub(crate) mod controllers;
+#[cfg(target_os = "linux")]
+pub(crate) mod emulate;
 pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod reproduce;
@@ -15,4 +23,24 @@ pub(crate) fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 /// A number of an option.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "it is not a number; give one such as 60".to_owned())
+}
+
+/// Whether a file's name stands for standard output.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes a file in one piece, or to standard output.
+pub(crate) fn save(
+    option: &'static str,
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    if is_standard(path) {
+        let mut text = Vec::new();
+        content(&mut text)?;
+        return crate::print(&String::from_utf8_lossy(&text))
+            .map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
+    }
+    Ok(output::write(path, |draft| content(draft))?)
 }

@@ -27,14 +27,26 @@ enum Command {
     Validate(commands::validate::Args),
     Report(commands::report::Args),
     Reproduce(commands::reproduce::Args),
+    #[cfg(target_os = "linux")]
+    Emulate(Box<commands::emulate::Args>),
+}
+
+impl Command {
+    /// Whether signals are for the program that it runs.
+    fn passes_signals_on(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Emulate(_) => true,
+            _ => false,
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    // Without it an interrupt may leave a draft behind, nothing worse.
-    let _ = ctrlc::set_handler(|| {
-        paceline_lab::output::abandon();
-        std::process::exit(130);
-    });
+    #[cfg(target_os = "linux")]
+    if let Some(status) = paceline_net::command::reentered() {
+        return status;
+    }
     std::panic::set_hook(Box::new(|panic| {
         complaint::print(&format!("a mistake in paceline: {panic}; please report it"));
     }));
@@ -49,6 +61,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // Without it an interrupt may leave a draft behind, nothing worse.
+    if !cli.command.passes_signals_on() {
+        let _ = ctrlc::set_handler(|| {
+            paceline_lab::output::abandon();
+            std::process::exit(130);
+        });
+    }
     let result = match &cli.command {
         Command::Race(args) => commands::race::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
@@ -56,6 +75,8 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Emulate(args) => commands::emulate::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

@@ -12,7 +12,7 @@ use paceline_lab::report;
 use paceline_lab::scenario::{Options, Source};
 use paceline_lab::table::{reading, table};
 
-use super::{count, number};
+use super::{count, is_standard, number, save};
 use crate::complaint;
 
 /// Run every contestant of a scenario and print one row each.
@@ -181,22 +181,4 @@ fn command() -> String {
         }
     }
     text
-}
-
-fn is_standard(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-fn save(
-    option: &'static str,
-    path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> anyhow::Result<()> {
-    if is_standard(path) {
-        let mut text = Vec::new();
-        content(&mut text)?;
-        return crate::print(&String::from_utf8_lossy(&text))
-            .map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
-    }
-    Ok(output::write(path, |draft| content(draft))?)
 }

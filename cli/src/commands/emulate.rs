@@ -1,0 +1,253 @@
+//! `paceline emulate`: any program behind an emulated path.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use nix::sys::signal::Signal;
+use paceline_cc::{Nanos, Rate};
+use paceline_lab::output;
+use paceline_net::clock::{Clock, Lateness};
+use paceline_net::command::{Command, CommandError, Running, Signals};
+use paceline_net::emulator::EmulatorReport;
+use paceline_net::frame::Frame;
+use paceline_net::listening::listens;
+use paceline_net::namespace::{self, Privilege};
+use paceline_net::world::{Between, Far, Site, World};
+use paceline_path::{Direction, Loss, Path as EmulatedPath, QueueSpec, Trace};
+use serde_json::json;
+
+use super::{count, number};
+use crate::complaint;
+
+/// Run a program behind an emulated path: what it sends and receives passes the link, the queue and the distance.
+///
+/// As root, the program reaches this machine through the path, at $PACELINE_BASE. As an ordinary user it reaches what
+/// --far runs, and nothing else.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Delivery trace (Mahimahi's format) of the link towards the program.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Delivery trace of the link from the program; without it that direction takes --rate, or has no limit.
+    #[arg(long, value_name = "FILE")]
+    up: Option<PathBuf>,
+    /// Rate of the link in each direction that has no trace, such as 12Mbit/s; without it nothing limits.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// One-way delay, in each direction.
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    delay: Nanos,
+    /// Share of packets lost at random, in each direction.
+    #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]
+    loss: Option<f64>,
+    /// The queue at the link in each direction that has one, such as droptail:2MB or codel.
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<QueueSpec>,
+    /// Seed of everything random.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u64>, allow_negative_numbers = true)]
+    seed: u64,
+    /// What the emulator did and how late it was, as JSON; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// A shell command at the other end of the path, in a world of its own; it ends with the program.
+    #[arg(long, value_name = "COMMAND")]
+    far: Option<String>,
+    /// The program and its arguments, behind --.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Exit status when paceline could not do its part.
+const FAILED: u8 = 2;
+/// How long the command of --far may take until it listens, and to end when asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often signals and the emulator are looked after.
+const ROUND: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let down = direction(args, "--trace", args.trace.as_deref(), true)?;
+    let up = direction(args, "--up", args.up.as_deref(), false)?;
+    let command = match Command::new(&args.command) {
+        Ok(command) => command,
+        Err(error) => return Ok(refuse(&error)),
+    };
+    if let Some(path) = args.json.as_deref().filter(|path| *path != Path::new("-")) {
+        output::Draft::check(path)?;
+    }
+    let privilege = namespace::acquire()?;
+    let signals = Signals::take().context("cannot take signals")?;
+    let isolated = args.far.is_some() || privilege == Privilege::UserNamespace;
+    let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
+    let world = World::build(if isolated { Far::Isolated } else { Far::Here }, between)?;
+    let command = with_environment(command, world.far(), isolated);
+    let far = match &args.far {
+        Some(text) => match serve(text, world.far()) {
+            Ok(far) => Some(far),
+            Err(error) => return Ok(refuse(&error)),
+        },
+        None => None,
+    };
+    let mut near = match command.start(&world.near().namespace) {
+        Ok(near) => near,
+        Err(error) => return Ok(refuse(&error)),
+    };
+    let status = attend(&mut near, &world, &signals);
+    if let Some(far) = far {
+        end(far);
+    }
+    let report = world.stop()?;
+    complaint::print(&summary(&report));
+    for trouble in &report.troubles {
+        complaint::print(trouble);
+    }
+    if let Some(path) = &args.json {
+        super::save("--json", path, |out| writeln!(out, "{}", as_json(&report)))?;
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// One direction of the path, built.
+fn direction(
+    args: &Args,
+    option: &'static str,
+    trace: Option<&Path>,
+    down: bool,
+) -> anyhow::Result<EmulatedPath<Frame>> {
+    let rate = if trace.is_some() { None } else { args.rate };
+    if args.trace.is_some() && args.up.is_some() && args.rate.is_some() {
+        bail!("--rate: both directions have a trace; leave it out");
+    }
+    if args.queue.is_some() && args.trace.is_none() && args.up.is_none() && args.rate.is_none() {
+        bail!("--queue: there is no link for it to wait at; give --rate, --trace or --up too");
+    }
+    let queue = args.queue.filter(|_| trace.is_some() || rate.is_some());
+    let name = trace.map(|path| path.display().to_string());
+    let direction =
+        Direction { rate, trace: name, queue, loss: args.loss.map(Loss::Rate), delay: args.delay, ..Direction::default() };
+    // Each direction draws its own losses.
+    let seed = args.seed.wrapping_mul(2).wrapping_add(u64::from(!down));
+    let base_rtt = args.delay + args.delay;
+    Ok(direction.build(seed, base_rtt, &|name| load(option, name)).map_err(|error| match error {
+        paceline_path::PathError::Trace { reason } => anyhow!(reason),
+        other => anyhow!("--{other}"),
+    })?)
+}
+
+fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
+    let unreadable =
+        |error: &std::io::Error| anyhow!("{option}: {name} cannot be read ({error}); name a trace file that exists");
+    let file = File::open(name).map_err(|error| unreadable(&error))?;
+    match Trace::read(name, BufReader::new(file)) {
+        Err(paceline_path::TraceError::Read { source, .. }) => Err(unreadable(&source)),
+        other => Ok(Arc::new(other?)),
+    }
+}
+
+/// One line, and the exit status that a shell would have.
+fn refuse(error: &CommandError) -> ExitCode {
+    complaint::print(&error.to_string());
+    ExitCode::from(error.exit_status())
+}
+
+/// The program learns where the other end is. Inside another path that is the outermost end, as Mahimahi has it.
+fn with_environment(command: Command, far: &Site, isolated: bool) -> Command {
+    let addresses = [
+        ("PACELINE_BASE", Some(far.ipv4.to_string())),
+        ("MAHIMAHI_BASE", Some(far.ipv4.to_string())),
+        ("PACELINE_BASE6", far.ipv6.map(|address| address.to_string())),
+    ];
+    let wanted = addresses.into_iter().filter(|(name, _)| isolated || std::env::var_os(name).is_none());
+    wanted.fold(command, |command, (name, address)| match address {
+        Some(address) => command.env(name, address),
+        None => command,
+    })
+}
+
+/// Starts the command of --far and waits until it listens.
+fn serve(text: &str, site: &Site) -> Result<Running, CommandError> {
+    let mut far = Command::new(["/bin/sh", "-c", text])?.start(&site.namespace)?;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE && !listens(&site.namespace)? && far.wait(ROUND).is_none() {}
+    Ok(far)
+}
+
+/// Waits for the end of the program and answers its exit status; passes signals on; ends it when the emulator fails.
+fn attend(near: &mut Running, world: &World, signals: &Signals) -> u8 {
+    loop {
+        if let Some(status) = near.wait(ROUND) {
+            return status;
+        }
+        for signal in signals.sent() {
+            near.signal(signal);
+        }
+        if !world.is_running() {
+            near.signal(Signal::SIGKILL);
+            near.wait(PATIENCE);
+            return FAILED;
+        }
+    }
+}
+
+/// Asks a program to end, then makes it.
+fn end(mut far: Running) {
+    far.signal(Signal::SIGTERM);
+    if far.wait(PATIENCE).is_none() {
+        far.signal(Signal::SIGKILL);
+        far.wait(PATIENCE);
+    }
+}
+
+/// One line: how late the emulator was, and what it carried.
+fn summary(report: &EmulatorReport) -> String {
+    let lateness = &report.lateness;
+    let way = |name: &str, way: &paceline_net::emulator::DirectionReport| {
+        format!("{name} {} packets, {} dropped", way.entered.packets, way.dropped.packets)
+    };
+    let verdict = if report.trusted() { "trusted" } else { "NOT to be trusted" };
+    format!(
+        "{}, {}; release error p50 {}, p99 {}, max {}; {} of {} moments later than {}: {verdict}",
+        way("down", &report.down),
+        way("up", &report.up),
+        lateness.p50(),
+        lateness.p99(),
+        lateness.max(),
+        lateness.late(),
+        lateness.count(),
+        lateness.bound(),
+    )
+}
+
+fn as_json(report: &EmulatorReport) -> serde_json::Value {
+    let lateness = &report.lateness;
+    let us = |span: Nanos| span.as_nanos() as f64 / 1e3;
+    let way = |way: &paceline_net::emulator::DirectionReport| {
+        json!({
+            "packets": way.entered.packets,
+            "bytes": way.entered.bytes,
+            "delivered_packets": way.left.packets,
+            "delivered_bytes": way.left.bytes,
+            "dropped_packets": way.dropped.packets,
+            "overflowed_packets": way.overflowed,
+            "refused_packets": way.refused,
+        })
+    };
+    json!({
+        "seconds": report.end.as_nanos() as f64 / 1e9,
+        "cpu_s": report.cpu.as_nanos() as f64 / 1e9,
+        "scheduling": report.scheduling.to_string(),
+        "release_error_us": { "p50": us(lateness.p50()), "p99": us(lateness.p99()), "max": us(lateness.max()) },
+        "moments": lateness.count(),
+        "late": lateness.late(),
+        "bound_us": us(lateness.bound()),
+        "trusted": report.trusted(),
+        "down": way(&report.down),
+        "up": way(&report.up),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}

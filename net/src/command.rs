@@ -1,0 +1,326 @@
+//! Any program in a [`Namespace`], with everything that it starts, gone when it ends or when paceline does.
+//!
+//! The program runs in a process namespace of its own, under an `init` that is this executable started again
+//! ([`reentered`]). The kernel kills a process namespace with its `init`, and the `init` with the thread that started
+//! it (`PR_SET_PDEATHSIG`): `kill -9` of paceline leaves nothing behind. Session, process group and terminal stay
+//! paceline's own, so that Ctrl-C and Ctrl-Z reach the program as if it ran alone.
+//!
+//! Source: pid_namespaces(7), prctl(2).
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode, ExitStatus};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::namespace::{Namespace, NamespaceError};
+
+/// This executable, whatever became of its file.
+const OURSELVES: &str = "/proc/self/exe";
+/// First argument of the first process of a process namespace; the second is the process that must stay alive.
+const INIT: &str = "__init";
+/// First argument of the process that becomes the program.
+const BECOME: &str = "__become";
+
+/// Exit status when the program is there but cannot be run, as a shell has it.
+pub const NOT_RUNNABLE: u8 = 126;
+/// Exit status when there is no such program, as a shell has it.
+pub const NOT_FOUND: u8 = 127;
+
+/// Signals that are passed on to the program.
+const PASSED_ON: [Signal; 7] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+];
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// There is no such program.
+    #[error("{program}: there is no such program; give one that is in PATH, or its path")]
+    NotFound {
+        /// As it was given.
+        program: String,
+    },
+    /// It is no executable file.
+    #[error("{program}: it cannot be run ({reason}); give an executable file")]
+    NotRunnable {
+        /// As it was given.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+    /// The namespaces could not be had.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}
+
+impl CommandError {
+    /// The exit status that a shell has for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::NotFound { .. } => NOT_FOUND,
+            Self::NotRunnable { .. } => NOT_RUNNABLE,
+            Self::Namespace(_) => 2,
+        }
+    }
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug)]
+pub struct Command {
+    words: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Command {
+    /// The program `words[0]` with the others as its arguments.
+    ///
+    /// # Errors
+    /// When there is no such program in `PATH` or at the path given, or it cannot be run.
+    pub fn new(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, CommandError> {
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        find(words.first().map_or(OsStr::new(""), OsString::as_os_str))?;
+        Ok(Self { words, environment: Vec::new() })
+    }
+
+    /// With a variable in its environment.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts it inside a network namespace.
+    ///
+    /// # Errors
+    /// When the process namespace cannot be made.
+    pub fn start(self, namespace: &Namespace) -> Result<Running, CommandError> {
+        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        let namespace = namespace.clone();
+        // The kernel ties the life of `init` to the thread that started it: the thread waits for it.
+        let body = move || match self.spawn(&namespace) {
+            Ok(mut child) => {
+                let _ = tell.send(Ok(child.id()));
+                let _ = end.send(child.wait());
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        };
+        let step = || "start the command";
+        thread::Builder::new()
+            .name("command".to_owned())
+            .spawn(body)
+            .map_err(|error| NamespaceError::system(step(), error))?;
+        let id = told.recv().map_err(|_| NamespaceError::system(step(), io::ErrorKind::BrokenPipe))??;
+        Ok(Running { init: Pid::from_raw(id.cast_signed()), ended, status: None })
+    }
+
+    /// Starts `init` from the calling thread, which is moved into the namespaces.
+    fn spawn(self, namespace: &Namespace) -> Result<process::Child, NamespaceError> {
+        namespace.join()?;
+        unshare(CloneFlags::CLONE_NEWPID)
+            .map_err(|error| NamespaceError::system("make a process namespace", error))?;
+        process::Command::new(OURSELVES)
+            .arg0("paceline")
+            .arg(INIT)
+            .arg(process::id().to_string())
+            .args(&self.words)
+            .envs(self.environment)
+            .spawn()
+            .map_err(|error| NamespaceError::system("start the command", error))
+    }
+}
+
+/// A program that runs. Dropping it leaves it running; it ends with this process at the latest.
+#[derive(Debug)]
+pub struct Running {
+    init: Pid,
+    ended: Receiver<io::Result<ExitStatus>>,
+    status: Option<u8>,
+}
+
+impl Running {
+    /// Sends it a signal: `SIGKILL` ends it and everything that it started, others reach the program alone.
+    pub fn signal(&self, signal: Signal) {
+        if self.status.is_none() {
+            // It may just have ended.
+            let _ = kill(self.init, signal);
+        }
+    }
+
+    /// Waits for its end, at most so long; `None` when it still runs then. The exit status is its own, or 128 and the
+    /// number of the signal that ended it, as in a shell.
+    pub fn wait(&mut self, longest: Duration) -> Option<u8> {
+        if self.status.is_none() {
+            self.status = match self.ended.recv_timeout(longest) {
+                Ok(Ok(status)) => Some(shell_status(status.code(), status.signal())),
+                Err(RecvTimeoutError::Timeout) => None,
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Some(NOT_RUNNABLE),
+            };
+        }
+        self.status
+    }
+}
+
+fn shell_status(code: Option<i32>, signal: Option<i32>) -> u8 {
+    let number = code.or_else(|| signal.map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+/// Where a program is: at its path, or in one of the folders of `PATH`.
+fn find(program: &OsStr) -> Result<PathBuf, CommandError> {
+    let name = program.to_string_lossy().into_owned();
+    let not_found = || CommandError::NotFound { program: name.clone() };
+    if program.is_empty() {
+        return Err(not_found());
+    }
+    let places: Vec<PathBuf> = if program.as_encoded_bytes().contains(&b'/') {
+        vec![PathBuf::from(program)]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        std::env::split_paths(&path).map(|folder| folder.join(program)).collect()
+    };
+    let present: Vec<&PathBuf> = places.iter().filter(|place| place.exists()).collect();
+    if let Some(place) = present.iter().find(|place| is_executable(place)) {
+        return Ok((*place).clone());
+    }
+    let place = present.first().ok_or_else(not_found)?;
+    let reason = if place.is_dir() { "it is a folder" } else { "it is not executable" };
+    Err(CommandError::NotRunnable { program: name, reason: reason.to_owned() })
+}
+
+fn is_executable(place: &Path) -> bool {
+    fs::metadata(place).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// The signals that reach paceline while a program runs. Those from the terminal reach the program as well, which
+/// decides; others are to be passed on with [`Running::signal`].
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    /// Takes the signals of this process. Call it before any thread is started.
+    pub fn take() -> io::Result<Self> {
+        let set: SigSet = PASSED_ON.into_iter().collect();
+        set.thread_block()?;
+        Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+    }
+
+    /// Signals that other processes sent since the last call.
+    pub fn sent(&self) -> Vec<Signal> {
+        let waiting = std::iter::from_fn(|| self.0.read_signal().ok().flatten());
+        waiting.filter_map(|info| sent(&info)).collect()
+    }
+}
+
+/// A signal that a process sent; those of the terminal come from the kernel.
+fn sent(info: &siginfo) -> Option<Signal> {
+    let number = i32::try_from(info.ssi_signo).ok()?;
+    (info.ssi_code <= 0).then(|| Signal::try_from(number).ok()).flatten()
+}
+
+/// Whether this process was started by [`Command::start`]: then it does its part and answers the exit status. To be
+/// called first in `main`.
+pub fn reentered() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next()?.to_str()? {
+        INIT => {
+            let parent = arguments.next()?;
+            Some(init(&parent, &arguments.collect::<Vec<_>>()))
+        }
+        BECOME => Some(become_program(&arguments.collect::<Vec<_>>())),
+        _ => None,
+    }
+}
+
+/// The first process of a process namespace: starts the program, passes signals on, collects what died.
+fn init(parent: &OsStr, words: &[OsString]) -> ExitCode {
+    let tied = set_pdeathsig(Signal::SIGKILL);
+    // The parent may have died before that.
+    if tied.is_err() || parent_of_this().as_deref() != parent.to_str() {
+        return ExitCode::FAILURE;
+    }
+    own_proc();
+    let set: SigSet = PASSED_ON.into_iter().chain([Signal::SIGCHLD]).collect();
+    let Ok(signals) = set.thread_block().and_then(|()| SignalFd::new(&set)) else { return ExitCode::FAILURE };
+    let program = match process::Command::new(OURSELVES).arg0("paceline").arg(BECOME).args(words).spawn() {
+        Ok(child) => Pid::from_raw(child.id().cast_signed()),
+        Err(error) => return not_started(words, &error),
+    };
+    loop {
+        if let Some(status) = collect(program) {
+            return ExitCode::from(status);
+        }
+        if let Ok(Some(info)) = signals.read_signal()
+            && let Some(signal) = sent(&info)
+            && signal != Signal::SIGCHLD
+        {
+            let _ = kill(program, signal);
+        }
+    }
+}
+
+/// Collects the children that died; the exit status of the program when it is among them.
+fn collect(program: Pid) -> Option<u8> {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == program => return Some(shell_status(Some(code), None)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
+                return Some(shell_status(None, Some(signal as i32)));
+            }
+            Ok(WaitStatus::StillAlive) => return None,
+            Ok(_) => {}
+            Err(_) => return Some(1),
+        }
+    }
+}
+
+/// The parent's id as the outer process namespace, whose /proc this still is, has it.
+fn parent_of_this() -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).map(|id| id.trim().to_owned())
+}
+
+/// Mounts a /proc that shows this process namespace. Where it may not be (a container hides parts of /proc), the outer
+/// one stays: programs run, `ps` shows others' processes.
+fn own_proc() {
+    let none: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    let hidden = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let _ = unshare(CloneFlags::CLONE_NEWNS)
+        .and_then(|()| mount(none, "/", none, private, none))
+        .and_then(|()| mount(Some("proc"), "/proc", Some("proc"), hidden, none));
+}
+
+/// Becomes the program. Signals that arrived meanwhile wait until here.
+fn become_program(words: &[OsString]) -> ExitCode {
+    let set: SigSet = PASSED_ON.into_iter().chain([Signal::SIGCHLD]).collect();
+    let _ = set.thread_unblock();
+    let Some((program, arguments)) = words.split_first() else { return ExitCode::FAILURE };
+    not_started(words, &process::Command::new(program).args(arguments).exec())
+}
+
+fn not_started(words: &[OsString], error: &io::Error) -> ExitCode {
+    let program = words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+    let _ = writeln!(io::stderr(), "paceline: {program}: it cannot be run ({error})");
+    ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE })
+}

@@ -1,0 +1,430 @@
+//! A path run against the clock: packets come out of one namespace, pass a [`Path`], go into another.
+//!
+//! One thread carries both directions. Time is logical: a packet enters its path at its arrival stamp, inside everything
+//! happens when it is due, and only handing it over can be late. Lateness therefore never adds up: a host that stalls delays
+//! the packets that were due meanwhile, and none after them. The idea of logical time stamps is from Rattan (Shi et al.);
+//! ours: a path never runs ahead of what has been read, so that a packet that waited in the kernel during a stall still
+//! enters at the moment it came.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::time::ClockId;
+use paceline_cc::{Nanos, Time};
+use paceline_path::{Codepoint, Count, LinkStats, Packet, Path, Split};
+use paceline_sim::Direction;
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
+
+use crate::clock::{self, Clock, Lateness, Sleeper};
+use crate::frame::{self, Entry, Frame, Losses, Lost};
+use crate::port::Port;
+
+/// What an emulator is made of.
+pub struct Setup {
+    /// The user's side.
+    pub near: Box<dyn Port>,
+    /// The network's side.
+    pub far: Box<dyn Port>,
+    /// From far to near.
+    pub down: Path<Frame>,
+    /// From near to far.
+    pub up: Path<Frame>,
+    /// Who watches.
+    pub taps: Vec<Box<dyn Tap>>,
+    /// The clock of the run: the paths' schedules begin at its zero.
+    pub clock: Clock,
+    /// A packet released later than this after it was due counts as late; [`Lateness::BOUND`] unless there is a reason.
+    pub bound: Nanos,
+}
+
+/// A packet on its way, as a [`Tap`] sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// Which path it is on.
+    pub direction: Direction,
+    /// Counts the packets of the direction from 0. A copy made on the path has the number of its original.
+    pub id: u64,
+    /// The packet from its IP header on, as it is now (an AQM may have marked it). [`frame::flow_key`] tells its flow.
+    pub bytes: &'a [u8],
+    /// When it entered the path.
+    pub entered: Time,
+    /// When this happened, by logical time: entered, left or was dropped. A drop on arrival is exact; one that an AQM makes
+    /// later is noticed when the emulator next looks at the path.
+    pub at: Time,
+    /// When it was handed over, by the clock: `at` and the release error. [`Time::NEVER`] unless it left.
+    pub released: Time,
+    /// Its delay so far by where it came from; zero unless it left.
+    pub delay: Split,
+    /// The path marked it "congestion experienced".
+    pub marked: bool,
+}
+
+/// Watches packets from the emulator's thread: be quick. All methods do nothing unless overridden.
+///
+/// [`EmulatorReport::taps`] hands it back; as it is [`Any`], it can be turned into what it was.
+pub trait Tap: Any + Send {
+    /// A packet entered a path.
+    fn entered(&mut self, _passage: &Passage<'_>) {}
+
+    /// A packet came out of a path and was handed over.
+    fn left(&mut self, _passage: &Passage<'_>) {}
+
+    /// A packet was dropped by a queue, or lost on the path.
+    fn dropped(&mut self, _passage: &Passage<'_>) {}
+
+    /// The emulator stopped.
+    ///
+    /// # Errors
+    /// One line that says what went wrong, for [`EmulatorReport::troubles`].
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// How the kernel schedules the emulator's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// `SCHED_FIFO` at the lowest real-time priority.
+    RealTime,
+    /// Nice -15.
+    Nice,
+    /// As any other thread: neither was permitted.
+    Ordinary,
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RealTime => "real-time priority",
+            Self::Nice => "nice -15",
+            Self::Ordinary => "ordinary priority",
+        })
+    }
+}
+
+/// What happened in one direction.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionReport {
+    /// Entered the path.
+    pub entered: Count,
+    /// Came out of it.
+    pub left: Count,
+    /// Dropped by queues or lost on it.
+    pub dropped: Count,
+    /// Dropped by the kernel before the emulator could read them: no part of the emulated path.
+    pub overflowed: u64,
+    /// Refused by the kernel after the path: no part of the emulated path.
+    pub refused: u64,
+    /// Counters of the path's first link.
+    pub link: Option<LinkStats>,
+}
+
+/// What an emulator leaves behind.
+pub struct EmulatorReport {
+    /// How late packets were handed over.
+    pub lateness: Lateness,
+    /// Processor time of the emulator's thread.
+    pub cpu: Nanos,
+    /// From the clock's zero to the end.
+    pub end: Time,
+    /// How the thread was scheduled.
+    pub scheduling: Scheduling,
+    /// From far to near.
+    pub down: DirectionReport,
+    /// From near to far.
+    pub up: DirectionReport,
+    /// The taps, handed back in their order.
+    pub taps: Vec<Box<dyn Tap>>,
+    /// What went wrong with a tap; one line each.
+    pub troubles: Vec<String>,
+}
+
+impl EmulatorReport {
+    /// Whether the run shows the path rather than the host: hardly any packet was late, and the kernel lost none.
+    pub fn trusted(&self) -> bool {
+        let strangers = |way: &DirectionReport| way.overflowed + way.refused;
+        self.lateness.trusted() && strangers(&self.down) + strangers(&self.up) == 0
+    }
+}
+
+/// Why an emulator could not start or ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmulatorError {
+    /// No thread or no event descriptor.
+    #[error("the emulator could not start: {0}")]
+    Start(io::Error),
+    /// A port failed.
+    #[error("the emulator stopped at {at}: {side} port: {source}")]
+    Port {
+        /// When.
+        at: Time,
+        /// Which: near or far.
+        side: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Waiting failed.
+    #[error("the emulator stopped: waiting for packets: {0}")]
+    Wait(io::Error),
+    /// The thread panicked.
+    #[error("the emulator stopped by a mistake in it; please report it")]
+    Panicked,
+}
+
+/// A running emulator: two paths between two ports, in a thread of its own. Dropping it stops it.
+pub struct Emulator {
+    thread: Option<JoinHandle<Result<EmulatorReport, EmulatorError>>>,
+    stop: Arc<Stop>,
+}
+
+struct Stop {
+    asked: AtomicBool,
+    event: EventFd,
+}
+
+impl Emulator {
+    /// Starts carrying packets.
+    ///
+    /// # Errors
+    /// When there is no thread or descriptor to be had.
+    pub fn start(setup: Setup) -> Result<Self, EmulatorError> {
+        let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+            .map_err(|error| EmulatorError::Start(error.into()))?;
+        let stop = Arc::new(Stop { asked: AtomicBool::new(false), event });
+        let theirs = Arc::clone(&stop);
+        let body = move || Runner::new(setup).run(&theirs);
+        let thread = thread::Builder::new().name("emulator".to_owned()).spawn(body).map_err(EmulatorError::Start)?;
+        Ok(Self { thread: Some(thread), stop })
+    }
+
+    /// Whether it still carries packets; if not, [`Emulator::stop`] says why.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Stops it. Packets that are on their way are gone, and count neither as having left nor as dropped.
+    ///
+    /// # Errors
+    /// When it ended before, and why.
+    pub fn stop(mut self) -> Result<EmulatorReport, EmulatorError> {
+        self.end().unwrap_or(Err(EmulatorError::Panicked))
+    }
+
+    fn end(&mut self) -> Option<Result<EmulatorReport, EmulatorError>> {
+        self.stop.asked.store(true, Ordering::Release);
+        // Only a full counter is refused, and that wakes it as well.
+        let _ = self.stop.event.write(1);
+        Some(self.thread.take()?.join().unwrap_or(Err(EmulatorError::Panicked)))
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+struct Runner {
+    near: Box<dyn Port>,
+    far: Box<dyn Port>,
+    down: Lane,
+    up: Lane,
+    watch: Watch,
+}
+
+/// What both directions share.
+struct Watch {
+    clock: Clock,
+    taps: Vec<Box<dyn Tap>>,
+    lateness: Lateness,
+}
+
+/// One direction.
+struct Lane {
+    direction: Direction,
+    path: Path<Frame>,
+    /// The path's logical time.
+    time: Time,
+    losses: Losses,
+    report: DirectionReport,
+    /// Scratch: what was read, what comes out and how it travelled, what was lost.
+    read: Vec<Frame>,
+    out: Vec<Frame>,
+    travelled: Vec<Travelled>,
+    lost: Vec<Lost>,
+}
+
+struct Travelled {
+    left: Time,
+    delay: Split,
+    marked: bool,
+}
+
+impl Runner {
+    fn new(setup: Setup) -> Self {
+        let Setup { near, far, down, up, taps, clock, bound } = setup;
+        let watch = Watch { clock, taps, lateness: Lateness::new(bound) };
+        Self { near, far, down: Lane::new(Direction::Down, down), up: Lane::new(Direction::Up, up), watch }
+    }
+
+    fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
+        let scheduling = prefer();
+        let clock = self.watch.clock;
+        let mut sleeper = Sleeper::new(clock);
+        while !stop.asked.load(Ordering::Acquire) {
+            let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
+            self.down.turn(far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
+            self.up.turn(near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
+            let next = self.down.path.next().min(self.up.path.next());
+            let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+            let mut fds = [near.fd(), far.fd(), stop.event.as_fd()].map(readable);
+            sleeper.wait(next, &mut fds).map_err(EmulatorError::Wait)?;
+        }
+        Ok(self.finish(scheduling))
+    }
+
+    fn finish(self, scheduling: Scheduling) -> EmulatorReport {
+        let Watch { clock, mut taps, lateness } = self.watch;
+        let end = clock.now();
+        let troubles = taps.iter_mut().filter_map(|tap| tap.finish().err()).collect();
+        let cpu = Nanos::from_nanos(clock::read(ClockId::CLOCK_THREAD_CPUTIME_ID));
+        let (down, up) = (self.down.finish(&*self.far, end), self.up.finish(&*self.near, end));
+        EmulatorReport { lateness, cpu, end, scheduling, down, up, taps, troubles }
+    }
+}
+
+/// Which end of a lane failed.
+enum Failed {
+    Source(io::Error),
+    Sink(io::Error),
+}
+
+impl Failed {
+    fn at(self, at: Time, source: &'static str, sink: &'static str) -> EmulatorError {
+        let (side, source) = match self {
+            Self::Source(error) => (source, error),
+            Self::Sink(error) => (sink, error),
+        };
+        EmulatorError::Port { at, side, source }
+    }
+}
+
+impl Lane {
+    fn new(direction: Direction, path: Path<Frame>) -> Self {
+        let (losses, report) = (Losses::default(), DirectionReport::default());
+        let (read, out, travelled, lost) = Default::default();
+        Self { direction, path, time: Time::ZERO, losses, report, read, out, travelled, lost }
+    }
+
+    /// Takes in what arrived, hands over what is due.
+    fn turn(&mut self, source: &mut dyn Port, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
+        // The path may run up to here: what came before is read now, unless the batch is full.
+        let before = watch.clock.now();
+        let drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+        self.enter(watch);
+        if drained {
+            self.time = self.time.max(before);
+        }
+        while let Some(packet) = self.path.pop(self.time) {
+            self.leave(packet);
+        }
+        if !self.out.is_empty() {
+            self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
+            self.released(watch);
+        }
+        self.lost(watch);
+        Ok(())
+    }
+
+    fn enter(&mut self, watch: &mut Watch) {
+        for mut frame in self.read.drain(..) {
+            self.time = self.time.max(frame.arrived);
+            let ecn = frame::ecn(&frame.bytes);
+            let size = frame.bytes.len() as u32;
+            frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
+            self.report.entered.add(size);
+            let passage = Passage::new(self.direction, &frame.bytes, frame.entry, self.time);
+            watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
+            frame.losses = Some(self.losses.clone());
+            self.path.push(self.time, Packet::new(0, size, ecn, frame));
+        }
+    }
+
+    fn leave(&mut self, packet: Packet<Frame>) {
+        let mut frame = packet.body;
+        frame.losses = None;
+        let marked = packet.ecn != frame.entry.ecn;
+        if marked {
+            frame::set_ecn(&mut frame.bytes, packet.ecn);
+        }
+        self.report.left.add(packet.size);
+        self.travelled.push(Travelled { left: packet.entered, delay: packet.delay, marked });
+        self.out.push(frame);
+    }
+
+    fn released(&mut self, watch: &mut Watch) {
+        let now = watch.clock.now();
+        for (frame, travelled) in self.out.drain(..).zip(self.travelled.drain(..)) {
+            watch.lateness.record(travelled.left, now);
+            if !watch.taps.is_empty() {
+                let passage = Passage {
+                    released: now,
+                    delay: travelled.delay,
+                    marked: travelled.marked,
+                    ..Passage::new(self.direction, &frame.bytes, frame.entry, travelled.left)
+                };
+                watch.taps.iter_mut().for_each(|tap| tap.left(&passage));
+            }
+        }
+    }
+
+    fn lost(&mut self, watch: &mut Watch) {
+        self.losses.take(&mut self.lost);
+        for lost in self.lost.drain(..) {
+            self.report.dropped.add(lost.bytes.len() as u32);
+            let passage = Passage::new(self.direction, &lost.bytes, lost.entry, self.time);
+            watch.taps.iter_mut().for_each(|tap| tap.dropped(&passage));
+        }
+    }
+
+    fn finish(mut self, source: &dyn Port, end: Time) -> DirectionReport {
+        self.report.overflowed = source.overflowed();
+        self.report.link = self.path.stats(end.max(self.time)).cloned();
+        self.report
+    }
+}
+
+impl<'a> Passage<'a> {
+    fn new(direction: Direction, bytes: &'a [u8], entry: Entry, at: Time) -> Self {
+        let Entry { id, entered, .. } = entry;
+        let (released, delay, marked) = (Time::NEVER, Split::default(), false);
+        Self { direction, id, bytes, entered, at, released, delay, marked }
+    }
+
+    /// Its ECN field as it is now.
+    pub fn ecn(&self) -> Codepoint {
+        frame::ecn(self.bytes)
+    }
+}
+
+/// Asks for the best scheduling that this thread may have. Spinning has a budget, so that a real-time thread leaves the
+/// processor to others.
+fn prefer() -> Scheduling {
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    if set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok() {
+        return Scheduling::RealTime;
+    }
+    // Process 0 is the calling thread alone, on Linux.
+    if rustix::process::setpriority_process(None, -15).is_ok() { Scheduling::Nice } else { Scheduling::Ordinary }
+}

@@ -1,0 +1,173 @@
+//! One IP packet's bytes, and the little of its header that an emulator reads and writes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use paceline_cc::Time;
+use paceline_path::Codepoint;
+
+/// Largest IP packet.
+pub const MAX_PACKET: usize = 65_535;
+
+/// One IP packet: the body of a [`paceline_path::Packet`] in the emulator.
+///
+/// A path drops packets silently, so a frame that is lost inside tells [`Losses`] itself.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The packet from its IP header on.
+    pub bytes: Vec<u8>,
+    /// When it reached the port: the kernel's time stamp where there is one, else taken after the read.
+    pub arrived: Time,
+    pub(crate) entry: Entry,
+    pub(crate) losses: Option<Losses>,
+}
+
+/// How a packet entered its path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    /// Counts the packets of a direction from 0.
+    pub(crate) id: u64,
+    pub(crate) entered: Time,
+    pub(crate) ecn: Codepoint,
+}
+
+/// A frame that was lost inside a path.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entry: Entry,
+}
+
+/// Where lost frames of one direction are left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses(Arc<Mutex<Vec<Lost>>>);
+
+impl Losses {
+    fn add(&self, lost: Lost) {
+        if let Ok(mut list) = self.0.lock() {
+            list.push(lost);
+        }
+    }
+
+    /// Swaps what was lost since the last call into `into`, which must be empty.
+    pub(crate) fn take(&self, into: &mut Vec<Lost>) {
+        if let Ok(mut list) = self.0.lock() {
+            std::mem::swap(&mut *list, into);
+        }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        if let Some(losses) = self.losses.take() {
+            losses.add(Lost { bytes: std::mem::take(&mut self.bytes), entry: self.entry });
+        }
+    }
+}
+
+/// What tells flows apart. Ports are 0 where the protocol has none, or in a fragment that is not the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowKey {
+    /// IP protocol number (IPv6: of the header after the extensions).
+    pub protocol: u8,
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Whom it is for.
+    pub destination: SocketAddr,
+}
+
+impl Frame {
+    /// A packet that arrived at `arrived`.
+    pub fn new(bytes: Vec<u8>, arrived: Time) -> Self {
+        Self { bytes, arrived, entry: Entry::default(), losses: None }
+    }
+}
+
+/// The ECN field of an IP packet; not ECN-capable when it is no IP packet.
+pub fn ecn(packet: &[u8]) -> Codepoint {
+    let bits = match packet {
+        [first, class, ..] if first >> 4 == 4 => class & 3,
+        [first, class, ..] if first >> 4 == 6 => class >> 4 & 3,
+        _ => 0,
+    };
+    match bits {
+        0 => Codepoint::NotEct,
+        1 => Codepoint::Ect1,
+        2 => Codepoint::Ect0,
+        _ => Codepoint::Ce,
+    }
+}
+
+/// Writes the ECN field of an IP packet and mends the header's checksum (RFC 1624). Leaves alone what is no IP packet.
+pub fn set_ecn(packet: &mut [u8], ecn: Codepoint) {
+    let bits = match ecn {
+        Codepoint::NotEct => 0,
+        Codepoint::Ect1 => 1,
+        Codepoint::Ect0 => 2,
+        Codepoint::Ce => 3,
+    };
+    match packet {
+        [first, class, ..] if *first >> 4 == 6 => *class = *class & !0x30 | bits << 4,
+        [first, class, _, _, _, _, _, _, _, _, high, low, ..] if *first >> 4 == 4 => {
+            let (old, new) = (*class, *class & !3 | bits);
+            *class = new;
+            // The word that the class shares with the version, eq. 3.
+            let word = |class: u8| u32::from(u16::from_be_bytes([*first, class]));
+            let sum = u32::from(!u16::from_be_bytes([*high, *low])) + (0xffff - word(old)) + word(new);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            [*high, *low] = (!(sum as u16)).to_be_bytes();
+        }
+        _ => {}
+    }
+}
+
+/// The flow of an IP packet; `None` when it is no IP packet or is cut short.
+pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
+    let (protocol, source, destination, payload) = match packet.first()? >> 4 {
+        4 => {
+            let header = packet.first_chunk::<20>()?;
+            let length = usize::from(header[0] & 15) * 4;
+            let later = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
+            let address = |from| packet[from..].first_chunk::<4>().map(|bytes| IpAddr::V4(Ipv4Addr::from(*bytes)));
+            let payload = if later { None } else { packet.get(length..) };
+            (header[9], address(12)?, address(16)?, payload)
+        }
+        6 => {
+            packet.first_chunk::<40>()?;
+            let address = |from| packet[from..].first_chunk::<16>().map(|bytes| IpAddr::V6(Ipv6Addr::from(*bytes)));
+            let (protocol, payload) = after_extensions(packet);
+            (protocol, address(8)?, address(24)?, payload)
+        }
+        _ => return None,
+    };
+    let ports = match (protocol, payload) {
+        // TCP, UDP, DCCP, SCTP, UDP-Lite.
+        (6 | 17 | 33 | 132 | 136, Some([a, b, c, d, ..])) => {
+            (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]))
+        }
+        _ => (0, 0),
+    };
+    let (source, destination) = (SocketAddr::new(source, ports.0), SocketAddr::new(destination, ports.1));
+    Some(FlowKey { protocol, source, destination })
+}
+
+/// The protocol above IPv6 and its bytes; none when it is a fragment that is not the first, or cut short.
+fn after_extensions(packet: &[u8]) -> (u8, Option<&[u8]>) {
+    let (mut protocol, mut at) = (packet[6], 40);
+    loop {
+        let Some(rest) = packet.get(at..) else { return (protocol, None) };
+        match (protocol, rest) {
+            // Hop-by-hop, routing, destination options (RFC 8200 §4): next header, length in units of 8 bytes after the
+            // first.
+            (0 | 43 | 60, [next, length, ..]) => (protocol, at) = (*next, at + 8 + usize::from(*length) * 8),
+            (44, [next, _, high, low, ..]) => {
+                if u16::from_be_bytes([*high, *low]) & !7 != 0 {
+                    return (*next, None);
+                }
+                (protocol, at) = (*next, at + 8);
+            }
+            _ => return (protocol, Some(rest)),
+        }
+    }
+}

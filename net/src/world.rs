@@ -1,0 +1,320 @@
+//! Two ends joined by an emulated path: near, where the user is, and far, where the network is.
+//!
+//! Every namespace, interface and route made here hangs on a file descriptor of this process: nothing is left behind
+//! however it ends, and nothing can be stale.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use paceline_cc::Nanos;
+use paceline_path::Path;
+
+use crate::clock::Clock;
+use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Setup, Tap};
+use crate::frame::Frame;
+use crate::interface::Interfaces;
+use crate::namespace::{Namespace, NamespaceError};
+use crate::port::{PacketSocket, Port, Tun};
+
+/// The near end's interface, and that of a far end in a namespace of its own.
+const NAMES: [&str; 2] = ["near", "far"];
+/// A far end's interface in a namespace that was there before, with the number of its block behind it.
+const OUTER: &str = "paceline";
+
+/// A block of addresses: a path inside a path takes a part of the outer one's, so that no address is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    base: u32,
+    /// Bits of its prefix.
+    length: u8,
+}
+
+impl Block {
+    /// Of paths that reach a namespace which was there before: RFC 6598's, as Mahimahi has it.
+    const SHARED: Self = Self { base: u32::from_be_bytes([100, 64, 0, 0]), length: 10 };
+    /// Of worlds that reach nothing else, where any private block would do.
+    const ISOLATED: Self = Self { base: u32::from_be_bytes([10, 77, 0, 0]), length: OUTERMOST };
+
+    /// Parts of this block for paths; the first is left out where it has the block's own ends in it.
+    fn parts(self) -> impl Iterator<Item = (u32, Self)> {
+        let outermost = self.length < OUTERMOST;
+        let length = if outermost { OUTERMOST } else { self.length + NESTED };
+        let count = if length > LONGEST { 0 } else { 1 << (length - self.length) };
+        let part = move |number: u32| (number, Self { base: self.base + (number << (32 - length)), length });
+        (u32::from(!outermost)..count).map(part)
+    }
+
+    fn far(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.base + 1)
+    }
+
+    fn near(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.base + 2)
+    }
+
+    fn contains(self, address: Ipv4Addr) -> bool {
+        (address.to_bits() ^ self.base) >> (32 - self.length) == 0
+    }
+
+    fn overlaps(self, address: Ipv4Addr, length: u8) -> bool {
+        let shared = self.length.min(length).min(32);
+        u64::from(address.to_bits() ^ self.base) >> (32 - u32::from(shared)) == 0
+    }
+}
+
+/// Prefix of an outermost path: 256 of them, each with 16 inside, and so on four deep (our choice).
+const OUTERMOST: u8 = 18;
+/// Bits by which a path inside a path has a longer prefix.
+const NESTED: u8 = 4;
+/// Room for two ends.
+const LONGEST: u8 = 30;
+
+/// The IPv6 address that goes with an IPv4 address: below fd77::/96.
+fn ipv6_of(address: Ipv4Addr) -> Ipv6Addr {
+    Ipv6Addr::from_bits(0xfd77 << 112 | u128::from(address.to_bits()))
+}
+
+/// Why a world could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// Namespaces, interfaces or routes.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The emulator.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// Neither kind of interface can be had.
+    #[error("the kernel gives no interface: no TUN device ({tun}), no veth pair ({veth}); load the module tun or veth")]
+    NoInterface {
+        /// Why not TUN.
+        tun: io::Error,
+        /// Why not veth.
+        veth: NamespaceError,
+    },
+    /// All blocks of addresses are in use.
+    #[error("no addresses are left for another path here; end some of those that run")]
+    Crowded,
+    /// A path inside too many paths.
+    #[error("this is the fifth path inside a path; four are possible")]
+    TooDeep,
+}
+
+/// Where the far end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// In a new namespace: the two ends reach each other and nothing else.
+    Isolated,
+    /// In the calling thread's namespace: its programs reach the near end, and those of the near end reach its addresses.
+    Here,
+}
+
+/// What is between the ends.
+pub struct Between {
+    /// From far to near.
+    pub down: Path<Frame>,
+    /// From near to far.
+    pub up: Path<Frame>,
+    /// Who watches.
+    pub taps: Vec<Box<dyn Tap>>,
+    /// The clock of the run: the paths' schedules begin at its zero.
+    pub clock: Clock,
+    /// Packets later than this count as late.
+    pub bound: Nanos,
+}
+
+/// One end.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Where its programs run.
+    pub namespace: Namespace,
+    /// The name of its interface.
+    pub interface: String,
+    /// Its IPv4 address.
+    pub ipv4: Ipv4Addr,
+    /// Its IPv6 address; `None` when the kernel has no IPv6.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// Two ends and the running emulator between them. Dropping it ends both.
+pub struct World {
+    near: Site,
+    far: Site,
+    emulator: Emulator,
+}
+
+impl World {
+    /// Makes the ends and starts the emulator. [`crate::namespace::acquire`] comes first.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    pub fn build(far: Far, between: Between) -> Result<Self, WorldError> {
+        let inside = Namespace::create()?;
+        let outside = match far {
+            Far::Isolated => Namespace::create()?,
+            Far::Here => Namespace::current()?,
+        };
+        let (block, name, far_port) = match far {
+            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(&outside, NAMES[1])?),
+            Far::Here => claim(&outside)?,
+        };
+        let near_port = Attached::new(&inside, NAMES[0])?;
+        let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
+        let there = fit(&outside, &name, block.far(), block.length)?;
+        inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
+        let Between { down, up, taps, clock, bound } = between;
+        let setup = Setup { near: near_port.0, far: far_port.0, down, up, taps, clock, bound };
+        let emulator = Emulator::start(setup)?;
+        let near = Site { namespace: inside, interface: NAMES[0].to_owned(), ipv4: block.near(), ipv6 };
+        let far = Site { namespace: outside, interface: name, ipv4: block.far(), ipv6: there };
+        Ok(Self { near, far, emulator })
+    }
+
+    /// The user's end.
+    pub fn near(&self) -> &Site {
+        &self.near
+    }
+
+    /// The network's end.
+    pub fn far(&self) -> &Site {
+        &self.far
+    }
+
+    /// Whether the emulator still carries packets; if not, [`World::stop`] says why.
+    pub fn is_running(&self) -> bool {
+        self.emulator.is_running()
+    }
+
+    /// Stops the emulator; the ends are gone with their last program.
+    ///
+    /// # Errors
+    /// When the emulator ended before, and why.
+    pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
+        self.emulator.stop()
+    }
+}
+
+/// An interface and the port behind it.
+struct Attached(Box<dyn Port>);
+
+impl Attached {
+    /// A TUN device, or a veth pair where there is none.
+    fn new(namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
+        let tun = match namespace.enter(|| Tun::create(name))? {
+            Ok(tun) => return Ok(Self(Box::new(tun))),
+            Err(error) => error,
+        };
+        Self::veth(namespace, name).map_err(|veth| WorldError::NoInterface { tun, veth })
+    }
+
+    fn veth(namespace: &Namespace, name: &str) -> Result<Self, NamespaceError> {
+        // The other half is out of sight, in a namespace that nobody else knows.
+        let hub = Namespace::create()?;
+        namespace.enter(|| Interfaces::open()?.veth(name, "hub", &hub))??;
+        let socket = hub.enter(|| {
+            Interfaces::open()?.up("hub")?;
+            PacketSocket::open("hub").map_err(|error| NamespaceError::system("open a packet socket", error))
+        })??;
+        Ok(Self(Box::new(socket)))
+    }
+}
+
+/// A block of addresses and an interface in a namespace that others use too. The kernel gives a name to one of two who
+/// ask at once, and the name has the block's number in it.
+fn claim(namespace: &Namespace) -> Result<(Block, String, Attached), WorldError> {
+    let (taken, own, names) = namespace.enter(|| {
+        let interfaces = Interfaces::open()?;
+        let names = interfaces.names()?;
+        let inner = names.iter().any(|name| name == NAMES[0]);
+        let own = if inner { interfaces.addresses(Some(NAMES[0]))? } else { Vec::new() };
+        Ok::<_, NamespaceError>((interfaces.addresses(None)?, own, names))
+    })??;
+    let mine = own.iter().find_map(|(address, length)| match address {
+        IpAddr::V4(address) if Block::SHARED.contains(*address) || Block::ISOLATED.contains(*address) => {
+            Some(Block { base: address.to_bits() - 2, length: *length })
+        }
+        _ => None,
+    });
+    let pool = mine.unwrap_or(Block::SHARED);
+    if pool.parts().next().is_none() {
+        return Err(WorldError::TooDeep);
+    }
+    let free = |block: Block| {
+        let inside = mine.map(Block::near);
+        taken.iter().all(|(address, length)| match address {
+            IpAddr::V4(address) if Some(*address) != inside => !block.overlaps(*address, *length),
+            _ => true,
+        })
+    };
+    for (number, block) in pool.parts().filter(|(_, block)| free(*block)) {
+        let name = format!("{OUTER}{number}");
+        if names.contains(&name) {
+            continue;
+        }
+        match Attached::new(namespace, &name) {
+            Ok(port) => return Ok((block, name, port)),
+            Err(error) if is_taken(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(WorldError::Crowded)
+}
+
+/// Whether someone else was faster.
+fn is_taken(error: &WorldError) -> bool {
+    matches!(error, WorldError::NoInterface { tun, .. } if tun.kind() == io::ErrorKind::ResourceBusy)
+}
+
+/// Sets an interface up and gives it its addresses; the IPv6 address if there is IPv6.
+fn fit(namespace: &Namespace, name: &str, ipv4: Ipv4Addr, length: u8) -> Result<Option<Ipv6Addr>, NamespaceError> {
+    namespace.enter(|| {
+        let interfaces = Interfaces::open()?;
+        interfaces.add_address(name, ipv4.into(), length)?;
+        let ipv6 = ipv6_of(ipv4);
+        let has_ipv6 = std::path::Path::new("/proc/sys/net/ipv6").exists()
+            && interfaces.add_address(name, ipv6.into(), 96 + length).is_ok();
+        interfaces.up(name)?;
+        Ok(has_ipv6.then_some(ipv6))
+    })?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(block: Block, number: usize) -> Block {
+        block.parts().nth(number).unwrap().1
+    }
+
+    #[test]
+    fn blocks_nest_four_deep_without_touching_each_other() {
+        assert_eq!(Block::SHARED.parts().count(), 256);
+        let outermost = part(Block::SHARED, 1);
+        assert_eq!((outermost.far(), outermost.length), ("100.64.64.1".parse().unwrap(), 18));
+        let mut block = outermost;
+        for depth in 2..=4 {
+            let own = [block.far(), block.near()];
+            assert_eq!(block.parts().count(), 15);
+            for (_, inner) in block.parts() {
+                assert!(own.iter().all(|address| !inner.contains(*address)), "{depth}: {inner:?}");
+                assert!(block.contains(inner.near()));
+            }
+            block = part(block, 0);
+        }
+        assert_eq!(block.parts().count(), 0);
+    }
+
+    #[test]
+    fn a_block_in_use_is_seen() {
+        let block = part(Block::SHARED, 0);
+        assert!(block.overlaps("100.64.3.9".parse().unwrap(), 32));
+        assert!(block.overlaps("100.64.3.9".parse().unwrap(), 8));
+        assert!(block.overlaps("1.2.3.4".parse().unwrap(), 0));
+        assert!(!block.overlaps("100.64.64.1".parse().unwrap(), 18));
+    }
+
+    #[test]
+    fn ipv6_addresses_hold_the_ipv4_address() {
+        assert_eq!(ipv6_of("10.77.0.2".parse().unwrap()).to_string(), "fd77::a4d:2");
+    }
+}
