@@ -54,8 +54,8 @@ pub struct Bridge {
     window: u64,
 }
 
-/// How a rate is expressed by a window, quinn's controllers having nothing else: what the rate has allowed and was not
-/// used may be in flight beside what is. It accrues with time, up to one smoothed RTT's worth, so that the rate is kept on
+/// How a rate is expressed by a window, quinn's controllers having nothing else: what the rate has allowed since the last
+/// call may be in flight beside what is. It accrues with time, up to one smoothed RTT's worth, so that the rate is kept on
 /// average whatever the RTT; quinn's own pacer (5/4 of the window each smoothed RTT, bursts of 10 packets) spreads it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credit {
@@ -353,8 +353,11 @@ impl Bridge {
         // Before the first RTT the window alone counts.
         let srtt = self.rtt.smoothed();
         self.credit.set(rate.filter(|_| srtt.is_some()), srtt.unwrap_or(Nanos::ZERO), LEAST_CREDIT * mtu);
+        let own = self.controller.window();
+        // What the window forbids is not saved up: a slower pace shows at once.
+        self.credit.bytes = self.credit.bytes.min(own.saturating_sub(self.in_flight));
         let room = self.credit.rate.map_or(u64::MAX, |_| self.in_flight.saturating_add(self.credit.bytes));
-        self.window = self.controller.window().min(room).max(mtu).saturating_add(1);
+        self.window = own.min(room).max(mtu).saturating_add(1);
     }
 }
 

@@ -336,8 +336,16 @@ fn a_rate_is_kept_on_average_by_credit() {
     bridge.on_sent(at(50), 10 * MTU);
     ack(&mut bridge, 52, &[40; 20], 26 * MTU);
     assert_eq!(bridge.window(), 28 * MTU + 1);
+    // What the window forbids is not saved up.
+    spy.set(|answers| answers.window = 26 * MTU);
+    ack(&mut bridge, 53, &[40], 25 * MTU);
+    assert_eq!(bridge.window(), 26 * MTU + 1);
+    bridge.on_sent(at(53), MTU);
+    spy.set(|answers| answers.window = 1000 * MTU);
+    ack(&mut bridge, 55, &[40], 25 * MTU);
+    assert_eq!(bridge.window(), 27 * MTU + 1, "the 2 ms since");
     // A flow without a rate is limited by the window alone.
     spy.set(|answers| answers.pacing = Pacing::Free);
-    ack(&mut bridge, 53, &[40], 25 * MTU);
+    ack(&mut bridge, 56, &[40], 24 * MTU);
     assert_eq!(bridge.window(), 1000 * MTU + 1);
 }
