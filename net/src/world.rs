@@ -237,7 +237,9 @@ impl Attached {
             namespace.enter(|| {
                 let tun = Tun::create(name)
                     .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
-                Interfaces::open()?.backlog(name, BACKLOG)?;
+                let interfaces = Interfaces::open()?;
+                interfaces.backlog(name, BACKLOG)?;
+                interfaces.quiet(name)?;
                 Ok(Self(Box::new(tun)))
             })?
         };
@@ -261,6 +263,7 @@ impl Attached {
         namespace.enter(|| {
             let interfaces = Interfaces::open()?;
             interfaces.veth(name, Some(MAC), "hub", &hub)?;
+            interfaces.quiet(name)?;
             interfaces.up(name)?;
             without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
         })??;
