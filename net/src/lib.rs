@@ -15,6 +15,7 @@ pub mod log;
 pub mod machine;
 pub mod namespace;
 pub mod port;
+pub mod udp;
 pub mod world;
 
 pub use clock::{Clock, Lateness, Sleeper, Wake};
