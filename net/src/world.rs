@@ -267,7 +267,9 @@ impl Attached {
             namespace.enter(|| {
                 let tun = Tun::create(name)
                     .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
-                Interfaces::open()?.backlog(name, BACKLOG)?;
+                let interfaces = Interfaces::open()?;
+                interfaces.backlog(name, BACKLOG)?;
+                interfaces.quiet(name)?;
                 Ok(Self(Box::new(tun)))
             })?
         };
@@ -291,7 +293,7 @@ impl Attached {
         namespace.enter(|| {
             let interfaces = Interfaces::open()?;
             interfaces.veth(name, Some(MAC), "hub", &hub)?;
-            let fitted = interfaces.up(name).and_then(|()| {
+            let fitted = interfaces.quiet(name).and_then(|()| interfaces.up(name)).and_then(|()| {
                 without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
             });
             if fitted.is_err() {
