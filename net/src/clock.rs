@@ -235,3 +235,71 @@ impl Lateness {
         self.late * 100 <= self.count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_tells_what_is_late_and_when_not_to_trust() {
+        let bound = Nanos::from_micros(100);
+        let mut lateness = Lateness::new(bound);
+        assert!(lateness.trusted());
+        let due = Time::from_millis(5);
+        for micros in 1..=99 {
+            lateness.record(due, due + Nanos::from_micros(micros));
+        }
+        lateness.record(due, due + Nanos::from_millis(3));
+        // Before its time, by a clock read earlier: not late.
+        lateness.record(due, Time::ZERO);
+        assert_eq!((lateness.count(), lateness.late()), (101, 1));
+        let near = |span: Nanos, micros: f64| (span.as_nanos() as f64 / 1e3 / micros - 1.0).abs() < 0.002;
+        assert!(near(lateness.p50(), 50.0) && near(lateness.p99(), 99.0) && near(lateness.max(), 3000.0));
+        assert!(lateness.trusted());
+        let mut both = Lateness::new(bound);
+        both.record(due, due + Nanos::from_millis(7));
+        both.merge(&lateness);
+        assert_eq!((both.count(), both.late()), (102, 2));
+        assert!(!both.trusted());
+    }
+
+    #[test]
+    fn a_sleeper_never_wakes_early() {
+        let clock = Clock::new();
+        let mut sleeper = Sleeper::new(clock);
+        for _ in 0..50 {
+            let deadline = clock.now() + Nanos::from_micros(200);
+            assert!(sleeper.sleep_until(deadline) >= deadline);
+        }
+        assert!(sleeper.sleep_until(Time::ZERO) > Time::ZERO);
+    }
+
+    #[test]
+    fn the_lead_follows_how_late_sleeping_comes() {
+        let mut sleeper = Sleeper::new(Clock::new());
+        for _ in 0..1000 {
+            sleeper.learn(Nanos::from_micros(5));
+        }
+        assert_eq!(sleeper.lead, LEAD_MIN);
+        // One of five comes 40 us late, more than the tenth that may: about so much earlier it wakes up.
+        for round in 0..2000 {
+            sleeper.learn(Nanos::from_micros(if round % 5 == 0 { 40 } else { 5 }));
+        }
+        assert!((Nanos::from_micros(37)..=Nanos::from_micros(43)).contains(&sleeper.lead), "{}", sleeper.lead);
+        for _ in 0..1000 {
+            sleeper.learn(Nanos::from_millis(1));
+        }
+        assert_eq!(sleeper.lead, LEAD_MAX);
+    }
+
+    #[test]
+    fn a_kernel_stamp_is_a_moment_of_the_clock() {
+        let clock = Clock::new();
+        let before = clock.now();
+        let stamp = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
+        let after = clock.now();
+        // The two clocks are not read at one instant: a stamp may seem to lie a little before its time.
+        let moment = clock.of_kernel(stamp);
+        assert!(moment <= after && moment + Nanos::from_millis(100) >= before, "{before} {moment} {after}");
+    }
+}

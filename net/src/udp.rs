@@ -8,6 +8,7 @@ pub mod handshake;
 pub mod run;
 pub mod seal;
 pub mod socket;
+pub mod transfer;
 pub mod wire;
 
 pub use channel::{Channel, Strays};

@@ -14,7 +14,7 @@ use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Setup, Tap};
 use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
-use crate::port::packet::{MAC, without_offloads};
+use crate::port::packet::{MAC, may_buffer, without_offloads};
 use crate::port::tun::BACKLOG;
 use crate::port::{PacketSocket, Port, Tun};
 
@@ -121,9 +121,12 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The one to take: both have the same capacity, but a packet socket tells when a packet arrived, so that it does not
-    /// matter when the emulator woke up (measured; see [`crate::accuracy`]).
-    pub const PREFERRED: Self = Self::Veth;
+    /// The one to take here. A packet socket tells when a packet arrived, so that it does not matter when the emulator
+    /// woke up; but without privilege its buffer is so small that bursts are lost. A TUN device carries more packets a
+    /// second ([`crate::accuracy`] measures both).
+    pub fn preferred() -> Self {
+        if may_buffer() { Self::Veth } else { Self::Tun }
+    }
 }
 
 /// What is between the ends.
@@ -216,7 +219,7 @@ impl World {
     /// # Errors
     /// When the kernel refuses; nothing is left behind.
     pub fn build(far: Far, between: Between) -> Result<Self, WorldError> {
-        Self::build_over(Wire::PREFERRED, far, between)
+        Self::build_over(Wire::preferred(), far, between)
     }
 
     /// As [`World::build`], over this kind of interface rather than the other, where the kernel has it.
@@ -264,7 +267,9 @@ impl Attached {
             namespace.enter(|| {
                 let tun = Tun::create(name)
                     .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
-                Interfaces::open()?.backlog(name, BACKLOG)?;
+                let interfaces = Interfaces::open()?;
+                interfaces.backlog(name, BACKLOG)?;
+                interfaces.quiet(name)?;
                 Ok(Self(Box::new(tun)))
             })?
         };
@@ -288,8 +293,14 @@ impl Attached {
         namespace.enter(|| {
             let interfaces = Interfaces::open()?;
             interfaces.veth(name, Some(MAC), "hub", &hub)?;
-            interfaces.up(name)?;
-            without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
+            let fitted = interfaces.quiet(name).and_then(|()| interfaces.up(name)).and_then(|()| {
+                without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
+            });
+            if fitted.is_err() {
+                // Its name may be wanted for another kind.
+                interfaces.remove(name)?;
+            }
+            fitted
         })??;
         let socket = hub.enter(|| {
             Interfaces::open()?.up("hub")?;

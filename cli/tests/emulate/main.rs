@@ -4,6 +4,7 @@
 
 mod bench;
 mod cleanup;
+mod logs;
 mod programs;
 mod refusals;
 
@@ -46,7 +47,7 @@ fn the_report_is_json() {
     }
     let bench = Bench::new();
     let file = bench.path("report.json");
-    let script = "for i in 1 2 3; do : > /dev/udp/$PACELINE_BASE/9; done";
+    let script = "for i in 1 2 3; do echo > /dev/udp/$PACELINE_BASE/9; done";
     let args = ["emulate", "--rate", "12Mbit/s", "--delay", "1ms", "--json", &file, "--", "bash", "-c", script];
     let output = paceline().args(args).bounded();
     assert!(output.status.success(), "{output:?}");
@@ -108,7 +109,7 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
     }
     let bench = Bench::new();
     let paceline = bench.for_everyone();
-    let server = "exec python3 -m http.server 8000 --bind 0.0.0.0 --directory /usr/bin";
+    let server = "exec python3 -m http.server 8000 --bind 0.0.0.0 --directory /usr/bin >/dev/null";
     let client =
         "id -u; curl -s --max-time 20 -o /dev/null -w '%{http_code} %{time_connect}' http://$PACELINE_BASE:8000/env";
     let output = paceline

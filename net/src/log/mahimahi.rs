@@ -5,7 +5,8 @@
 //! times in milliseconds.
 //!
 //! What differs: bytes are those of the IP packet (Mahimahi's have 4 more, the header of its tunnel); the opportunities of
-//! a millisecond are one line with the sum of their bytes, and links of a rate have them as well. The link is the path's
+//! a millisecond are one line with the sum of their bytes, and links of a rate have such lines as well, with what they
+//! can carry since the millisecond before. The link is the path's
 //! first; the delay counts what the packet waited for and its transmission, and not the distance behind the link.
 
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ pub struct Mahimahi {
     /// Lines in the order of their times, then of their writing.
     kept: BTreeMap<(u64, u64), String>,
     lines: u64,
-    /// Milliseconds up to which opportunities are written.
+    /// The first millisecond whose opportunities are not written yet.
     opportunities: u64,
 }
 
@@ -56,7 +57,7 @@ impl Mahimahi {
         writeln!(sink, "# mahimahi mm-link ({link}), written by paceline\n# init timestamp: {started}")?;
         writeln!(sink, "# base timestamp: 0")?;
         let name = name.to_owned();
-        Ok(Self { name, sink, direction, schedule, kept: BTreeMap::new(), lines: 0, opportunities: 0 })
+        Ok(Self { name, sink, direction, schedule, kept: BTreeMap::new(), lines: 0, opportunities: 1 })
     }
 
     fn keep(&mut self, at: Time, rest: &str) {
@@ -83,8 +84,8 @@ impl Mahimahi {
     fn write_opportunities(&mut self, before: u64) {
         let Some(schedule) = &self.schedule else { return };
         for milli in self.opportunities..before {
-            let from = Time::from_millis(milli);
-            let bytes = schedule.capacity(from, from + Nanos::from_millis(1));
+            let by = Time::from_millis(milli);
+            let bytes = schedule.capacity(by - Nanos::from_millis(1), by);
             if bytes > 0 {
                 let _ = writeln!(self.sink, "{milli} # {bytes}");
             }
@@ -118,5 +119,49 @@ impl Tap for Mahimahi {
     fn finish(&mut self) -> Result<(), String> {
         self.write_before(u64::MAX);
         self.sink.finish().map_err(|error| format!("{}: the packet log is lost: {error}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_path::{Split, Trace};
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn lines_are_in_order_and_opportunities_between_them() {
+        let file = Arc::new(Mutex::new(Vec::new()));
+        let placed = Arc::clone(&file);
+        let place = move |written| {
+            *placed.lock().unwrap() = written;
+            Ok(())
+        };
+        let trace = Trace::from_millis("t", vec![1, 1, 4]).unwrap();
+        let schedule = Some(Schedule::from_trace(Arc::new(trace)));
+        let clock = Clock::new();
+        let mut log = Mahimahi::new("m.log", Vec::new(), clock, Direction::Down, schedule, place).unwrap();
+        let ms = Nanos::from_millis;
+        let passage = |entered: u64, bytes: &'static [u8]| {
+            let (entered, delay) = (Time::from_millis(entered), Split::default());
+            let (direction, released) = (Direction::Down, Time::NEVER);
+            Passage { direction, id: 0, bytes, entered, at: entered, released, delay, marked: false }
+        };
+        let first = passage(0, &[0; 1500]);
+        log.entered(&first);
+        log.entered(&passage(3, &[0; 40]));
+        log.dropped(&passage(3, &[0; 40]));
+        log.entered(&Passage { direction: Direction::Up, ..first });
+        // Left the link at 1 ms, and 20 ms later the path.
+        let delay = Split { propagation: ms(20), queue: ms(1), transmission: Nanos::ZERO };
+        log.left(&Passage { at: Time::from_millis(21), delay, ..first });
+        log.entered(&passage(6, &[0; 600]));
+        log.finish().unwrap();
+        let text = String::from_utf8(file.lock().unwrap().clone()).unwrap();
+        let started = clock.unix_nanos(Time::ZERO) / 1_000_000;
+        let wanted = format!(
+            "# mahimahi mm-link (downlink), written by paceline\n# init timestamp: {started}\n# base timestamp: 0\n\
+             0 + 1500\n1 # 3000\n1 - 1500 1\n3 + 40\n3 d 1 40\n4 # 1500\n5 # 3000\n6 + 600\n"
+        );
+        assert_eq!(text, wanted);
     }
 }

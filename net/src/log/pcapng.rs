@@ -105,3 +105,70 @@ impl Tap for Pcapng {
         trouble.map_or(written, Err).map_err(|error| format!("{}: the packet log is lost: {error}", self.name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_cc::Time;
+    use paceline_path::Split;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn a_reader_finds_what_was_written() {
+        let file = Arc::new(Mutex::new(Vec::new()));
+        let placed = Arc::clone(&file);
+        let place = move |written| {
+            *placed.lock().unwrap() = written;
+            Ok(())
+        };
+        let clock = Clock::new();
+        let mut log = Pcapng::new("p.pcapng", Vec::new(), clock, 40, place).unwrap();
+        let bytes: Vec<u8> = (0x45..0x45 + 60).collect();
+        let at = Time::from_nanos(1_000_000_007);
+        let (released, delay) = (Time::NEVER, Split::default());
+        let down = Passage {
+            direction: Direction::Down,
+            id: 0,
+            bytes: &bytes,
+            entered: at,
+            at,
+            released,
+            delay,
+            marked: false,
+        };
+        let up = Passage { direction: Direction::Up, bytes: &bytes[..20], ..down };
+        log.entered(&down);
+        log.left(&down);
+        log.left(&up);
+        log.dropped(&up);
+        log.finish().unwrap();
+        let file = file.lock().unwrap();
+        let mut reader = PcapNgReader::new(&file[..]).unwrap();
+        let (mut names, mut packets) = (Vec::new(), Vec::new());
+        while let Some(block) = reader.next_block() {
+            match block.unwrap().0 {
+                Block::InterfaceDescription(interface) => names.extend(interface.options.iter().filter_map(|option| {
+                    if let InterfaceDescriptionOption::IfName(name) = option { Some(name.to_string()) } else { None }
+                })),
+                Block::EnhancedPacket(packet) => {
+                    assert_eq!(packet.timestamp.as_nanos(), u128::from(clock.unix_nanos(at)));
+                    let [EnhancedPacketOption::Flags(flags)] = packet.options[..] else { panic!("no direction") };
+                    packets.push((packet.interface_id, packet.original_len, packet.data.len(), flags));
+                    assert!(bytes.starts_with(&packet.data));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(names, INTERFACES);
+        assert_eq!(packets, [(FAR, 60, 40, 1), (NEAR, 60, 40, 2), (FAR, 20, 20, 2), (DROPPED, 20, 20, 1)]);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_one_line() {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut log = Pcapng::new("p.pcapng", full, Clock::new(), 40, |_| Ok(())).unwrap();
+        let lost = "p.pcapng: the packet log is lost: No space left on device (os error 28)";
+        assert_eq!(log.finish(), Err(lost.to_owned()));
+    }
+}

@@ -4,10 +4,13 @@
 //! which a session must end. A data packet's header is 24 bytes, so that over IPv4 and without a key 1448 bytes of
 //! payload make 1500, as TCP's do.
 //!
-//! Reading is total: any bytes are a packet or a [`Malformed`].
+//! Reading is total: any bytes are a packet or a [`Malformed`]. What is read is written as it was, byte by byte, so a packet
+//! has one form.
 
 mod codec;
 pub mod control;
+#[cfg(test)]
+mod tests;
 
 use paceline_cc::{Ecn, MAX_FEEDBACK, Time};
 use paceline_transport::{AckSegment, ArrivalTime, MAX_ARRIVALS, MAX_SACKS, Range, Segment};
@@ -95,7 +98,7 @@ pub struct Header {
     pub kind: Kind,
     /// What they mean depends on the kind.
     pub flags: u8,
-    /// Which session: the receiving end's choice of words is the server's, at random.
+    /// Which session: drawn at random by the server; 0 before there is one.
     pub session: u32,
     /// Counts the packets of one direction, never twice the same.
     pub number: u64,
@@ -187,6 +190,9 @@ pub fn read_data(flags: u8, body: &[u8]) -> Result<(Segment, &[u8]), Malformed> 
     let seq = reader.u48()?;
     let sent_at = Time::from_nanos(reader.u48()?);
     let note = if flags & data::NOTE != 0 { reader.u64()? } else { 0 };
+    if flags & data::NOTE != 0 && note == 0 {
+        return Err(Malformed::Value("a note"));
+    }
     let payload = reader.rest();
     let syn = flags & data::SYN != 0;
     if syn && !payload.is_empty() {

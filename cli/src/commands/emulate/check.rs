@@ -8,7 +8,7 @@ use paceline_net::accuracy::{Quantiles, accuracy, bare};
 use paceline_net::machine::{Feature, Verdict, examine};
 use paceline_net::world::Wire;
 
-use super::micros;
+use super::report::micros;
 use crate::commands::doctor::describe;
 
 /// Rates at which accuracy is stated, in Mbit/s.

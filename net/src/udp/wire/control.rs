@@ -146,7 +146,10 @@ impl Hello {
         }
         let mut reader = Reader::new(body);
         let random = reader.array()?;
-        let cookie = reader.array()?;
+        let cookie: Cookie = reader.array()?;
+        if flags & flags::COOKIE == 0 && cookie != Cookie::default() {
+            return Err(Malformed::Value("the place of the cookie"));
+        }
         let job = match reader.u8()? {
             0 => Job::Discard,
             1 => Job::Store,
