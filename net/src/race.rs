@@ -163,7 +163,7 @@ fn fitted(flow: &Flow) -> Flow {
 pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
     let Config { seed, duration, down, up, flows, cross, sample_every } = config;
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
-    let ends = Ends::make(Wire::PREFERRED, Far::Isolated)?;
+    let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
     let clock = Clock::ahead(LEAD);
     let until = Time::ZERO + duration;
     let (down_link, up_link) = (schedule(&down), schedule(&up));
