@@ -128,6 +128,17 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
 }
 
 #[test]
+fn a_far_end_that_fails_is_told_before_anything_runs() {
+    if needs_root("a_far_end_that_fails_is_told_before_anything_runs") {
+        return;
+    }
+    let output = paceline().args(["emulate", "--far", "exit 3", "--", "echo", "ran"]).bounded();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
+    assert!(output.stdout.is_empty() && told.contains("ended with status 3"), "{told}");
+}
+
+#[test]
 fn doctor_has_a_verdict_on_every_feature() {
     let output = paceline().args(["doctor", "--json"]).bounded();
     assert!(output.status.success(), "{output:?}");
