@@ -124,7 +124,7 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
     let (user, rest) = text.split_once('\n').unwrap();
     let (code, connect) = rest.split_once(' ').unwrap();
     assert_eq!((user, code), ("0", "200"), "{told}");
-    assert!(connect.parse::<f64>().unwrap() >= 0.040, "{connect}");
+    assert!(connect.trim().parse::<f64>().unwrap() >= 0.040, "{connect}");
 }
 
 #[test]
