@@ -69,6 +69,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // While there is one thread: a process of several is refused a user namespace.
+    if let Command::Race(args) = &cli.command
+        && let Err(error) = args.acquire()
+    {
+        complaint::print(&complaint::of_error(&error));
+        return ExitCode::from(2);
+    }
     // Without it an interrupt may leave a draft behind, nothing worse.
     if !cli.command.moves() {
         let _ = ctrlc::set_handler(|| {
