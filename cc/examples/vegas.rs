@@ -119,6 +119,7 @@ pub const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "Vegas: keeps a few packets of its own in the queue",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+    start: None,
     params: &[
         Param { name: "alpha", unit: "packets", kind: PACKETS, default: "2", source: "Linux tcp_vegas.c" },
         Param { name: "beta", unit: "packets", kind: PACKETS, default: "4", source: "Linux tcp_vegas.c" },

@@ -7,8 +7,8 @@
 //! - `start=chirp-r`, the newest kernel branch ([`load`]);
 //! - `start=chirp`, ours, which goes past the paper ([`adaptive`]).
 //!
-//! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps what is in flight, [`analysis`] reads the gap of the
-//! path from what comes back.
+//! Parts: [`geometry`] plans the gaps of a chirp, `flight` keeps the chirps of the released generations in flight, `train`
+//! those of ours, [`analysis`] reads the gap of the path from what comes back.
 
 pub mod adaptive;
 pub mod analysis;
@@ -18,7 +18,7 @@ pub mod load;
 pub mod rounds;
 mod train;
 
-use crate::registry::{Kind, Param, Params};
+use crate::registry::{Kind, ON_OFF, Param, Params};
 use geometry::LONGEST;
 
 pub use adaptive::Adaptive;
@@ -27,6 +27,8 @@ pub use rounds::{Release, Rounds};
 
 /// Those that grow by a gain.
 const GROWING: &[&str] = &["chirp", "chirp-p", "chirp-q"];
+/// Those that take charge again.
+const OURS: &[&str] = &["chirp"];
 /// All of them.
 const ALL: &[&str] = &["chirp", "chirp-p", "chirp-q", "chirp-r"];
 
@@ -35,6 +37,7 @@ pub(crate) fn start_ups_of(name: &str) -> Option<&'static [&'static str]> {
     match name {
         "chirp_packets" | "chirp_geometry" => Some(ALL),
         "chirp_gain" => Some(GROWING),
+        "chirp_again" => Some(OURS),
         _ => None,
     }
 }
@@ -50,33 +53,39 @@ pub(crate) fn default_of(name: &str, start: &str) -> Option<&'static str> {
 pub struct Settings {
     /// Packets of a full chirp, 2 to [`LONGEST`]. [`Load`] goes above it where the link sends in bursts.
     pub packets: usize,
-    /// Growth of the number of chirps from one round to the next, at least 1. Not for [`Load`], which has no rounds.
+    /// Growth from one round trip to the next, at least 1: of the number of chirps, with [`Adaptive`] of the load. Not for
+    /// [`Load`], which grows by what it finds alone.
     pub gain: f64,
     /// First gap over average gap, 1 to 3. [`Load`] starts there and goes below it as the chirps close in on the
     /// estimate.
     pub geometry: f64,
+    /// [`Adaptive`] takes charge again when marks have vanished.
+    pub again: bool,
 }
 
 impl Default for Settings {
-    /// 16 packets, gain 2, geometry 2: what every result of the paper used.
+    /// 16 packets, gain 2, geometry 2: what every result of the paper used; the rest ours.
     fn default() -> Self {
-        Self { packets: 16, gain: 2.0, geometry: 2.0 }
+        Self { packets: 16, gain: 2.0, geometry: 2.0, again: true }
     }
 }
 
 impl Settings {
-    /// The values of [`PACKETS`], [`GAIN`] and [`GEOMETRY`].
+    /// The values of [`PARAMS`].
     pub fn from_params(params: &Params) -> Self {
         Self {
             packets: params.number(PACKETS.name) as usize,
             gain: params.number(GAIN.name),
             geometry: params.number(GEOMETRY.name),
+            again: params.on(AGAIN.name),
         }
     }
 }
 
-/// The parameter `chirp_packets`.
-pub const PACKETS: Param = Param {
+/// The parameters of chirping start-ups.
+pub const PARAMS: &[Param] = &[PACKETS, GAIN, GEOMETRY, AGAIN];
+
+const PACKETS: Param = Param {
     name: "chirp_packets",
     unit: "packets",
     kind: Kind::Number { min: 2.0, max: LONGEST as f64 },
@@ -84,22 +93,28 @@ pub const PACKETS: Param = Param {
     source: "both released modules; with chirp-r the least, more where the link sends in bursts",
 };
 
-/// The parameter `chirp_gain`.
-pub const GAIN: Param = Param {
+const GAIN: Param = Param {
     name: "chirp_gain",
     unit: "growth a round trip",
     kind: Kind::Number { min: 1.0, max: 4.0 },
     default: "2",
-    source: "Paced Chirping section IV; not for chirp-r, which has no rounds",
+    source: "Paced Chirping section IV; not for chirp-r, which grows by what it finds alone",
 };
 
-/// The parameter `chirp_geometry`.
-pub const GEOMETRY: Param = Param {
+const GEOMETRY: Param = Param {
     name: "chirp_geometry",
     unit: "first gap over average gap",
     kind: Kind::Number { min: 1.0, max: 3.0 },
     default: "2",
     source: "Paced Chirping section IV; with chirp-r the largest",
+};
+
+const AGAIN: Param = Param {
+    name: "chirp_again",
+    unit: "switch",
+    kind: ON_OFF,
+    default: "on",
+    source: "our choice: capacity that became free is taken within a few round trips",
 };
 
 #[cfg(test)]

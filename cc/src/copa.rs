@@ -326,6 +326,7 @@ pub const ENTRY: Entry = Entry {
     name: "copa",
     summary: "Copa: aims at the rate 1/(delta x queueing delay), competes when others fill the buffer",
     source: "Arun and Balakrishnan, NSDI 2018",
+    start: None,
     params: &[
         Param {
             name: "delta",

@@ -198,11 +198,8 @@ pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "CUBIC: back to the last maximum along a cubic curve of time; the default of Linux",
     source: "RFC 9438, Linux tcp_cubic.c",
+    start: Some(start_param("hystart", "Linux tcp_cubic.c: hystart=1")),
     params: &[
-        start_param("hystart", "Linux tcp_cubic.c: hystart=1"),
-        crate::chirp::PACKETS,
-        crate::chirp::GAIN,
-        crate::chirp::GEOMETRY,
         Param {
             name: "c",
             unit: "packets/s^3",

@@ -151,17 +151,14 @@ pub const ENTRY: Entry = Entry {
     name: "dctcp",
     summary: "DCTCP: shrinks by half the share of marked packets; for paths that mark at a shallow step",
     source: "RFC 8257, Linux tcp_dctcp.c",
+    start: Some(start_param("slow", "RFC 8257 section 3.3 keeps RFC 5681")),
     params: &[
-        start_param("slow", "RFC 8257 section 3.3 keeps RFC 5681"),
-        crate::chirp::PACKETS,
-        crate::chirp::GAIN,
-        crate::chirp::GEOMETRY,
         Param {
             name: "alpha",
             unit: "share, at the start",
             kind: Kind::Number { min: 0.0, max: 1.0 },
             default: "1",
-            source: "Linux dctcp_alpha_on_init; 0 with start=chirp-p, -q or -r, which measure it",
+            source: "Linux dctcp_alpha_on_init; 0 with a start-up of chirps, which measures it",
         },
         Param {
             name: "g",

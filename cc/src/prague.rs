@@ -180,17 +180,14 @@ pub const ENTRY: Entry = Entry {
     name: "prague",
     summary: "TCP Prague: DCTCP's answer to marks over L4S paths, as fast on short paths as on longer ones",
     source: "draft-briscoe-iccrg-prague-congestion-control, Linux tcp_prague.c",
+    start: Some(start_param("slow", "Linux tcp_prague.c")),
     params: &[
-        start_param("slow", "Linux tcp_prague.c"),
-        crate::chirp::PACKETS,
-        crate::chirp::GAIN,
-        crate::chirp::GEOMETRY,
         Param {
             name: "alpha",
             unit: "share, at the start",
             kind: Kind::Number { min: 0.0, max: 1.0 },
             default: "1",
-            source: "Linux tcp_prague.c: PRAGUE_MAX_ALPHA; 0 with start=chirp-p, -q or -r, which measure it",
+            source: "Linux tcp_prague.c: PRAGUE_MAX_ALPHA; 0 with a start-up of chirps, which measures it",
         },
         Param {
             name: "g",

@@ -36,12 +36,22 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// Its parameters.
+    /// Its parameter `start`, for a window controller: [`start_param`]. Those of the start-ups come with it.
+    pub start: Option<Param>,
+    /// Parameters of its own.
     pub params: &'static [Param],
     /// Makes the sending half.
     pub make: Make<dyn Controller>,
     /// Makes the receiving half, for controllers that need one.
     pub receiver: Option<Make<dyn ReceiverHalf>>,
+}
+
+impl Entry {
+    /// Every parameter that it takes: of its start-up, and its own.
+    pub fn params(&'static self) -> impl Iterator<Item = &'static Param> + Clone {
+        let of_start_ups = if self.start.is_some() { chirp::PARAMS } else { &[] };
+        self.start.iter().chain(of_start_ups).chain(self.params)
+    }
 }
 
 /// One parameter of a controller.
@@ -245,7 +255,7 @@ impl fmt::Display for Spec {
         f.write_str(self.entry.name)?;
         let start = start_of(self.entry, &self.params.values);
         let mut separator = ':';
-        for (param, (_, value)) in self.entry.params.iter().zip(&self.params.values) {
+        for (param, (_, value)) in self.entry.params().zip(&self.params.values) {
             if param.default_beside(start) == *value {
                 continue;
             }
@@ -309,8 +319,8 @@ impl Params {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| SpecError::NotKeyValue { controller: entry.name, text: clipped(part) })?;
-            let param = entry.params.iter().find(|param| param.name == key).ok_or_else(|| {
-                let names = entry.params.iter().map(|param| param.name);
+            let param = entry.params().find(|param| param.name == key).ok_or_else(|| {
+                let names = entry.params().map(|param| param.name);
                 SpecError::UnknownParam { controller: entry.name, param: clipped(key), hint: nearest(key, names) }
             })?;
             if given.iter().any(|(name, _)| *name == param.name) {
@@ -337,15 +347,15 @@ impl Params {
             let set = given.iter().find(|(name, _)| *name == param.name).map(|(_, value)| *value);
             set.unwrap_or_else(|| param.default_beside(start))
         };
-        let values = entry.params.iter().map(|param| (param.name, value(param))).collect();
+        let values = entry.params().map(|param| (param.name, value(param))).collect();
         Ok(Self { values })
     }
 }
 
 /// The start-up that `values` name, or the controller's own; empty for a controller without start-ups.
-fn start_of(entry: &Entry, values: &[(&'static str, Value)]) -> &'static str {
+fn start_of(entry: &'static Entry, values: &[(&'static str, Value)]) -> &'static str {
     let given = values.iter().find(|(name, _)| *name == "start").map(|(_, value)| *value);
-    let own = || entry.params.iter().find(|param| param.name == "start").map(|param| param.default_beside(""));
+    let own = || entry.start.as_ref().map(|param| param.default_beside(""));
     match given.or_else(own) {
         Some(Value::Word(word)) => word,
         _ => "",
@@ -430,7 +440,7 @@ mod tests {
             let controller = spec.build(&Env::default());
             assert!(controller.window() >= 1448, "{}", entry.name);
             assert!(!entry.summary.is_empty() && !entry.source.is_empty(), "{}", entry.name);
-            for param in entry.params {
+            for param in entry.params() {
                 assert!(!param.source.is_empty(), "{}:{}", entry.name, param.name);
                 assert!(Value::parse(param, param.default).is_some(), "{}:{}", entry.name, param.name);
             }
@@ -460,6 +470,7 @@ mod tests {
             "controller 'cubic': chirp_packets has no part in start=hystart; it goes with chirp, chirp-p, chirp-q, chirp-r"
         );
         assert!(error("prague:start=chirp-r,chirp_gain=2").contains("has no part in start=chirp-r"));
+        assert!(error("dctcp:start=chirp-q,chirp_again=off").ends_with("it goes with chirp"));
         assert_eq!(
             error("reno:start=chirp-q,chirp_packets=1"),
             "controller 'reno': chirp_packets=1 is not a number from 2 to 64"

@@ -47,13 +47,8 @@ pub const ENTRY: Entry = Entry {
     name: "reno",
     summary: "NewReno: one packet a round trip up, half down on loss",
     source: "RFC 5681, RFC 6582",
-    params: &[
-        start_param("slow", "RFC 5681 section 3.1"),
-        crate::chirp::PACKETS,
-        crate::chirp::GAIN,
-        crate::chirp::GEOMETRY,
-        CLASSIC_ECN,
-    ],
+    start: Some(start_param("slow", "RFC 5681 section 3.1")),
+    params: &[CLASSIC_ECN],
     make,
     receiver: None,
 };

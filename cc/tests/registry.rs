@@ -21,8 +21,8 @@ fn near_grammar() -> impl Strategy<Value = String> {
         .collect();
     for entry in CONTROLLERS {
         words.push(entry.name.to_owned());
-        words.extend(entry.params.iter().map(|param| param.name.to_owned()));
-        words.extend(entry.params.iter().map(|param| param.default.to_owned()));
+        words.extend(entry.params().map(|param| param.name.to_owned()));
+        words.extend(entry.params().map(|param| param.default.to_owned()));
     }
     let word = prop_oneof![4 => prop::sample::select(words), 1 => "\\PC{0,8}"];
     let separator = prop::sample::select(vec![":", "=", ",", "", "=,", "::"]);

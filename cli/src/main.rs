@@ -31,6 +31,12 @@ enum Command {
     Emulate(Box<commands::emulate::Args>),
     #[cfg(target_os = "linux")]
     Doctor(commands::doctor::Args),
+    #[cfg(target_os = "linux")]
+    Serve(Box<commands::serve::Args>),
+    #[cfg(target_os = "linux")]
+    Send(Box<commands::send::Args>),
+    #[cfg(target_os = "linux")]
+    Fetch(Box<commands::fetch::Args>),
 }
 
 impl Command {
@@ -63,6 +69,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // While there is one thread: a process of several is refused a user namespace.
+    if let Command::Race(args) = &cli.command
+        && let Err(error) = args.acquire()
+    {
+        complaint::print(&complaint::of_error(&error));
+        return ExitCode::from(2);
+    }
     // Without it an interrupt may leave a draft behind, nothing worse.
     if !cli.command.moves() {
         let _ = ctrlc::set_handler(|| {
@@ -81,6 +94,12 @@ fn main() -> ExitCode {
         Command::Emulate(args) => commands::emulate::run(args),
         #[cfg(target_os = "linux")]
         Command::Doctor(args) => commands::doctor::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Serve(args) => commands::serve::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Send(args) => commands::send::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Fetch(args) => commands::fetch::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

@@ -39,6 +39,17 @@ impl Clock {
         Self { origin: read(ClockId::CLOCK_MONOTONIC), unix: read(ClockId::CLOCK_REALTIME) }
     }
 
+    /// A clock that will be at zero after `lead`, and stands at zero until then: what is built meanwhile starts on time.
+    pub fn ahead(lead: Nanos) -> Self {
+        let Self { origin, unix } = Self::new();
+        Self { origin: origin + lead.as_nanos(), unix: unix + lead.as_nanos() }
+    }
+
+    /// Nanoseconds until zero.
+    pub fn until_zero(self) -> Nanos {
+        Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
+    }
+
     /// The time now.
     pub fn now(self) -> Time {
         Time::from_nanos(read(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin))

@@ -1,5 +1,6 @@
 //! Interfaces, addresses and routes of the calling thread's network namespace, by rtnetlink(7).
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -71,6 +72,17 @@ impl Interfaces {
         self.run(|| format!("remove {name}"), async {
             let index = self.index(name).await?;
             self.handle.link().del(index).execute().await
+        })
+    }
+
+    /// Keeps the kernel and other programs from talking over an interface of their own accord: no multicast, and no address
+    /// but those given to it. Before it is set up.
+    pub fn quiet(&self, name: &str) -> Result<(), NamespaceError> {
+        // Not there without IPv6, and then not needed.
+        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        self.run(|| format!("set up {name}"), async {
+            let index = self.index(name).await?;
+            self.handle.link().set(LinkUnspec::new_with_index(index).multicast(false).build()).execute().await
         })
     }
 

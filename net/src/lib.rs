@@ -15,6 +15,9 @@ pub mod log;
 pub mod machine;
 pub mod namespace;
 pub mod port;
+pub mod race;
+pub mod tcp;
+pub mod udp;
 pub mod world;
 
 pub use clock::{Clock, Lateness, Sleeper, Wake};
@@ -22,4 +25,4 @@ pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Pas
 pub use frame::{FlowKey, Frame};
 pub use namespace::{Namespace, NamespaceError, Privilege};
 pub use port::{PacketSocket, Port, Tun};
-pub use world::{Between, Far, Site, World, WorldError};
+pub use world::{Between, Ends, Far, Site, World, WorldError};

@@ -156,6 +156,56 @@ pub struct Site {
     pub ipv6: Option<Ipv6Addr>,
 }
 
+/// Two ends with nothing between them yet. Making them takes the kernel a second or two on a busy machine; joining them takes
+/// none, so that a clock may start in between.
+pub struct Ends {
+    near: Site,
+    far: Site,
+    near_port: Attached,
+    far_port: Attached,
+}
+
+impl Ends {
+    /// Makes them. [`crate::namespace::acquire`] comes first.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    pub fn make(wire: Wire, far: Far) -> Result<Self, WorldError> {
+        let inside = Namespace::create()?;
+        let outside = match far {
+            Far::Isolated => Namespace::create()?,
+            Far::Here => Namespace::current()?,
+        };
+        let (block, name, far_port) = match far {
+            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(wire, &outside, NAMES[1])?),
+            Far::Here => claim(wire, &outside)?,
+        };
+        let near_port = Attached::new(wire, &inside, NAMES[0])?;
+        let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
+        let there = fit(&outside, &name, block.far(), block.length)?;
+        inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
+        inside.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
+        outside.enter(|| Interfaces::wait_until_running(&name))??;
+        let near = Site { namespace: inside, interface: NAMES[0].to_owned(), ipv4: block.near(), ipv6 };
+        let far = Site { namespace: outside, interface: name, ipv4: block.far(), ipv6: there };
+        Ok(Self { near, far, near_port, far_port })
+    }
+
+    /// Starts the emulator between them.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    pub fn join(mut self, between: Between) -> Result<World, WorldError> {
+        let Between { down, up, taps, clock, bound } = between;
+        for port in [&mut self.near_port, &mut self.far_port] {
+            port.discard(clock)?;
+        }
+        let setup = Setup { near: self.near_port.0, far: self.far_port.0, down, up, taps, clock, bound };
+        let emulator = Emulator::start(setup)?;
+        Ok(World { near: self.near, far: self.far, emulator })
+    }
+}
+
 /// Two ends and the running emulator between them. Dropping it ends both.
 pub struct World {
     near: Site,
@@ -177,30 +227,7 @@ impl World {
     /// # Errors
     /// As [`World::build`].
     pub fn build_over(wire: Wire, far: Far, between: Between) -> Result<Self, WorldError> {
-        let inside = Namespace::create()?;
-        let outside = match far {
-            Far::Isolated => Namespace::create()?,
-            Far::Here => Namespace::current()?,
-        };
-        let (block, name, mut far_port) = match far {
-            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(wire, &outside, NAMES[1])?),
-            Far::Here => claim(wire, &outside)?,
-        };
-        let mut near_port = Attached::new(wire, &inside, NAMES[0])?;
-        let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
-        let there = fit(&outside, &name, block.far(), block.length)?;
-        inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
-        let Between { down, up, taps, clock, bound } = between;
-        for port in [&mut near_port, &mut far_port] {
-            port.discard(clock)?;
-        }
-        let setup = Setup { near: near_port.0, far: far_port.0, down, up, taps, clock, bound };
-        let emulator = Emulator::start(setup)?;
-        inside.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
-        outside.enter(|| Interfaces::wait_until_running(&name))??;
-        let near = Site { namespace: inside, interface: NAMES[0].to_owned(), ipv4: block.near(), ipv6 };
-        let far = Site { namespace: outside, interface: name, ipv4: block.far(), ipv6: there };
-        Ok(Self { near, far, emulator })
+        Ends::make(wire, far)?.join(between)
     }
 
     /// The user's end.
@@ -240,7 +267,9 @@ impl Attached {
             namespace.enter(|| {
                 let tun = Tun::create(name)
                     .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
-                Interfaces::open()?.backlog(name, BACKLOG)?;
+                let interfaces = Interfaces::open()?;
+                interfaces.backlog(name, BACKLOG)?;
+                interfaces.quiet(name)?;
                 Ok(Self(Box::new(tun)))
             })?
         };
@@ -264,7 +293,7 @@ impl Attached {
         namespace.enter(|| {
             let interfaces = Interfaces::open()?;
             interfaces.veth(name, Some(MAC), "hub", &hub)?;
-            let fitted = interfaces.up(name).and_then(|()| {
+            let fitted = interfaces.quiet(name).and_then(|()| interfaces.up(name)).and_then(|()| {
                 without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
             });
             if fitted.is_err() {

@@ -137,6 +137,8 @@ fn it_begins_again_when_another_flow_has_left() {
     let (chirped, slow) = (run("chirp"), run("slow"));
     assert!(after(&chirped) > 0.9, "{}", after(&chirped));
     assert!(after(&chirped) > 2.0 * after(&slow), "{}, with slow start {}", after(&chirped), after(&slow));
+    let once = run("chirp,chirp_again=off");
+    assert!(after(&chirped) > after(&once) + 0.1, "{}, without {}", after(&chirped), after(&once));
 }
 
 #[test]

@@ -14,10 +14,11 @@
 //! - **The gap of a chirp** is read between the last gap that did not queue and the first that did; a chirp that queued
 //!   from its first packet is read by how far apart it arrived.
 //! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth,
-//!   when a queue of 30 ms stands, on loss, or when chirps cannot be read (slow start goes on from there where the host could not keep the gaps). So it
-//!   always ends.
+//!   when a queue of 30 ms stands, on loss, or when chirps cannot be read (slow start goes on from there where the host
+//!   could not keep the gaps). So it always ends.
 //! - **It begins again** from the window's own gap, without bursts: after a silence, after a loss that never was, and when a
-//!   path that marks has marked nothing for two round trips longer than marks are apart in a steady state.
+//!   path that marks has marked nothing for two round trips more than twice the time between marks in a steady state
+//!   (`chirp_again=off` leaves that last one out).
 
 use std::collections::VecDeque;
 
@@ -67,8 +68,7 @@ const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
 /// Round trips without calm growth, all told, that end it.
 const PATIENCE: f64 = 20.0;
-/// The same when it has taken charge again to look whether capacity has become free: it takes what is free, and pushes
-/// nobody.
+/// The same while it looks whether capacity has become free: it takes what is free, and pushes nobody.
 const LOOK: f64 = 2.0;
 /// A standing queue so long ends it (newest branch): the capacity has fallen, or somebody fills the queue.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
@@ -79,7 +79,8 @@ const REPEATING: f64 = 0.125;
 const SCATTERED: f64 = 0.25;
 /// A silence that makes a window stale: as long as the RTO's least variance term (Linux `TCP_RTO_MIN`).
 const STALE: Nanos = Nanos::from_millis(200);
-/// Round trips without a mark, beyond those between marks in a steady state (Paced Chirping section V).
+/// Round trips without a mark, beyond twice those between marks in a steady state, that mean that capacity has become free
+/// (Paced Chirping section V has two; twice is ours, because one steady flow's intervals scatter).
 const VANISHED: f64 = 2.0;
 
 /// One train of packets.
@@ -144,8 +145,8 @@ pub struct Adaptive {
     /// Round trips since a mark, and those without calm growth.
     unmarked: f64,
     waiting: f64,
-    /// Round trips without calm growth, all told, that end it.
-    patience: f64,
+    /// It has taken charge again to see whether capacity has become free.
+    looking: bool,
     /// Trains in a row that could not be read, and those of them that left ragged.
     unreadable: u32,
     ragged: u32,
@@ -182,7 +183,7 @@ impl Adaptive {
             in_flight: 0.0,
             unmarked: 0.0,
             waiting: 0.0,
-            patience: PATIENCE,
+            looking: false,
             unreadable: 0,
             ragged: 0,
             near: 0.0,
@@ -334,10 +335,13 @@ impl Adaptive {
         let busy = marked > 0.0 || met;
         // Marks say when it is too much; where none ever came, the delay has to.
         let pushing = busy && self.marked_at.is_some();
-        if busy && self.patience < PATIENCE {
-        } else if busy {
+        if busy {
             let step = (STEP + STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
-            self.load += if pushing { step } else { step.min(room) };
+            self.load += match (self.looking, pushing) {
+                (true, _) => 0.0,
+                (false, true) => step,
+                (false, false) => step.min(room),
+            };
         } else {
             let most = if self.load < FREE * target { f64::INFINITY } else { APPROACH * (target - self.load).max(0.0) };
             let step = ((self.gain() - 1.0) * packets).min(most * part).min(room);
@@ -358,7 +362,8 @@ impl Adaptive {
         if self.srtt >= self.min_rtt + OVERLOAD {
             return Some(self.load * self.min_rtt.as_nanos() as f64 / self.srtt.as_nanos() as f64);
         }
-        (self.waiting > self.patience || self.unreadable >= UNREADABLE).then_some(self.load)
+        let patience = if self.looking { LOOK } else { PATIENCE };
+        (self.waiting > patience || self.unreadable >= UNREADABLE).then_some(self.load)
     }
 
     /// Takes charge again where `packets` are known to fit, with chirps about their gap.
@@ -465,24 +470,24 @@ impl StartUp for Adaptive {
         if idle < STALE.max(self.srtt + self.srtt) || self.min_rtt == Nanos::MAX {
             return false;
         }
-        self.patience = PATIENCE;
+        self.looking = false;
         self.begin_again(window.cwnd, INITIAL_WINDOW.min(window.cwnd), window);
         true
     }
 
     fn resumes(&mut self, ack: &Ack<'_>, window: &mut Window) -> bool {
         let Some(marked_at) = self.marked_at else { return false };
-        // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011); twice that
-        // is unusual.
-        let usual = libm::sqrt(2.0 * window.cwnd);
-        if self.min_rtt == Nanos::MAX
+        // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011).
+        let twice_usual = libm::sqrt(2.0 * window.cwnd);
+        if !self.settings.again
+            || self.min_rtt == Nanos::MAX
             || !ack.window_limited
-            || ack.now - marked_at < self.srtt.mul_f64(VANISHED + usual)
+            || ack.now - marked_at < self.srtt.mul_f64(VANISHED + twice_usual)
         {
             return false;
         }
         self.marked_at = Some(ack.now);
-        self.patience = LOOK;
+        self.looking = true;
         self.begin_again(window.cwnd, window.cwnd, window);
         true
     }

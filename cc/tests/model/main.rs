@@ -99,8 +99,8 @@ fn world() -> impl Strategy<Value = World> {
 /// `entry` with each parameter at its default, at or next to a bound, in between, or at any of its words. What has no
 /// part beside the start-up drawn is left out.
 fn any_spec(entry: &'static Entry) -> impl Strategy<Value = Spec> {
-    prop::collection::vec((0..6u8, 0.0..=1.0f64), entry.params.len()).prop_map(move |draws| {
-        let values = entry.params.iter().zip(draws).filter_map(|(param, (draw, at))| {
+    prop::collection::vec((0..6u8, 0.0..=1.0f64), entry.params().count()).prop_map(move |draws| {
+        let values = entry.params().zip(draws).filter_map(|(param, (draw, at))| {
             let value = match (draw, param.kind) {
                 (0 | 1, _) => return None,
                 (2, Kind::Number { min, max }) => {
@@ -151,7 +151,7 @@ fn defaults() -> Vec<Spec> {
     let mut specs = Vec::new();
     for entry in CONTROLLERS {
         specs.push(parse(entry.name));
-        for param in entry.params.iter().filter(|param| param.name == "start") {
+        if let Some(param) = &entry.start {
             let Kind::Choice(words) = param.kind else { panic!("{}: start takes words", entry.name) };
             let others = words.iter().filter(|word| **word != param.default);
             specs.extend(others.map(|word| parse(&format!("{}:start={word}", entry.name))));

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let chosen: Vec<&Entry> = match &args.name {
+    let chosen: Vec<&'static Entry> = match &args.name {
         None => CONTROLLERS.iter().collect(),
         Some(name) => {
             let entry = CONTROLLERS.iter().find(|entry| entry.name == name);
@@ -41,26 +41,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(text: &mut String, entry: &Entry) -> std::fmt::Result {
+fn describe(text: &mut String, entry: &'static Entry) -> std::fmt::Result {
     writeln!(text, "{}  {}", entry.name, entry.summary)?;
     writeln!(text, "  source: {}", entry.source)?;
     writeln!(text, "  runs over: {}", vias(entry).join(", "))?;
-    let values: Vec<String> = entry.params.iter().map(|param| format!("{}={}", param.name, param.default)).collect();
+    let values: Vec<String> = entry.params().map(|param| format!("{}={}", param.name, param.default)).collect();
     let value_width = values.iter().map(String::len).max().unwrap_or(0);
-    let unit_width = entry.params.iter().map(|param| param.unit.len()).max().unwrap_or(0);
-    for (param, value) in entry.params.iter().zip(&values) {
+    let unit_width = entry.params().map(|param| param.unit.len()).max().unwrap_or(0);
+    for (param, value) in entry.params().zip(&values) {
         writeln!(text, "  {value:value_width$}  {:unit_width$}  {}; {}", param.unit, param.kind, param.source)?;
     }
     Ok(())
 }
 
-fn as_json(entry: &Entry) -> Value {
+fn as_json(entry: &'static Entry) -> Value {
     json!({
         "name": entry.name,
         "summary": entry.summary,
         "source": entry.source,
         "vias": vias(entry),
-        "params": entry.params.iter().map(param_json).collect::<Vec<_>>(),
+        "params": entry.params().map(param_json).collect::<Vec<_>>(),
     })
 }
 
@@ -82,6 +82,6 @@ fn param_json(param: &Param) -> Value {
 }
 
 /// The datapaths that carry it.
-fn vias(entry: &Entry) -> Vec<&'static str> {
+fn vias(entry: &'static Entry) -> Vec<&'static str> {
     if entry.receiver.is_some() { vec!["udp", "alcc"] } else { vec!["udp", "tcp", "alcc"] }
 }

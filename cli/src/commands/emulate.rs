@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// One-way delay, in each direction.
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     delay: Nanos,
     /// Share of packets lost at random, in each direction.
     #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]

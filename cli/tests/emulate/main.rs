@@ -109,7 +109,7 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
     }
     let bench = Bench::new();
     let paceline = bench.for_everyone();
-    let server = "exec python3 -m http.server 8000 --bind 0.0.0.0 --directory /usr/bin";
+    let server = "exec python3 -m http.server 8000 --bind 0.0.0.0 --directory /usr/bin >/dev/null";
     let client =
         "id -u; curl -s --max-time 20 -o /dev/null -w '%{http_code} %{time_connect}' http://$PACELINE_BASE:8000/env";
     let output = paceline

@@ -28,7 +28,7 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
     let quantiles = |found: Quantiles| format!("p50 {}, p99 {}", micros(found.p50), micros(found.p99));
     crate::print(&format!("\nping over a bare veth pair: {}\n", quantiles(bare(SPAN)?)))?;
     for rate in RATES.map(Rate::from_mbps) {
-        let found = accuracy(Wire::PREFERRED, rate, SPAN)?;
+        let found = accuracy(Wire::preferred(), rate, SPAN)?;
         let mut line = String::new();
         write!(line, "{:>3.0} Mbit/s, 10 ms each way: ", rate.as_mbps())?;
         write!(line, "goodput {:+.2} %; ", 100.0 * found.goodput_error())?;
