@@ -12,7 +12,7 @@ use paceline_cc::{Nanos, Time};
 use paceline_path::Codepoint;
 use socket2::{Domain, Socket as Raw, Type};
 
-use super::channel::Channel;
+use super::channel::{Channel, Early};
 use super::seal::{self, Key, Random, Session, Side};
 use super::socket::{Offload, Socket};
 use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
@@ -121,9 +121,14 @@ pub fn connect(
                 continue;
             }
             let mut answer = None;
+            let mut early = Vec::new();
             let received = socket.receive(clock, |datagram| {
-                if datagram.from == peer {
-                    answer = answer.take().or_else(|| Answer::read(datagram.bytes, secret, &hello.random));
+                if datagram.from != peer {
+                } else if answer.is_none() {
+                    answer = Answer::read(datagram.bytes, secret, &hello.random);
+                } else {
+                    // The session's first packets came right behind its welcome.
+                    early.push(Early { at: datagram.at, ce: datagram.ce, bytes: datagram.bytes.to_vec() });
                 }
             });
             if let Err(error) = received {
@@ -146,7 +151,7 @@ pub fn connect(
                         None => Session::plain(id),
                         Some(key) => Session::keyed(id, key, &hello.random, &welcome.server, Side::Client),
                     };
-                    return Ok((Channel::over(socket, peer, session), welcome));
+                    return Ok((Channel::over(socket, peer, session).begins_with(early), welcome));
                 }
             }
         }
@@ -287,7 +292,10 @@ impl Listener {
         let Some(body) = proved(&secret, packet) else {
             let stranger = packet.get(super::wire::HEADER..).and_then(|body| body.first_chunk());
             let Some(random) = stranger.copied() else { return Ok(Reply::Nothing) };
-            return Ok(within(Refuse { random, why: "another key".to_owned() }.packet(&NO_KEY)));
+            return Ok(within(
+                Refuse { random, why: "it has a key; give both ends the same one with --key FILE".to_owned() }
+                    .packet(&NO_KEY),
+            ));
         };
         let Ok(hello) = Hello::read(header.flags, body) else { return Ok(Reply::Nothing) };
         let now = self.clock.now();

@@ -252,7 +252,7 @@ impl SendingEnd {
             if self.sender.is_idle() && self.source.next() == Time::NEVER {
                 return Ok(End::Idle);
             }
-            let owed = if self.sender.in_flight() > 0 { heard_at + self.timing.patience } else { Time::NEVER };
+            let owed = if !self.sender.is_idle() { heard_at + self.timing.patience } else { Time::NEVER };
             if owed <= now {
                 let (peer, seconds) = (self.channel.peer(), now.since(heard_at).as_secs_f64());
                 return Err(Trouble::Silent { peer, seconds });
