@@ -9,7 +9,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test fmt lint deny bench bench-instructions fuzz docs validate reproduce clean
+.PHONY: help build demo test test-quic fmt lint deny bench bench-instructions fuzz docs validate reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -23,9 +23,13 @@ demo: build ## race every controller over the shipped cellular path; report in o
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
 	@echo "report: $(OUT)/report.html"
 
-test: ## all tests
+test: ## all tests but those of QUIC
 	@scripts/setup build
 	@scripts/test $(QUIET)
+
+test-quic: ## tests of the QUIC crate, which takes longest to build
+	@scripts/setup build
+	@scripts/test $(QUIET) -p paceline-quic
 
 fmt: ## format the code
 	@scripts/setup lint

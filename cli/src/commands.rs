@@ -8,6 +8,8 @@ use paceline_lab::output;
 
 pub(crate) mod controllers;
 #[cfg(target_os = "linux")]
+pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
 pub(crate) mod emulate;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;

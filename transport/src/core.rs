@@ -83,7 +83,7 @@ impl Core {
     /// Answers the note for the receiver half.
     pub(crate) fn sent(&mut self, now: Time, packet: &mut Packet, in_flight: u64, unsent: u64, first: bool) -> u64 {
         let bytes = packet.bytes;
-        self.rate.stamp(packet, now, first);
+        packet.depart(&self.rate.stamp(now, first, packet.retransmitted));
         self.ran_dry = false;
         let stamp = self.controller.on_sent(&Sent {
             now,
@@ -235,7 +235,7 @@ impl Core {
         }
         delivery.window_limited = newest.window_limited;
         delivery.newest = Some(*newest);
-        delivery.rate = self.rate.deliver(now, delivery.bytes, newest, self.rtt.min);
+        delivery.rate = self.rate.deliver(now, delivery.bytes, &newest.departure(), self.rtt.min);
         delivery
     }
 }

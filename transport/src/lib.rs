@@ -21,4 +21,6 @@ pub mod stream;
 
 pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
+pub use rate::{Departure, RateSampler};
+pub use rtt::Rtt;
 pub use segment::{AckSegment, ArrivalTime, HEADER_BYTES, MAX_ARRIVALS, MAX_SACKS, Range, Segment};

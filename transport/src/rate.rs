@@ -4,11 +4,10 @@
 
 use paceline_cc::{Nanos, RateSample, Time};
 
-use crate::scoreboard::Packet;
-
-/// The flow's counters behind the samples.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RateSampler {
+/// The flow's counters behind the samples. For datapaths that keep their own packets: [`RateSampler::stamp`] each that
+/// leaves, [`RateSampler::deliver`] each batch that arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSampler {
     /// Bytes delivered since the start of the flow.
     pub(crate) delivered: u64,
     delivered_at: Time,
@@ -17,34 +16,63 @@ pub(crate) struct RateSampler {
     app_limited_until: u64,
 }
 
+/// A packet's departure and what the sampler knew then; it comes back with the packet's delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When it left.
+    pub sent_at: Time,
+    /// Bytes delivered by then.
+    pub prior_delivered: u64,
+    /// When they were.
+    pub prior_delivered_at: Time,
+    /// When the packet left whose delivery was the newest then.
+    pub first_sent_at: Time,
+    /// The application limited the flow.
+    pub app_limited: bool,
+    /// The payload had been sent before.
+    pub retransmission: bool,
+}
+
 impl RateSampler {
-    pub(crate) fn new() -> Self {
-        Self { delivered: 0, delivered_at: Time::ZERO, first_sent_at: Time::ZERO, app_limited_until: 0 }
+    /// A flow that has sent nothing.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// Writes the flow's state into the record of a packet that leaves; `first` when nothing else is outstanding.
-    pub(crate) fn stamp(&mut self, packet: &mut Packet, now: Time, first: bool) {
+    /// A packet leaves; `first` when nothing else is outstanding.
+    pub fn stamp(&mut self, now: Time, first: bool, retransmission: bool) -> Departure {
         if first {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
-        packet.prior_delivered = self.delivered;
-        packet.prior_delivered_at = self.delivered_at;
-        packet.first_sent_at = self.first_sent_at;
-        packet.app_limited = self.is_app_limited();
+        Departure {
+            sent_at: now,
+            prior_delivered: self.delivered,
+            prior_delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.is_app_limited(),
+            retransmission,
+        }
     }
 
-    pub(crate) fn is_app_limited(&self) -> bool {
+    /// Bytes delivered since the start of the flow.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The application limits the flow, or did when something on the way was sent.
+    pub fn is_app_limited(&self) -> bool {
         self.app_limited_until != 0
     }
 
     /// The application ran dry with `in_flight` bytes on the way.
-    pub(crate) fn mark_app_limited(&mut self, in_flight: u64) {
-        self.app_limited_until = (self.delivered + in_flight).max(1);
+    pub fn mark_app_limited(&mut self, in_flight: u64) {
+        self.app_limited_until = self.delivered.saturating_add(in_flight).max(1);
     }
 
-    /// `bytes` were delivered, `newest` being the last sent among them.
-    pub(crate) fn deliver(&mut self, now: Time, bytes: u64, newest: &Packet, min_rtt: Nanos) -> Option<RateSample> {
+    /// `bytes` were delivered, `newest` being the last sent among them. No sample where the interval is none, or shorter
+    /// than `min_rtt` ([`Nanos::MAX`] while unknown).
+    pub fn deliver(&mut self, now: Time, bytes: u64, newest: &Departure, min_rtt: Nanos) -> Option<RateSample> {
         self.delivered += bytes;
         self.delivered_at = now;
         self.first_sent_at = newest.sent_at;
@@ -62,7 +90,7 @@ impl RateSampler {
             interval,
             prior_delivered: newest.prior_delivered,
             app_limited: newest.app_limited,
-            retransmission: newest.retransmitted,
+            retransmission: newest.retransmission,
         })
     }
 }

@@ -6,9 +6,9 @@ use paceline_cc::Nanos;
 
 use crate::config::Config;
 
-/// RTT estimator.
+/// RTT estimator. For datapaths that keep their own packets: give each sample to [`Rtt::observe`] and [`Rtt::sample`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rtt {
+pub struct Rtt {
     /// Smoothed RTT; `None` before the first sample.
     pub(crate) smoothed: Option<Nanos>,
     /// Mean deviation.
@@ -19,13 +19,30 @@ pub(crate) struct Rtt {
     pub(crate) latest: Option<Nanos>,
 }
 
+impl Default for Rtt {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Rtt {
-    pub(crate) fn new() -> Self {
+    /// No sample yet.
+    pub fn new() -> Self {
         Self { smoothed: None, variance: Nanos::ZERO, min: Nanos::MAX, latest: None }
     }
 
-    /// RFC 6298 section 2: the variance is updated first, with the old mean.
-    pub(crate) fn sample(&mut self, sample: Nanos) {
+    /// Smoothed RTT; `None` before the first sample.
+    pub fn smoothed(&self) -> Option<Nanos> {
+        self.smoothed
+    }
+
+    /// Smallest sample observed; [`Nanos::MAX`] before the first.
+    pub fn min(&self) -> Nanos {
+        self.min
+    }
+
+    /// Smooths: RFC 6298 section 2, the variance updated first, with the old mean.
+    pub fn sample(&mut self, sample: Nanos) {
         let r = sample.as_nanos();
         let Some(srtt) = self.smoothed else {
             self.smoothed = Some(sample);
@@ -38,8 +55,8 @@ impl Rtt {
         self.smoothed = Some(Nanos::from_nanos(s - s / 8 + r / 8));
     }
 
-    /// RTT of the newest packet that was never retransmitted.
-    pub(crate) fn observe(&mut self, sample: Nanos) {
+    /// Notes the RTT of the newest packet that was never retransmitted.
+    pub fn observe(&mut self, sample: Nanos) {
         self.min = self.min.min(sample);
         self.latest = Some(sample);
     }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Lost, Nanos, Time};
 
 use crate::ranges::RangeSet;
+use crate::rate::Departure;
 use crate::segment::Range;
 
 /// Where a packet is.
@@ -58,6 +59,26 @@ impl Packet {
 
     pub(crate) fn end(&self) -> u64 {
         self.seq + u64::from(self.bytes)
+    }
+
+    /// Takes the rate sampler's state with it.
+    pub(crate) fn depart(&mut self, departure: &Departure) {
+        self.prior_delivered = departure.prior_delivered;
+        self.prior_delivered_at = departure.prior_delivered_at;
+        self.first_sent_at = departure.first_sent_at;
+        self.app_limited = departure.app_limited;
+    }
+
+    /// What [`Packet::depart`] took.
+    pub(crate) fn departure(&self) -> Departure {
+        Departure {
+            sent_at: self.sent_at,
+            prior_delivered: self.prior_delivered,
+            prior_delivered_at: self.prior_delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited,
+            retransmission: self.retransmitted,
+        }
     }
 }
 

@@ -236,7 +236,7 @@ impl SendingEnd {
             self.now = now;
             if let Some(watch) = watch.as_mut().filter(|_| sample_at <= now) {
                 (watch.sample)(sample_at, self.sender.as_ref());
-                sample_at = sample_at + watch.every;
+                sample_at += watch.every;
                 continue;
             }
             if now >= until {
@@ -411,7 +411,7 @@ impl ReceivingEnd {
             self.now = now;
             if let Some(look) = look.as_mut().filter(|_| sample_at <= now) {
                 (look.sample)(sample_at, self.receiver.bytes_ready());
-                sample_at = sample_at + look.every;
+                sample_at += look.every;
                 continue;
             }
             if now >= until {

@@ -1,0 +1,212 @@
+//! A paceline controller where quinn wants one of its own.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use paceline_cc::{Ecn, Env, Pacing, Spec, Time};
+use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use quinn_proto::RttEstimator;
+
+use crate::bridge::Bridge;
+
+/// Why a controller of the registry cannot run over quinn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The start-up sends chirps.
+    #[error(
+        "{spec}@quic: a chirp needs a gap of its own before each packet, and a quinn controller sets a window only"
+    )]
+    Chirp {
+        /// The controller as given.
+        spec: String,
+    },
+    /// Part of the controller lives at the receiver.
+    #[error("{spec}@quic: its receiver half must send feedback, and QUIC as quinn speaks it has no frame for that")]
+    ReceiverHalf {
+        /// The controller as given.
+        spec: String,
+    },
+    /// It lives on the share of marked packets.
+    #[error("{spec}@quic: it counts ECN marks, and quinn tells a controller only that something was marked")]
+    Marks {
+        /// The controller as given.
+        spec: String,
+    },
+}
+
+/// One round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// When the acknowledgement came.
+    pub at: Instant,
+    /// From the departure of the newest packet that it acknowledged; the receiver's delay of the acknowledgement is part
+    /// of it.
+    pub rtt: Duration,
+}
+
+/// Where the controllers of a [`Factory`] leave what they saw.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    rtt: Arc<Mutex<Vec<RttSample>>>,
+}
+
+impl Recording {
+    /// The RTT samples so far, oldest first; they are gone from here.
+    pub fn take(&self) -> Vec<RttSample> {
+        std::mem::take(&mut locked(&self.rtt))
+    }
+}
+
+/// Makes a controller of the registry for each connection; goes into
+/// [`quinn::TransportConfig::congestion_controller_factory`].
+///
+/// ```
+/// use std::sync::Arc;
+/// let factory = paceline_quic::Factory::new("copa:delta=0.1".parse()?, 1)?;
+/// quinn::TransportConfig::default().congestion_controller_factory(Arc::new(factory));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Factory {
+    spec: Spec,
+    seed: u64,
+    recording: Option<Recording>,
+}
+
+impl Factory {
+    /// Controllers made from `spec`, with `seed` for those that draw.
+    ///
+    /// # Errors
+    /// A [`Refusal`] for what quinn cannot express.
+    pub fn new(spec: Spec, seed: u64) -> Result<Self, Refusal> {
+        let chirps = spec.entry().params.iter().any(|param| param.name == "start")
+            && spec.params().word("start").starts_with("chirp");
+        let text = spec.to_string();
+        if chirps {
+            return Err(Refusal::Chirp { spec: text });
+        }
+        if spec.entry().receiver.is_some() {
+            return Err(Refusal::ReceiverHalf { spec: text });
+        }
+        if matches!(spec.build(&Env::default()).ecn(), Ecn::Exact | Ecn::L4s) {
+            return Err(Refusal::Marks { spec: text });
+        }
+        Ok(Self { spec, seed, recording: None })
+    }
+
+    /// The same, leaving what its controllers see in `recording`.
+    #[must_use]
+    pub fn recorded(self, recording: &Recording) -> Self {
+        Self { recording: Some(recording.clone()), ..self }
+    }
+
+    /// What it makes.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn adapter(&self, start: Instant, mtu: u16) -> Adapter {
+        // quinn paces at 5/4 of the window each smoothed RTT.
+        let env = Env { mss: u32::from(mtu), seed: self.seed, paced: true };
+        let bridge = Mutex::new(Bridge::new(self.spec.build(&env), mtu));
+        Adapter { bridge, factory: self.clone(), start, mtu }
+    }
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(self.adapter(now, current_mtu))
+    }
+}
+
+/// A paceline controller as a quinn one.
+///
+/// A duplicate ([`Controller::clone_box`], for a path whose port changed) begins anew: RFC 9000 section 9.4 asks for that
+/// wherever the path may be another.
+pub struct Adapter {
+    /// A mutex for `Sync` alone: nobody else looks while quinn changes it.
+    bridge: Mutex<Bridge>,
+    factory: Factory,
+    start: Instant,
+    mtu: u16,
+}
+
+impl Adapter {
+    /// The controller's own variables, as [`paceline_cc::Controller::describe`] names them.
+    pub fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        locked(&self.bridge).controller().describe(report);
+    }
+
+    fn bridge(&mut self) -> &mut Bridge {
+        self.bridge.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn time(&self, at: Instant) -> Time {
+        let nanos = at.saturating_duration_since(self.start).as_nanos();
+        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+impl Controller for Adapter {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        let now = self.time(now);
+        self.bridge().on_sent(now, bytes);
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, _rtt: &RttEstimator) {
+        let (now, sent) = (self.time(now), self.time(sent));
+        self.bridge().on_ack(now, sent, bytes, app_limited);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest: Option<u64>) {
+        let time = self.time(now);
+        let sample = self.bridge().on_end_acks(time, in_flight, app_limited);
+        if let (Some(rtt), Some(recording)) = (sample, &self.factory.recording) {
+            let rtt = Duration::from_nanos(rtt.as_nanos());
+            locked(&recording.rtt).push(RttSample { at: now, rtt });
+        }
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent_congestion: bool, lost_bytes: u64) {
+        let (now, sent) = (self.time(now), self.time(sent));
+        self.bridge().on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.mtu = new_mtu;
+        self.bridge().on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        locked(&self.bridge).window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let bridge = locked(&self.bridge);
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = bridge.window();
+        metrics.pacing_rate = match bridge.controller().pacing() {
+            Pacing::Rate(rate) => Some(rate.as_bytes_per_sec().saturating_mul(8)),
+            Pacing::Free | Pacing::Gap(_) => None,
+        };
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.factory.adapter(self.start, self.mtu))
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// What the mutex guards, also after a panic elsewhere: it is only numbers.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,377 @@
+//! From quinn's calls to a controller's: the translation, without clock and sockets.
+//!
+//! Source: `quinn_proto::congestion::Controller` of quinn-proto 0.11.19 and where its connection calls it; RFC 9002
+//! section 7 for episodes. What differs from paceline's own datapaths, because quinn tells no more:
+//!
+//! - Departures come a batch at a time, and with them packets that are never acknowledged (pure ACKs).
+//! - Losses are told after the acknowledgement that showed them.
+//! - An episode lasts until something sent after its start is acknowledged (RFC 9002 section 7.3.2), and the window counts
+//!   at once: no proportional rate reduction.
+//! - There is no call for a probe time-out: [`Controller::on_timeout`] means persistent congestion (section 7.6).
+//! - Losses that never were are not told: [`Controller::on_spurious`] never comes.
+//! - A mark is told without the number of marked bytes. To a controller that does not use ECN it is the loss of one
+//!   packet, since quinn sends ECT(0) whatever the controller (RFC 3168 section 5 asks for the same answer).
+//! - A rate becomes a window: see [`Credit`].
+//! - Ticks come late, each for its own time, at the next call.
+
+use paceline_cc::{Ack, Acked, Cause, Controller, Ecn, Loss, Lost, Nanos, Pacing, Phase, Rate, Sent, Time, Timeout};
+use paceline_transport::{RateSampler, Rtt};
+
+use crate::flight::{self, Flight, Packet};
+
+/// Most ticks made up for at one call (our choice: 5 s of Verus's epochs); after a longer silence one stands for the rest.
+const TICKS: u32 = 1000;
+/// Least credit in packets (our choice: what quinn's own pacer lets go at once).
+const LEAST_CREDIT: u64 = 10;
+
+/// A controller driven by quinn's calls. Times count from any one moment.
+pub struct Bridge {
+    controller: Box<dyn Controller>,
+    mtu: u32,
+    flight: Flight,
+    rtt: Rtt,
+    rate: RateSampler,
+    credit: Credit,
+    /// As quinn last said, and what left or was lost since.
+    in_flight: u64,
+    /// In flight before the batch of acknowledgements that is coming in.
+    prior: Option<u64>,
+    acked: Vec<Acked>,
+    /// The newest packet among `acked`.
+    newest: Option<Packet>,
+    /// The newest packet ever acknowledged: its time, the end of its bytes and its tag.
+    front: (Time, u64, u64),
+    lost: Vec<Lost>,
+    /// Lost bytes that no acknowledgement has told of.
+    lost_bytes: u64,
+    next: u64,
+    phase: Phase,
+    /// When the last episode began.
+    episode: Option<Time>,
+    timeouts: u32,
+    ran_dry: bool,
+    last_sent_at: Time,
+    window: u64,
+}
+
+/// How a rate is expressed by a window, quinn's controllers having nothing else: what the rate has allowed since the last
+/// call may be in flight beside what is. It accrues with time, up to one smoothed RTT's worth, so that the rate is kept on
+/// average whatever the RTT; quinn's own pacer (5/4 of the window each smoothed RTT, bursts of 10 packets) spreads it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Credit {
+    rate: Option<Rate>,
+    most: u64,
+    bytes: u64,
+    at: Time,
+}
+
+impl Bridge {
+    /// Drives `controller`, made for packets of `mtu` bytes.
+    pub fn new(controller: Box<dyn Controller>, mtu: u16) -> Self {
+        let mut bridge = Self {
+            controller,
+            mtu: u32::from(mtu.max(1)),
+            flight: Flight::default(),
+            rtt: Rtt::new(),
+            rate: RateSampler::new(),
+            credit: Credit::default(),
+            in_flight: 0,
+            prior: None,
+            acked: Vec::new(),
+            newest: None,
+            front: (Time::ZERO, 0, 0),
+            lost: Vec::new(),
+            lost_bytes: 0,
+            next: 0,
+            phase: Phase::Open,
+            episode: None,
+            timeouts: 0,
+            ran_dry: false,
+            last_sent_at: Time::ZERO,
+            window: 0,
+        };
+        bridge.refresh();
+        bridge
+    }
+
+    /// A batch of `bytes` left at `now`.
+    pub fn on_sent(&mut self, now: Time, bytes: u64) {
+        self.advance(now);
+        if self.in_flight == 0 && self.ran_dry {
+            self.controller.on_restart(now, now - self.last_sent_at);
+        }
+        self.ran_dry = false;
+        self.last_sent_at = now;
+        let mut left = bytes;
+        while left > 0 {
+            let size = left.min(u64::from(self.mtu)) as u32;
+            self.send(now, size);
+            left -= u64::from(size);
+        }
+        self.refresh();
+    }
+
+    fn send(&mut self, now: Time, bytes: u32) {
+        let departure = self.rate.stamp(now, self.in_flight == 0, false);
+        self.in_flight = self.in_flight.saturating_add(u64::from(bytes));
+        let stamp = self.controller.on_sent(&Sent {
+            now,
+            seq: self.next,
+            bytes,
+            in_flight: self.in_flight,
+            retransmission: false,
+            app_limited: departure.app_limited,
+            // Not told; a controller asks only whether a chirp can be filled.
+            unsent: u64::MAX,
+        });
+        // Linux `tcp_is_cwnd_limited` in slow start.
+        let window_limited = self.in_flight.saturating_mul(2) > self.controller.window();
+        self.flight.push(Packet { seq: self.next, bytes, tag: stamp.tag, window_limited, departure });
+        self.next = self.next.saturating_add(u64::from(bytes));
+        self.credit.bytes = self.credit.bytes.saturating_sub(u64::from(bytes));
+    }
+
+    /// A packet of `bytes` that left at `sent_at` was acknowledged. `app_limited`: before that, the application had
+    /// nothing to send.
+    pub fn on_ack(&mut self, now: Time, sent_at: Time, bytes: u64, app_limited: bool) {
+        self.begin(now, app_limited);
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let Some(packet) = self.flight.acked(sent_at, bytes) else { return };
+        self.acked.push(Acked {
+            seq: packet.seq,
+            bytes,
+            sent_at,
+            tag: packet.tag,
+            retransmitted: false,
+            app_limited: packet.departure.app_limited,
+            ce: false,
+            received_at: None,
+        });
+        if self.newest.is_none_or(|newest| newest.departure.sent_at <= sent_at) {
+            self.newest = Some(packet);
+        }
+    }
+
+    /// A batch of acknowledgements begins.
+    fn begin(&mut self, now: Time, app_limited: bool) {
+        if self.prior.is_some() {
+            return;
+        }
+        self.advance(now);
+        self.prior = Some(self.in_flight);
+        if app_limited {
+            self.rate.mark_app_limited(self.in_flight);
+            if !self.ran_dry {
+                self.ran_dry = true;
+                self.controller.on_app_limited(now, self.in_flight);
+            }
+        }
+    }
+
+    /// The batch is complete and `in_flight` bytes are left. Answers the RTT of its newest packet.
+    pub fn on_end_acks(&mut self, now: Time, in_flight: u64, app_limited: bool) -> Option<Nanos> {
+        self.begin(now, app_limited);
+        let prior_in_flight = self.prior.take().unwrap_or(in_flight);
+        self.in_flight = in_flight;
+        let before = self.front.0;
+        let sample = self.newest.take().and_then(|newest| self.deliver(now, prior_in_flight, &newest, app_limited));
+        self.acked.clear();
+        if in_flight == 0 {
+            self.flight.clear();
+        } else if let Some(srtt) = self.rtt.smoothed() {
+            self.flight.forget(flight::horizon(now, before, srtt.max(sample.unwrap_or(srtt))));
+        }
+        self.refresh();
+        sample
+    }
+
+    fn deliver(&mut self, now: Time, prior_in_flight: u64, newest: &Packet, app_limited: bool) -> Option<Nanos> {
+        let sent_at = newest.departure.sent_at;
+        self.acked.sort_by_key(|packet| packet.sent_at);
+        let bytes = self.acked.iter().map(|packet| u64::from(packet.bytes)).sum();
+        // RFC 9002 section 5.1: only where the newest packet ever acknowledged is among them.
+        let sample = (sent_at >= self.front.0).then(|| now - sent_at);
+        if let Some(sample) = sample {
+            self.rtt.observe(sample);
+            self.rtt.sample(sample);
+            let end = newest.seq.saturating_add(u64::from(newest.bytes));
+            self.front = (sent_at, self.front.1.max(end), newest.tag);
+        }
+        let rate = self.rate.deliver(now, bytes, &newest.departure, self.rtt.min());
+        if self.episode.is_some_and(|start| sent_at > start) {
+            self.phase = Phase::Open;
+            self.timeouts = 0;
+        }
+        let packets = std::mem::take(&mut self.acked);
+        let lost_bytes = std::mem::take(&mut self.lost_bytes);
+        self.controller.on_ack(&Ack {
+            packets: &packets,
+            bytes,
+            rtt: sample,
+            rate,
+            prior_in_flight,
+            lost_bytes,
+            window_limited: newest.window_limited && !app_limited,
+            ..self.no_news(now)
+        });
+        self.acked = packets;
+        sample
+    }
+
+    /// An acknowledgement that delivers nothing.
+    fn no_news(&self, now: Time) -> Ack<'static> {
+        Ack {
+            now,
+            packets: &[],
+            bytes: 0,
+            rtt: None,
+            srtt: self.rtt.smoothed().unwrap_or(Nanos::ZERO),
+            min_rtt: self.rtt.min(),
+            rate: None,
+            prior_in_flight: self.in_flight,
+            in_flight: self.in_flight,
+            lost_bytes: 0,
+            ce_bytes: 0,
+            ce_packets: 0,
+            echo: false,
+            delivered: self.rate.delivered(),
+            una: self.front.1,
+            next: self.next,
+            phase: self.phase,
+            window_limited: false,
+        }
+    }
+
+    /// `lost_bytes` were declared lost, the last of them sent at `sent_at`; zero: a packet sent then was marked.
+    pub fn on_congestion_event(&mut self, now: Time, sent_at: Time, persistent: bool, lost_bytes: u64) {
+        self.advance(now);
+        let starts = persistent || self.episode.is_none_or(|start| sent_at > start);
+        if lost_bytes == 0 {
+            self.mark(now, sent_at, starts);
+        } else {
+            self.lose(now, sent_at, persistent, starts, lost_bytes);
+        }
+        self.refresh();
+    }
+
+    fn lose(&mut self, now: Time, sent_at: Time, persistent: bool, starts: bool, bytes: u64) {
+        let prior_in_flight = self.in_flight;
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.lost_bytes = self.lost_bytes.saturating_add(bytes);
+        self.lost.clear();
+        self.flight.lost(sent_at, bytes, &mut self.lost);
+        if starts {
+            self.phase = if persistent { Phase::Loss } else { Phase::Recovery };
+            self.episode = Some(now);
+        }
+        if persistent {
+            self.timeouts = self.timeouts.saturating_add(1);
+            let count = self.timeouts;
+            self.controller.on_timeout(&Timeout { now, prior_in_flight, in_flight: self.in_flight, count });
+            return;
+        }
+        if self.lost.is_empty() {
+            let tag = self.front.2;
+            self.lost.push(Lost { seq: self.front.1, bytes: bytes.min(u64::from(self.mtu)) as u32, sent_at, tag });
+        }
+        self.tell_loss(now, prior_in_flight, bytes, starts);
+    }
+
+    fn mark(&mut self, now: Time, sent_at: Time, starts: bool) {
+        if !starts {
+            return;
+        }
+        self.episode = Some(now);
+        if self.controller.ecn() == Ecn::Off {
+            self.phase = Phase::Recovery;
+            self.lost.clear();
+            let (_, end, tag) = self.front;
+            let seq = end.saturating_sub(u64::from(self.mtu));
+            self.lost.push(Lost { seq, bytes: self.mtu, sent_at, tag });
+            self.tell_loss(now, self.in_flight, u64::from(self.mtu), true);
+        } else {
+            self.phase = Phase::Cwr;
+            let ack = Ack { ce_bytes: u64::from(self.mtu), ce_packets: 1, echo: true, ..self.no_news(now) };
+            self.controller.on_ack(&ack);
+        }
+    }
+
+    fn tell_loss(&mut self, now: Time, prior_in_flight: u64, bytes: u64, new_episode: bool) {
+        self.controller.on_loss(&Loss {
+            now,
+            packets: &self.lost,
+            bytes,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            new_episode,
+            cause: Cause::Unknown,
+        });
+    }
+
+    /// Packets have `mtu` bytes from now on. The controller keeps the packet size that it was made for.
+    pub fn on_mtu_update(&mut self, mtu: u16) {
+        self.mtu = u32::from(mtu.max(1));
+        self.refresh();
+    }
+
+    /// quinn's window: a packet leaves while what is in flight plus one packet stays *below* it. There is always room for
+    /// one, so that the flow cannot stop for ever.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &dyn Controller {
+        self.controller.as_ref()
+    }
+
+    /// Time goes on to `now`: credit accrues, ticks come.
+    fn advance(&mut self, now: Time) {
+        self.credit.accrue(now);
+        for _ in 0..TICKS {
+            let due = self.controller.next_tick();
+            if due > now {
+                return;
+            }
+            self.controller.on_tick(due);
+            if self.controller.next_tick() <= due {
+                break;
+            }
+        }
+        self.controller.on_tick(now);
+    }
+
+    /// Asks the controller again.
+    fn refresh(&mut self) {
+        let mtu = u64::from(self.mtu);
+        let rate = match self.controller.pacing() {
+            Pacing::Free => None,
+            Pacing::Rate(rate) => Some(rate),
+            Pacing::Gap(gap) => Some(Rate::from_bytes_in(mtu, gap)),
+        };
+        // Before the first RTT the window alone counts.
+        let srtt = self.rtt.smoothed();
+        self.credit.set(rate.filter(|_| srtt.is_some()), srtt.unwrap_or(Nanos::ZERO), LEAST_CREDIT * mtu);
+        let own = self.controller.window();
+        // What the window forbids is not saved up: a slower pace shows at once.
+        self.credit.bytes = self.credit.bytes.min(own.saturating_sub(self.in_flight));
+        let room = self.credit.rate.map_or(u64::MAX, |_| self.in_flight.saturating_add(self.credit.bytes));
+        self.window = own.min(room).max(mtu).saturating_add(1);
+    }
+}
+
+impl Credit {
+    fn accrue(&mut self, now: Time) {
+        if let Some(rate) = self.rate {
+            self.bytes = self.bytes.saturating_add(rate.bytes_in(now - self.at)).min(self.most);
+        }
+        self.at = self.at.max(now);
+    }
+
+    fn set(&mut self, rate: Option<Rate>, srtt: Nanos, least: u64) {
+        self.most = rate.map_or(0, |rate| rate.bytes_in(srtt).max(least));
+        self.bytes = if self.rate.is_none() { self.most } else { self.bytes.min(self.most) };
+        self.rate = rate;
+    }
+}

@@ -1,0 +1,119 @@
+//! Bytes over loopback sockets, with each kind of controller.
+
+use std::io::Read;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+use paceline_quic::{Error, Factory, Identity, Received, Sending, Sent, send, serve};
+
+/// Nothing here takes this long; it keeps a failure from hanging.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn factory(cc: &str) -> Factory {
+    Factory::new(cc.parse().unwrap(), 1).unwrap()
+}
+
+fn loopback() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").unwrap()
+}
+
+/// `length` bytes in which every place differs from its neighbourhood.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// Moves what `source` gives and answers what arrived.
+fn transfer(cc: &str, source: &mut (dyn Read + Send), lasting: Duration) -> (Sent, Received, Vec<u8>) {
+    let identity = Identity::generate().unwrap();
+    let server = loopback();
+    let to = server.local_addr().unwrap();
+    let mut sink = Vec::new();
+    let (sent, received) = thread::scope(|scope| {
+        let receiver = scope.spawn(|| serve(server, &identity, &mut sink, LIMIT).unwrap());
+        let controller = &factory(cc);
+        let sending = Sending { to, certificate: identity.certificate(), controller, lasting };
+        (send(loopback(), &sending, source).unwrap(), receiver.join().unwrap())
+    });
+    (sent, received, sink)
+}
+
+fn arrives_whole(cc: &str) {
+    let data = pattern(10_000_000);
+    let (sent, received, sink) = transfer(cc, &mut data.as_slice(), LIMIT);
+    assert!(sink == data, "{cc}: {} bytes differ or are missing", sink.len());
+    assert!(sent.complete && received.complete, "{cc}");
+    assert_eq!((sent.bytes, received.bytes), (10_000_000, 10_000_000), "{cc}");
+    assert!(sent.packets_sent >= 10_000_000 / 1452, "{cc}: {}", sent.packets_sent);
+    assert!(!sent.rtt.is_empty() && sent.rtt.is_sorted_by_key(|sample| sample.at), "{cc}");
+    assert!(sent.cpu > Some(Duration::ZERO) && received.cpu > Some(Duration::ZERO), "{cc}");
+}
+
+#[test]
+fn ten_megabytes_arrive_whole_with_copa() {
+    arrives_whole("copa");
+}
+
+#[test]
+fn ten_megabytes_arrive_whole_with_cubic() {
+    arrives_whole("cubic");
+}
+
+#[test]
+fn ten_megabytes_arrive_whole_with_bbr() {
+    arrives_whole("bbr");
+}
+
+#[test]
+fn ten_megabytes_arrive_whole_with_reno() {
+    arrives_whole("reno");
+}
+
+#[test]
+fn ten_megabytes_arrive_whole_with_verus() {
+    arrives_whole("verus");
+}
+
+#[test]
+fn the_deadline_ends_a_transfer_without_end() {
+    let (sent, received, sink) =
+        transfer("fixed:window=10,rate=8", &mut std::io::repeat(7), Duration::from_millis(500));
+    assert!(!sent.complete && !received.complete);
+    assert!(sent.elapsed >= Duration::from_millis(500));
+    assert!(!sink.is_empty() && sink.iter().all(|byte| *byte == 7));
+    assert_eq!(received.bytes, sink.len() as u64);
+}
+
+#[test]
+fn nobody_is_named() {
+    let identity = Identity::generate().unwrap();
+    let soon = Duration::from_millis(100);
+    let error = serve(loopback(), &identity, &mut std::io::sink(), soon).unwrap_err();
+    assert!(matches!(error, Error::Nobody { peer: "sender", .. }), "{error}");
+    let silent = loopback();
+    let to = silent.local_addr().unwrap();
+    let controller = &factory("copa");
+    let sending = Sending { to, certificate: identity.certificate(), controller, lasting: soon };
+    let error = send(loopback(), &sending, &mut std::io::empty()).unwrap_err();
+    assert_eq!(error.to_string(), "no QUIC receiver within 100ms; check its address and that UDP passes");
+}
+
+#[test]
+fn another_certificate_is_not_trusted() {
+    let (identity, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let server = loopback();
+    let to = server.local_addr().unwrap();
+    let lasting = Duration::from_secs(2);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| serve(server, &identity, &mut std::io::sink(), lasting));
+        let controller = &factory("copa");
+        let sending = Sending { to, certificate: other.certificate(), controller, lasting: LIMIT };
+        let error = send(loopback(), &sending, &mut std::io::empty()).unwrap_err();
+        assert!(matches!(error, Error::Connection(_)), "{error}");
+        assert!(matches!(receiver.join().unwrap(), Err(Error::Nobody { .. })));
+    });
+    let controller = &factory("copa");
+    let sending = Sending { to, certificate: b"no certificate", controller, lasting: LIMIT };
+    let error = send(loopback(), &sending, &mut std::io::empty()).unwrap_err();
+    assert!(matches!(error, Error::Certificate(_)), "{error}");
+}
