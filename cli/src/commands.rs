@@ -8,11 +8,21 @@ use paceline_lab::output;
 
 pub(crate) mod controllers;
 #[cfg(target_os = "linux")]
+pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
 pub(crate) mod emulate;
+#[cfg(target_os = "linux")]
+pub(crate) mod fetch;
 pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+#[cfg(target_os = "linux")]
+pub(crate) mod send;
+#[cfg(target_os = "linux")]
+pub(crate) mod serve;
 pub(crate) mod trace;
+#[cfg(target_os = "linux")]
+mod udp;
 pub(crate) mod validate;
 
 /// A whole number of an option.

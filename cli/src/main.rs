@@ -29,14 +29,22 @@ enum Command {
     Reproduce(commands::reproduce::Args),
     #[cfg(target_os = "linux")]
     Emulate(Box<commands::emulate::Args>),
+    #[cfg(target_os = "linux")]
+    Doctor(commands::doctor::Args),
+    #[cfg(target_os = "linux")]
+    Serve(Box<commands::serve::Args>),
+    #[cfg(target_os = "linux")]
+    Send(Box<commands::send::Args>),
+    #[cfg(target_os = "linux")]
+    Fetch(Box<commands::fetch::Args>),
 }
 
 impl Command {
-    /// Whether signals are for the program that it runs.
-    fn passes_signals_on(&self) -> bool {
+    /// Whether it moves into namespaces, which only a process with a single thread can; it handles signals itself.
+    fn moves(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Emulate(_) => true,
+            Self::Emulate(_) | Self::Doctor(_) => true,
             _ => false,
         }
     }
@@ -61,8 +69,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // While there is one thread: a process of several is refused a user namespace.
+    if let Command::Race(args) = &cli.command
+        && let Err(error) = args.acquire()
+    {
+        complaint::print(&complaint::of_error(&error));
+        return ExitCode::from(2);
+    }
     // Without it an interrupt may leave a draft behind, nothing worse.
-    if !cli.command.passes_signals_on() {
+    if !cli.command.moves() {
         let _ = ctrlc::set_handler(|| {
             paceline_lab::output::abandon();
             std::process::exit(130);
@@ -77,6 +92,14 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => commands::reproduce::run(args),
         #[cfg(target_os = "linux")]
         Command::Emulate(args) => commands::emulate::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Doctor(args) => commands::doctor::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Serve(args) => commands::serve::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Send(args) => commands::send::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Fetch(args) => commands::fetch::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

@@ -5,6 +5,7 @@ pub mod measure;
 pub mod output;
 pub mod qlog;
 pub mod race;
+pub mod real;
 pub mod record;
 pub mod report;
 pub mod reproduce;

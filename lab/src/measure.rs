@@ -57,6 +57,9 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         cpu_s: None,
         wall_s: None,
         peak_mb: None,
+        release_error_us: None,
+        late: None,
+        trusted: None,
     }
 }
 

@@ -68,6 +68,18 @@ impl Draft {
         Self::create(path).map(drop)
     }
 
+    /// Another handle on what is being made, for those who write anywhere in it.
+    ///
+    /// # Errors
+    /// When the system has no handle left.
+    pub fn handle(&self) -> Result<File, OutputError> {
+        let handle = match &self.target {
+            Target::Beside(file) => file.get_ref().as_file().try_clone(),
+            Target::Device(file) => file.get_ref().try_clone(),
+        };
+        handle.map_err(|source| OutputError { path: self.path.clone(), source })
+    }
+
     /// Puts the file in its place.
     ///
     /// # Errors

@@ -1,16 +1,17 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_cc::Nanos;
-use paceline_sim::{Distribution, Series};
+use paceline_sim::{Distribution, Flow, Outcome, Series};
 use rayon::prelude::*;
 
 use crate::contestant::Contestant;
 use crate::measure::{self, Meter};
 use crate::qlog::Qlog;
+use crate::real;
 use crate::record::{Record, rounded};
 use crate::scenario::{Plan, ScenarioError, Source};
 use crate::stats::Summary;
@@ -36,6 +37,8 @@ pub struct Race {
     pub summaries: Vec<Summary>,
     /// Runs that failed.
     pub failures: Vec<Failure>,
+    /// What the world did otherwise than the scenario says, one line each.
+    pub notes: Vec<String>,
 }
 
 /// One run of one contestant.
@@ -64,9 +67,21 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// How a race is run; nothing of it changes a figure.
+/// Where a race is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum World {
+    /// Virtual time, on all cores.
+    #[default]
+    Sim,
+    /// Sockets and kernel flows in real time, one run after the other. [`crate::real::acquire`] comes first.
+    Real,
+}
+
+/// How a race is run; nothing of it but the world changes a figure.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Where.
+    pub world: World,
     /// Threads; 0 for one a core.
     pub threads: usize,
     /// Keep points over time of the first run of each contestant.
@@ -86,6 +101,9 @@ pub enum RaceError {
     /// The scenario or an option is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The real world cannot run it.
+    #[error("{0}")]
+    Real(String),
     /// No threads.
     #[error("--threads: {0}; give a smaller number")]
     Threads(#[from] rayon::ThreadPoolBuildError),
@@ -104,17 +122,21 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
     let scenario = &first.scenario;
     let jobs: Vec<(&Contestant, &Plan)> =
         scenario.contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| (contestant, plan))).collect();
+    let notes = match settings.world {
+        World::Sim => Vec::new(),
+        World::Real => real::check(&scenario.contestants, &plans).map_err(RaceError::Real)?,
+    };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads.min(jobs.len())).build()?;
     let bar = progress_bar(jobs.len(), settings.progress);
-    let results: Vec<Result<Run, Failure>> = pool.install(|| {
-        jobs.par_iter()
-            .map(|(contestant, plan)| {
-                let result = attempt(contestant, plan, settings);
-                bar.inc(1);
-                result
-            })
-            .collect()
-    });
+    let run = |(contestant, plan): &(&Contestant, &Plan)| {
+        let result = attempt(contestant, plan, settings);
+        bar.inc(1);
+        result
+    };
+    let results: Vec<Result<Run, Failure>> = match settings.world {
+        World::Sim => pool.install(|| jobs.par_iter().map(run).collect()),
+        World::Real => jobs.iter().map(run).collect(),
+    };
     bar.finish_and_clear();
     let mut runs = Vec::new();
     let mut failures = Vec::new();
@@ -139,6 +161,7 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
         runs,
         summaries,
         failures,
+        notes,
     })
 }
 
@@ -168,11 +191,44 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
     let shown = plan.number == 1;
     let step = Nanos::from_millis((plan.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
     let sample_every = (shown && settings.series).then_some(step);
+    let meter = settings.measure.then(Meter::start);
+    let (flows, outcome, host) = match settings.world {
+        World::Sim => {
+            let (flows, outcome) = simulate(contestant, plan, sample_every, settings.qlog.as_deref())?;
+            (flows, outcome, None)
+        }
+        World::Real => {
+            let (flows, outcome, host) = real::run(contestant, plan, sample_every)?;
+            (flows, outcome, Some(host))
+        }
+    };
+    let mut record = measure::record(plan, contestant, &flows, &outcome);
+    if let Some(meter) = meter {
+        meter.stop(&mut record);
+    }
+    if let Some(host) = host {
+        host.add_to(&mut record);
+    }
+    Ok(Run {
+        contestant: 0,
+        record,
+        delay_quantiles_ms: quantiles(&outcome.delay),
+        queue_quantiles_ms: quantiles(&outcome.queue),
+        series: outcome.series,
+    })
+}
+
+/// A run in virtual time: its flows, and what it left. The first run of a contestant leaves logs in the folder `qlog`.
+fn simulate(
+    contestant: &Contestant,
+    plan: &Plan,
+    sample_every: Option<Nanos>,
+    qlog: Option<&Path>,
+) -> Result<(Vec<Flow>, Outcome), String> {
     let world = plan.world(contestant, sample_every).map_err(|(key, problem)| format!("{key}: {problem}"))?;
     let flows = world.flows.clone();
-    let meter = settings.measure.then(Meter::start);
-    let outcome = match &settings.qlog {
-        Some(folder) if shown => {
+    let outcome = match qlog {
+        Some(folder) if plan.number == 1 => {
             let name = contestant.to_string();
             let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
             let mut log = Qlog::new(folder, &name, &about).map_err(|error| error.to_string())?;
@@ -182,17 +238,7 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
         }
         _ => paceline_sim::run(world, None),
     };
-    let mut record = measure::record(plan, contestant, &flows, &outcome);
-    if let Some(meter) = meter {
-        meter.stop(&mut record);
-    }
-    Ok(Run {
-        contestant: 0,
-        record,
-        delay_quantiles_ms: quantiles(&outcome.delay),
-        queue_quantiles_ms: quantiles(&outcome.queue),
-        series: outcome.series,
-    })
+    Ok((flows, outcome))
 }
 
 fn quantiles(distribution: &Distribution) -> Vec<f64> {

@@ -20,7 +20,7 @@ pub struct Record {
     pub scenario: String,
     /// File name of the downward trace; `null` when the path has none.
     pub trace: Option<String>,
-    /// `sim` (virtual time).
+    /// `sim` (virtual time), `real` (sockets and kernel flows in real time).
     pub world: String,
     /// Controller with the parameters that differ from their defaults.
     pub controller: String,
@@ -30,7 +30,7 @@ pub struct Record {
     pub seed: u64,
     /// Number of the run, from 1; seed and number determine everything random in it.
     pub run: u32,
-    /// Simulated time in seconds.
+    /// Length in seconds.
     pub seconds: f64,
     /// Bytes delivered downwards and upwards by flows with a controller, headers included, Mbit/s.
     pub throughput_mbps: f64,
@@ -73,7 +73,8 @@ pub struct Record {
     pub flows: Vec<FlowRecord>,
     /// Version of paceline.
     pub version: String,
-    /// CPU time of the thread that ran it, seconds, when measured.
+    /// CPU time in seconds. Simulator: of the thread that ran it, when measured. Real world: of the endpoints of the
+    /// contestant's own flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
     /// Time that passed meanwhile, seconds, when measured.
@@ -82,6 +83,26 @@ pub struct Record {
     /// Largest resident memory of the whole process so far, MB, when measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_mb: Option<f64>,
+    /// Real world: how late the emulator released packets, us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_error_us: Option<ReleaseError>,
+    /// Real world: packets released later than the bound of 1 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
+    /// Real world: no more than one packet in a hundred was late, and the host lost none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<bool>,
+}
+
+/// How late an emulator released packets, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReleaseError {
+    /// Median.
+    pub p50: f64,
+    /// 99 % lie below.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
 }
 
 /// One flow of a run. Fields mean what they mean in [`Record`].

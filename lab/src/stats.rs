@@ -38,6 +38,8 @@ pub struct Summary {
     pub fct_p50_ms: Option<Median>,
     /// Jain's index.
     pub jain: Option<Median>,
+    /// Real world: CPU time of the contestant's endpoints, share of one core.
+    pub cpu: Option<Median>,
 }
 
 /// The middle of a sample and its spread.
@@ -86,6 +88,7 @@ impl Summary {
             retransmits: over(&|r| Some(r.retransmits as f64))?,
             fct_p50_ms: over(&|r| r.fct_ms.map(|d| d.p50)),
             jain: over(&|r| r.jain),
+            cpu: over(&|r| r.cpu_s.filter(|_| r.trusted.is_some()).map(|cpu| cpu / r.seconds)),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::record::Record;
+use crate::record::{Record, ReleaseError};
 use crate::stats::{MIN_RUNS, Median, Summary, Verdict, pairs};
 
 /// Widest table.
@@ -15,7 +15,7 @@ const MOST_PAIRS: usize = 8;
 type Cell = fn(&Summary) -> Option<String>;
 
 /// Header in two lines (figure, unit), how soon the column goes when there is no room (0: never), and the cell.
-const COLUMNS: [(&str, &str, u8, Cell); 10] = [
+const COLUMNS: [(&str, &str, u8, Cell); 11] = [
     ("throughput", "Mbit/s", 0, |s| Some(spread(&s.throughput_mbps))),
     ("own", "Mbit/s", 0, |s| s.own_throughput_mbps.as_ref().map(spread)),
     ("used", "%", 3, |s| s.utilization.map(|value| plain(value.median * 100.0))),
@@ -26,6 +26,7 @@ const COLUMNS: [(&str, &str, u8, Cell); 10] = [
     ("resent", "packets", 1, |s| Some(format!("{:.0}", s.retransmits.median))),
     ("completion", "p50 ms", 0, |s| s.fct_p50_ms.map(|value| plain(value.median))),
     ("fairness", "Jain", 0, |s| s.jain.map(|value| format!("{:.3}", value.median))),
+    ("cpu", "% core", 4, |s| s.cpu.map(|value| plain(value.median * 100.0))),
 ];
 
 struct Column {
@@ -76,6 +77,34 @@ pub fn table(summaries: &[Summary], bold: bool) -> String {
             let _ = write!(line, "  {:>width$}", cells[row].as_deref().unwrap_or("-"));
         }
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// How well the host kept time in the real world; empty for the simulator.
+pub fn timekeeping<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
+    let timed: Vec<(&Record, ReleaseError)> =
+        records.into_iter().filter_map(|record| Some((record, record.release_error_us?))).collect();
+    if timed.is_empty() {
+        return String::new();
+    }
+    let worst = |figure: fn(&ReleaseError) -> f64| timed.iter().map(|(_, error)| figure(error)).fold(0.0, f64::max);
+    let (p50, p99, max) = (worst(|e| e.p50), worst(|e| e.p99), worst(|e| e.max));
+    let (p50, p99, max) = (plain(p50), plain(p99), plain(max));
+    let mut text = format!("Packets were released late by p50 {p50}, p99 {p99}, at most {max} us in the worst run.\n");
+    let doubtful: Vec<String> = timed
+        .iter()
+        .filter(|(record, _)| record.trusted == Some(false))
+        .map(|(record, _)| format!("{} run {}", record.contestant(), record.run))
+        .collect();
+    if !doubtful.is_empty() {
+        let (count, all) = (doubtful.len(), timed.len());
+        let _ = write!(
+            text,
+            "{count} of {all} runs can't be trusted (over 1 % of packets later than 1 ms, or lost by the host): "
+        );
+        text.push_str(&doubtful[..count.min(MOST_PAIRS)].join(", "));
+        text.push_str(if count > MOST_PAIRS { ", and others.\n" } else { ".\n" });
     }
     text
 }
@@ -163,6 +192,7 @@ mod tests {
             retransmits: value,
             fct_p50_ms: None,
             jain: None,
+            cpu: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use paceline_cc::{Nanos, Rate};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
-use paceline_sim::Timing;
+use paceline_sim::{Config, Timing};
 use proptest::prelude::*;
 
 const SMALL: &str = r#"
@@ -71,7 +71,7 @@ fn every_key_of_a_flow() {
     assert_eq!(parsed.cross[0].packet.0, 1500);
 
     let plan = plans(&text, Options::default()).unwrap().remove(0);
-    let world = plan.world(&"copa@udp".parse().unwrap(), None).unwrap_or_else(|error| panic!("{error:?}"));
+    let world: Config = plan.world(&"copa@udp".parse().unwrap(), None).unwrap_or_else(|error| panic!("{error:?}"));
     let starts: Vec<f64> = world.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
     assert_eq!(starts, [0.0, 2.0, 3.0, 4.0]);
     assert_eq!(world.flows[0].controller.to_string(), "copa");

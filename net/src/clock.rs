@@ -39,6 +39,17 @@ impl Clock {
         Self { origin: read(ClockId::CLOCK_MONOTONIC), unix: read(ClockId::CLOCK_REALTIME) }
     }
 
+    /// A clock that will be at zero after `lead`, and stands at zero until then: what is built meanwhile starts on time.
+    pub fn ahead(lead: Nanos) -> Self {
+        let Self { origin, unix } = Self::new();
+        Self { origin: origin + lead.as_nanos(), unix: unix + lead.as_nanos() }
+    }
+
+    /// Nanoseconds until zero.
+    pub fn until_zero(self) -> Nanos {
+        Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
+    }
+
     /// The time now.
     pub fn now(self) -> Time {
         Time::from_nanos(read(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin))
@@ -66,6 +77,15 @@ const SPIN_SHARE: u64 = 5;
 /// Spinning saved up while there was nothing to wait for (our choice: a tenth of a second's worth).
 const SPIN_SAVED: Nanos = Nanos::from_millis(20);
 
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// A descriptor is ready, or there was a signal.
+    Ready,
+    /// The deadline has passed, and at this moment, no earlier than the deadline, no descriptor was ready.
+    Due(Time),
+}
+
 /// Waits for moments: sleeps (timer slack 1 ns), then spins the last 20 to 60 µs, as long as the share of the time spun
 /// stays below a fifth. Belongs to the thread that made it.
 #[derive(Debug)]
@@ -89,16 +109,16 @@ impl Sleeper {
 
     /// Waits for `deadline` and says when it woke up. Returns at once when it has passed.
     pub fn sleep_until(&mut self, deadline: Time) -> Time {
-        // Without descriptors nothing else can end the wait but a signal: sleep again.
-        while self.clock.now() < deadline {
-            let _ = self.wait(deadline, &mut []);
+        // Without descriptors nothing but a signal can end the wait early: sleep again.
+        loop {
+            if let Ok(Wake::Due(now)) = self.wait(deadline, &mut []) {
+                return now;
+            }
         }
-        self.clock.now()
     }
 
-    /// Waits until `deadline` ([`Time::NEVER`]: without end) or until one of `fds` is ready, which is the answer.
-    /// A signal also ends it.
-    pub fn wait(&mut self, deadline: Time, fds: &mut [PollFd<'_>]) -> io::Result<bool> {
+    /// Waits until `deadline` ([`Time::NEVER`]: without end) or until one of `fds` is ready.
+    pub fn wait(&mut self, deadline: Time, fds: &mut [PollFd<'_>]) -> io::Result<Wake> {
         let now = self.clock.now();
         self.budget = (self.budget + (now - self.filled).mul_div(1, SPIN_SHARE)).min(SPIN_SAVED);
         self.filled = now;
@@ -106,25 +126,24 @@ impl Sleeper {
         let wake = deadline - lead;
         if now < wake {
             if self.poll(fds, (deadline != Time::NEVER).then(|| wake - now))? {
-                return Ok(true);
+                return Ok(Wake::Ready);
             }
             self.learn(self.clock.now() - wake);
         }
         let start = self.clock.now();
-        if start >= deadline {
-            return self.poll(fds, Some(Nanos::ZERO));
-        }
-        let ready = loop {
+        let mut now = start;
+        let wake = loop {
             if !fds.is_empty() && self.poll(fds, Some(Nanos::ZERO))? {
-                break true;
+                break Wake::Ready;
             }
-            if self.clock.now() >= deadline {
-                break false;
+            if now >= deadline {
+                break Wake::Due(now);
             }
             std::hint::spin_loop();
+            now = self.clock.now();
         };
-        self.budget -= self.clock.now() - start;
-        Ok(ready)
+        self.budget -= now - start;
+        Ok(wake)
     }
 
     /// Nine sleeps of ten shall end before the deadline: each later one moves the lead up by nine steps, each earlier
@@ -138,7 +157,7 @@ impl Sleeper {
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) -> io::Result<bool> {
         match ppoll(fds, timeout.map(|span| TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None) {
             Ok(ready) => Ok(ready > 0),
-            Err(Errno::EINTR) => Ok(false),
+            Err(Errno::EINTR) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
@@ -214,5 +233,73 @@ impl Lateness {
     /// Whether results can be trusted: no more than one moment in a hundred came later than the bound.
     pub fn trusted(&self) -> bool {
         self.late * 100 <= self.count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_tells_what_is_late_and_when_not_to_trust() {
+        let bound = Nanos::from_micros(100);
+        let mut lateness = Lateness::new(bound);
+        assert!(lateness.trusted());
+        let due = Time::from_millis(5);
+        for micros in 1..=99 {
+            lateness.record(due, due + Nanos::from_micros(micros));
+        }
+        lateness.record(due, due + Nanos::from_millis(3));
+        // Before its time, by a clock read earlier: not late.
+        lateness.record(due, Time::ZERO);
+        assert_eq!((lateness.count(), lateness.late()), (101, 1));
+        let near = |span: Nanos, micros: f64| (span.as_nanos() as f64 / 1e3 / micros - 1.0).abs() < 0.002;
+        assert!(near(lateness.p50(), 50.0) && near(lateness.p99(), 99.0) && near(lateness.max(), 3000.0));
+        assert!(lateness.trusted());
+        let mut both = Lateness::new(bound);
+        both.record(due, due + Nanos::from_millis(7));
+        both.merge(&lateness);
+        assert_eq!((both.count(), both.late()), (102, 2));
+        assert!(!both.trusted());
+    }
+
+    #[test]
+    fn a_sleeper_never_wakes_early() {
+        let clock = Clock::new();
+        let mut sleeper = Sleeper::new(clock);
+        for _ in 0..50 {
+            let deadline = clock.now() + Nanos::from_micros(200);
+            assert!(sleeper.sleep_until(deadline) >= deadline);
+        }
+        assert!(sleeper.sleep_until(Time::ZERO) > Time::ZERO);
+    }
+
+    #[test]
+    fn the_lead_follows_how_late_sleeping_comes() {
+        let mut sleeper = Sleeper::new(Clock::new());
+        for _ in 0..1000 {
+            sleeper.learn(Nanos::from_micros(5));
+        }
+        assert_eq!(sleeper.lead, LEAD_MIN);
+        // One of five comes 40 us late, more than the tenth that may: about so much earlier it wakes up.
+        for round in 0..2000 {
+            sleeper.learn(Nanos::from_micros(if round % 5 == 0 { 40 } else { 5 }));
+        }
+        assert!((Nanos::from_micros(37)..=Nanos::from_micros(43)).contains(&sleeper.lead), "{}", sleeper.lead);
+        for _ in 0..1000 {
+            sleeper.learn(Nanos::from_millis(1));
+        }
+        assert_eq!(sleeper.lead, LEAD_MAX);
+    }
+
+    #[test]
+    fn a_kernel_stamp_is_a_moment_of_the_clock() {
+        let clock = Clock::new();
+        let before = clock.now();
+        let stamp = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
+        let after = clock.now();
+        // The two clocks are not read at one instant: a stamp may seem to lie a little before its time.
+        let moment = clock.of_kernel(stamp);
+        assert!(moment <= after && moment + Nanos::from_millis(100) >= before, "{before} {moment} {after}");
     }
 }

@@ -137,8 +137,7 @@ impl Command {
     /// Starts `init` from the calling thread, which is moved into the namespaces.
     fn spawn(self, namespace: &Namespace) -> Result<process::Child, NamespaceError> {
         namespace.join()?;
-        unshare(CloneFlags::CLONE_NEWPID)
-            .map_err(|error| NamespaceError::system("make a process namespace", error))?;
+        unshare(CloneFlags::CLONE_NEWPID).map_err(|error| NamespaceError::system("make a process namespace", error))?;
         process::Command::new(OURSELVES)
             .arg0("paceline")
             .arg(INIT)

@@ -25,7 +25,7 @@ use thread_priority::{
     thread_native_id,
 };
 
-use crate::clock::{self, Clock, Lateness, Sleeper};
+use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
 use crate::frame::{self, Entry, Frame, Losses, Lost};
 use crate::port::Port;
 
@@ -282,14 +282,15 @@ impl Runner {
         let scheduling = prefer();
         let clock = self.watch.clock;
         let mut sleeper = Sleeper::new(clock);
+        let mut wake = Wake::Ready;
         while !stop.asked.load(Ordering::Acquire) {
             let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
-            self.down.turn(far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
-            self.up.turn(near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
+            self.down.turn(wake, far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
+            self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
             let next = self.down.path.next().min(self.up.path.next());
             let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
             let mut fds = [near.fd(), far.fd(), stop.event.as_fd()].map(readable);
-            sleeper.wait(next, &mut fds).map_err(EmulatorError::Wait)?;
+            wake = sleeper.wait(next, &mut fds).map_err(EmulatorError::Wait)?;
         }
         Ok(self.finish(scheduling))
     }
@@ -328,14 +329,24 @@ impl Lane {
     }
 
     /// Takes in what arrived, hands over what is due.
-    fn turn(&mut self, source: &mut dyn Port, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
-        // The path may run up to here: what came before is read now, unless the batch is full.
-        let before = watch.clock.now();
-        let drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
-        self.enter(watch);
-        if drained {
-            self.time = self.time.max(before);
-        }
+    fn turn(
+        &mut self,
+        wake: Wake,
+        source: &mut dyn Port,
+        sink: &mut dyn Port,
+        watch: &mut Watch,
+    ) -> Result<(), Failed> {
+        // The path may run up to where everything that came has been read.
+        let complete = match wake {
+            Wake::Due(now) => now,
+            Wake::Ready => {
+                let before = watch.clock.now();
+                let drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+                self.enter(watch);
+                if drained { before } else { Time::ZERO }
+            }
+        };
+        self.time = self.time.max(complete);
         while let Some(packet) = self.path.pop(self.time) {
             self.leave(packet);
         }

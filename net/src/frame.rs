@@ -171,3 +171,80 @@ fn after_extensions(packet: &[u8]) -> (u8, Option<&[u8]>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: [Codepoint; 4] = [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce];
+
+    /// An IPv4 header with a right checksum (the example of Wikipedia's article on it), and two ports.
+    const V4: [u8; 24] = [
+        0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8,
+        0x00, 0xc7, 0x04, 0xd2, 0x16, 0x2e,
+    ];
+
+    fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, next, 64];
+        packet.extend([[0; 15], [1; 15]].concat());
+        packet.extend([7, 8]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn sum(packet: &[u8]) -> u32 {
+        let sum: u32 = packet[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+        (sum & 0xffff) + (sum >> 16)
+    }
+
+    #[test]
+    fn ecn_is_written_and_read_back() {
+        let mut packet = V4.to_vec();
+        packet[1] = 0xb8;
+        packet[10..12].copy_from_slice(&(0xb861_u16 - 0xb8).to_be_bytes());
+        assert_eq!(sum(&packet), 0xffff);
+        for (from, to) in FIELDS.iter().flat_map(|from| FIELDS.map(|to| (from, to))) {
+            set_ecn(&mut packet, *from);
+            set_ecn(&mut packet, to);
+            assert_eq!((ecn(&packet), sum(&packet), packet[1] & !3), (to, 0xffff, 0xb8));
+        }
+        let mut packet = v6(17, &[0; 8]);
+        (packet[0], packet[1]) = (0x6b, 0x8f);
+        for to in FIELDS {
+            set_ecn(&mut packet, to);
+            assert_eq!((ecn(&packet), packet[0], packet[1] & !0x30), (to, 0x6b, 0x8f & !0x30));
+        }
+    }
+
+    #[test]
+    fn flows_have_keys() {
+        let key =
+            |packet: &[u8]| flow_key(packet).map(|key| format!("{} {} {}", key.protocol, key.source, key.destination));
+        assert_eq!(key(&V4).as_deref(), Some("17 192.168.0.1:1234 192.168.0.199:5678"));
+        let mut later = V4;
+        later[7] = 1;
+        assert_eq!(key(&later).as_deref(), Some("17 192.168.0.1:0 192.168.0.199:0"));
+        let (hop, fragment) = ([44, 0, 0, 0, 0, 0, 0, 0], [6, 0, 0, 1, 0, 0, 0, 0]);
+        let ports = [0, 80, 1, 0];
+        let packet = v6(0, &[&hop[..], &fragment, &ports].concat());
+        let addresses = flow_key(&packet).expect("a packet");
+        assert_eq!((addresses.protocol, addresses.source.port(), addresses.destination.port()), (6, 80, 256));
+        let mut second = packet.clone();
+        second[40 + 8 + 3] = 8;
+        let second = flow_key(&second).expect("a packet");
+        assert_eq!((second.protocol, second.source.port(), second.source.ip()), (6, 0, addresses.source.ip()));
+    }
+
+    #[test]
+    fn what_is_cut_short_or_no_ip_packet_harms_nobody() {
+        for packet in [V4.to_vec(), v6(0, &[60, 0, 0, 0, 0, 0, 0, 0, 43, 255, 0, 0]), vec![0x12; 60], vec![0xff; 60]] {
+            for length in 0..packet.len() {
+                let mut packet = packet[..length].to_vec();
+                let _ = (flow_key(&packet), ecn(&packet));
+                set_ecn(&mut packet, Codepoint::Ce);
+            }
+        }
+        assert_eq!(flow_key(&[]), None);
+        assert_eq!(flow_key(&[0x12; 60]), None);
+    }
+}

@@ -1,11 +1,17 @@
 //! Interfaces, addresses and routes of the calling thread's network namespace, by rtnetlink(7).
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags};
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use tokio::runtime::{Builder, Runtime};
 
@@ -61,6 +67,55 @@ impl Interfaces {
         })
     }
 
+    /// Removes an interface.
+    pub fn remove(&self, name: &str) -> Result<(), NamespaceError> {
+        self.run(|| format!("remove {name}"), async {
+            let index = self.index(name).await?;
+            self.handle.link().del(index).execute().await
+        })
+    }
+
+    /// Keeps the kernel and other programs from talking over an interface of their own accord: no multicast, and no address
+    /// but those given to it. Before it is set up.
+    pub fn quiet(&self, name: &str) -> Result<(), NamespaceError> {
+        // Not there without IPv6, and then not needed.
+        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        self.run(|| format!("set up {name}"), async {
+            let index = self.index(name).await?;
+            self.handle.link().set(LinkUnspec::new_with_index(index).multicast(false).build()).execute().await
+        })
+    }
+
+    /// Lets the kernel keep so many packets that an interface has not taken yet.
+    pub fn backlog(&self, name: &str, packets: u32) -> Result<(), NamespaceError> {
+        self.run(|| format!("set the backlog of {name}"), async {
+            let index = self.index(name).await?;
+            let link = LinkUnspec::new_with_index(index).txqueuelen(packets).build();
+            self.handle.link().set(link).execute().await
+        })
+    }
+
+    /// Waits until an interface that was set up, and what it is joined to, carry packets: the kernel sees to it a moment
+    /// later.
+    pub fn wait_until_running(name: &str) -> Result<(), NamespaceError> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let running = || {
+            let running = |found: InterfaceAddress| {
+                found.interface_name == name && found.flags.contains(InterfaceFlags::IFF_RUNNING)
+            };
+            Ok::<_, nix::Error>(getifaddrs()?.any(running))
+        };
+        let step = || format!("wait for {name}");
+        let start = Instant::now();
+        while !running().map_err(|error| NamespaceError::system(step(), error))? {
+            if start.elapsed() > PATIENCE {
+                return Err(NamespaceError::system(step(), io::ErrorKind::TimedOut));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
     /// Gives an interface an address; the addresses of its prefix are then behind it.
     pub fn add_address(&self, name: &str, address: IpAddr, prefix: u8) -> Result<(), NamespaceError> {
         self.run(|| format!("give {name} the address {address}"), async {
@@ -90,49 +145,46 @@ impl Interfaces {
 
     /// Every address, or those of one interface, with their prefix lengths.
     pub fn addresses(&self, name: Option<&str>) -> Result<Vec<(IpAddr, u8)>, NamespaceError> {
-        self.run(
-            || "list the addresses".to_owned(),
-            async {
-                let mut request = self.handle.address().get();
-                if let Some(name) = name {
-                    request = request.set_link_index_filter(self.index(name).await?);
-                }
-                let messages: Vec<_> = request.execute().try_collect().await?;
-                let address = |attribute: &AddressAttribute| match attribute {
-                    AddressAttribute::Address(address) => Some(*address),
-                    _ => None,
-                };
-                let found = messages.iter().filter_map(|message| {
-                    Some((message.attributes.iter().find_map(address)?, message.header.prefix_len))
-                });
-                Ok(found.collect())
-            },
-        )
+        self.run(|| "list the addresses".to_owned(), async {
+            let mut request = self.handle.address().get();
+            if let Some(name) = name {
+                request = request.set_link_index_filter(self.index(name).await?);
+            }
+            let messages: Vec<_> = request.execute().try_collect().await?;
+            let address = |attribute: &AddressAttribute| match attribute {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            };
+            let found = messages
+                .iter()
+                .filter_map(|message| Some((message.attributes.iter().find_map(address)?, message.header.prefix_len)));
+            Ok(found.collect())
+        })
     }
 
     /// The names of all interfaces.
     pub fn names(&self) -> Result<Vec<String>, NamespaceError> {
-        use rtnetlink::packet_route::link::LinkAttribute;
-        self.run(
-            || "list the interfaces".to_owned(),
-            async {
-                let messages: Vec<_> = self.handle.link().get().execute().try_collect().await?;
-                let name = |attribute: &LinkAttribute| match attribute {
-                    LinkAttribute::IfName(name) => Some(name.clone()),
-                    _ => None,
-                };
-                Ok(messages.iter().filter_map(|message| message.attributes.iter().find_map(name)).collect())
-            },
-        )
+        self.run(|| "list the interfaces".to_owned(), async {
+            let messages: Vec<_> = self.handle.link().get().execute().try_collect().await?;
+            let name = |attribute: &LinkAttribute| match attribute {
+                LinkAttribute::IfName(name) => Some(name.clone()),
+                _ => None,
+            };
+            Ok(messages.iter().filter_map(|message| message.attributes.iter().find_map(name)).collect())
+        })
     }
 
-    /// Makes a veth pair: `name` here, `peer` in another namespace.
-    pub fn veth(&self, name: &str, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
+    /// Makes a veth pair: `name` here, `peer` in another namespace. With a `host`, `name` is a wire to one host: that is its
+    /// address on the link, and it asks nobody for others'.
+    pub fn veth(&self, name: &str, host: Option<[u8; 6]>, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.run(|| format!("make the veth pair {name}, {peer}"), async {
-            self.handle.link().add(LinkVeth::new(name, peer).build()).execute().await?;
-            let index = self.index(peer).await?;
-            let there = other.as_fd().as_raw_fd();
-            self.handle.link().set(LinkUnspec::new_with_index(index).setns_by_fd(there).build()).execute().await
+            // The other half never shows up here.
+            let there = LinkUnspec::new_with_name(peer).setns_by_fd(other.as_fd().as_raw_fd()).build();
+            let mut pair = LinkVeth::new(name, peer).set_info_data(InfoData::Veth(InfoVeth::Peer(there)));
+            if let Some(host) = host {
+                pair = pair.address(host.to_vec()).arp(false);
+            }
+            self.handle.link().add(pair.build()).execute().await
         })
     }
 }

@@ -14,6 +14,8 @@ use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Setup, Tap};
 use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
+use crate::port::packet::{MAC, may_buffer, without_offloads};
+use crate::port::tun::BACKLOG;
 use crate::port::{PacketSocket, Port, Tun};
 
 /// The near end's interface, and that of a far end in a namespace of its own.
@@ -88,7 +90,7 @@ pub enum WorldError {
     #[error("the kernel gives no interface: no TUN device ({tun}), no veth pair ({veth}); load the module tun or veth")]
     NoInterface {
         /// Why not TUN.
-        tun: io::Error,
+        tun: NamespaceError,
         /// Why not veth.
         veth: NamespaceError,
     },
@@ -107,6 +109,24 @@ pub enum Far {
     Isolated,
     /// In the calling thread's namespace: its programs reach the near end, and those of the near end reach its addresses.
     Here,
+}
+
+/// What an end's interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// A TUN device.
+    Tun,
+    /// One half of a veth pair, its other half read by a packet socket.
+    Veth,
+}
+
+impl Wire {
+    /// The one to take here. A packet socket tells when a packet arrived, so that it does not matter when the emulator
+    /// woke up; but without privilege its buffer is so small that bursts are lost. A TUN device carries more packets a
+    /// second ([`crate::accuracy`] measures both).
+    pub fn preferred() -> Self {
+        if may_buffer() { Self::Veth } else { Self::Tun }
+    }
 }
 
 /// What is between the ends.
@@ -136,6 +156,56 @@ pub struct Site {
     pub ipv6: Option<Ipv6Addr>,
 }
 
+/// Two ends with nothing between them yet. Making them takes the kernel a second or two on a busy machine; joining them takes
+/// none, so that a clock may start in between.
+pub struct Ends {
+    near: Site,
+    far: Site,
+    near_port: Attached,
+    far_port: Attached,
+}
+
+impl Ends {
+    /// Makes them. [`crate::namespace::acquire`] comes first.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    pub fn make(wire: Wire, far: Far) -> Result<Self, WorldError> {
+        let inside = Namespace::create()?;
+        let outside = match far {
+            Far::Isolated => Namespace::create()?,
+            Far::Here => Namespace::current()?,
+        };
+        let (block, name, far_port) = match far {
+            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(wire, &outside, NAMES[1])?),
+            Far::Here => claim(wire, &outside)?,
+        };
+        let near_port = Attached::new(wire, &inside, NAMES[0])?;
+        let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
+        let there = fit(&outside, &name, block.far(), block.length)?;
+        inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
+        inside.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
+        outside.enter(|| Interfaces::wait_until_running(&name))??;
+        let near = Site { namespace: inside, interface: NAMES[0].to_owned(), ipv4: block.near(), ipv6 };
+        let far = Site { namespace: outside, interface: name, ipv4: block.far(), ipv6: there };
+        Ok(Self { near, far, near_port, far_port })
+    }
+
+    /// Starts the emulator between them.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    pub fn join(mut self, between: Between) -> Result<World, WorldError> {
+        let Between { down, up, taps, clock, bound } = between;
+        for port in [&mut self.near_port, &mut self.far_port] {
+            port.discard(clock)?;
+        }
+        let setup = Setup { near: self.near_port.0, far: self.far_port.0, down, up, taps, clock, bound };
+        let emulator = Emulator::start(setup)?;
+        Ok(World { near: self.near, far: self.far, emulator })
+    }
+}
+
 /// Two ends and the running emulator between them. Dropping it ends both.
 pub struct World {
     near: Site,
@@ -149,25 +219,15 @@ impl World {
     /// # Errors
     /// When the kernel refuses; nothing is left behind.
     pub fn build(far: Far, between: Between) -> Result<Self, WorldError> {
-        let inside = Namespace::create()?;
-        let outside = match far {
-            Far::Isolated => Namespace::create()?,
-            Far::Here => Namespace::current()?,
-        };
-        let (block, name, far_port) = match far {
-            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(&outside, NAMES[1])?),
-            Far::Here => claim(&outside)?,
-        };
-        let near_port = Attached::new(&inside, NAMES[0])?;
-        let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
-        let there = fit(&outside, &name, block.far(), block.length)?;
-        inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
-        let Between { down, up, taps, clock, bound } = between;
-        let setup = Setup { near: near_port.0, far: far_port.0, down, up, taps, clock, bound };
-        let emulator = Emulator::start(setup)?;
-        let near = Site { namespace: inside, interface: NAMES[0].to_owned(), ipv4: block.near(), ipv6 };
-        let far = Site { namespace: outside, interface: name, ipv4: block.far(), ipv6: there };
-        Ok(Self { near, far, emulator })
+        Self::build_over(Wire::preferred(), far, between)
+    }
+
+    /// As [`World::build`], over this kind of interface rather than the other, where the kernel has it.
+    ///
+    /// # Errors
+    /// As [`World::build`].
+    pub fn build_over(wire: Wire, far: Far, between: Between) -> Result<Self, WorldError> {
+        Ends::make(wire, far)?.join(between)
     }
 
     /// The user's end.
@@ -190,7 +250,10 @@ impl World {
     /// # Errors
     /// When the emulator ended before, and why.
     pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
-        self.emulator.stop()
+        let report = self.emulator.stop();
+        // The kernel would do it as well, a moment after the last descriptor is closed.
+        let _ = self.far.namespace.enter(|| Interfaces::open()?.remove(&self.far.interface));
+        report
     }
 }
 
@@ -198,21 +261,50 @@ impl World {
 struct Attached(Box<dyn Port>);
 
 impl Attached {
-    /// A TUN device, or a veth pair where there is none.
-    fn new(namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
-        let tun = match namespace.enter(|| Tun::create(name))? {
-            Ok(tun) => return Ok(Self(Box::new(tun))),
-            Err(error) => error,
+    /// An interface of this kind, or of the other where there is none.
+    fn new(wire: Wire, namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
+        let tun = || {
+            namespace.enter(|| {
+                let tun = Tun::create(name)
+                    .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
+                let interfaces = Interfaces::open()?;
+                interfaces.backlog(name, BACKLOG)?;
+                interfaces.quiet(name)?;
+                Ok(Self(Box::new(tun)))
+            })?
         };
-        Self::veth(namespace, name).map_err(|veth| WorldError::NoInterface { tun, veth })
+        let veth = || Self::veth(namespace, name);
+        match wire {
+            Wire::Tun => tun().or_else(|tun| veth().map_err(|veth| WorldError::NoInterface { tun, veth })),
+            Wire::Veth => veth().or_else(|veth| tun().map_err(|tun| WorldError::NoInterface { tun, veth })),
+        }
+    }
+
+    /// Forgets what the kernel sent of its own accord while nobody carried it on.
+    fn discard(&mut self, clock: Clock) -> Result<(), NamespaceError> {
+        let mut early = Vec::new();
+        while !self.0.read(clock, &mut early).map_err(|error| NamespaceError::system("read a port", error))? {}
+        Ok(())
     }
 
     fn veth(namespace: &Namespace, name: &str) -> Result<Self, NamespaceError> {
         // The other half is out of sight, in a namespace that nobody else knows.
         let hub = Namespace::create()?;
-        namespace.enter(|| Interfaces::open()?.veth(name, "hub", &hub))??;
+        namespace.enter(|| {
+            let interfaces = Interfaces::open()?;
+            interfaces.veth(name, Some(MAC), "hub", &hub)?;
+            let fitted = interfaces.quiet(name).and_then(|()| interfaces.up(name)).and_then(|()| {
+                without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
+            });
+            if fitted.is_err() {
+                // Its name may be wanted for another kind.
+                interfaces.remove(name)?;
+            }
+            fitted
+        })??;
         let socket = hub.enter(|| {
             Interfaces::open()?.up("hub")?;
+            Interfaces::wait_until_running("hub")?;
             PacketSocket::open("hub").map_err(|error| NamespaceError::system("open a packet socket", error))
         })??;
         Ok(Self(Box::new(socket)))
@@ -221,7 +313,7 @@ impl Attached {
 
 /// A block of addresses and an interface in a namespace that others use too. The kernel gives a name to one of two who
 /// ask at once, and the name has the block's number in it.
-fn claim(namespace: &Namespace) -> Result<(Block, String, Attached), WorldError> {
+fn claim(wire: Wire, namespace: &Namespace) -> Result<(Block, String, Attached), WorldError> {
     let (taken, own, names) = namespace.enter(|| {
         let interfaces = Interfaces::open()?;
         let names = interfaces.names()?;
@@ -251,7 +343,7 @@ fn claim(namespace: &Namespace) -> Result<(Block, String, Attached), WorldError>
         if names.contains(&name) {
             continue;
         }
-        match Attached::new(namespace, &name) {
+        match Attached::new(wire, namespace, &name) {
             Ok(port) => return Ok((block, name, port)),
             Err(error) if is_taken(&error) => {}
             Err(error) => return Err(error),
@@ -262,7 +354,23 @@ fn claim(namespace: &Namespace) -> Result<(Block, String, Attached), WorldError>
 
 /// Whether someone else was faster.
 fn is_taken(error: &WorldError) -> bool {
-    matches!(error, WorldError::NoInterface { tun, .. } if tun.kind() == io::ErrorKind::ResourceBusy)
+    let taken = |error: &NamespaceError| match error {
+        NamespaceError::System { source, .. } => {
+            matches!(source.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists)
+        }
+        NamespaceError::Refused { .. } => false,
+    };
+    matches!(error, WorldError::NoInterface { tun, veth } if taken(tun) || taken(veth))
+}
+
+/// Joins two namespaces by a veth pair alone, and says the address at `far`: what an emulated path is compared with.
+pub(crate) fn bare_veth(near: &Namespace, far: &Namespace) -> Result<Ipv4Addr, NamespaceError> {
+    near.enter(|| Interfaces::open()?.veth(NAMES[0], None, NAMES[1], far))??;
+    fit(near, NAMES[0], Block::ISOLATED.near(), Block::ISOLATED.length)?;
+    fit(far, NAMES[1], Block::ISOLATED.far(), Block::ISOLATED.length)?;
+    near.enter(|| Interfaces::wait_until_running(NAMES[0]))??;
+    far.enter(|| Interfaces::wait_until_running(NAMES[1]))??;
+    Ok(Block::ISOLATED.far())
 }
 
 /// Sets an interface up and gives it its addresses; the IPv6 address if there is IPv6.

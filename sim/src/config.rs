@@ -6,16 +6,16 @@ use paceline_path::Path;
 use crate::seed::Seed;
 use crate::world::Body;
 
-/// A world to run.
-pub struct Config {
+/// A world to run. The body of its paths' packets belongs to whoever runs it.
+pub struct Config<P = Body> {
     /// Everything random comes from here.
     pub seed: Seed,
     /// How long.
     pub duration: Nanos,
     /// The path of data that flows [`Direction::Down`] (and of acknowledgements for the other).
-    pub down: Path<Body>,
+    pub down: Path<P>,
     /// The path of data that flows [`Direction::Up`].
-    pub up: Path<Body>,
+    pub up: Path<P>,
     /// Flows with a controller.
     pub flows: Vec<Flow>,
     /// Traffic that listens to nobody.

@@ -6,7 +6,7 @@ use paceline_transport::{AckPolicy, Config, Pace, Receiver, Sender, above, datag
 use crate::config::{Flow, Via};
 
 /// Sender and receiver of a flow.
-pub(crate) fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
+pub fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let pace = if flow.paced { Pace::Linux } else { Pace::Off };
     let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
     let policy = match flow.ack_every {

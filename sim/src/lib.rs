@@ -5,17 +5,20 @@
 
 pub mod config;
 mod draw;
-mod endpoints;
+pub mod endpoints;
 mod host;
 pub mod outcome;
-mod record;
+pub mod record;
 pub mod seed;
 pub mod tap;
 mod timers;
+pub mod workload;
 pub mod world;
 
 pub use config::{Config, Cross, Cut, Direction, Flow, Pareto, Timing, Via, Workload};
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+pub use record::{Links, Recorder, Sample};
 pub use seed::Seed;
 pub use tap::Tap;
+pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 pub use world::{Body, run};

@@ -38,6 +38,15 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
+    /// Adds all values of another one.
+    pub fn add(&mut self, other: &Self) {
+        // Auto-resizing, as above.
+        let _ = self.histogram.add(&other.histogram);
+        self.sum_nanos += other.sum_nanos;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
     /// How many values.
     pub fn count(&self) -> u64 {
         self.histogram.len()

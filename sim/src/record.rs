@@ -1,24 +1,166 @@
-//! Recording while a world runs: what packets do to the outcome.
+//! Recording while a world runs, in virtual or in real time: what packets do to the outcome.
 
 use std::collections::BTreeMap;
 
 use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Packet};
+use paceline_path::{Codepoint, LinkStats, Packet, Split};
 use paceline_transport::{Sender, SenderStats};
 
-use crate::outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, SplitSum};
-use crate::world::Body;
+use crate::config::{Flow, Workload};
+use crate::outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 
 /// With so many flows or fewer each has quantiles to three digits, else to two: memory stays below 200 MB for 500.
 const FINE_FLOWS: usize = 32;
 /// Flows beyond this many leave no series (our choice: nobody reads more curves in one figure).
-pub(crate) const SERIES_FLOWS: usize = 16;
+const SERIES_FLOWS: usize = 16;
+
+/// Records a world. Whoever drives it says what happens; a flow is named by its index among the configured ones.
+pub struct Recorder {
+    flows: Vec<FlowRecorder>,
+    delay: Distribution,
+    queue: Distribution,
+    rtt: Distribution,
+    series: Option<Series>,
+    next_sample: Time,
+}
+
+/// A sender at one moment, for the series.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Window in bytes.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Smoothed RTT.
+    pub srtt: Option<Nanos>,
+    /// The controller's own variables.
+    pub variables: Vec<(&'static str, f64)>,
+}
+
+impl Sample {
+    /// Of this sender, now.
+    pub fn of(sender: &dyn Sender) -> Self {
+        let mut variables = Vec::new();
+        sender.controller().describe(&mut |name, value| variables.push((name, value)));
+        Self { window: sender.window(), in_flight: sender.in_flight(), srtt: sender.srtt(), variables }
+    }
+}
+
+/// What links did during a run, for the outcome.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    /// The downward bottleneck.
+    pub down: LinkStats,
+    /// The upward one.
+    pub up: LinkStats,
+    /// Bytes the downward path could have carried; `None` when nothing limits it.
+    pub down_capacity_bytes: Option<u64>,
+    /// Bytes the upward path could have carried.
+    pub up_capacity_bytes: Option<u64>,
+}
+
+impl Recorder {
+    /// For a world with these flows; `sample_every` is the step of the series, `None` records none.
+    pub fn new(flows: &[Flow], sample_every: Option<Nanos>) -> Self {
+        let step = sample_every.filter(|step| *step > Nanos::ZERO);
+        let recorder = |(index, flow): (usize, &Flow)| {
+            let single = !matches!(flow.workload, Workload::Poisson { .. });
+            FlowRecorder::new(index, flow, flows.len(), step.is_some() && single)
+        };
+        Self {
+            flows: flows.iter().enumerate().map(recorder).collect(),
+            delay: Distribution::new(3),
+            queue: Distribution::new(3),
+            rtt: Distribution::new(3),
+            next_sample: step.map_or(Time::NEVER, |step| Time::ZERO + step),
+            series: step.map(|step| Series { step, ..Series::default() }),
+        }
+    }
+
+    /// A data packet entered the path.
+    pub fn entered(&mut self, flow: usize) {
+        self.flows[flow].outcome.packets_entered += 1;
+    }
+
+    /// A data packet reached its receiver after `delay`.
+    pub fn arrived<P>(&mut self, flow: usize, packet: &Packet<P>, delay: Nanos) {
+        self.flows[flow].arrived(packet, delay);
+        self.delay.record(delay);
+        self.queue.record(packet.delay.queue);
+    }
+
+    /// Data packets that entered are still inside, or came out when nobody waited for them: they were not dropped.
+    pub fn under_way(&mut self, flow: usize, packets: u64) {
+        self.flows[flow].under_way += packets;
+    }
+
+    /// An acknowledgement reached its sender, delayed like this.
+    pub fn acknowledged(&mut self, flow: usize, delay: &Split) {
+        self.flows[flow].outcome.ack_split.record(delay);
+    }
+
+    /// The sender took an RTT sample.
+    pub fn rtt(&mut self, flow: usize, rtt: Nanos) {
+        self.flows[flow].outcome.rtt.record(rtt);
+        self.rtt.record(rtt);
+    }
+
+    /// All RTT samples of a sender that kept them itself.
+    pub fn rtts(&mut self, flow: usize, rtts: &Distribution) {
+        self.flows[flow].outcome.rtt.add(rtts);
+        self.rtt.add(rtts);
+    }
+
+    /// All of a flow's bytes were delivered, so long after it began.
+    pub fn completed(&mut self, flow: usize, bytes: u64, took: Nanos) {
+        self.flows[flow].completed(bytes, took);
+    }
+
+    /// The endpoints of a flow are gone: keeps their counters. A family's flows add up.
+    pub fn retired(&mut self, flow: usize, now: Time, stats: &SenderStats, bytes_ready: u64) {
+        self.flows[flow].retired(now, stats, bytes_ready);
+    }
+
+    /// When the next point of the series is due; [`Time::NEVER`] without a series.
+    pub fn next_sample(&self) -> Time {
+        self.next_sample
+    }
+
+    /// Ends a step of the series. `capacity` is what the downward path could have carried in it, `queued` the bytes
+    /// waiting there now, `of` gives the state of a flow that is alive.
+    pub fn sample(&mut self, capacity: Option<u64>, queued: u64, mut of: impl FnMut(usize) -> Option<Sample>) {
+        let Some(series) = &mut self.series else { return };
+        let points = series.capacity_mbps.len();
+        series.capacity_mbps.push(capacity.map_or(0.0, |bytes| mbps(bytes, series.step)));
+        series.queue_bytes.push(queued);
+        for recorder in &mut self.flows {
+            recorder.sample(series.step, points, &mut of);
+        }
+        self.next_sample += series.step;
+    }
+
+    /// The outcome; `events` is a measure of work.
+    pub fn finish(self, links: Links, events: u64) -> Outcome {
+        let Self { flows: recorders, delay, queue, rtt, mut series, .. } = self;
+        let mut flows = Vec::with_capacity(recorders.len());
+        for recorder in recorders {
+            let (outcome, points) = recorder.finish();
+            flows.push(outcome);
+            if let (Some(series), Some(points)) = (&mut series, points) {
+                series.flows.push(points);
+            }
+        }
+        let Links { down, up, down_capacity_bytes, up_capacity_bytes } = links;
+        Outcome { flows, delay, queue, rtt, down, up, down_capacity_bytes, up_capacity_bytes, series, events }
+    }
+}
 
 /// Records one configured flow (or a family of them).
-pub(crate) struct Recorder {
-    pub(crate) outcome: FlowOutcome,
+struct FlowRecorder {
+    outcome: FlowOutcome,
     /// Data packets that entered but whose fate nobody waited for.
-    pub(crate) under_way: u64,
+    under_way: u64,
+    mss: u32,
     series: Option<FlowSeries>,
     step: Step,
 }
@@ -32,13 +174,13 @@ struct Step {
     queue_max: Nanos,
 }
 
-impl Recorder {
-    pub(crate) fn new(index: usize, start: Time, flows: usize, series: bool) -> Self {
+impl FlowRecorder {
+    fn new(index: usize, flow: &Flow, flows: usize, series: bool) -> Self {
         let digits = if flows <= FINE_FLOWS { 3 } else { 2 };
         let outcome = FlowOutcome {
             index,
-            start,
-            end: start,
+            start: flow.start,
+            end: flow.start,
             packets_entered: 0,
             packets_arrived: 0,
             packets_dropped: 0,
@@ -55,10 +197,10 @@ impl Recorder {
             fct: Distribution::new(digits),
         };
         let series = (series && index < SERIES_FLOWS).then(|| FlowSeries { index, ..FlowSeries::default() });
-        Self { outcome, under_way: 0, series, step: Step::default() }
+        Self { outcome, under_way: 0, mss: flow.mss, series, step: Step::default() }
     }
 
-    pub(crate) fn data_arrived(&mut self, packet: &Packet<Body>, delay: Nanos) {
+    fn arrived<P>(&mut self, packet: &Packet<P>, delay: Nanos) {
         let outcome = &mut self.outcome;
         outcome.packets_arrived += 1;
         outcome.wire_bytes_arrived += u64::from(packet.size);
@@ -72,16 +214,15 @@ impl Recorder {
         self.step.queue_max = self.step.queue_max.max(packet.delay.queue);
     }
 
-    pub(crate) fn completed(&mut self, bytes: u64, took: Nanos) {
+    fn completed(&mut self, bytes: u64, took: Nanos) {
         self.outcome.fct.record(took);
         if self.outcome.completions.len() < MAX_COMPLETIONS {
             self.outcome.completions.push((bytes, took));
         }
     }
 
-    /// The endpoints of one flow are gone: keep their counters.
-    pub(crate) fn retire(&mut self, now: Time, sender: &dyn Sender, bytes_ready: u64) {
-        let (sum, stats) = (&mut self.outcome.sender, sender.stats());
+    fn retired(&mut self, now: Time, stats: &SenderStats, bytes_ready: u64) {
+        let sum = &mut self.outcome.sender;
         sum.packets_sent += stats.packets_sent;
         sum.bytes_sent += stats.bytes_sent;
         sum.retransmits += stats.retransmits;
@@ -99,33 +240,36 @@ impl Recorder {
     }
 
     /// The outcome, and the series when there is one.
-    pub(crate) fn finish(mut self) -> (FlowOutcome, Option<FlowSeries>) {
+    fn finish(mut self) -> (FlowOutcome, Option<FlowSeries>) {
         let accounted = self.outcome.packets_arrived + self.under_way;
         self.outcome.packets_dropped = self.outcome.packets_entered.saturating_sub(accounted);
         (self.outcome, self.series)
     }
 
     /// Ends a step of the series; `points` is how many there were before.
-    pub(crate) fn sample(&mut self, sender: Option<&dyn Sender>, mss: u32, step: Nanos, points: usize) {
+    fn sample(&mut self, step: Nanos, points: usize, of: &mut impl FnMut(usize) -> Option<Sample>) {
         let gathered = std::mem::take(&mut self.step);
         let Some(series) = &mut self.series else { return };
-        series.throughput_mbps.push(gathered.wire_bytes as f64 * 8e3 / step.as_nanos() as f64);
+        series.throughput_mbps.push(mbps(gathered.wire_bytes, step));
         let queued = gathered.packets > 0;
         series.queue_ms.push(queued.then(|| gathered.queue_sum as f64 / gathered.packets as f64 / 1e6));
         series.queue_max_ms.push(queued.then(|| gathered.queue_max.as_millis_f64()));
-        let packets = |bytes: u64| bytes as f64 / f64::from(mss);
-        series.window_packets.push(sender.map_or(0.0, |sender| packets(sender.window())));
-        series.in_flight_packets.push(sender.map_or(0.0, |sender| packets(sender.in_flight())));
-        series.srtt_ms.push(sender.and_then(Sender::srtt).map(Nanos::as_millis_f64));
-        if let Some(sender) = sender {
-            sender.controller().describe(&mut |name, value| {
-                put(&mut series.variables, name, value, points);
-            });
+        let packets = |bytes: u64| bytes as f64 / f64::from(self.mss);
+        let sample = of(series.index).unwrap_or_default();
+        series.window_packets.push(packets(sample.window));
+        series.in_flight_packets.push(packets(sample.in_flight));
+        series.srtt_ms.push(sample.srtt.map(Nanos::as_millis_f64));
+        for (name, value) in sample.variables {
+            put(&mut series.variables, name, value, points);
         }
         for values in series.variables.values_mut() {
             values.resize(points + 1, None);
         }
     }
+}
+
+fn mbps(bytes: u64, step: Nanos) -> f64 {
+    bytes as f64 * 8e3 / step.as_nanos() as f64
 }
 
 fn put(variables: &mut BTreeMap<&'static str, Vec<Option<f64>>>, name: &'static str, value: f64, points: usize) {

@@ -5,17 +5,16 @@ use std::collections::VecDeque;
 use paceline_cc::{Ecn, Env, Nanos, Time};
 use paceline_path::{Codepoint, Packet, Path};
 use paceline_transport::{AckSegment, Receiver, Segment, Sender};
-use rand_pcg::Pcg64;
 
 use crate::config::{Config, Cross, Direction, Flow, Timing, Workload};
-use crate::draw;
 use crate::endpoints;
 use crate::host::Host;
-use crate::outcome::{Distribution, Outcome, Series};
-use crate::record::Recorder;
+use crate::outcome::Outcome;
+use crate::record::{Links, Recorder, Sample};
 use crate::seed::Seed;
 use crate::tap::Tap;
 use crate::timers::{Armed, Target, Timers};
+use crate::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 
 /// What a packet of the simulator carries.
 #[derive(Clone, Debug)]
@@ -42,8 +41,6 @@ struct Live {
     receiver_timer: Armed,
     /// The flow ends when so many bytes have arrived.
     goal: Option<u64>,
-    /// Busy part of an on/off application.
-    busy: bool,
     extra_delay: Nanos,
     access: VecDeque<(Time, Packet<Body>)>,
     back: VecDeque<(Time, AckSegment)>,
@@ -54,13 +51,6 @@ impl Live {
     fn ready_at(&self) -> Time {
         self.host.as_ref().map_or(Time::ZERO, |host| host.ready_at(self.sender.controller().pacing()))
     }
-}
-
-/// Random streams of one configured flow.
-struct Streams {
-    arrivals: Pcg64,
-    sizes: Pcg64,
-    application: Pcg64,
 }
 
 /// Runs a world to its end.
@@ -76,10 +66,11 @@ struct World<'t> {
     up: Path<Body>,
     timers: Timers,
     configured: Vec<Flow>,
-    recorders: Vec<Recorder>,
-    streams: Vec<Streams>,
-    /// Arrivals so far, for families.
-    arrived: Vec<u64>,
+    recorder: Recorder,
+    /// Of configured flows that are families.
+    arrivals: Vec<Option<Arrivals>>,
+    /// Of configured flows whose application writes in turns.
+    applications: Vec<Option<Application>>,
     /// Number of the flow that a configured flow (not a family) started.
     number: Vec<Option<u32>>,
     /// By number; `None` once it has ended.
@@ -87,12 +78,8 @@ struct World<'t> {
     /// By number: the configured flow it belongs to; `None` for cross traffic.
     families: Vec<Option<u32>>,
     cross: Vec<Cross>,
-    cross_streams: Vec<Pcg64>,
-    delay: Distribution,
-    queue: Distribution,
-    rtt: Distribution,
-    series: Option<Series>,
-    next_sample: Time,
+    gaps: Vec<Gaps>,
+    step: Option<Nanos>,
     tap: Option<&'t mut dyn Tap>,
     events: u64,
 }
@@ -110,38 +97,28 @@ impl<'t> World<'t> {
         for (index, cross) in (0..).zip(&config.cross) {
             timers.set(cross.start, Target::Cross(index));
         }
-        let series = config.sample_every.filter(|step| *step > Nanos::ZERO);
-        let recorder = |(index, flow): (usize, &Flow)| {
-            let single = !matches!(flow.workload, Workload::Poisson { .. });
-            Recorder::new(index, flow.start, flows, series.is_some() && single)
-        };
-        let streams = |index: usize| Streams {
-            arrivals: config.seed.stream(&format!("flow {index} arrivals")),
-            sizes: config.seed.stream(&format!("flow {index} sizes")),
-            application: config.seed.stream(&format!("flow {index} application")),
-        };
+        let indexed = || config.flows.iter().enumerate();
+        let arrivals = |(index, flow): (usize, &Flow)| Arrivals::new(&flow.workload, config.seed, index);
+        let application =
+            |(index, flow): (usize, &Flow)| Application::new(&flow.workload, flow.mss, config.seed, index);
         Self {
             now: Time::ZERO,
             end: Time::ZERO + config.duration,
             seed: config.seed,
             timers,
-            recorders: config.flows.iter().enumerate().map(recorder).collect(),
-            streams: (0..flows).map(streams).collect(),
-            arrived: vec![0; flows],
+            recorder: Recorder::new(&config.flows, config.sample_every),
+            arrivals: indexed().map(arrivals).collect(),
+            applications: indexed().map(application).collect(),
             number: vec![None; flows],
             // Cross traffic takes the first numbers, so that counters by number can tell it apart.
             live: config.cross.iter().map(|_| None).collect(),
             families: config.cross.iter().map(|_| None).collect(),
-            cross_streams: (0..config.cross.len()).map(|index| config.seed.stream(&format!("cross {index}"))).collect(),
+            gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
             cross: config.cross,
             configured: config.flows,
             down: config.down,
             up: config.up,
-            delay: Distribution::new(3),
-            queue: Distribution::new(3),
-            rtt: Distribution::new(3),
-            next_sample: series.map_or(Time::NEVER, |step| Time::ZERO + step),
-            series: series.map(|step| Series { step, ..Series::default() }),
+            step: config.sample_every,
             tap,
             events: 0,
         }
@@ -151,7 +128,8 @@ impl<'t> World<'t> {
         loop {
             let (down, up, timer) = (self.down.next(), self.up.next(), self.timers.next());
             let next = down.min(up).min(timer);
-            if self.next_sample < next && self.next_sample <= self.end {
+            let next_sample = self.recorder.next_sample();
+            if next_sample < next && next_sample <= self.end {
                 self.sample();
                 continue;
             }
@@ -233,7 +211,7 @@ impl<'t> World<'t> {
             Workload::Bulk | Workload::OnOff { .. } | Workload::Rate(_) => {
                 let number = self.begin(index, None);
                 self.number[index as usize] = Some(number);
-                if flow_writes_in_turns(&self.configured[index as usize]) {
+                if self.applications[index as usize].is_some() {
                     self.timers.set(self.now, Target::Application(number));
                 }
             }
@@ -242,15 +220,12 @@ impl<'t> World<'t> {
 
     /// A family's next flow arrives; the one after it is drawn.
     fn arrive(&mut self, index: u32) {
-        let flow = &self.configured[index as usize];
-        let Workload::Poisson { mean_gap, size, count } = &flow.workload else { return };
-        let at = index as usize;
-        if self.arrived[at] >= *count || flow.stop.is_some_and(|stop| self.now >= stop) {
+        if self.configured[index as usize].stop.is_some_and(|stop| self.now >= stop) {
             return;
         }
-        self.arrived[at] += 1;
-        let bytes = draw::pareto(&mut self.streams[at].sizes, size);
-        let gap = draw::exponential(&mut self.streams[at].arrivals, *mean_gap);
+        let Some(NewFlow { bytes, gap }) = self.arrivals[index as usize].as_mut().and_then(Iterator::next) else {
+            return;
+        };
         self.timers.set(self.now + gap, Target::Arrival(index));
         self.begin(index, Some(bytes));
     }
@@ -282,7 +257,6 @@ impl<'t> World<'t> {
             host,
             receiver_timer: Armed::default(),
             goal,
-            busy: false,
             extra_delay: flow.extra_delay,
             access: VecDeque::new(),
             back: VecDeque::new(),
@@ -301,25 +275,12 @@ impl<'t> World<'t> {
     /// An application's turn: a packet at a constant rate, or the other half of on/off.
     fn application(&mut self, number: u32) {
         let Some(live) = &mut self.live[number as usize] else { return };
-        let flow = &self.configured[live.family as usize];
-        let rng = &mut self.streams[live.family as usize].application;
-        let wait = match &flow.workload {
-            Workload::Rate(rate) => {
-                live.sender.write(u64::from(flow.mss));
-                rate.time_for(u64::from(flow.mss))
-            }
-            Workload::OnOff { on, off, random } => {
-                live.busy = !live.busy;
-                if live.busy {
-                    live.sender.write(u64::MAX);
-                } else {
-                    live.sender.cut();
-                }
-                let mean = if live.busy { *on } else { *off };
-                if *random { draw::exponential(rng, mean) } else { mean }
-            }
-            Workload::Bulk | Workload::Bytes(_) | Workload::Poisson { .. } => return,
-        };
+        let Some(application) = &mut self.applications[live.family as usize] else { return };
+        let (turn, wait) = application.turn();
+        match turn {
+            Turn::Write(bytes) => live.sender.write(bytes),
+            Turn::Cut => live.sender.cut(),
+        }
         self.timers.set(self.now + wait, Target::Application(number));
         self.pump(number);
     }
@@ -329,19 +290,18 @@ impl<'t> World<'t> {
         if cross.stop.is_some_and(|stop| self.now >= stop) {
             return;
         }
-        let gap = cross.rate.time_for(u64::from(cross.packet));
-        let gap = if cross.poisson { draw::exponential(&mut self.cross_streams[index as usize], gap) } else { gap };
         let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
         let path = if cross.direction == Direction::Down { &mut self.down } else { &mut self.up };
         path.push(self.now, packet);
-        self.timers.set(self.now + gap.max(Nanos::from_nanos(1)), Target::Cross(index));
+        let gap = self.gaps[index as usize].draw();
+        self.timers.set(self.now + gap, Target::Cross(index));
     }
 
     /// Lets a sender send what it may, and sets its timer.
     fn pump(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let path = if flow.down { &mut self.down } else { &mut self.up };
-        let recorder = &mut self.recorders[flow.family as usize];
+        let family = flow.family as usize;
         while flow.ready_at() <= self.now
             && let Some(segment) = flow.sender.poll_transmit(self.now)
         {
@@ -351,7 +311,7 @@ impl<'t> World<'t> {
             if let Some(tap) = &mut self.tap {
                 tap.on_sent(self.now, number, &segment);
             }
-            recorder.outcome.packets_entered += 1;
+            self.recorder.entered(family);
             let packet = Packet::new(number, segment.wire_bytes(), codepoint(segment.ecn), Body::Data(segment));
             path.push(self.now, packet);
         }
@@ -372,7 +332,7 @@ impl<'t> World<'t> {
                 let number = packet.flow;
                 let Some(flow) = &mut self.live[number as usize] else {
                     if let Some(family) = self.families[number as usize] {
-                        self.recorders[family as usize].under_way += 1;
+                        self.recorder.under_way(family as usize, 1);
                     }
                     return;
                 };
@@ -393,7 +353,7 @@ impl<'t> World<'t> {
                 let Some(flow) = &mut self.live[number as usize] else { return };
                 let mut split = packet.delay;
                 split.propagation += flow.extra_delay;
-                self.recorders[flow.family as usize].outcome.ack_split.record(&split);
+                self.recorder.acknowledged(flow.family as usize, &split);
                 if flow.extra_delay == Nanos::ZERO {
                     self.acknowledged(number, &ack);
                     return;
@@ -414,9 +374,7 @@ impl<'t> World<'t> {
         let Body::Data(segment) = &packet.body else { return };
         let ce = packet.ecn == Codepoint::Ce;
         let delay = self.now.since(segment.sent_at);
-        self.recorders[flow.family as usize].data_arrived(packet, delay);
-        self.delay.record(delay);
-        self.queue.record(packet.delay.queue);
+        self.recorder.arrived(flow.family as usize, packet, delay);
         if let Some(tap) = &mut self.tap {
             tap.on_arrival(self.now, number, segment, ce, &packet.delay);
         }
@@ -444,8 +402,7 @@ impl<'t> World<'t> {
         let Some(flow) = &mut self.live[number as usize] else { return };
         flow.sender.on_ack(self.now, ack);
         if let Some(rtt) = flow.sender.take_rtt() {
-            self.recorders[flow.family as usize].outcome.rtt.record(rtt);
-            self.rtt.record(rtt);
+            self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {
             tap.on_ack(self.now, number, ack, flow.sender.as_ref());
@@ -461,14 +418,14 @@ impl<'t> World<'t> {
     fn complete(&mut self, number: u32) {
         let Some(flow) = &self.live[number as usize] else { return };
         let (family, goal, took) = (flow.family as usize, flow.goal, self.now.since(flow.began));
-        self.recorders[family].completed(goal.unwrap_or(0), took);
+        self.recorder.completed(family, goal.unwrap_or(0), took);
         self.retire(number);
     }
 
     fn retire(&mut self, number: u32) {
         if let Some(flow) = self.live[number as usize].take() {
-            let recorder = &mut self.recorders[flow.family as usize];
-            recorder.retire(self.now, flow.sender.as_ref(), flow.receiver.bytes_ready());
+            let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
+            self.recorder.retired(flow.family as usize, self.now, &stats, ready);
         }
     }
 
@@ -484,63 +441,39 @@ impl<'t> World<'t> {
         }
         for (family, inside) in self.families.iter().zip(inside) {
             if let Some(family) = family {
-                self.recorders[*family as usize].under_way += inside;
+                self.recorder.under_way(*family as usize, inside);
             }
         }
     }
 
     fn sample(&mut self) {
-        let Some(series) = &mut self.series else { return };
-        let (from, to, points) = (self.next_sample - series.step, self.next_sample, series.capacity_mbps.len());
-        let capacity = capacity(&self.down, from, to);
-        series.capacity_mbps.push(capacity.map_or(0.0, |bytes| bytes as f64 * 8e3 / series.step.as_nanos() as f64));
-        series.queue_bytes.push(self.down.queued(to).bytes);
-        for (recorder, number) in self.recorders.iter_mut().zip(&self.number) {
-            let live = number.and_then(|number| self.live[number as usize].as_ref());
-            let mss = self.configured[recorder.outcome.index].mss;
-            recorder.sample(live.map(|live| live.sender.as_ref()), mss, series.step, points);
-        }
-        self.next_sample += series.step;
+        let Some(step) = self.step else { return };
+        let to = self.recorder.next_sample();
+        let (capacity, queued) = (capacity(&self.down, to - step, to), self.down.queued(to).bytes);
+        self.recorder.sample(capacity, queued, |index| {
+            let live = self.live[self.number[index]? as usize].as_ref()?;
+            Some(Sample::of(live.sender.as_ref()))
+        });
     }
 
     fn finish(mut self) -> Outcome {
         self.now = self.end;
-        let down = self.down.stats(self.end).cloned().unwrap_or_default();
-        let up = self.up.stats(self.end).cloned().unwrap_or_default();
+        let links = Links {
+            down: self.down.stats(self.end).cloned().unwrap_or_default(),
+            up: self.up.stats(self.end).cloned().unwrap_or_default(),
+            down_capacity_bytes: capacity(&self.down, Time::ZERO, self.end),
+            up_capacity_bytes: capacity(&self.up, Time::ZERO, self.end),
+        };
         self.count_drops();
         for number in 0..self.live.len() as u32 {
             self.retire(number);
         }
-        let mut series = self.series;
-        let mut flows = Vec::with_capacity(self.recorders.len());
-        for recorder in self.recorders {
-            let (outcome, points) = recorder.finish();
-            flows.push(outcome);
-            if let (Some(series), Some(points)) = (&mut series, points) {
-                series.flows.push(points);
-            }
-        }
-        Outcome {
-            flows,
-            delay: self.delay,
-            queue: self.queue,
-            rtt: self.rtt,
-            down_capacity_bytes: capacity(&self.down, Time::ZERO, self.end),
-            up_capacity_bytes: capacity(&self.up, Time::ZERO, self.end),
-            down,
-            up,
-            series,
-            events: self.events,
-        }
+        self.recorder.finish(links, self.events)
     }
 }
 
 fn capacity(path: &Path<Body>, from: Time, to: Time) -> Option<u64> {
     path.first_link().map(|link| link.schedule().capacity(from, to))
-}
-
-fn flow_writes_in_turns(flow: &Flow) -> bool {
-    matches!(flow.workload, Workload::OnOff { .. } | Workload::Rate(_))
 }
 
 fn codepoint(ecn: Ecn) -> Codepoint {

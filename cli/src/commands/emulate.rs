@@ -1,5 +1,9 @@
 //! `paceline emulate`: any program behind an emulated path.
 
+mod check;
+mod logs;
+mod report;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
@@ -14,16 +18,16 @@ use paceline_cc::{Nanos, Rate};
 use paceline_lab::output;
 use paceline_net::clock::{Clock, Lateness};
 use paceline_net::command::{Command, CommandError, Running, Signals};
-use paceline_net::emulator::EmulatorReport;
 use paceline_net::frame::Frame;
 use paceline_net::listening::listens;
 use paceline_net::namespace::{self, Privilege};
 use paceline_net::world::{Between, Far, Site, World};
-use paceline_path::{Direction, Loss, Path as EmulatedPath, QueueSpec, Trace};
-use serde_json::json;
+use paceline_path::{Direction, Loss, Path as EmulatedPath, PathError, QueueSpec, Schedule, Trace, TraceError};
+use paceline_sim::Direction as Towards;
 
 use super::{count, number};
 use crate::complaint;
+use report::{as_json, summary};
 
 /// Run a program behind an emulated path: what it sends and receives passes the link, the queue and the distance.
 ///
@@ -41,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// One-way delay, in each direction.
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     delay: Nanos,
     /// Share of packets lost at random, in each direction.
     #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]
@@ -52,27 +56,41 @@ pub(crate) struct Args {
     /// Seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: u64,
+    /// Log of every packet in the pcapng format: the first 128 bytes of each.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Logs in the format of Mahimahi's mm-link: NAME.down and NAME.up.
+    #[arg(long, value_name = "NAME")]
+    mahimahi_log: Option<PathBuf>,
     /// What the emulator did and how late it was, as JSON; - for standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// A shell command at the other end of the path, in a world of its own; it ends with the program.
     #[arg(long, value_name = "COMMAND")]
     far: Option<String>,
+    /// Measure what this machine allows, and how accurate an emulated path is on it, instead of running a program.
+    #[arg(long)]
+    check: bool,
     /// The program and its arguments, behind --.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "check", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// Exit status when paceline could not do its part.
 const FAILED: u8 = 2;
+/// Exit status when the program ended well and a log is lost.
+const LOG_LOST: u8 = 1;
 /// How long the command of --far may take until it listens, and to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often signals and the emulator are looked after.
 const ROUND: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let down = direction(args, "--trace", args.trace.as_deref(), true)?;
-    let up = direction(args, "--up", args.up.as_deref(), false)?;
+    if args.check {
+        return check::run();
+    }
+    let (down, up) = (Way::new(args, Towards::Down)?, Way::new(args, Towards::Up)?);
+    let (down_path, up_path) = (down.path()?, up.path()?);
     let command = match Command::new(&args.command) {
         Ok(command) => command,
         Err(error) => return Ok(refuse(&error)),
@@ -83,7 +101,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let privilege = namespace::acquire()?;
     let signals = Signals::take().context("cannot take signals")?;
     let isolated = args.far.is_some() || privilege == Privilege::UserNamespace;
-    let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
+    let clock = Clock::new();
+    let taps = logs::open(args, clock, &down, &up)?;
+    let between = Between { down: down_path, up: up_path, taps, clock, bound: Lateness::BOUND };
     let world = World::build(if isolated { Far::Isolated } else { Far::Here }, between)?;
     let command = with_environment(command, world.far(), isolated);
     let far = match &args.far {
@@ -109,34 +129,59 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.json {
         super::save("--json", path, |out| writeln!(out, "{}", as_json(&report)))?;
     }
-    Ok(ExitCode::from(status))
+    Ok(ExitCode::from(if status == 0 && !report.troubles.is_empty() { LOG_LOST } else { status }))
 }
 
-/// One direction of the path, built.
-fn direction(
-    args: &Args,
+/// One direction of the path.
+struct Way<'a> {
+    /// The option of its trace.
     option: &'static str,
-    trace: Option<&Path>,
-    down: bool,
-) -> anyhow::Result<EmulatedPath<Frame>> {
-    let rate = if trace.is_some() { None } else { args.rate };
-    if args.trace.is_some() && args.up.is_some() && args.rate.is_some() {
-        bail!("--rate: both directions have a trace; leave it out");
+    direction: Direction,
+    /// Each direction draws its own losses.
+    seed: u64,
+    args: &'a Args,
+}
+
+impl<'a> Way<'a> {
+    fn new(args: &'a Args, towards: Towards) -> anyhow::Result<Self> {
+        let (option, trace, seed) = match towards {
+            Towards::Down => ("--trace", &args.trace, args.seed.wrapping_mul(2)),
+            Towards::Up => ("--up", &args.up, args.seed.wrapping_mul(2).wrapping_add(1)),
+        };
+        if args.trace.is_some() && args.up.is_some() && args.rate.is_some() {
+            bail!("--rate: both directions have a trace; leave it out");
+        }
+        if args.queue.is_some() && args.trace.is_none() && args.up.is_none() && args.rate.is_none() {
+            bail!("--queue: there is no link for it to wait at; give --rate, --trace or --up too");
+        }
+        let rate = args.rate.filter(|_| trace.is_none());
+        let direction = Direction {
+            rate,
+            queue: args.queue.filter(|_| trace.is_some() || rate.is_some()),
+            trace: trace.as_ref().map(|path| path.display().to_string()),
+            loss: args.loss.map(Loss::Rate),
+            delay: args.delay,
+            ..Direction::default()
+        };
+        Ok(Self { option, direction, seed, args })
     }
-    if args.queue.is_some() && args.trace.is_none() && args.up.is_none() && args.rate.is_none() {
-        bail!("--queue: there is no link for it to wait at; give --rate, --trace or --up too");
+
+    fn path(&self) -> anyhow::Result<EmulatedPath<Frame>> {
+        let base_rtt = self.args.delay + self.args.delay;
+        self.direction.build(self.seed, base_rtt, &|name| load(self.option, name)).map_err(explain)
     }
-    let queue = args.queue.filter(|_| trace.is_some() || rate.is_some());
-    let name = trace.map(|path| path.display().to_string());
-    let direction =
-        Direction { rate, trace: name, queue, loss: args.loss.map(Loss::Rate), delay: args.delay, ..Direction::default() };
-    // Each direction draws its own losses.
-    let seed = args.seed.wrapping_mul(2).wrapping_add(u64::from(!down));
-    let base_rtt = args.delay + args.delay;
-    Ok(direction.build(seed, base_rtt, &|name| load(option, name)).map_err(|error| match error {
-        paceline_path::PathError::Trace { reason } => anyhow!(reason),
+
+    fn schedule(&self) -> anyhow::Result<Option<Schedule>> {
+        self.direction.schedule(self.seed, &|name| load(self.option, name)).map_err(explain)
+    }
+}
+
+/// The fields of a direction are options here.
+fn explain(error: PathError) -> anyhow::Error {
+    match error {
+        PathError::Trace { reason } => anyhow!(reason),
         other => anyhow!("--{other}"),
-    })?)
+    }
 }
 
 fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
@@ -144,7 +189,7 @@ fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
         |error: &std::io::Error| anyhow!("{option}: {name} cannot be read ({error}); name a trace file that exists");
     let file = File::open(name).map_err(|error| unreadable(&error))?;
     match Trace::read(name, BufReader::new(file)) {
-        Err(paceline_path::TraceError::Read { source, .. }) => Err(unreadable(&source)),
+        Err(TraceError::Read { source, .. }) => Err(unreadable(&source)),
         other => Ok(Arc::new(other?)),
     }
 }
@@ -201,53 +246,4 @@ fn end(mut far: Running) {
         far.signal(Signal::SIGKILL);
         far.wait(PATIENCE);
     }
-}
-
-/// One line: how late the emulator was, and what it carried.
-fn summary(report: &EmulatorReport) -> String {
-    let lateness = &report.lateness;
-    let way = |name: &str, way: &paceline_net::emulator::DirectionReport| {
-        format!("{name} {} packets, {} dropped", way.entered.packets, way.dropped.packets)
-    };
-    let verdict = if report.trusted() { "trusted" } else { "NOT to be trusted" };
-    format!(
-        "{}, {}; release error p50 {}, p99 {}, max {}; {} of {} moments later than {}: {verdict}",
-        way("down", &report.down),
-        way("up", &report.up),
-        lateness.p50(),
-        lateness.p99(),
-        lateness.max(),
-        lateness.late(),
-        lateness.count(),
-        lateness.bound(),
-    )
-}
-
-fn as_json(report: &EmulatorReport) -> serde_json::Value {
-    let lateness = &report.lateness;
-    let us = |span: Nanos| span.as_nanos() as f64 / 1e3;
-    let way = |way: &paceline_net::emulator::DirectionReport| {
-        json!({
-            "packets": way.entered.packets,
-            "bytes": way.entered.bytes,
-            "delivered_packets": way.left.packets,
-            "delivered_bytes": way.left.bytes,
-            "dropped_packets": way.dropped.packets,
-            "overflowed_packets": way.overflowed,
-            "refused_packets": way.refused,
-        })
-    };
-    json!({
-        "seconds": report.end.as_nanos() as f64 / 1e9,
-        "cpu_s": report.cpu.as_nanos() as f64 / 1e9,
-        "scheduling": report.scheduling.to_string(),
-        "release_error_us": { "p50": us(lateness.p50()), "p99": us(lateness.p99()), "max": us(lateness.max()) },
-        "moments": lateness.count(),
-        "late": lateness.late(),
-        "bound_us": us(lateness.bound()),
-        "trusted": report.trusted(),
-        "down": way(&report.down),
-        "up": way(&report.up),
-        "version": env!("CARGO_PKG_VERSION"),
-    })
 }

@@ -4,13 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use paceline_lab::output::{self, Draft};
-use paceline_lab::race::{Race, Settings, race};
+use paceline_lab::race::{Race, Settings, World, race};
+use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
 use paceline_lab::report;
 use paceline_lab::scenario::{Options, Source};
-use paceline_lab::table::{reading, table};
+use paceline_lab::table::{reading, table, timekeeping};
 
 use super::{count, is_standard, number, save};
 use crate::complaint;
@@ -29,7 +30,8 @@ pub(crate) struct Args {
     /// Delivery trace of the link towards the network, instead of the scenario's link.
     #[arg(long, value_name = "FILE")]
     up: Option<PathBuf>,
-    /// Sockets and kernel flows in real time; not in this version.
+    /// Real sockets and the kernel's own TCP behind an emulated path, in real time, one run after the other
+    /// (docs/real-races.md). Needs root or user namespaces.
     #[arg(long)]
     real: bool,
     /// Seed of everything random.
@@ -70,9 +72,16 @@ pub(crate) struct Args {
     effective: bool,
 }
 
+impl Args {
+    /// Sees to it that this process may do what is asked for; before it has a second thread.
+    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
+        if self.real { real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.real {
-        bail!("--real: the real world is not in this version; leave it out for the simulator");
+    if args.real && args.qlog.is_some() {
+        bail!("--qlog: it is for the simulator; leave out --real, or take a packet log");
     }
     if args.parquet.is_some() && !cfg!(feature = "parquet") {
         bail!(
@@ -108,6 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::check_folder(folder)?;
     }
     let settings = Settings {
+        world: if args.real { World::Real } else { World::Sim },
         threads: args.threads,
         series: args.report.is_some(),
         measure: args.measure,
@@ -115,6 +125,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         qlog: args.qlog.clone(),
     };
     let race = race(&source, &settings)?;
+    for note in &race.notes {
+        complaint::print(note);
+    }
     let records: Vec<&Record> = race.runs.iter().map(|run| &run.record).collect();
     if let Some(path) = &args.json {
         save("--json", path, |out| write_json(records.iter().copied(), out))?;
@@ -158,7 +171,8 @@ fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     let title = if race.title.is_empty() { &race.name } else { &race.title };
     let table = table(&race.summaries, color && watched);
     let reading = reading(race.runs.iter().map(|run| &run.record));
-    let text = format!("{title} (seed {})\n\n{table}\n{reading}", race.seed);
+    let timekeeping = timekeeping(race.runs.iter().map(|run| &run.record));
+    let text = format!("{title} (seed {})\n\n{table}\n{reading}{timekeeping}", race.seed);
     if !taken {
         crate::print(&text)?;
     } else if watched {

@@ -81,6 +81,12 @@ pub(super) fn columns(record: &Record) -> Vec<(String, Value)> {
     put("cpu_s", record.cpu_s.into());
     put("wall_s", record.wall_s.into());
     put("peak_mb", record.peak_mb.into());
+    let error = record.release_error_us;
+    put("release_error_us_p50", error.map(|error| error.p50).into());
+    put("release_error_us_p99", error.map(|error| error.p99).into());
+    put("release_error_us_max", error.map(|error| error.max).into());
+    put("late", Value::Count(record.late));
+    put("trusted", Value::Text(record.trusted.map(|trusted| trusted.to_string())));
     row
 }
 

@@ -198,7 +198,7 @@ fn facts(data: &Data<'_>) -> Vec<String> {
         format!("{} s", short(first.seconds)),
         if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") },
         format!("seed {}", first.seed),
-        if first.world == "sim" { "virtual time".to_owned() } else { format!("world {}", first.world) },
+        if first.world == "sim" { "virtual time".to_owned() } else { "real time".to_owned() },
     ];
     let capacity = data.contestants.iter().find_map(|c| c.series).map(|s| &s.capacity_mbps).filter(|c| !c.is_empty());
     if let Some(capacity) = capacity {
@@ -212,7 +212,7 @@ fn origin(data: &Data<'_>) -> String {
     data.first().map_or_else(String::new, |first| {
         let fixed = match first.world.as_str() {
             "sim" => " Scenario, seed and version determine every number on this page.",
-            _ => "",
+            _ => " Real sockets and kernel flows behind an emulated path: another run gives other numbers.",
         };
         format!("paceline {}, seed {}.{fixed}", first.version, first.seed)
     })
@@ -240,6 +240,7 @@ fn columns(data: &Data<'_>) -> Vec<Column> {
         column("resent, packets", |n| format!("{n:.0}"), |c| Some(c.summary.retransmits)),
         column("completion p50, ms", plain, |c| c.summary.fct_p50_ms),
         column("fairness, Jain", |j| format!("{j:.3}"), |c| c.summary.jain),
+        column("CPU, % of a core", percent, |c| c.summary.cpu),
     ];
     columns.retain(|column| data.contestants.iter().any(|c| (column.value)(c).is_some()));
     columns

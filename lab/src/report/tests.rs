@@ -101,6 +101,9 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         cpu_s: None,
         wall_s: None,
         peak_mb: None,
+        release_error_us: None,
+        late: None,
+        trusted: None,
     }
 }
 

@@ -269,11 +269,11 @@ impl Plan {
     ///
     /// # Errors
     /// None that [`Source::plans`] would not have found: key and problem.
-    pub fn world(
+    pub fn world<P: Clone + Send + 'static>(
         &self,
         contestant: &Contestant,
         sample_every: Option<Nanos>,
-    ) -> Result<config::Config, (String, String)> {
+    ) -> Result<config::Config<P>, (String, String)> {
         let (down, up) = self.paths()?;
         let flows = self.scenario.flows();
         Ok(config::Config {

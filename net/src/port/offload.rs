@@ -17,6 +17,8 @@ const FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-scatter-gather"];
 const ERROR: u16 = 2;
 /// `GENL_ID_CTRL`.
 const CONTROL: u16 = 16;
+/// `NLA_F_NESTED`.
+const NESTED: u16 = 1 << 15;
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const REQUEST: u16 = 1 | 4;
 
@@ -29,10 +31,10 @@ pub fn without_offloads(interface: &str) -> io::Result<()> {
     let socket = open()?;
     let family = family(&socket)?;
     let device = attribute(2, &text(interface));
-    let bits: Vec<u8> = FEATURES.iter().flat_map(|name| attribute(1, &attribute(2, &text(name)))).collect();
+    let bits: Vec<u8> = FEATURES.iter().flat_map(|name| attribute(NESTED | 1, &attribute(2, &text(name)))).collect();
     // Listed without a value: off.
-    let wanted = attribute(3, &bits);
-    let body = [attribute(1, &device), attribute(3, &wanted)].concat();
+    let wanted = attribute(NESTED | 3, &bits);
+    let body = [attribute(NESTED | 1, &device), attribute(NESTED | 3, &wanted)].concat();
     exchange(&socket, family, 12, &body).map(drop)
 }
 

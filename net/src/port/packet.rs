@@ -36,6 +36,12 @@ const RECEIVE_BUFFER: usize = 32 << 20;
 /// `sll_pkttype` of what this end itself sent (PACKET_OUTGOING in linux/if_packet.h).
 const SENT_HERE: u8 = 4;
 
+/// Whether this process may have buffers larger than the system's limit, as root of the system may.
+pub fn may_buffer() -> bool {
+    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+    any.is_ok_and(|any| setsockopt(&any, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_ok())
+}
+
 /// The Ethernet header of an IP packet; `None` when it is none.
 fn header(packet: &[u8]) -> Option<[u8; HEADER]> {
     let kind: [u8; 2] = match packet.first()? >> 4 {

@@ -14,8 +14,8 @@ use crate::clock::Clock;
 use crate::frame::{Frame, MAX_PACKET};
 use crate::port::{Port, refusal};
 
-/// Packets that the kernel keeps for us (its default is 500; our choice: what 100 ms of 1 Gbit/s come to).
-const BACKLOG: u32 = 10_000;
+/// Packets that the kernel should keep for us: to be set by netlink, as other ways need privilege outside the namespace (its default is 500; our choice: what 100 ms of 1 Gbit/s come to).
+pub const BACKLOG: u32 = 10_000;
 /// Reads before what was read is carried on (our choice).
 const BATCH: usize = 64;
 
@@ -37,7 +37,7 @@ impl Tun {
     /// # Errors
     /// Without `/dev/net/tun`, without the right to administer the namespace, or when the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
-        let builder = DeviceBuilder::new().name(name).tx_queue_len(BACKLOG).inherit_enable_state();
+        let builder = DeviceBuilder::new().name(name).inherit_enable_state();
         let device = builder.with(|builder| _ = builder.offload(true)).build_sync()?;
         device.set_nonblocking(true)?;
         Ok(Self {

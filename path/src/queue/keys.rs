@@ -32,10 +32,12 @@ impl<'a> Keys<'a> {
         let mut given: Vec<(&str, &str)> = Vec::new();
         for part in text.split(',').filter(|part| !part.trim().is_empty()) {
             let queue = queue.to_owned();
-            let Some((key, value)) = part.split_once('=') else {
-                return Err(QueueError::NotKeyValue { queue, text: clipped(part) });
+            let (key, value) = match part.split_once('=') {
+                Some((key, value)) => (key.trim(), value.trim()),
+                // `droptail:2MB`.
+                None if given.is_empty() && known.contains(&"limit") && is_amount(part) => ("limit", part.trim()),
+                None => return Err(QueueError::NotKeyValue { queue, text: clipped(part) }),
             };
-            let (key, value) = (key.trim(), value.trim());
             if !known.contains(&key) {
                 return Err(QueueError::UnknownKey {
                     queue,
@@ -176,12 +178,21 @@ impl<'a> Keys<'a> {
     pub(super) fn some_limit(&self) -> Result<Limit, QueueError> {
         let (bytes, packets) = (self.bytes("bytes")?, self.packets("packets")?);
         let limit = Limit { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
+        if let Some(alone) = self.limit()? {
+            let text = self.get("limit").unwrap_or_default();
+            return if limit == Limit::NONE { Ok(alone) } else { Err(self.bad("limit", text, "alone")) };
+        }
         if limit == Limit::NONE {
             let (queue, key) = (self.queue.to_owned(), "bytes");
             return Err(QueueError::Missing { queue, key, wanted: "such as bytes=2MB, packets=100 or bdp=1" });
         }
         Ok(limit)
     }
+}
+
+/// Whether a text can be a limit without its key: it begins with a digit.
+fn is_amount(text: &str) -> bool {
+    text.trim_start().starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// At most 40 characters of a text from outside, so that an error stays one readable line.

@@ -62,7 +62,7 @@ impl Limit {
     }
 }
 
-/// A queue and its parameters, as parsed from `name:key=value,key=value`.
+/// A queue and its parameters, as parsed from `name:key=value,key=value` or `name:limit`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueSpec {
     /// First in, first out, dropping what finds it full; without a limit, the infinite queue.
@@ -133,12 +133,12 @@ pub const QUEUES: &[QueueEntry] = &[
     QueueEntry { name: "infinite", keys: &[], summary: "first in, first out, without a limit" },
     QueueEntry {
         name: "droptail",
-        keys: &["bytes", "packets", "bdp"],
+        keys: &["bytes", "packets", "bdp", "limit"],
         summary: "first in, first out; drops what finds it full",
     },
     QueueEntry {
         name: "drophead",
-        keys: &["bytes", "packets", "bdp"],
+        keys: &["bytes", "packets", "bdp", "limit"],
         summary: "first in, first out; drops the oldest for what finds it full",
     },
     QueueEntry { name: "codel", keys: &["target", "interval", "limit"], summary: "controlled delay (RFC 8289)" },

@@ -1,0 +1,64 @@
+//! `paceline doctor`: what this machine allows.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use paceline_net::machine::{Checkup, Feature, Verdict, examine};
+use serde_json::{Map, Value, json};
+
+/// Check this machine: what works, what falls back to something else, and why what does not work does not.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// As one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let checkup = examine();
+    let features: Vec<&Feature> = checkup.emulation.iter().chain(&checkup.others).collect();
+    if args.json {
+        crate::print(&format!("{}\n", as_json(&checkup, &features)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    let width = checkup.facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
+    for fact in &checkup.facts {
+        writeln!(text, "{:width$}  {}", fact.name, fact.value)?;
+    }
+    text.push('\n');
+    describe(&mut text, &features)?;
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line a feature.
+pub(super) fn describe(text: &mut String, features: &[&Feature]) -> std::fmt::Result {
+    let width = features.iter().map(|feature| feature.name.len()).max().unwrap_or(0);
+    for feature in features {
+        let (verdict, detail) = words(&feature.verdict);
+        writeln!(text, "{:width$}  {verdict}: {detail}", feature.name)?;
+    }
+    Ok(())
+}
+
+fn words(verdict: &Verdict) -> (&'static str, &str) {
+    match verdict {
+        Verdict::Works(how) => ("works", how),
+        Verdict::FallsBack(to) => ("falls back", to),
+        Verdict::No(reason) => ("no", reason),
+    }
+}
+
+fn as_json(checkup: &Checkup, features: &[&Feature]) -> Value {
+    let facts: Map<String, Value> =
+        checkup.facts.iter().map(|fact| (fact.name.to_owned(), Value::from(fact.value.clone()))).collect();
+    let features: Map<String, Value> = features
+        .iter()
+        .map(|feature| {
+            let (verdict, detail) = words(&feature.verdict);
+            (feature.name.to_owned(), json!({ "verdict": verdict, "detail": detail }))
+        })
+        .collect();
+    json!({ "machine": facts, "features": features, "version": env!("CARGO_PKG_VERSION") })
+}

@@ -1,0 +1,40 @@
+//! The packet logs of a run.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Context;
+use paceline_lab::output::Draft;
+use paceline_net::clock::Clock;
+use paceline_net::emulator::Tap;
+use paceline_net::log::{Mahimahi, Pcapng};
+use paceline_sim::Direction;
+
+use super::{Args, Way};
+
+/// Begins the logs that are asked for. Each appears under its name when all of it is written.
+pub(super) fn open(args: &Args, clock: Clock, down: &Way<'_>, up: &Way<'_>) -> anyhow::Result<Vec<Box<dyn Tap>>> {
+    let mut taps: Vec<Box<dyn Tap>> = Vec::new();
+    let place = |draft: Draft| draft.finish().map_err(|error| error.to_string());
+    if let Some(path) = &args.log {
+        let name = format!("--log {}", path.display());
+        let log = Pcapng::new(&name, Draft::create(path)?, clock, Pcapng::HEADERS, place).context(name)?;
+        taps.push(Box::new(log));
+    }
+    if let Some(path) = &args.mahimahi_log {
+        for (direction, way, end) in [(Direction::Down, down, ".down"), (Direction::Up, up, ".up")] {
+            let path = with_end(path, end);
+            let name = format!("--mahimahi-log {}", Path::new(&path).display());
+            let draft = Draft::create(path.as_ref())?;
+            let log = Mahimahi::new(&name, draft, clock, direction, way.schedule()?, place).context(name)?;
+            taps.push(Box::new(log));
+        }
+    }
+    Ok(taps)
+}
+
+fn with_end(path: &Path, end: &str) -> OsString {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name
+}

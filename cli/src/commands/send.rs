@@ -1,0 +1,64 @@
+//! `paceline send`: a file, or bytes that mean nothing, to a `paceline serve`.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use paceline_net::Clock;
+use paceline_net::udp::connect;
+use paceline_net::udp::transfer::{Content, give};
+use paceline_net::udp::wire::control::Job;
+
+use super::udp::{Asking, Teller, address};
+
+/// Send a file, or bytes that mean nothing, to a paceline serve, under any controller.
+#[derive(clap::Args)]
+#[command(override_usage = "paceline send [OPTIONS] FILE ADDR\n       paceline send [OPTIONS] --bytes N ADDR\n       \
+                            paceline send [OPTIONS] --seconds S ADDR")]
+pub(crate) struct Args {
+    /// The file, unless --bytes or --seconds is given, and HOST or HOST:PORT.
+    #[arg(value_name = "FILE ADDR", required = true, num_args = 1..=2)]
+    what: Vec<String>,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let asking = &args.asking;
+    let time = asking.time()?;
+    let (content, job, bytes, name, to) = match args.what.as_slice() {
+        [to] => {
+            if asking.bytes.is_none() && time.is_none() {
+                bail!("nothing to send: give FILE ADDR, --bytes N ADDR or --seconds S ADDR");
+            }
+            (Content::Zeros(asking.bytes), Job::Discard, asking.bytes, "", to)
+        }
+        [file, to] => {
+            if asking.bytes.is_some() || time.is_some() {
+                bail!("{file}: a file is sent whole; leave --bytes and --seconds out");
+            }
+            let path = Path::new(file);
+            let opened = File::open(path).with_context(|| format!("{file}: cannot be read"))?;
+            let about = opened.metadata().with_context(|| format!("{file}: cannot be read"))?;
+            if !about.is_file() {
+                bail!("{file}: is no regular file; name one");
+            }
+            let name = path.file_name().and_then(|name| name.to_str());
+            let name = name.ok_or_else(|| anyhow!("{file}: the name is not UTF-8; rename it"))?;
+            (Content::File(opened, about.len()), Job::Store, Some(about.len()), name, to)
+        }
+        _ => bail!("give FILE ADDR, --bytes N ADDR or --seconds S ADDR"),
+    };
+    let peer = address(to)?;
+    let key = asking.common.key()?;
+    let (hello, plan) = asking.hello(peer, key.is_some(), job, bytes, name)?;
+    let clock = Clock::new();
+    let patience = asking.common.patience()?;
+    let (channel, _) = connect(peer, key.as_ref(), hello, asking.common.offload(), clock, patience)?;
+    let mut teller = Teller::new(asking.common.json, "sent", peer, &plan);
+    let every = asking.every()?;
+    let done = give(channel, clock, &plan, content, time, every, &mut |interval| teller.interval(interval))?;
+    teller.end(&done)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,239 @@
+//! What `serve`, `send` and `fetch` share: options, and how a transfer is told.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use anyhow::{anyhow, bail};
+use paceline_cc::{Nanos, Spec};
+use paceline_net::udp::transfer::{Interval, Plan, Transferred, room};
+use paceline_net::udp::wire::control::Hello;
+use paceline_net::udp::wire::control::Job;
+use paceline_net::udp::{Key, Offload};
+use serde_json::{Value, json};
+
+use super::{count, number};
+
+/// Where `serve` listens and the others ask, when nothing is said.
+pub(super) const PORT: u16 = 4870;
+
+/// Options of all three.
+#[derive(clap::Args)]
+pub(super) struct Common {
+    /// The key that both ends share: a file with 64 hexadecimal digits. Loopback alone goes without.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Give up when the other end has been silent for so long.
+    #[arg(long, value_name = "S", default_value = "10", value_parser = number, allow_negative_numbers = true)]
+    timeout: f64,
+    /// What happened, as JSON on standard output.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Each packet is a system call of its own, and none is put together with others on arrival.
+    #[arg(long)]
+    no_offload: bool,
+}
+
+impl Common {
+    pub(super) fn key(&self) -> anyhow::Result<Option<Key>> {
+        Ok(self.key.as_deref().map(Key::read).transpose()?)
+    }
+
+    pub(super) fn patience(&self) -> anyhow::Result<Nanos> {
+        seconds("--timeout", self.timeout)
+    }
+
+    pub(super) fn offload(&self) -> Offload {
+        if self.no_offload { Offload::NONE } else { Offload { send: true, receive: true } }
+    }
+}
+
+/// Options of the ends that ask.
+#[derive(clap::Args)]
+pub(super) struct Asking {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The sender's controller (paceline controllers), such as copa:delta=0.1.
+    #[arg(long, value_name = "CONTROLLER", default_value = "copa")]
+    cc: String,
+    /// So many bytes that mean nothing.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
+    pub(super) bytes: Option<u64>,
+    /// Bytes that mean nothing, for so long.
+    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    pub(super) seconds: Option<f64>,
+    /// Largest packet on the path, IP header included.
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = count::<u16>, allow_negative_numbers = true)]
+    mtu: u16,
+    /// Packets for one acknowledgement.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u8>, allow_negative_numbers = true)]
+    ack_every: u8,
+    /// Seconds between two lines, on a terminal or in the JSON.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = number, allow_negative_numbers = true)]
+    interval: f64,
+}
+
+impl Asking {
+    pub(super) fn every(&self) -> anyhow::Result<Nanos> {
+        seconds("--interval", self.interval)
+    }
+
+    pub(super) fn time(&self) -> anyhow::Result<Option<Nanos>> {
+        self.seconds.map(|time| seconds("--seconds", time)).transpose()
+    }
+
+    /// How to ask for `job`, and how both ends then speak.
+    pub(super) fn hello(
+        &self,
+        peer: SocketAddr,
+        sealed: bool,
+        job: Job,
+        bytes: Option<u64>,
+        name: &str,
+    ) -> anyhow::Result<(Hello, Plan)> {
+        let spec: Spec = self.cc.parse().map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
+        let overhead = if sealed { paceline_net::udp::seal::TAG } else { 0 };
+        let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.entry().receiver.is_some());
+        let hello = Hello {
+            random: [0; 16],
+            cookie: None,
+            job,
+            mss,
+            // They cost nine bytes a packet; chirps cannot do without.
+            arrivals: true,
+            ack_every: self.ack_every,
+            bytes,
+            controller: spec.to_string(),
+            name: name.to_owned(),
+        };
+        let plan = Plan::of(&hello, self.common.patience()?).map_err(|error| anyhow!("--mtu {}: {error}", self.mtu))?;
+        Ok((hello, plan))
+    }
+}
+
+fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
+    if !(value > 0.0 && value < 1e9) {
+        bail!("{option} {value}: give seconds above 0, such as 10");
+    }
+    Ok(Nanos::from_secs_f64(value))
+}
+
+/// HOST, HOST:PORT or [HOST]:PORT.
+pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs().or_else(|_| (text.trim_matches(['[', ']']), PORT).to_socket_addrs());
+    let found = found.ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| anyhow!("'{text}': no such host; give HOST or HOST:PORT, such as 127.0.0.1:{PORT}"))
+}
+
+/// Tells of a transfer while it runs and afterwards: lines for a terminal, one line in a pipe, or JSON.
+pub(super) struct Teller {
+    json: bool,
+    lines: bool,
+    intervals: Vec<Value>,
+    verb: &'static str,
+    peer: SocketAddr,
+    controller: String,
+    mss: u16,
+}
+
+impl Teller {
+    /// `verb` is what happened once it is over: sent, received.
+    pub(super) fn new(json: bool, verb: &'static str, peer: SocketAddr, plan: &Plan) -> Self {
+        let lines = !json && std::io::stdout().is_terminal();
+        let controller = plan.controller.to_string();
+        Self { json, lines, intervals: Vec::new(), verb, peer, controller, mss: plan.mss }
+    }
+
+    pub(super) fn interval(&mut self, interval: &Interval) {
+        let span = (interval.to - interval.from).as_secs_f64();
+        // What is left over after the last whole one says nothing.
+        if span < 1e-3 {
+            return;
+        }
+        let mbps = interval.bytes as f64 * 8e-6 / span;
+        let (from, to) = (interval.from.as_secs_f64(), interval.to.as_secs_f64());
+        if self.json {
+            let mut value = json!({ "from_s": from, "to_s": to, "bytes": interval.bytes, "mbps": mbps });
+            if let Some(view) = &interval.sender {
+                value["srtt_ms"] = json!(view.srtt.map(Nanos::as_millis_f64));
+                value["window_bytes"] = json!(view.window);
+                value["in_flight_bytes"] = json!(view.in_flight);
+                value["retransmits"] = json!(view.retransmits);
+            }
+            self.intervals.push(value);
+        }
+        if self.lines {
+            let size = megabytes(interval.bytes);
+            let mut line = format!("{from:7.2} - {to:7.2} s  {size:>10}  {mbps:9.3} Mbit/s");
+            if let Some(view) = &interval.sender {
+                let rtt = view.srtt.map_or(0.0, Nanos::as_millis_f64);
+                let window = view.window / u64::from(self.mss).max(1);
+                let _ = write!(line, "  rtt {rtt:8.2} ms  window {window:6}  again {}", view.retransmits);
+            }
+            line.push('\n');
+            // Nobody is left to be told when standard output is closed.
+            let _ = crate::print(&line);
+        }
+    }
+
+    pub(super) fn end(&self, done: &Transferred) -> std::io::Result<()> {
+        let took = done.took.as_secs_f64().max(1e-9);
+        let mbps = done.bytes as f64 * 8e-6 / took;
+        let cpu = done.cpu.as_secs_f64();
+        let per_cpu = done.bytes as f64 * 1e-6 / cpu.max(1e-9);
+        if self.json {
+            let mut value = json!({
+                "verb": self.verb, "peer": self.peer.to_string(), "controller": self.controller, "mss": self.mss,
+                "bytes": done.bytes, "seconds": took, "mbps": mbps, "verified": done.verified,
+                "cpu_s": cpu, "mb_per_cpu_s": per_cpu, "intervals": self.intervals,
+            });
+            if let Some(sender) = &done.sender {
+                value["packets_sent"] = json!(sender.stats.packets_sent);
+                value["retransmits"] = json!(sender.stats.retransmits);
+                value["packets_lost"] = json!(sender.stats.packets_lost);
+                value["timeouts"] = json!(sender.stats.timeouts);
+                value["ce_packets"] = json!(sender.stats.ce_packets);
+                let rtt = |q| sender.rtt.quantile_ms(q);
+                value["rtt_ms"] =
+                    json!({ "min": sender.rtt.min_ms(), "p50": rtt(0.5), "p95": rtt(0.95), "p99": rtt(0.99) });
+                if sender.late.count() > 0 {
+                    let late = |q| sender.late.quantile(q).as_nanos() as f64 / 1e3;
+                    value["gap_error_us"] = json!({ "p50": late(0.5), "p99": late(0.99), "max": late(1.0) });
+                }
+                value["strays"] = strays(&sender.strays);
+            }
+            if let Some(receiver) = &done.receiver {
+                value["packets_received"] = json!(receiver.packets);
+                value["ce_packets"] = json!(receiver.ce_packets);
+                value["strays"] = strays(&receiver.strays);
+            }
+            return crate::print(&format!("{value}\n"));
+        }
+        let (verb, size, peer) = (self.verb, megabytes(done.bytes), self.peer);
+        let way = if verb == "sent" { "to" } else { "from" };
+        let mut line = format!("{verb} {size} {way} {peer} in {took:.2} s: {mbps:.3} Mbit/s, {}", self.controller);
+        if let Some(sender) = &done.sender {
+            let rtt = |q| sender.rtt.quantile_ms(q).unwrap_or(0.0);
+            let again = sender.stats.retransmits;
+            let _ = write!(line, ", rtt p50 {:.2} p95 {:.2} ms, {again} packets again", rtt(0.5), rtt(0.95));
+        }
+        let _ = write!(line, ", CPU {cpu:.2} s ({per_cpu:.0} MB per CPU second)");
+        line.push_str(if done.verified { ", SHA-256 checked\n" } else { "\n" });
+        crate::print(&line)
+    }
+}
+
+fn strays(strays: &paceline_net::udp::Strays) -> Value {
+    json!({
+        "foreign": strays.foreign, "forged": strays.forged, "replayed": strays.replayed, "malformed": strays.malformed,
+    })
+}
+
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.2} MB", bytes as f64 / 1e6),
+    }
+}

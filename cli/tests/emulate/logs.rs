@@ -1,0 +1,54 @@
+//! Packet logs: whole or not there.
+
+use std::fs;
+
+use crate::bench::{Bench, needs_root, paceline};
+
+/// One datagram goes through, and comes back as a refusal.
+const DATAGRAM: &str = "echo > /dev/udp/$PACELINE_BASE/9; sleep 0.2";
+
+#[test]
+fn logs_are_whole() {
+    if needs_root("logs_are_whole") {
+        return;
+    }
+    let bench = Bench::new();
+    let (pcapng, mahimahi) = (bench.path("log.pcapng"), bench.path("log"));
+    let args = ["emulate", "--rate", "12Mbit/s", "--log", &pcapng, "--mahimahi-log", &mahimahi];
+    let script = "ping -c 1 -W 20 $PACELINE_BASE >/dev/null 2>&1; echo > /dev/udp/$PACELINE_BASE/9; sleep 0.1";
+    let output = paceline().args(args).args(["--", "bash", "-c", script]).bounded();
+    assert!(output.status.success(), "{output:?}");
+    let packets = fs::read(&pcapng).unwrap();
+    // Section header (draft-ietf-opsawg-pcapng §4.1).
+    assert_eq!(packets[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    let up = fs::read_to_string(bench.path("log.up")).unwrap();
+    assert!(up.lines().any(|line| line.contains(" + ")) && up.lines().any(|line| line.contains(" - ")), "{up}");
+    let mut names = bench.names();
+    names.sort();
+    assert_eq!(names, ["log.down", "log.pcapng", "log.up"]);
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_program_goes_on() {
+    if needs_root("a_full_disk_is_told_and_the_program_goes_on") {
+        return;
+    }
+    let args = ["emulate", "--log", "/dev/full", "--", "bash", "-c"];
+    let run = |end: &str| paceline().args(args).args([&format!("{DATAGRAM}; {end}")]).bounded();
+    let output = run("echo done");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"done\n"[..]), "{told}");
+    assert_eq!(told.lines().filter(|line| line.contains("--log /dev/full: ")).count(), 1, "{told}");
+    assert_eq!(run("exit 5").status.code(), Some(5));
+}
+
+#[test]
+fn a_log_that_cannot_be_is_refused_before_anything_runs() {
+    if needs_root("a_log_that_cannot_be_is_refused_before_anything_runs") {
+        return;
+    }
+    let output = paceline().args(["emulate", "--log", "/no/such/folder/log", "--", "echo", "ran"]).bounded();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
+    assert!(output.stdout.is_empty() && told.contains("/no/such/folder/log: cannot be written"), "{told}");
+}

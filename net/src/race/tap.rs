@@ -1,0 +1,179 @@
+//! Recording in the emulator's thread: every packet of every flow, by the emulator's own clock.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_cc::{Nanos, Time};
+use paceline_path::{Packet, Schedule};
+use paceline_sim::{Direction, Flow, Links, Outcome, Recorder, Sample};
+
+use super::FLOW_PORT;
+use crate::emulator::{Passage, Tap};
+use crate::frame::{self, FlowKey};
+
+/// What a thread of a flow shows to the series.
+pub(super) type Glimpse = Arc<Mutex<Option<Sample>>>;
+
+/// Watches a race.
+pub(super) struct RaceTap {
+    pub(super) recorder: Recorder,
+    flows: Vec<Watched>,
+    end: Time,
+    /// The downward link, for the series.
+    schedule: Option<Schedule>,
+    step: Nanos,
+    /// Changes of the bytes that wait downwards, by point of the series.
+    waiting: Vec<i64>,
+}
+
+struct Watched {
+    direction: Direction,
+    /// From here on its packets no longer count.
+    stop: Time,
+    glimpse: Glimpse,
+    entered: u64,
+    /// Arrived or dropped.
+    settled: u64,
+}
+
+enum Role {
+    Data,
+    Acknowledgement,
+}
+
+impl RaceTap {
+    pub(super) fn new(
+        flows: &[Flow],
+        glimpses: &[Glimpse],
+        schedule: Option<Schedule>,
+        sample_every: Option<Nanos>,
+        end: Time,
+    ) -> Self {
+        let watched = |(flow, glimpse): (&Flow, &Glimpse)| {
+            let family = matches!(flow.workload, paceline_sim::Workload::Poisson { .. });
+            let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
+            Watched { direction: flow.direction, stop, glimpse: glimpse.clone(), entered: 0, settled: 0 }
+        };
+        let step = sample_every.unwrap_or(Nanos::ZERO);
+        let points = if step > Nanos::ZERO { (end.as_nanos() / step.as_nanos()) as usize } else { 0 };
+        Self {
+            recorder: Recorder::new(flows, sample_every),
+            flows: flows.iter().zip(glimpses).map(watched).collect(),
+            end,
+            schedule,
+            step,
+            waiting: vec![0; points + 1],
+        }
+    }
+
+    /// Whose packet this is, and which kind; `None` when it counts for nobody.
+    fn whose(&self, passage: &Passage<'_>) -> Option<(usize, Role)> {
+        let key = frame::flow_key(passage.bytes)?;
+        let index = |port: u16| {
+            let index = usize::from(port.checked_sub(FLOW_PORT)?);
+            (index < self.flows.len()).then_some(index)
+        };
+        if let Some(flow) =
+            index(key.destination.port()).filter(|flow| self.flows[*flow].direction == passage.direction)
+        {
+            return holds_data(passage.bytes, &key).then_some((flow, Role::Data));
+        }
+        let flow = index(key.source.port()).filter(|flow| self.flows[*flow].direction != passage.direction)?;
+        Some((flow, Role::Acknowledgement))
+    }
+
+    /// Ends the steps of the series that are over at `now`.
+    fn sample(&mut self, now: Time) {
+        while self.recorder.next_sample() <= now.min(self.end) {
+            let to = self.recorder.next_sample();
+            let capacity = self.schedule.as_ref().map(|schedule| schedule.capacity(to - self.step, to));
+            let flows = &self.flows;
+            // What waits is known only when it has left: filled in at the end.
+            self.recorder
+                .sample(capacity, 0, |flow| flows[flow].glimpse.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        }
+    }
+
+    /// A packet waited from `from` to `to` at the downward link.
+    fn waited(&mut self, from: Time, to: Time, size: usize) {
+        let (step, last) = (self.step.as_nanos(), self.waiting.len() - 1);
+        if step == 0 {
+            return;
+        }
+        // Point i stands for the moment (i + 1) * step.
+        let point = |at: Time| ((at.as_nanos().div_ceil(step)).saturating_sub(1) as usize).min(last);
+        self.waiting[point(from)] += size as i64;
+        self.waiting[point(to)] -= size as i64;
+    }
+
+    /// What is left when the run is over.
+    pub(super) fn finish(mut self, links: Links) -> Outcome {
+        self.sample(self.end);
+        for (index, flow) in self.flows.iter().enumerate() {
+            self.recorder.under_way(index, flow.entered.saturating_sub(flow.settled));
+        }
+        let mut outcome = self.recorder.finish(links, 0);
+        if let Some(series) = &mut outcome.series {
+            let mut bytes = 0_i64;
+            for (point, change) in series.queue_bytes.iter_mut().zip(&self.waiting) {
+                bytes += change;
+                *point = u64::try_from(bytes).unwrap_or(0);
+            }
+        }
+        outcome
+    }
+}
+
+impl Tap for RaceTap {
+    fn entered(&mut self, passage: &Passage<'_>) {
+        self.sample(passage.at);
+        if let Some((flow, Role::Data)) = self.whose(passage)
+            && passage.at <= self.flows[flow].stop
+        {
+            self.flows[flow].entered += 1;
+            self.recorder.entered(flow);
+        }
+    }
+
+    fn left(&mut self, passage: &Passage<'_>) {
+        self.sample(passage.at);
+        if passage.direction == Direction::Down {
+            self.waited(passage.entered, passage.entered + passage.delay.queue, passage.bytes.len());
+        }
+        let Some((flow, role)) = self.whose(passage) else { return };
+        if passage.at > self.flows[flow].stop {
+            return;
+        }
+        match role {
+            Role::Data => {
+                self.flows[flow].settled += 1;
+                let mut packet = Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ());
+                packet.delay = passage.delay;
+                self.recorder.arrived(flow, &packet, passage.at - passage.entered);
+            }
+            Role::Acknowledgement => self.recorder.acknowledged(flow, &passage.delay),
+        }
+    }
+
+    fn dropped(&mut self, passage: &Passage<'_>) {
+        // Drops that come after the end are those of a path that is taken down.
+        if passage.at <= self.end
+            && let Some((flow, Role::Data)) = self.whose(passage)
+            && passage.entered <= self.flows[flow].stop
+        {
+            // Entered, and neither arrived nor under way: the recorder counts it as dropped.
+            self.flows[flow].settled += 1;
+        }
+    }
+}
+
+/// Whether a packet of a flow carries something: with TCP, bytes of the stream.
+fn holds_data(packet: &[u8], key: &FlowKey) -> bool {
+    const TCP: u8 = 6;
+    if key.protocol != TCP {
+        return true;
+    }
+    let Some(first) = packet.first() else { return false };
+    let header = if first >> 4 == 4 { usize::from(first & 15) * 4 } else { 40 };
+    let offset = packet.get(header + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    packet.len() > header + offset
+}

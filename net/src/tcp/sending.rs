@@ -1,0 +1,294 @@
+//! The writing end of a configured kernel flow: its connections, its application, what `TCP_INFO` says of them.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags};
+use paceline_cc::{Nanos, Time};
+use paceline_sim::{Application, Arrivals, Distribution, Flow, Sample, Seed, Turn, Workload};
+use paceline_transport::SenderStats;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{Diagnosis, Entry, Info, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
+use crate::clock::Clock;
+use crate::udp::run::thread_cpu;
+
+/// What one write hands to the kernel at most.
+const CHUNK: usize = 64 * 1024;
+/// Bytes that wait unsent in the kernel at most: 1 Gbit/s needs a write every 2 ms (our choice).
+const WAITING: u32 = 256 * 1024;
+/// The same for an application that takes back what has not been sent: a few packets.
+const WAITING_FEW: u32 = 16 * 1024;
+
+/// The sender of a configured flow. [`Sending::run`] in a thread inside its namespace.
+pub(crate) struct Sending {
+    pub(crate) flow: Flow,
+    pub(crate) kernel: Kernel,
+    /// Index of the configured flow, and the seed of the run: for the draws of its workload.
+    pub(crate) index: usize,
+    pub(crate) seed: Seed,
+    pub(crate) to: SocketAddr,
+    pub(crate) clock: Clock,
+    /// When the run ends.
+    pub(crate) until: Time,
+    pub(crate) ledger: Arc<Ledger>,
+    /// What the series sees of it.
+    pub(crate) state: Arc<Mutex<Option<Sample>>>,
+    /// Set when the run has failed elsewhere.
+    pub(crate) abort: Arc<AtomicBool>,
+}
+
+/// What it leaves behind.
+#[derive(Clone, Debug)]
+pub(crate) struct SendingOutcome {
+    /// Summed over its connections.
+    pub(crate) stats: SenderStats,
+    pub(crate) rtt: Distribution,
+    /// When the flow ended.
+    pub(crate) end: Time,
+    pub(crate) cpu: Nanos,
+}
+
+struct Connection {
+    stream: TcpStream,
+    port: u16,
+    /// Bytes that the application has written, and those of them that the kernel took.
+    allowed: u64,
+    written: u64,
+    ends: bool,
+    /// The handshake is over.
+    open: bool,
+    /// The kernel takes no more now.
+    blocked: bool,
+    last: Info,
+}
+
+/// Where a thread of a flow stands.
+struct State {
+    connections: Vec<Connection>,
+    arrivals: Option<Arrivals>,
+    application: Option<Application>,
+    /// When the next connection is opened, the application acts, the kernel is asked.
+    open_at: Time,
+    turn_at: Time,
+    probe_at: Time,
+    outcome: SendingOutcome,
+}
+
+impl Sending {
+    /// Runs the flow to its end.
+    ///
+    /// # Errors
+    /// One line: what the kernel refused.
+    pub(crate) fn run(self) -> Result<SendingOutcome, String> {
+        let failed = |error: io::Error| format!("{}@tcp: {error}", self.flow.controller);
+        let mut diagnosis = Diagnosis::open().map_err(failed)?;
+        let mut state = State {
+            connections: Vec::new(),
+            arrivals: Arrivals::new(&self.flow.workload, self.seed, self.index),
+            application: Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index),
+            open_at: self.flow.start,
+            turn_at: Time::NEVER,
+            probe_at: self.flow.start + PROBE,
+            outcome: SendingOutcome {
+                stats: SenderStats::default(),
+                rtt: Distribution::new(3),
+                end: self.flow.start,
+                cpu: Nanos::ZERO,
+            },
+        };
+        // A family stops beginning flows; those that have begun go on.
+        let family = state.arrivals.is_some();
+        let stop = self.flow.stop.unwrap_or(Time::NEVER).min(self.until);
+        let end = if family { self.until } else { stop };
+        while !self.abort.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            if now >= end {
+                break;
+            }
+            if now >= state.open_at {
+                self.open(&mut state, stop).map_err(failed)?;
+            }
+            if now >= state.turn_at {
+                turn(&mut state);
+            }
+            if now >= state.probe_at {
+                self.probe(&mut state, &mut diagnosis).map_err(failed)?;
+                state.probe_at = now + PROBE;
+            }
+            state.connections.iter_mut().for_each(write);
+            wait(&mut state, end, self.clock).map_err(failed)?;
+            self.greet(&mut state);
+        }
+        self.probe(&mut state, &mut diagnosis).map_err(failed)?;
+        for connection in &state.connections {
+            add(&mut state.outcome.stats, &connection.last.stats);
+            // It ends here: nothing that is in flight is waited for.
+            let _ = socket2::SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO));
+        }
+        let open = !state.connections.is_empty();
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        state.outcome.end = if open { end.min(self.clock.now()) } else { state.outcome.end };
+        state.outcome.cpu = thread_cpu();
+        Ok(state.outcome)
+    }
+
+    /// Opens the connections that are due.
+    fn open(&self, state: &mut State, stop: Time) -> io::Result<()> {
+        let (bytes, next) = match &mut state.arrivals {
+            Some(arrivals) => match arrivals.next().filter(|_| state.open_at < stop) {
+                Some(arrival) => (Some(arrival.bytes), state.open_at + arrival.gap),
+                None => {
+                    state.open_at = Time::NEVER;
+                    return Ok(());
+                }
+            },
+            None => (goal(&self.flow.workload), Time::NEVER),
+        };
+        state.open_at = next;
+        let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_tcp_congestion(self.kernel.name.as_bytes())?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_tcp_mss(self.flow.mss + TIMESTAMPS)?;
+        let fickle = matches!(self.flow.workload, Workload::OnOff { .. });
+        socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
+        socket.set_nonblocking(true)?;
+        let began = self.clock.now();
+        match socket.connect(&self.to.into()) {
+            Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
+            result => result?,
+        }
+        let stream = TcpStream::from(socket);
+        let port = stream.local_addr()?.port();
+        self.ledger.lock().insert(port, Entry { began, goal: bytes, delivered: false });
+        if state.application.is_some() {
+            state.turn_at = began;
+        }
+        let allowed = if state.application.is_some() { 0 } else { bytes.unwrap_or(u64::MAX) };
+        let last = Info { port, ..Info::default() };
+        let ends = bytes.is_some();
+        state.connections.push(Connection {
+            stream,
+            port,
+            allowed,
+            written: 0,
+            ends,
+            open: false,
+            blocked: true,
+            last,
+        });
+        Ok(())
+    }
+
+    /// Notes whose handshake is over: where it does not count, a flow begins here.
+    fn greet(&self, state: &mut State) {
+        for connection in state.connections.iter_mut().filter(|connection| !connection.open && !connection.blocked) {
+            connection.open = true;
+            if let Some(entry) = self.ledger.lock().get_mut(&connection.port).filter(|_| !self.flow.handshake) {
+                entry.began = self.clock.now();
+            }
+        }
+    }
+
+    /// Asks the kernel about all connections; those that have delivered everything are closed.
+    fn probe(&self, state: &mut State, diagnosis: &mut Diagnosis) -> io::Result<()> {
+        for info in diagnosis.of(self.to.port())? {
+            let Some(connection) = state.connections.iter_mut().find(|connection| connection.port == info.port) else {
+                continue;
+            };
+            if info.delivered != connection.last.delivered && info.srtt > Nanos::ZERO {
+                state.outcome.rtt.record(info.srtt);
+            }
+            connection.last = info;
+        }
+        let mut ledger = self.ledger.lock();
+        let State { connections, outcome, .. } = state;
+        connections.retain(|connection| {
+            let delivered = ledger.get(&connection.port).is_some_and(|entry| entry.delivered);
+            if delivered {
+                ledger.remove(&connection.port);
+                add(&mut outcome.stats, &connection.last.stats);
+                outcome.end = outcome.end.max(self.clock.now());
+            }
+            !delivered
+        });
+        let alone = state.arrivals.is_none().then(|| state.connections.first()).flatten();
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(|connection| connection.last.sample());
+        Ok(())
+    }
+}
+
+/// The application's turn.
+fn turn(state: &mut State) {
+    let (Some(application), Some(connection)) = (&mut state.application, state.connections.first_mut()) else { return };
+    let (turn, wait) = application.turn();
+    match turn {
+        Turn::Write(bytes) => connection.allowed = connection.allowed.saturating_add(bytes),
+        Turn::Cut => connection.allowed = connection.written,
+    }
+    state.turn_at = state.turn_at + wait;
+}
+
+/// Hands over what the kernel takes.
+fn write(connection: &mut Connection) {
+    static ZEROS: [u8; CHUNK] = [0; CHUNK];
+    if connection.blocked {
+        return;
+    }
+    while connection.written < connection.allowed {
+        let left = usize::try_from(connection.allowed - connection.written).unwrap_or(CHUNK).min(CHUNK);
+        match connection.stream.write(&ZEROS[..left]) {
+            Ok(taken) => connection.written += taken as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                connection.blocked = true;
+                // The peer is gone: nothing is written any more.
+                if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) {
+                    connection.allowed = connection.written;
+                }
+                return;
+            }
+        }
+    }
+    if connection.ends && connection.written >= connection.allowed && connection.allowed > 0 {
+        // The last packet says so; the socket stays for what the kernel has to tell.
+        let _ = connection.stream.shutdown(std::net::Shutdown::Write);
+        connection.ends = false;
+    }
+}
+
+/// Sleeps until something is due or a connection can be written to.
+fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
+    let due = state.open_at.min(state.turn_at).min(state.probe_at).min(end);
+    let left = due.since(clock.now()).min(PROBE);
+    let wanting = |connection: &Connection| connection.written < connection.allowed;
+    let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(state.connections.len());
+    for connection in state.connections.iter().filter(|connection| wanting(connection)) {
+        fds.push(PollFd::new(connection.stream.as_fd(), PollFlags::POLLOUT));
+    }
+    let timeout = nix::sys::time::TimeSpec::from_duration(Duration::from_nanos(left.as_nanos()));
+    match nix::poll::ppoll(&mut fds, Some(timeout), None) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+    let asked = state.connections.iter_mut().filter(|connection| wanting(connection));
+    for (connection, ready) in asked.zip(ready) {
+        connection.blocked = !ready;
+    }
+    Ok(())
+}
+
+fn add(sum: &mut SenderStats, stats: &SenderStats) {
+    sum.packets_sent += stats.packets_sent;
+    sum.bytes_sent += stats.bytes_sent;
+    sum.retransmits += stats.retransmits;
+    sum.timeouts += stats.timeouts;
+    sum.bytes_delivered += stats.bytes_delivered;
+    sum.ce_packets += stats.ce_packets;
+}

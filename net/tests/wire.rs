@@ -1,0 +1,172 @@
+//! Real packets through both kinds of ports: what crosses a path is what a wire would carry, and arrives whole.
+#![cfg(target_os = "linux")]
+
+use std::io::{IoSlice, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use paceline_cc::Nanos;
+use paceline_net::frame::Frame;
+use paceline_net::namespace;
+use paceline_net::world::{Between, Far, Wire, World};
+use paceline_net::{Clock, Lateness, Passage, Tap, frame};
+use paceline_path::{Delay, Path};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_mins(1);
+const PORT: u16 = 7077;
+
+/// Says what is wrong with packets; counts those that are right, by protocol.
+#[derive(Default)]
+struct Inspector {
+    faults: Arc<Mutex<Vec<String>>>,
+    tcp: u64,
+    udp: u64,
+}
+
+fn fold(words: impl Iterator<Item = u32>) -> u32 {
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
+}
+
+/// What is wrong with a TCP or UDP packet.
+fn fault(packet: &[u8]) -> Option<&'static str> {
+    let (addresses, length, payload) = match packet[0] >> 4 {
+        4 => (&packet[12..20], u16::from_be_bytes([packet[2], packet[3]]), &packet[usize::from(packet[0] & 15) * 4..]),
+        _ => (&packet[8..40], u16::from_be_bytes([packet[4], packet[5]]) + 40, &packet[40..]),
+    };
+    if packet.len() > 1500 {
+        return Some("longer than the wire's");
+    }
+    if usize::from(length) != packet.len() {
+        return Some("wrong length in the header");
+    }
+    if packet[0] >> 4 == 4 && fold(words(&packet[..20])) != 0xffff {
+        return Some("wrong checksum of the IP header");
+    }
+    let protocol = frame::flow_key(packet)?.protocol;
+    let pseudo = [u32::from(protocol), payload.len() as u32].into_iter();
+    let right = fold(words(addresses).chain(pseudo).chain(words(payload))) == 0xffff;
+    (matches!(protocol, 6 | 17) && !right).then_some("wrong checksum")
+}
+
+impl Tap for Inspector {
+    fn entered(&mut self, passage: &Passage<'_>) {
+        match frame::flow_key(passage.bytes).map(|key| key.protocol) {
+            Some(6) => self.tcp += 1,
+            Some(17) => self.udp += 1,
+            _ => {}
+        }
+        if let Some(fault) = fault(passage.bytes) {
+            self.faults.lock().unwrap().push(format!("{fault}: {:?}", &passage.bytes[..48.min(passage.bytes.len())]));
+        }
+    }
+}
+
+/// Whether there are no namespaces to be had; says so.
+fn impossible(test: &str) -> bool {
+    match namespace::acquire() {
+        Ok(_) => false,
+        Err(error) => {
+            // Not by a macro, whose output is not shown for tests that pass.
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: {error}");
+            true
+        }
+    }
+}
+
+fn world(wire: Wire) -> World {
+    let path = || Path::<Frame>::new().delay(Delay::new(Nanos::from_millis(1)));
+    let taps: Vec<Box<dyn Tap>> = vec![Box::new(Inspector::default())];
+    let between = Between { down: path(), up: path(), taps, clock: Clock::new(), bound: Lateness::BOUND };
+    World::build_over(wire, Far::Isolated, between).unwrap()
+}
+
+/// Both ends' addresses, of each family that the kernel has.
+fn addresses(world: &World) -> Vec<IpAddr> {
+    let far = world.far();
+    [Some(IpAddr::V4(far.ipv4)), far.ipv6.map(IpAddr::V6)].into_iter().flatten().collect()
+}
+
+/// 4 MB from near to far, and back from there.
+fn echo_by_tcp(world: &World, far: IpAddr) {
+    let listener = world.far().namespace.enter(|| TcpListener::bind(SocketAddr::new(far, PORT))).unwrap().unwrap();
+    let there = SocketAddr::new(far, PORT);
+    let connect = || TcpStream::connect_timeout(&there, PATIENCE);
+    let mut near = world.near().namespace.enter(connect).unwrap().unwrap();
+    let (mut far, _) = listener.accept().unwrap();
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    }
+    let sent: Vec<u8> = (0..4_u32 << 20).map(|index| (index >> 7) as u8 ^ index as u8).collect();
+    let mut received = vec![0; sent.len()];
+    let mut writer = near.try_clone().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let reader = far.try_clone().unwrap();
+            std::io::copy(&mut reader.take(4 << 20), &mut far).unwrap();
+        });
+        scope.spawn(|| writer.write_all(&sent).unwrap());
+        near.read_exact(&mut received).unwrap();
+    });
+    assert!(sent == received);
+}
+
+/// 30 datagrams in one call.
+fn burst_by_udp(world: &World, far: IpAddr) {
+    let bind = |address: IpAddr, port| move || UdpSocket::bind(SocketAddr::new(address, port));
+    let receiver = world.far().namespace.enter(bind(far, PORT)).unwrap().unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let any: IpAddr = if far.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+    let sender = world.near().namespace.enter(bind(any, 0)).unwrap().unwrap();
+    sender.connect(SocketAddr::new(far, PORT)).unwrap();
+    let payload: Vec<u8> = (0..30).flat_map(|number| [number; 1000]).collect();
+    let control = [ControlMessage::UdpGsoSegments(&1000)];
+    sendmsg::<()>(sender.as_raw_fd(), &[IoSlice::new(&payload)], &control, MsgFlags::empty(), None).unwrap();
+    let mut buffer = [0; 2000];
+    for number in 0..30 {
+        assert_eq!(receiver.recv(&mut buffer).unwrap(), 1000);
+        assert!(buffer[..1000].iter().all(|byte| *byte == number));
+    }
+}
+
+fn check(wire: Wire) {
+    let world = world(wire);
+    for far in addresses(&world) {
+        echo_by_tcp(&world, far);
+        burst_by_udp(&world, far);
+    }
+    let report = world.stop().unwrap();
+    let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
+    let inspector = tap.downcast::<Inspector>().unwrap();
+    assert_eq!(*inspector.faults.lock().unwrap(), [""; 0]);
+    // 8 MB in 1448 bytes a packet.
+    assert!(inspector.tcp >= 5_793, "{}", inspector.tcp);
+    assert!(inspector.udp >= 30, "{}", inspector.udp);
+}
+
+#[test]
+fn packets_through_tun_devices_are_those_of_a_wire() {
+    if !impossible("packets_through_tun_devices_are_those_of_a_wire") {
+        check(Wire::Tun);
+    }
+}
+
+#[test]
+fn packets_through_packet_sockets_are_those_of_a_wire() {
+    if !impossible("packets_through_packet_sockets_are_those_of_a_wire") {
+        check(Wire::Veth);
+    }
+}

@@ -1,0 +1,117 @@
+//! Workloads in time: when flows of a family arrive, and what an application writes when. In every world the same draws.
+
+use paceline_cc::{Nanos, Rate};
+use rand_pcg::Pcg64;
+
+use crate::config::{Cross, Pareto, Workload};
+use crate::draw;
+use crate::seed::Seed;
+
+/// The flows of a family: the first arrives when the family starts, each following one after the gap of the one before.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    mean_gap: Nanos,
+    size: Pareto,
+    left: u64,
+    gaps: Pcg64,
+    sizes: Pcg64,
+}
+
+/// A flow of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewFlow {
+    /// What it transfers.
+    pub bytes: u64,
+    /// Time until the next one arrives.
+    pub gap: Nanos,
+}
+
+impl Arrivals {
+    /// Of the configured flow at `index`; `None` when it is no family.
+    pub fn new(workload: &Workload, seed: Seed, index: usize) -> Option<Self> {
+        let Workload::Poisson { mean_gap, size, count } = *workload else { return None };
+        let stream = |what| seed.stream(&format!("flow {index} {what}"));
+        Some(Self { mean_gap, size, left: count, gaps: stream("arrivals"), sizes: stream("sizes") })
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = NewFlow;
+
+    fn next(&mut self) -> Option<NewFlow> {
+        self.left = self.left.checked_sub(1)?;
+        let bytes = draw::pareto(&mut self.sizes, &self.size);
+        Some(NewFlow { bytes, gap: draw::exponential(&mut self.gaps, self.mean_gap) })
+    }
+}
+
+/// What an application does in its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It writes so many bytes; [`u64::MAX`]: it begins to write without end.
+    Write(u64),
+    /// It takes back what has not been sent.
+    Cut,
+}
+
+/// An application that writes in turns. Without end: whoever drives it says when it stops.
+#[derive(Clone, Debug)]
+pub struct Application {
+    kind: Kind,
+    rng: Pcg64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Rate { rate: Rate, mss: u32 },
+    OnOff { on: Nanos, off: Nanos, random: bool, busy: bool },
+}
+
+impl Application {
+    /// Of the configured flow at `index`; `None` when it writes all at once.
+    pub fn new(workload: &Workload, mss: u32, seed: Seed, index: usize) -> Option<Self> {
+        let kind = match *workload {
+            Workload::Rate(rate) => Kind::Rate { rate, mss },
+            Workload::OnOff { on, off, random } => Kind::OnOff { on, off, random, busy: false },
+            Workload::Bulk | Workload::Bytes(_) | Workload::Poisson { .. } => return None,
+        };
+        Some(Self { kind, rng: seed.stream(&format!("flow {index} application")) })
+    }
+
+    /// Its next turn, and the time until the one after that.
+    pub fn turn(&mut self) -> (Turn, Nanos) {
+        match &mut self.kind {
+            Kind::Rate { rate, mss } => {
+                let bytes = u64::from(*mss);
+                (Turn::Write(bytes), rate.time_for(bytes))
+            }
+            Kind::OnOff { on, off, random, busy } => {
+                *busy = !*busy;
+                let (turn, mean) = if *busy { (Turn::Write(u64::MAX), *on) } else { (Turn::Cut, *off) };
+                (turn, if *random { draw::exponential(&mut self.rng, mean) } else { mean })
+            }
+        }
+    }
+}
+
+/// The times between packets of a source of cross traffic.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    mean: Nanos,
+    /// For gaps that are exponentially distributed.
+    rng: Option<Pcg64>,
+}
+
+impl Gaps {
+    /// Of the configured source at `index`.
+    pub fn new(cross: &Cross, seed: Seed, index: usize) -> Self {
+        let rng = cross.poisson.then(|| seed.stream(&format!("cross {index}")));
+        Self { mean: cross.rate.time_for(u64::from(cross.packet)), rng }
+    }
+
+    /// The next one.
+    pub fn draw(&mut self) -> Nanos {
+        let gap = self.rng.as_mut().map_or(self.mean, |rng| draw::exponential(rng, self.mean));
+        gap.max(Nanos::from_nanos(1))
+    }
+}
