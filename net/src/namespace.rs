@@ -125,9 +125,9 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceE
 /// What this process may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// It makes network namespaces as it is.
+    /// It makes network namespaces as it is, and may change the one that it is in.
     Root,
-    /// It may move into a user namespace, and makes network namespaces there ([`acquire`]).
+    /// It may change network namespaces that it makes, if need be after it has moved into a user namespace ([`acquire`]).
     UserNamespace,
     /// Neither, for this reason.
     None(String),
@@ -137,13 +137,20 @@ pub enum Privilege {
 /// only [`acquire`] knows for certain.
 pub fn privilege() -> Privilege {
     match Namespace::create() {
-        Ok(_) => Privilege::Root,
+        Ok(_) => over_this_namespace(),
         Err(error) => match user_namespaces() {
             Ok(()) => Privilege::UserNamespace,
             Err(reason) if geteuid().is_root() => Privilege::None(format!("{error}, and {reason}")),
             Err(reason) => Privilege::None(reason),
         },
     }
+}
+
+/// The privilege of a process that can make namespaces.
+fn over_this_namespace() -> Privilege {
+    // A user namespace may have been entered without a network namespace.
+    let may = Interfaces::open().is_ok_and(|interfaces| interfaces.may_change());
+    if may { Privilege::Root } else { Privilege::UserNamespace }
 }
 
 /// Whether the kernel's settings allow an ordinary user a user namespace.
@@ -167,7 +174,7 @@ fn user_namespaces() -> Result<(), String> {
 }
 
 /// Sees to it that this process can make network namespaces: as it is, or else by moving it into a user namespace in
-/// which it is root. Answers which of the two.
+/// which it is root. Answers what it may do now.
 ///
 /// The kernel moves a process only while it has a single thread: call this first.
 ///
@@ -176,7 +183,7 @@ fn user_namespaces() -> Result<(), String> {
 pub fn acquire() -> Result<Privilege, NamespaceError> {
     let refused = |reason: String| NamespaceError::Refused { reason, mend: "run it as root, or allow user namespaces" };
     if Namespace::create().is_ok() {
-        return Ok(Privilege::Root);
+        return Ok(over_this_namespace());
     }
     let (user, group) = (geteuid(), getegid());
     let said = user_namespaces().err();
