@@ -27,6 +27,12 @@ fn us(quantiles: Quantiles) -> String {
 fn run() -> Result<(), AccuracyError> {
     if let Some(only) = std::env::var_os("ONLY") {
         let wire = if only == "tun" { Wire::Tun } else { Wire::Veth };
+        if std::env::var_os("RATE").is_some() {
+            let figures = accuracy(wire, Rate::from_mbps(500.0), Nanos::from_secs(3))?;
+            println!("{} {:.0} {}", us(figures.rtt_error), figures.goodput_error() * 100.0, figures.offered);
+            println!("{} {}", us(figures.release_error), us(figures.release_error_full));
+            return Ok(());
+        }
         for load in [Load::Tcp(4), Load::Udp(200)] {
             let figures = capacity(wire, load, Nanos::from_secs(3))?;
             println!("{load:?} {:.0} {:.0}", figures.packets_per_s, figures.packets_per_core());
