@@ -11,9 +11,10 @@ use std::time::Duration;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use paceline_cc::Nanos;
 use paceline_net::frame::Frame;
-use paceline_net::namespace;
+use paceline_net::interface::Interfaces;
+use paceline_net::namespace::{self, Namespace};
 use paceline_net::world::{Between, Far, Wire, World};
-use paceline_net::{Clock, Lateness, Passage, Tap, frame};
+use paceline_net::{Clock, Lateness, Passage, Port, Tap, Tun, frame};
 use paceline_path::{Delay, Path};
 
 /// Longer than anything here takes.
@@ -149,6 +150,7 @@ fn check(wire: Wire) {
         burst_by_udp(&world, far);
     }
     let report = world.stop().unwrap();
+    assert_eq!([report.down.overflowed, report.up.overflowed, report.down.refused, report.up.refused], [0; 4]);
     let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
     let inspector = tap.downcast::<Inspector>().unwrap();
     assert_eq!(*inspector.faults.lock().unwrap(), [""; 0]);
@@ -169,4 +171,33 @@ fn packets_through_packet_sockets_are_those_of_a_wire() {
     if !impossible("packets_through_packet_sockets_are_those_of_a_wire") {
         check(Wire::Veth);
     }
+}
+
+/// A namespace whose packets nobody reads is flooded; the port knows how many were lost.
+#[test]
+fn a_port_counts_what_came_faster_than_it_was_read() {
+    if impossible("a_port_counts_what_came_faster_than_it_was_read") {
+        return;
+    }
+    let inside = Namespace::create().unwrap();
+    let mut port = inside.enter(|| {
+        let port = Tun::create("near").unwrap();
+        let interfaces = Interfaces::open().unwrap();
+        interfaces.backlog("near", 100).unwrap();
+        interfaces.add_address("near", "10.77.0.2".parse().unwrap(), 24).unwrap();
+        interfaces.up("near").unwrap();
+        Interfaces::wait_until_running("near").unwrap();
+        let socket = UdpSocket::bind("10.77.0.2:0").unwrap();
+        for _ in 0..1000 {
+            // Refused or lost: both are drops of the interface.
+            let _ = socket.send_to(&[0; 100], "10.77.0.1:9");
+        }
+        port
+    });
+    let port = port.as_mut().unwrap();
+    let mut frames = Vec::new();
+    while !port.read(Clock::new(), &mut frames).unwrap() {}
+    let datagrams = frames.iter().filter(|frame| frame.bytes.len() == 128).count() as u64;
+    assert!((100..1000).contains(&datagrams), "{datagrams}");
+    assert!(port.overflowed() >= 1000 - datagrams, "{datagrams} {}", port.overflowed());
 }
