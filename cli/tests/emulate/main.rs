@@ -104,6 +104,9 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
     if needs_root(name) {
         return;
     }
+    if !bench::has_other_users() {
+        return skipped(name, "it needs another user, and this user namespace has none");
+    }
     if bench::missing("curl").is_some() || bench::missing("python3").is_some() {
         return skipped(name, "it needs curl and python3");
     }

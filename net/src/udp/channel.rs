@@ -40,6 +40,13 @@ pub struct Strays {
     pub malformed: u64,
 }
 
+/// A datagram that came before there was a channel.
+pub(super) struct Early {
+    pub(super) at: Time,
+    pub(super) ce: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// A session with one peer.
 pub struct Channel {
     socket: Socket,
@@ -55,6 +62,7 @@ pub struct Channel {
     lost_in_sending: u64,
     /// What a peer is told that did not hear it the first time.
     welcome: Vec<u8>,
+    early: Vec<Early>,
 }
 
 impl Channel {
@@ -78,12 +86,18 @@ impl Channel {
             closed: false,
             lost_in_sending: 0,
             welcome: Vec::new(),
+            early: Vec::new(),
         }
     }
 
     /// The packet that answers a client which asks again.
     pub(super) fn welcomes_with(self, welcome: Vec<u8>) -> Self {
         Self { welcome, ..self }
+    }
+
+    /// What is to be taken in first.
+    pub(super) fn begins_with(self, early: Vec<Early>) -> Self {
+        Self { early, ..self }
     }
 
     /// Packets that were not let in.
@@ -188,18 +202,21 @@ impl Channel {
     pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
         let Self { socket, session, strays, peer, .. } = self;
         let mut asked_again = false;
-        let count = socket.receive(clock, |datagram| {
-            if datagram.from != *peer {
-                strays.foreign += 1;
-                return;
-            }
-            match read(session, datagram.bytes, datagram.ce) {
-                Ok(incoming) => take(datagram.at, incoming),
-                Err(Stray::Foreign) => strays.foreign += 1,
-                Err(Stray::Rejected(Rejected::Forged)) => strays.forged += 1,
-                Err(Stray::Rejected(Rejected::Replayed)) => strays.replayed += 1,
-                Err(Stray::Malformed) => strays.malformed += 1,
-                Err(Stray::Hello) => asked_again = true,
+        let mut let_in = |at: Time, bytes: &mut [u8], ce: bool| match read(session, bytes, ce) {
+            Ok(incoming) => take(at, incoming),
+            Err(Stray::Foreign) => strays.foreign += 1,
+            Err(Stray::Rejected(Rejected::Forged)) => strays.forged += 1,
+            Err(Stray::Rejected(Rejected::Replayed)) => strays.replayed += 1,
+            Err(Stray::Malformed) => strays.malformed += 1,
+            Err(Stray::Hello) => asked_again = true,
+        };
+        let mut count = self.early.len();
+        for mut early in self.early.drain(..) {
+            let_in(early.at, &mut early.bytes, early.ce);
+        }
+        count += socket.receive(clock, |datagram| {
+            if datagram.from == *peer {
+                let_in(datagram.at, datagram.bytes, datagram.ce);
             }
         })?;
         if asked_again && !self.welcome.is_empty() {
@@ -214,7 +231,7 @@ impl Channel {
     /// # Errors
     /// What the system says.
     pub fn wait(&self, clock: Clock, until: Time) -> io::Result<bool> {
-        self.socket.wait(clock, until)
+        if self.early.is_empty() { self.socket.wait(clock, until) } else { Ok(true) }
     }
 }
 

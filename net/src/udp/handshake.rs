@@ -12,7 +12,7 @@ use paceline_cc::{Nanos, Time};
 use paceline_path::Codepoint;
 use socket2::{Domain, Socket as Raw, Type};
 
-use super::channel::Channel;
+use super::channel::{Channel, Early};
 use super::seal::{self, Key, Random, Session, Side};
 use super::socket::{Offload, Socket};
 use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
@@ -25,6 +25,8 @@ const COOKIE_LIFE: Nanos = Nanos::from_secs(10);
 const AMPLIFICATION: usize = 3;
 /// First wait for an answer; it doubles each time, as a retransmission time-out does.
 const FIRST_WAIT: Nanos = Nanos::from_millis(250);
+/// Hellos in a row that must be told of another key, lest one was damaged on its way (our choice).
+const WRONG: u32 = 3;
 /// What signs when there is no key: a checksum.
 const NO_KEY: [u8; 32] = [0; 32];
 
@@ -110,7 +112,7 @@ pub fn connect(
     hello.random = random()?;
     hello.cookie = None;
     let start = clock.now();
-    let (mut wait, mut wrong_key) = (FIRST_WAIT, false);
+    let (mut wait, mut strangers) = (FIRST_WAIT, 0);
     let mut packet = hello.packet(secret)?;
     while clock.now() < start + patience {
         socket.send(peer, Codepoint::NotEct, &packet, packet.len()).or_else(|error| refused(error, peer))?;
@@ -121,9 +123,14 @@ pub fn connect(
                 continue;
             }
             let mut answer = None;
+            let mut early = Vec::new();
             let received = socket.receive(clock, |datagram| {
-                if datagram.from == peer {
-                    answer = answer.take().or_else(|| Answer::read(datagram.bytes, secret, &hello.random));
+                if datagram.from != peer {
+                } else if answer.is_none() {
+                    answer = Answer::read(datagram.bytes, secret, &hello.random);
+                } else {
+                    // The session's first packets came right behind its welcome.
+                    early.push(Early { at: datagram.at, ce: datagram.ce, bytes: datagram.bytes.to_vec() });
                 }
             });
             if let Err(error) = received {
@@ -131,7 +138,13 @@ pub fn connect(
             }
             match answer {
                 None => {}
-                Some(Answer::WrongKey) => wrong_key = true,
+                Some(Answer::WrongKey) => {
+                    strangers += 1;
+                    if strangers >= WRONG {
+                        return Err(HandshakeError::WrongKey(peer));
+                    }
+                    break;
+                }
                 Some(Answer::Challenge(cookie)) => {
                     if hello.cookie.is_none() {
                         hello.cookie = Some(cookie);
@@ -146,12 +159,9 @@ pub fn connect(
                         None => Session::plain(id),
                         Some(key) => Session::keyed(id, key, &hello.random, &welcome.server, Side::Client),
                     };
-                    return Ok((Channel::over(socket, peer, session), welcome));
+                    return Ok((Channel::over(socket, peer, session).begins_with(early), welcome));
                 }
             }
-        }
-        if wrong_key {
-            return Err(HandshakeError::WrongKey(peer));
         }
     }
     Err(HandshakeError::Silent { peer, seconds: patience.as_secs_f64() })
@@ -175,7 +185,7 @@ impl Answer {
     fn read(bytes: &[u8], secret: &[u8; 32], random: &Random) -> Option<Self> {
         let header = Header::read(bytes).ok()?;
         let Some(body) = proved(secret, bytes) else {
-            // Only said to whom waits in vain: anybody could have said it.
+            // Anybody could have said it: it ends the attempt, no more.
             let body = proved(&NO_KEY, bytes).filter(|_| header.kind == Kind::Refuse)?;
             return Refuse::read(body).ok().filter(|refuse| refuse.random == *random).map(|_| Self::WrongKey);
         };
@@ -287,7 +297,10 @@ impl Listener {
         let Some(body) = proved(&secret, packet) else {
             let stranger = packet.get(super::wire::HEADER..).and_then(|body| body.first_chunk());
             let Some(random) = stranger.copied() else { return Ok(Reply::Nothing) };
-            return Ok(within(Refuse { random, why: "another key".to_owned() }.packet(&NO_KEY)));
+            return Ok(within(
+                Refuse { random, why: "it has a key; give both ends the same one with --key FILE".to_owned() }
+                    .packet(&NO_KEY),
+            ));
         };
         let Ok(hello) = Hello::read(header.flags, body) else { return Ok(Reply::Nothing) };
         let now = self.clock.now();

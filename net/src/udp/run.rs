@@ -9,6 +9,7 @@
 //! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ pub enum Trouble {
     #[error("the peer {peer} has been silent for {seconds:.0} s; it or the path to it is gone")]
     Silent {
         /// Its address.
-        peer: std::net::SocketAddr,
+        peer: SocketAddr,
         /// For so long.
         seconds: f64,
     },
@@ -114,7 +115,7 @@ pub enum Trouble {
     #[error("nobody listens at {peer} any more")]
     Refused {
         /// Its address.
-        peer: std::net::SocketAddr,
+        peer: SocketAddr,
     },
     /// The session has lasted too long.
     #[error(transparent)]
@@ -252,7 +253,7 @@ impl SendingEnd {
             if self.sender.is_idle() && self.source.next() == Time::NEVER {
                 return Ok(End::Idle);
             }
-            let owed = if self.sender.in_flight() > 0 { heard_at + self.timing.patience } else { Time::NEVER };
+            let owed = if !self.sender.is_idle() { heard_at + self.timing.patience } else { Time::NEVER };
             if owed <= now {
                 let (peer, seconds) = (self.channel.peer(), now.since(heard_at).as_secs_f64());
                 return Err(Trouble::Silent { peer, seconds });
@@ -313,33 +314,22 @@ impl SendingEnd {
     fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
         let Self { channel, clock, sender, now, rtt, .. } = self;
         let mut closed = None;
-        loop {
-            let got = channel.receive(*clock, |at, incoming| {
-                *now = at.max(*now);
-                match incoming {
-                    Incoming::Ack(ack) => {
-                        *heard_at = *now;
-                        sender.on_ack(*now, &ack);
-                        if let Some(sample) = sender.take_rtt() {
-                            rtt.record(sample);
-                        }
-                    }
-                    Incoming::Close(close) => closed = Some(close),
-                    Incoming::Data(..) => {}
-                }
-            });
-            match got {
-                Ok(0) => return Ok(closed),
-                Ok(_) if closed.is_some() => return Ok(closed),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    if self.timing.patience < Nanos::MAX {
-                        return Err(Trouble::Refused { peer: self.channel.peer() });
+        let got = channel.receive(*clock, |at, incoming| {
+            *now = at.max(*now);
+            match incoming {
+                Incoming::Ack(ack) => {
+                    *heard_at = *now;
+                    sender.on_ack(*now, &ack);
+                    if let Some(sample) = sender.take_rtt() {
+                        rtt.record(sample);
                     }
                 }
-                Err(error) => return Err(error.into()),
+                Incoming::Close(close) => closed = Some(close),
+                Incoming::Data(..) => {}
             }
-        }
+        });
+        heard(got, self.timing.patience, self.channel.peer())?;
+        Ok(closed)
     }
 
     /// The sender, for a look.
@@ -472,16 +462,8 @@ impl ReceivingEnd {
             }
         });
         taken.map_err(Trouble::Content)?;
-        match got {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                if self.patience < Nanos::MAX {
-                    return Err(Trouble::Refused { peer: self.channel.peer() });
-                }
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-            Ok(_) => Ok(closed),
-        }
+        heard(got, self.patience, self.channel.peer())?;
+        Ok(closed)
     }
 
     /// What it leaves behind, and its channel and sink, which the end of a session still needs.
@@ -495,6 +477,16 @@ impl ReceivingEnd {
             strays: self.channel.strays(),
         };
         (outcome, self.channel, self.sink)
+    }
+}
+
+/// A host that says nobody listens ends a run that has any end but its deadline.
+fn heard(got: io::Result<usize>, patience: Nanos, peer: SocketAddr) -> Result<(), Trouble> {
+    match got {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            if patience < Nanos::MAX { Err(Trouble::Refused { peer }) } else { Ok(()) }
+        }
+        result => Ok(result.map(drop)?),
     }
 }
 

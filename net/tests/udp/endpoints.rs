@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use super::LIMIT;
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_net::Clock;
 use paceline_net::udp::{
@@ -11,9 +12,6 @@ use paceline_net::udp::{
     Source, Timing, Zeros, seal::Side,
 };
 use paceline_transport::{AckPolicy, Config, datagram, stream};
-
-/// Long enough for anything here on a slow machine: only a failure waits for it.
-const LIMIT: Nanos = Nanos::from_secs(60);
 
 fn sockets() -> (UdpSocket, UdpSocket) {
     let sockets = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());

@@ -2,3 +2,50 @@
 #![cfg(target_os = "linux")]
 
 mod endpoints;
+mod handshake;
+mod relay;
+mod transfer;
+
+use std::thread::{self, JoinHandle};
+
+use paceline_cc::{Nanos, Time};
+use paceline_net::Clock;
+use paceline_net::udp::wire::control::{Hello, Job};
+use paceline_net::udp::{Accepted, Key, Listener, Offload};
+
+/// Long enough for anything here on a slow machine: only a failure waits for it.
+const LIMIT: Nanos = Nanos::from_secs(60);
+
+fn hello(job: Job, bytes: Option<u64>, controller: &str) -> Hello {
+    Hello {
+        random: [0; 16],
+        cookie: None,
+        job,
+        mss: 1400,
+        arrivals: true,
+        ack_every: 1,
+        bytes,
+        controller: controller.to_owned(),
+        name: String::new(),
+    }
+}
+
+fn listener(key: Option<&Key>, clock: Clock) -> Listener {
+    Listener::bind("127.0.0.1:0".parse().unwrap(), key.cloned(), Offload::NONE, clock).unwrap()
+}
+
+/// Answers until a session is accepted; then it goes on for `more`, and tells of all sessions.
+fn accept(mut listener: Listener, clock: Clock, bytes: Option<u64>, more: Nanos) -> JoinHandle<Vec<Accepted>> {
+    thread::spawn(move || {
+        let mut sessions = Vec::new();
+        let mut until = Time::ZERO + LIMIT;
+        while clock.now() < until {
+            let new = listener.accept(until, |_, _| Ok(bytes)).unwrap();
+            if sessions.is_empty() && !new.is_empty() {
+                until = clock.now() + more;
+            }
+            sessions.extend(new);
+        }
+        sessions
+    })
+}
