@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
 
@@ -73,8 +74,13 @@ impl Namespace {
     /// When the process lacks the privilege; see [`acquire`].
     pub fn create() -> Result<Self, NamespaceError> {
         on_a_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(|error| NamespaceError::system("make a network namespace", error))?;
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| match error {
+                Errno::ENOSPC => NamespaceError::Refused {
+                    reason: "there are as many as the kernel allows (user.max_net_namespaces)".to_owned(),
+                    mend: "end some of the programs that have them, or raise the limit",
+                },
+                other => NamespaceError::system("make a network namespace", other),
+            })?;
             for (setting, value) in SETTINGS {
                 let _ = fs::write(Path::new("/proc/sys").join(setting), value);
             }
@@ -182,8 +188,10 @@ fn user_namespaces() -> Result<(), String> {
 /// When neither is possible, with the reason.
 pub fn acquire() -> Result<Privilege, NamespaceError> {
     let refused = |reason: String| NamespaceError::Refused { reason, mend: "run it as root, or allow user namespaces" };
-    if Namespace::create().is_ok() {
-        return Ok(over_this_namespace());
+    match Namespace::create() {
+        Ok(_) => return Ok(over_this_namespace()),
+        Err(error @ NamespaceError::Refused { .. }) => return Err(error),
+        Err(_) => {}
     }
     let (user, group) = (geteuid(), getegid());
     let said = user_namespaces().err();

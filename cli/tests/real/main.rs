@@ -16,7 +16,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// More than any race here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-const PATH: &str = "[down]\nrate = '20 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=100kB'\n[up]\nrate = '20 Mbit/s'\ndelay = '10ms'\n";
+const PATH: &str = "[down]\nrate = '20 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=100kB'\n[up]\nrate = '20 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=100kB'\n";
 
 /// Runs a race to its end.
 fn run(scenario: &str, args: &[&str]) -> Output {
