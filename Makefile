@@ -46,9 +46,9 @@ lint: ## formatting and clippy, warnings are errors
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check
 
-bench: ## time: cost of an acknowledgement, packets per second
+bench: ## time: cost of an acknowledgement, packets per second, the emulator's accuracy
 	@scripts/setup build
-	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim
+	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim -p paceline-net
 
 bench-instructions: ## instructions of an acknowledgement (needs valgrind)
 	@scripts/setup build

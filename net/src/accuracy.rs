@@ -37,6 +37,9 @@ const FULL: usize = 1500 - HEADERS;
 const PORT: u16 = 7077;
 /// Datagrams handed to the kernel at once: below the 64 kB of its segmentation offload.
 const BURST: u64 = 32;
+/// By how much a flood is ahead of the link at once, and a twentieth of the time later on, so that the link does not stand
+/// idle when the sender has to wait for a processor.
+const HEAD_START: Nanos = Nanos::from_millis(50);
 /// Room for datagrams that wait for the receiver.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// Silence after which a receiver gives up.
@@ -152,7 +155,7 @@ pub fn accuracy(wire: Wire, rate: Rate, span: Nanos) -> Result<Accuracy, Accurac
     let direction = Direction {
         rate: Some(rate),
         delay: DELAY,
-        queue: Some(QueueSpec::DropTail { limit: Limit::packets(1000) }),
+        queue: Some(QueueSpec::DropTail { limit: Limit::NONE }),
         ..Direction::default()
     };
     let world = world(wire, &direction)?;
@@ -308,7 +311,7 @@ fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result
     })
 }
 
-/// Sends a tenth more than the link carries from far to near; what arrives a second, after the queue has filled.
+/// Sends more than the link carries from far to near; what arrives a second, after the queue has filled.
 fn flood(world: &World, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> {
     let receiver = world.near().namespace.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))??;
     // So that a receiver that is late loses nothing.
@@ -328,7 +331,8 @@ fn flood(world: &World, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> 
             let start = clock.now();
             let mut sent = 0;
             while clock.now() < end {
-                let due = rate.mul_f64(1.1).bytes_in(clock.now() - start) / 1500;
+                let elapsed = clock.now() - start;
+                let due = rate.bytes_in(elapsed + elapsed.mul_div(1, 20) + HEAD_START) / (FULL + HEADERS) as u64;
                 while sent < due {
                     let packets = (due - sent).min(BURST);
                     send_many(&sender, FULL, packets as usize);

@@ -4,6 +4,7 @@ mod lab;
 mod refusals;
 mod reproduce;
 mod traces;
+mod udp;
 
 use std::fs;
 use std::process::Command;

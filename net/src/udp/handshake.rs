@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use paceline_cc::{Nanos, Time};
 use paceline_path::Codepoint;
+use ring::rand::{SecureRandom, SystemRandom};
 use socket2::{Domain, Socket as Raw, Type};
 
 use super::channel::{Channel, Early};
@@ -25,6 +26,8 @@ const COOKIE_LIFE: Nanos = Nanos::from_secs(10);
 const AMPLIFICATION: usize = 3;
 /// First wait for an answer; it doubles each time, as a retransmission time-out does.
 const FIRST_WAIT: Nanos = Nanos::from_millis(250);
+/// Bytes of a cookie's instant.
+const STAMP: usize = 6;
 /// Hellos in a row that must be told of another key, lest one was damaged on its way (our choice).
 const WRONG: u32 = 3;
 /// What signs when there is no key: a checksum.
@@ -87,7 +90,7 @@ fn permit(address: SocketAddr, key: Option<&Key>) -> Result<(), HandshakeError> 
 
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;
     Ok(bytes)
 }
 
@@ -137,7 +140,6 @@ pub fn connect(
                 refused(error, peer)?;
             }
             match answer {
-                None => {}
                 Some(Answer::WrongKey) => {
                     strangers += 1;
                     if strangers >= WRONG {
@@ -145,14 +147,13 @@ pub fn connect(
                     }
                     break;
                 }
-                Some(Answer::Challenge(cookie)) => {
-                    if hello.cookie.is_none() {
-                        hello.cookie = Some(cookie);
-                        packet = hello.packet(secret)?;
-                        wait = FIRST_WAIT;
-                        break;
-                    }
+                Some(Answer::Challenge(cookie)) if hello.cookie.is_none() => {
+                    hello.cookie = Some(cookie);
+                    packet = hello.packet(secret)?;
+                    wait = FIRST_WAIT;
+                    break;
                 }
+                None | Some(Answer::Challenge(_)) => {}
                 Some(Answer::Refuse(why)) => return Err(HandshakeError::Refused { peer, why }),
                 Some(Answer::Welcome(id, welcome)) => {
                     let session = match key {
@@ -273,7 +274,7 @@ impl Listener {
                 Reply::Nothing => {}
                 // A lost answer is asked for again.
                 Reply::Packet(reply) => drop(self.socket.send(from, Codepoint::NotEct, &reply, reply.len())),
-                Reply::Session(session) => accepted.push(session),
+                Reply::Session(session) => accepted.push(*session),
             }
         }
         Ok(accepted)
@@ -330,7 +331,7 @@ impl Listener {
         socket.send(from, Codepoint::NotEct, &welcome, welcome.len())?;
         self.welcomed.push_back((now, hello.random));
         let channel = Channel::over(socket, from, session).welcomes_with(welcome);
-        Ok(Reply::Session(Accepted { hello, channel }))
+        Ok(Reply::Session(Box::new(Accepted { hello, channel })))
     }
 
     /// A socket on the same port that takes what comes from `peer` alone.
@@ -350,29 +351,29 @@ impl Listener {
     }
 
     fn cookie(&self, now: Time, from: SocketAddr, random: &Random) -> Cookie {
-        let time = now.as_nanos().to_be_bytes();
         let mut cookie = [0; size_of::<Cookie>()];
-        cookie[..6].copy_from_slice(&time[2..]);
-        let address = from.to_string();
-        let mac = seal::mac(&self.secret, &[&cookie[..6], random, address.as_bytes()]);
-        cookie[6..].copy_from_slice(&mac[..16]);
+        let (time, mac) = cookie.split_at_mut(STAMP);
+        time.copy_from_slice(&now.as_nanos().to_be_bytes()[8 - STAMP..]);
+        mac.copy_from_slice(&seal::mac(&self.secret, &[&vouched(time, from, random)]));
         cookie
     }
 
     fn holds(&self, now: Time, from: SocketAddr, random: &Random, cookie: &Cookie) -> bool {
-        let (time, mac) = cookie.split_at(6);
+        let (time, mac) = cookie.split_at(STAMP);
         let mut stamp = [0; 8];
-        stamp[2..].copy_from_slice(time);
+        stamp[8 - STAMP..].copy_from_slice(time);
         let made = Time::from_nanos(u64::from_be_bytes(stamp));
-        let address = from.to_string();
-        seal::mac_holds(&self.secret, &[time, random, address.as_bytes()], mac)
-            && made <= now
-            && now < made + COOKIE_LIFE
+        seal::mac_holds(&self.secret, &vouched(time, from, random), mac) && made <= now && now < made + COOKIE_LIFE
     }
+}
+
+/// What a cookie vouches for.
+fn vouched(time: &[u8], from: SocketAddr, random: &Random) -> Vec<u8> {
+    [time, random, from.to_string().as_bytes()].concat()
 }
 
 enum Reply {
     Nothing,
     Packet(Vec<u8>),
-    Session(Accepted),
+    Session(Box<Accepted>),
 }

@@ -484,7 +484,11 @@ impl ReceivingEnd {
 fn heard(got: io::Result<usize>, patience: Nanos, peer: SocketAddr) -> Result<(), Trouble> {
     match got {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            if patience < Nanos::MAX { Err(Trouble::Refused { peer }) } else { Ok(()) }
+            if patience < Nanos::MAX {
+                Err(Trouble::Refused { peer })
+            } else {
+                Ok(())
+            }
         }
         result => Ok(result.map(drop)?),
     }

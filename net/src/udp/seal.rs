@@ -8,10 +8,8 @@
 use std::fmt;
 use std::path::Path;
 
-use chacha20poly1305::aead::AeadInOut;
-use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce, Tag};
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 
 use super::wire::HEADER;
 
@@ -92,29 +90,23 @@ impl fmt::Debug for Key {
     }
 }
 
-/// HMAC-SHA256.
-pub(crate) fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = keyed(key);
+/// Bytes of HMAC-SHA256.
+pub(crate) const MAC: usize = 32;
+
+/// HMAC-SHA256 over `parts`, one after the other.
+pub(crate) fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; MAC] {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
     for part in parts {
-        mac.update(part);
+        context.update(part);
     }
-    mac.finalize().into_bytes().into()
+    let mut tag = [0; MAC];
+    tag.copy_from_slice(context.sign().as_ref());
+    tag
 }
 
-/// Whether `tag` is the front of HMAC-SHA256 over `parts`, in constant time.
-pub(crate) fn mac_holds(key: &[u8; 32], parts: &[&[u8]], tag: &[u8]) -> bool {
-    let mut mac = keyed(key);
-    for part in parts {
-        mac.update(part);
-    }
-    mac.verify_truncated_left(tag).is_ok()
-}
-
-fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
-    // RFC 2104: a key is filled up with zeros to the hash's block.
-    let mut block = [0; 64];
-    block[..key.len()].copy_from_slice(key);
-    <Hmac<Sha256> as KeyInit>::new(&block.into())
+/// Whether `tag` is HMAC-SHA256 over `message`, in constant time.
+pub(crate) fn mac_holds(key: &[u8; 32], message: &[u8], tag: &[u8]) -> bool {
+    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, key), message, tag).is_ok()
 }
 
 /// Which end of a session this is.
@@ -133,8 +125,8 @@ pub struct Session {
     pub id: u32,
     next: u64,
     seen: Window,
-    seal: Option<ChaCha20Poly1305>,
-    open: Option<ChaCha20Poly1305>,
+    seal: Option<LessSafeKey>,
+    open: Option<LessSafeKey>,
 }
 
 /// Why a packet was not let in.
@@ -156,7 +148,9 @@ impl Session {
     pub fn keyed(id: u32, key: &Key, client: &Random, server: &Random, side: Side) -> Self {
         let derive = |label: &[u8]| {
             let bytes = key.mac(&[b"paceline udp 1 ", label, &id.to_be_bytes(), client, server]);
-            ChaCha20Poly1305::new(&bytes.into())
+            // Refuses keys of another length alone.
+            let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes);
+            LessSafeKey::new(key.unwrap_or_else(|_| unreachable!("the key has the algorithm's length")))
         };
         let (up, down) = (derive(b"client"), derive(b"server"));
         let (seal, open) = match side {
@@ -182,8 +176,8 @@ impl Session {
         let Some(cipher) = &self.seal else { return };
         let (header, body) = out[from..].split_at_mut(HEADER);
         // Fails only for packets of 256 GiB.
-        if let Ok(tag) = cipher.encrypt_inout_detached(&nonce(number), header, body.into()) {
-            out.extend_from_slice(&tag);
+        if let Ok(tag) = cipher.seal_in_place_separate_tag(nonce(number), Aad::from(header), body) {
+            out.extend_from_slice(tag.as_ref());
         }
     }
 
@@ -196,13 +190,8 @@ impl Session {
         let body = match &self.open {
             None => body,
             Some(cipher) => {
-                let length = body.len().checked_sub(TAG).ok_or(Rejected::Forged)?;
-                let (body, tag) = body.split_at_mut(length);
-                let tag = Tag::try_from(&*tag).map_err(|_| Rejected::Forged)?;
-                cipher
-                    .decrypt_inout_detached(&nonce(number), header, (&mut *body).into(), &tag)
-                    .map_err(|_| Rejected::Forged)?;
-                body
+                let opened = cipher.open_in_place(nonce(number), Aad::from(&*header), body);
+                opened.map_err(|_| Rejected::Forged)?
             }
         };
         self.seen.note(number);
@@ -211,9 +200,9 @@ impl Session {
 }
 
 fn nonce(number: u64) -> Nonce {
-    let mut nonce = [0; 12];
+    let mut nonce = [0; NONCE_LEN];
     nonce[4..].copy_from_slice(&number.to_be_bytes());
-    nonce.into()
+    Nonce::assume_unique_for_key(nonce)
 }
 
 /// How far behind the newest a packet may come, as in RFC 6479. 2048: reordering over 1 ms at 20 Gbit/s (our choice).

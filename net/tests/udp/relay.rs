@@ -46,18 +46,19 @@ impl Relay {
         let towards = far.try_clone().unwrap();
         let (stopped, keeps) = (Arc::clone(&stop), Arc::clone(&kept));
         let thread = thread::spawn(move || {
-            let (mut luck, mut buffer, mut client) = (Luck(1), [0; 2048], None);
+            // One for each way, so that what happens to a way's first packets does not hang on when they come.
+            let (mut up, mut down, mut buffer, mut client) = (Luck(1), Luck(2), [0; 2048], None);
             let (mut held_up, mut held_down) = (None, None);
             while !stopped.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = near.recv_from(&mut buffer) {
                     client = Some(from);
                     keeps.lock().unwrap().push(buffer[..length].to_vec());
-                    carry(&mut luck, mischief, &mut held_up, &buffer[..length], |packet| drop(far.send(packet)));
+                    carry(&mut up, mischief, &mut held_up, &buffer[..length], |packet| drop(far.send(packet)));
                 }
                 while let Ok(length) = far.recv(&mut buffer) {
                     let Some(client) = client else { continue };
                     let send = |packet: &[u8]| drop(near.send_to(packet, client));
-                    carry(&mut luck, mischief, &mut held_down, &buffer[..length], send);
+                    carry(&mut down, mischief, &mut held_down, &buffer[..length], send);
                 }
             }
         });

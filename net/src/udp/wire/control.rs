@@ -1,6 +1,6 @@
 //! How a session begins and ends.
 //!
-//! Packets of the handshake end with a tag of 16 bytes: HMAC-SHA256, cut, under the shared key over everything before it
+//! Packets of the handshake end with a tag of 32 bytes: HMAC-SHA256 under the shared key over everything before it
 //! (without a key: under 32 zero bytes, a checksum). [`Close`] is sealed as data is.
 
 use super::codec::{Reader, put_u48};
@@ -8,10 +8,10 @@ use super::{Beyond, Header, Kind, LIMIT, Malformed};
 use crate::udp::seal::{self, RANDOM, Random};
 
 /// Bytes of the tag behind a packet of the handshake.
-pub const PROOF: usize = 16;
+pub const PROOF: usize = seal::MAC;
 
 /// What proves an address: an instant of the server's and a MAC over it, the address and the client's random number.
-pub type Cookie = [u8; 22];
+pub type Cookie = [u8; 6 + seal::MAC];
 
 /// Longest text in a packet, in bytes.
 pub const MOST_TEXT: usize = 255;
@@ -108,6 +108,7 @@ pub struct Close {
 }
 
 const NO_BYTES: u64 = LIMIT - 1;
+const NO_COOKIE: Cookie = [0; size_of::<Cookie>()];
 
 mod flags {
     pub(super) const COOKIE: u8 = 1;
@@ -125,7 +126,7 @@ impl Hello {
         packet(key, Header { kind: Kind::Hello, flags, session: 0, number: 0 }, |out| {
             out.extend_from_slice(&self.random);
             // Zeros keep the place: the first is as long as the second, and longer than any answer.
-            out.extend_from_slice(&self.cookie.unwrap_or_default());
+            out.extend_from_slice(&self.cookie.unwrap_or(NO_COOKIE));
             out.push(self.job as u8);
             out.extend_from_slice(&self.mss.to_be_bytes());
             out.push(self.ack_every);
@@ -147,7 +148,7 @@ impl Hello {
         let mut reader = Reader::new(body);
         let random = reader.array()?;
         let cookie: Cookie = reader.array()?;
-        if flags & flags::COOKIE == 0 && cookie != Cookie::default() {
+        if flags & flags::COOKIE == 0 && cookie != NO_COOKIE {
             return Err(Malformed::Value("the place of the cookie"));
         }
         let job = match reader.u8()? {
@@ -278,7 +279,7 @@ impl Close {
 /// Whether a packet of the handshake has the tag that `key` makes; the answer is what is between header and tag.
 pub fn proved<'a>(key: &[u8; 32], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (signed, tag) = bytes.split_at_checked(bytes.len().checked_sub(PROOF)?)?;
-    seal::mac_holds(key, &[signed], tag).then(|| signed.get(super::HEADER..))?
+    seal::mac_holds(key, signed, tag).then(|| signed.get(super::HEADER..))?
 }
 
 fn packet(
@@ -290,7 +291,7 @@ fn packet(
     header.write(&mut out)?;
     body(&mut out)?;
     let tag = seal::mac(key, &[&out]);
-    out.extend_from_slice(&tag[..PROOF]);
+    out.extend_from_slice(&tag);
     Ok(out)
 }
 

@@ -2,7 +2,7 @@ use paceline_cc::{Ecn, MAX_FEEDBACK, Time};
 use paceline_transport::{AckSegment, ArrivalTime, MAX_ARRIVALS, MAX_SACKS, Range, Segment};
 use proptest::prelude::*;
 
-use super::control::{Challenge, Close, Hello, Job, Refuse, Verdict, Welcome, proved};
+use super::control::{Challenge, Close, Cookie, Hello, Job, Refuse, Verdict, Welcome, proved};
 use super::{DATA_HEADER, HEADER, Header, Kind, LIMIT, Malformed, NOTE};
 use super::{ack_flags, data_flags, read_ack, read_data, write_ack, write_data};
 
@@ -66,11 +66,24 @@ fn ack() -> impl Strategy<Value = AckSegment> {
     )
 }
 
+fn cookie(mac: [u8; 32]) -> Cookie {
+    let mut cookie = [7; size_of::<Cookie>()];
+    cookie[6..].copy_from_slice(&mac);
+    cookie
+}
+
 fn hello() -> impl Strategy<Value = Hello> {
     let job = prop_oneof![Just(Job::Discard), Just(Job::Store), Just(Job::Fetch), Just(Job::Generate)];
     let numbers = (any::<u16>(), any::<bool>(), any::<u8>(), prop::option::of(0..LIMIT - 1));
-    (any::<[u8; 16]>(), prop::option::of(any::<[u8; 22]>()), job, numbers, "\\PC{0,60}", "\\PC{0,60}").prop_map(
-        |(random, cookie, job, (mss, arrivals, ack_every, bytes), controller, name)| Hello {
+    (
+        any::<[u8; 16]>(),
+        prop::option::of(prop::array::uniform32(any::<u8>()).prop_map(cookie)),
+        job,
+        numbers,
+        "\\PC{0,60}",
+        "\\PC{0,60}",
+    )
+        .prop_map(|(random, cookie, job, (mss, arrivals, ack_every, bytes), controller, name)| Hello {
             random,
             cookie,
             job,
@@ -80,8 +93,7 @@ fn hello() -> impl Strategy<Value = Hello> {
             bytes,
             controller,
             name,
-        },
-    )
+        })
 }
 
 proptest! {
@@ -126,7 +138,7 @@ proptest! {
         prop_assert_eq!(Hello::read(header.flags, proved(&KEY, &packet).unwrap()), Ok(hello.clone()));
         prop_assert_eq!(proved(&[6; 32], &packet), None);
 
-        let challenge = Challenge { random: hello.random, cookie: hello.cookie.unwrap_or_default() };
+        let challenge = Challenge { random: hello.random, cookie: hello.cookie.unwrap_or([0; 38]) };
         let answer = challenge.packet(&KEY);
         prop_assert!(answer.len() < packet.len(), "an answer to a stranger is shorter than the question");
         prop_assert_eq!(Challenge::read(proved(&KEY, &answer).unwrap()), Ok(challenge));

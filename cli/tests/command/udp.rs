@@ -1,0 +1,186 @@
+//! `paceline serve`, `send` and `fetch` over loopback.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::lab::{Lab, names, refusal};
+
+/// A server that ends with the test.
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Server {
+    fn new(lab: &Lab, args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_paceline"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .current_dir(lab.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening at ").unwrap_or_default().trim().to_owned();
+        Self { child, out, address }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Stops it; answers what it complained of.
+    fn stop(mut self) -> String {
+        let _ = self.child.kill();
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn content() -> Vec<u8> {
+    (0..600_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).take(1_000_003).collect()
+}
+
+const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n";
+
+#[test]
+fn a_file_goes_there_and_comes_back() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("kept")).unwrap();
+    fs::write(lab.path("movie"), content()).unwrap();
+    fs::write(lab.path("key"), KEY).unwrap();
+    let mut server = Server::new(&lab, &["--dir", "kept", "--key", "key", "--json"]);
+    let address = server.address.clone();
+
+    let sent = lab.run(&["send", "movie", &address, "--key", "key", "--cc", "cubic", "--json"]);
+    assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+    let told: Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!((&told["bytes"], &told["verified"]), (&1_000_003.into(), &true.into()));
+    let sum: u64 = told["intervals"].as_array().unwrap().iter().map(|i| i["bytes"].as_u64().unwrap()).sum();
+    assert!(sum <= 1_000_003 && told["rtt_ms"]["p50"].is_number() && told["cpu_s"].is_number());
+    assert!(fs::read(lab.path("kept/movie")).unwrap() == content());
+    let told: Value = serde_json::from_str(&server.line()).unwrap();
+    assert_eq!((&told["verb"], &told["verified"]), (&"received".into(), &true.into()));
+
+    // What is there stays as it is.
+    let again = lab.run(&["send", "movie", &address, "--key", "key"]);
+    assert!(refusal(&again).contains("movie is there already"));
+
+    // In a pipe: one line.
+    let got = lab.run(&["fetch", "movie", &address, "--key", "key", "--cc", "copa:delta=0.1", "-o", "back"]);
+    assert_eq!(got.status.code(), Some(0), "{}", String::from_utf8_lossy(&got.stderr));
+    let text = String::from_utf8(got.stdout).unwrap();
+    assert!(text.lines().count() == 1 && text.contains("SHA-256 checked") && text.contains("copa"), "{text}");
+    assert!(fs::read(lab.path("back")).unwrap() == content());
+    assert_eq!(names(&lab.path("kept")), ["movie"]);
+    assert_eq!(server.stop(), "");
+}
+
+#[test]
+fn bytes_that_mean_nothing_go_both_ways() {
+    let lab = Lab::new();
+    let server = Server::new(&lab, &[]);
+    for args in [
+        &["send", "--bytes", "100000", &server.address, "--json"][..],
+        &["send", "--seconds", "0.3", &server.address, "--json", "--cc", "fixed:window=10,rate=8", "--interval", "0.1"],
+        &["fetch", "--bytes", "100000", &server.address, "--json", "--cc", "sprout", "--no-offload"],
+    ] {
+        let output = lab.run(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(told["bytes"].as_u64().unwrap() > 0 && told["verified"] == false, "{args:?}: {told}");
+        if args.contains(&"--bytes") {
+            assert_eq!(told["bytes"], 100_000);
+        }
+    }
+    assert_eq!(server.stop(), "");
+}
+
+#[test]
+fn a_server_says_no_in_one_line() {
+    let lab = Lab::new();
+    fs::write(lab.path("movie"), content()).unwrap();
+    fs::write(lab.path("key"), KEY).unwrap();
+    fs::write(lab.path("other"), KEY.replace('0', "1")).unwrap();
+    fs::write(lab.path("short"), "0011").unwrap();
+    let server = Server::new(&lab, &["--key", "key", "--file", "movie"]);
+    let address = server.address.as_str();
+    for (args, says) in [
+        (&["send", "movie", address, "--key", "key"][..], "it keeps no files"),
+        (&["send", "movie", address], "--key FILE"),
+        (&["send", "movie", address, "--key", "other"], "another key"),
+        (&["send", "movie", address, "--key", "short"], "short: a key is 64 hexadecimal digits"),
+        (&["send", "movie", address, "--key", "none"], "none: "),
+        (&["fetch", "key", address, "--key", "key"], "it has no file key"),
+        (&["fetch", "../movie", address, "--key", "key"], "it has no file ../movie"),
+        (&["fetch", address], "nothing to fetch"),
+        (&["send", address], "nothing to send"),
+        (&["send", "nothing-here", address], "nothing-here: cannot be read"),
+        (&["send", ".", address], "no regular file"),
+        (&["send", "movie", "192.0.2.1"], "192.0.2.1:4870 is not loopback"),
+        (&["send", "movie", "no such host"], "no such host"),
+        (&["send", "movie", address, "--cc", "nonesuch"], "--cc nonesuch: unknown controller"),
+        (&["send", "movie", address, "--mtu", "100"], "--mtu 100"),
+        (&["send", "movie", address, "--timeout", "-1"], "--timeout -1"),
+        (&["send", "movie", address, "--bytes", "1"], "leave --bytes and --seconds out"),
+        (&["serve", "--listen", address, "--key", "key"], "is in use"),
+        (&["serve", "--listen", "0.0.0.0:0"], "is not loopback"),
+        (&["serve", "--dir", "nowhere"], "--dir nowhere: is no folder"),
+        (&["serve", "--file", "nowhere"], "--file nowhere: is no file"),
+    ] {
+        let line = refusal(&lab.run(args));
+        assert!(line.contains(says), "{args:?}: {line}");
+    }
+    assert_eq!(lab.names(), ["key", "movie", "other", "short", "small.toml"]);
+    let got = lab.run(&["fetch", "movie", address, "--key", "key", "-o", "back"]);
+    assert_eq!(got.status.code(), Some(0), "{}", String::from_utf8_lossy(&got.stderr));
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_nothing_behind() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("kept")).unwrap();
+    // A hole of 20 GB: it takes longer than the test.
+    fs::File::create(lab.path("endless")).unwrap().set_len(20_000_000_000).unwrap();
+    let mut server = Server::new(&lab, &["--dir", "kept", "--timeout", "0.5"]);
+    let mut client = Command::new(env!("CARGO_BIN_EXE_paceline"))
+        .args(["send", "endless", &server.address, "--cc", "fixed:window=10,rate=8"])
+        .current_dir(lab.folder.path())
+        .spawn()
+        .unwrap();
+    let waits = std::time::Duration::from_millis(20);
+    for _ in 0..1000 {
+        if !names(&lab.path("kept")).is_empty() {
+            break;
+        }
+        std::thread::sleep(waits);
+    }
+    assert_eq!(names(&lab.path("kept")).len(), 1, "the server is receiving");
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let mut complaint = String::new();
+    BufReader::new(server.child.stderr.as_mut().unwrap()).read_line(&mut complaint).unwrap();
+    assert!(complaint.contains("silent") || complaint.contains("nobody listens"), "{complaint}");
+    assert!(names(&lab.path("kept")).is_empty());
+    // It is there for the next one.
+    let next = lab.run(&["send", "--bytes", "1000", &server.address]);
+    assert_eq!(next.status.code(), Some(0), "{}", String::from_utf8_lossy(&next.stderr));
+}
