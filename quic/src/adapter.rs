@@ -80,7 +80,7 @@ impl Factory {
     /// # Errors
     /// A [`Refusal`] for what quinn cannot express.
     pub fn new(spec: Spec, seed: u64) -> Result<Self, Refusal> {
-        let chirps = spec.entry().params.iter().any(|param| param.name == "start")
+        let chirps = spec.entry().params().any(|param| param.name == "start")
             && spec.params().word("start").starts_with("chirp");
         let text = spec.to_string();
         if chirps {

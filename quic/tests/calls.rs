@@ -327,25 +327,25 @@ fn a_rate_is_kept_on_average_by_credit() {
     bridge.on_sent(at(0), 1000);
     assert_eq!(bridge.window(), 1000 * MTU + 1, "no RTT yet");
     ack(&mut bridge, 40, &[0], 0);
-    assert_eq!(bridge.window(), 40 * MTU + 1, "one RTT's worth");
-    bridge.on_sent(at(40), 40 * MTU);
-    assert_eq!(bridge.window(), 40 * MTU + 1, "none left");
+    assert_eq!(bridge.window(), 10 * MTU + 1, "a lump's worth");
+    bridge.on_sent(at(40), 10 * MTU);
+    assert_eq!(bridge.window(), 10 * MTU + 1, "none left");
     // Whatever else happens, each ms allows one packet more.
-    ack(&mut bridge, 50, &[40; 4], 36 * MTU);
-    assert_eq!(bridge.window(), 46 * MTU + 1);
+    ack(&mut bridge, 50, &[40; 4], 6 * MTU);
+    assert_eq!(bridge.window(), 16 * MTU + 1);
     bridge.on_sent(at(50), 10 * MTU);
-    ack(&mut bridge, 52, &[40; 20], 26 * MTU);
-    assert_eq!(bridge.window(), 28 * MTU + 1);
+    ack(&mut bridge, 52, &[40; 6], 10 * MTU);
+    assert_eq!(bridge.window(), 12 * MTU + 1);
     // What the window forbids is not saved up.
-    spy.set(|answers| answers.window = 26 * MTU);
-    ack(&mut bridge, 53, &[40], 25 * MTU);
-    assert_eq!(bridge.window(), 26 * MTU + 1);
+    spy.set(|answers| answers.window = 10 * MTU);
+    ack(&mut bridge, 53, &[50], 9 * MTU);
+    assert_eq!(bridge.window(), 10 * MTU + 1);
     bridge.on_sent(at(53), MTU);
     spy.set(|answers| answers.window = 1000 * MTU);
-    ack(&mut bridge, 55, &[40], 25 * MTU);
-    assert_eq!(bridge.window(), 27 * MTU + 1, "the 2 ms since");
+    ack(&mut bridge, 55, &[50], 9 * MTU);
+    assert_eq!(bridge.window(), 11 * MTU + 1, "the 2 ms since");
     // A flow without a rate is limited by the window alone.
     spy.set(|answers| answers.pacing = Pacing::Free);
-    ack(&mut bridge, 56, &[40], 24 * MTU);
+    ack(&mut bridge, 56, &[50], 8 * MTU);
     assert_eq!(bridge.window(), 1000 * MTU + 1);
 }

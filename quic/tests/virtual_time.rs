@@ -26,9 +26,6 @@ const BATCH: usize = 10;
 /// A FIFO in front of a link, and the distance behind it.
 struct Link {
     rate: Option<f64>,
-    start: Instant,
-    /// What arrives is given out at multiples of this, as by a host that is busy in between.
-    lump: Duration,
     free: Instant,
     arrivals: VecDeque<(Instant, Vec<u8>)>,
     /// Time in the queue of each packet.
@@ -37,7 +34,7 @@ struct Link {
 
 impl Link {
     fn new(rate: Option<f64>, start: Instant) -> Self {
-        Self { rate, start, lump: Duration::from_nanos(1), free: start, arrivals: VecDeque::new(), waits: Vec::new() }
+        Self { rate, free: start, arrivals: VecDeque::new(), waits: Vec::new() }
     }
 
     fn push(&mut self, now: Instant, data: &[u8]) {
@@ -45,9 +42,7 @@ impl Link {
         let service = self.rate.map_or(0.0, |rate| (data.len() + HEADERS) as f64 / rate);
         self.free = begin + Duration::from_secs_f64(service);
         self.waits.push((now, begin - now));
-        let lumps = (self.free + DELAY - self.start).as_nanos().div_ceil(self.lump.as_nanos());
-        self.arrivals
-            .push_back((self.start + Duration::from_nanos((self.lump.as_nanos() * lumps) as u64), data.to_vec()));
+        self.arrivals.push_back((self.free + DELAY, data.to_vec()));
     }
 
     fn next(&self) -> Option<Instant> {
@@ -121,11 +116,6 @@ fn transport(cc: &str) -> Arc<TransportConfig> {
 }
 
 fn run(cc: &str) -> Outcome {
-    run_with(cc, Duration::from_nanos(1))
-}
-
-/// Acknowledgements come in lumps of this length.
-fn run_with(cc: &str, lump: Duration) -> Outcome {
     let start = Instant::now();
     let (near, far) = (SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 2)));
     let identity = Identity::generate().unwrap();
@@ -142,7 +132,7 @@ fn run_with(cc: &str, lump: Duration) -> Outcome {
     let mut receiver = End { endpoint: endpoint(Some(Arc::new(server)), 1), connection: None, peer: far };
     let mut sender = End { endpoint: endpoint(None, 2), connection: None, peer: near };
     sender.connection = Some(sender.endpoint.connect(start, client, near, "paceline").unwrap());
-    let (mut down, mut up) = (Link::new(Some(RATE), start), Link { lump, ..Link::new(None, start) });
+    let (mut down, mut up) = (Link::new(Some(RATE), start), Link::new(None, start));
 
     let (from, end) = (start + Duration::from_secs(5), start + Duration::from_secs(15));
     let data = [0; 1 << 16];
@@ -185,7 +175,7 @@ fn run_with(cc: &str, lump: Duration) -> Outcome {
     waits.sort_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];
     let outcome = Outcome { mbps: delivered as f64 * 8e-6 / 10.0, queue_p50: at(0.5), queue_p95: at(0.95) };
-    println!("{cc} {lump:?}: {outcome:?}");
+    println!("{cc}: {outcome:?}");
     outcome
 }
 
@@ -196,12 +186,6 @@ const FULL: f64 = 24.0 * 1420.0 / 1480.0;
 fn copa_fills_the_link_with_a_short_queue() {
     let copa = run("copa");
     assert!(copa.mbps > 0.95 * FULL && copa.queue_p95 < 10.0, "{copa:?}");
-}
-
-#[test]
-fn copa_fills_the_link_when_acknowledgements_come_in_lumps() {
-    let copa = run_with("copa", Duration::from_millis(5));
-    assert!(copa.mbps > 0.9 * FULL && copa.queue_p95 < 20.0, "{copa:?}");
 }
 
 #[test]
