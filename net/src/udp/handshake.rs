@@ -129,7 +129,9 @@ pub fn connect(
             let mut early = Vec::new();
             let received = socket.receive(clock, |datagram| {
                 if datagram.from != peer {
-                } else if answer.is_none() {
+                    return;
+                }
+                if answer.is_none() {
                     answer = Answer::read(datagram.bytes, secret, &hello.random);
                 } else {
                     // The session's first packets came right behind its welcome.
@@ -148,14 +150,14 @@ pub fn connect(
                     }
                     break;
                 }
-                Some(Answer::Challenge(cookie)) => {
-                    if hello.cookie.is_none() {
-                        hello.cookie = Some(cookie);
-                        packet = hello.packet(secret)?;
-                        wait = FIRST_WAIT;
-                        break;
-                    }
+                Some(Answer::Challenge(cookie)) if hello.cookie.is_none() => {
+                    hello.cookie = Some(cookie);
+                    packet = hello.packet(secret)?;
+                    wait = FIRST_WAIT;
+                    break;
                 }
+                // It was asked for twice.
+                Some(Answer::Challenge(_)) => {}
                 Some(Answer::Refuse(why)) => return Err(HandshakeError::Refused { peer, why }),
                 Some(Answer::Welcome(id, welcome)) => {
                     let session = match key {
@@ -276,7 +278,7 @@ impl Listener {
                 Reply::Nothing => {}
                 // A lost answer is asked for again.
                 Reply::Packet(reply) => drop(self.socket.send(from, Codepoint::NotEct, &reply, reply.len())),
-                Reply::Session(session) => accepted.push(session),
+                Reply::Session(session) => accepted.push(*session),
             }
         }
         Ok(accepted)
@@ -333,7 +335,7 @@ impl Listener {
         socket.send(from, Codepoint::NotEct, &welcome, welcome.len())?;
         self.welcomed.push_back((now, hello.random));
         let channel = Channel::over(socket, from, session).welcomes_with(welcome);
-        Ok(Reply::Session(Accepted { hello, channel }))
+        Ok(Reply::Session(Box::new(Accepted { hello, channel })))
     }
 
     /// A socket on the same port that takes what comes from `peer` alone.
@@ -377,5 +379,5 @@ fn vouched(time: &[u8], from: SocketAddr, random: &Random) -> Vec<u8> {
 enum Reply {
     Nothing,
     Packet(Vec<u8>),
-    Session(Accepted),
+    Session(Box<Accepted>),
 }
