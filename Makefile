@@ -2,6 +2,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 CARGO ?= cargo
 SECONDS ?= 60
+RUNS ?= 5
 OUT ?= out/demo
 PAPER ?= paced-chirping
 # Progress is for terminals only.
@@ -9,7 +10,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-quic fmt lint deny bench bench-instructions fuzz docs validate reproduce clean
+.PHONY: help build demo test test-quic fmt lint deny bench bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -45,9 +46,9 @@ lint: ## formatting and clippy, warnings are errors
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check
 
-bench: ## time: cost of an acknowledgement, packets per second
+bench: ## time: cost of an acknowledgement, packets per second, the emulator's accuracy
 	@scripts/setup build
-	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim
+	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim -p paceline-net
 
 bench-instructions: ## instructions of an acknowledgement (needs valgrind)
 	@scripts/setup build
@@ -63,6 +64,9 @@ docs: ## the API's documentation, warnings are errors
 
 validate: build ## write docs/validation.md again (TRACES=DIR adds the real traces you have)
 	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out docs/validation.md || [ $$? = 1 ]
+
+validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, TRACES=DIR adds the real traces you have)
+	@target/release/paceline validate --real --runs $(RUNS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
 
 reproduce: build ## run the experiments of PAPER=paced-chirping again; page in out/reproduce
 	@target/release/paceline reproduce $(PAPER) || [ $$? = 1 ]

@@ -70,9 +70,12 @@ fn main() -> ExitCode {
         }
     };
     // While there is one thread: a process of several is refused a user namespace.
-    if let Command::Race(args) = &cli.command
-        && let Err(error) = args.acquire()
-    {
+    let acquired = match &cli.command {
+        Command::Race(args) => args.acquire(),
+        Command::Validate(args) => args.acquire(),
+        _ => Ok(()),
+    };
+    if let Err(error) = acquired {
         complaint::print(&complaint::of_error(&error));
         return ExitCode::from(2);
     }

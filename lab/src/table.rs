@@ -147,7 +147,7 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
 }
 
 /// The median, and its interval; with fewer runs the quartiles.
-fn spread(value: &Median) -> String {
+pub(crate) fn spread(value: &Median) -> String {
     let (low, high) = value.interval.unwrap_or((value.q25, value.q75));
     let median = plain(value.median);
     let (low, high) = (plain(low), plain(high));

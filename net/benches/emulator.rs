@@ -25,14 +25,6 @@ fn us(quantiles: Quantiles) -> String {
 }
 
 fn run() -> Result<(), AccuracyError> {
-    if let Some(only) = std::env::var_os("ONLY") {
-        let wire = if only == "tun" { Wire::Tun } else { Wire::Veth };
-        for load in [Load::Tcp(4), Load::Udp(200)] {
-            let figures = capacity(wire, load, Nanos::from_secs(3))?;
-            println!("{load:?} {:.0} {:.0}", figures.packets_per_s, figures.packets_per_core());
-        }
-        return Ok(());
-    }
     let span = Nanos::from_secs(4);
     println!("times in us: p50 p99 max");
     println!("ping over a bare veth pair    {}", us(bare(span)?));
@@ -40,12 +32,14 @@ fn run() -> Result<(), AccuracyError> {
         for mbps in [12.0, 100.0, 500.0] {
             let figures = accuracy(wire, Rate::from_mbps(mbps), span)?;
             println!(
-                "{wire:?} {mbps:>3} Mbit/s: goodput {:+.3} %, RTT error {} (seen {}), release {}, lost {}, CPU {:.1} %, {}{}",
+                "{wire:?} {mbps:>3} Mbit/s: goodput {:+.3} % of {} offered, RTT error {} (seen {}), release error {}, when full {}, \
+                 CPU {:.1} %, {}{}",
                 figures.goodput_error() * 100.0,
+                figures.offered,
                 us(figures.rtt_error),
                 us(figures.rtt_error_seen),
                 us(figures.release_error),
-                figures.lost,
+                us(figures.release_error_full),
                 figures.cpu * 100.0,
                 figures.scheduling,
                 if figures.trusted { "" } else { ", not trusted" },

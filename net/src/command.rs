@@ -141,7 +141,7 @@ impl Command {
         process::Command::new(OURSELVES)
             .arg0("paceline")
             .arg(INIT)
-            .arg(process::id().to_string())
+            .arg(id_of_this())
             .args(&self.words)
             .envs(self.environment)
             .spawn()
@@ -293,7 +293,13 @@ fn collect(program: Pid) -> Option<u8> {
     }
 }
 
-/// The parent's id as the outer process namespace, whose /proc this still is, has it.
+/// This process's id as the process namespace to which /proc belongs has it, which need not be its own.
+fn id_of_this() -> OsString {
+    let link = fs::read_link("/proc/self");
+    link.map_or_else(|_| process::id().to_string().into(), PathBuf::into_os_string)
+}
+
+/// The parent's id as [`id_of_this`] of the parent: /proc is still the same.
 fn parent_of_this() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:")).map(|id| id.trim().to_owned())

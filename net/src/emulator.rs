@@ -431,7 +431,7 @@ impl<'a> Passage<'a> {
 
 /// Asks for the best scheduling that this thread may have. Spinning has a budget, so that a real-time thread leaves the
 /// processor to others.
-fn prefer() -> Scheduling {
+pub(crate) fn prefer() -> Scheduling {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     if set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok() {
         return Scheduling::RealTime;

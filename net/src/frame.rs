@@ -11,7 +11,7 @@ pub const MAX_PACKET: usize = 65_535;
 
 /// One IP packet: the body of a [`paceline_path::Packet`] in the emulator.
 ///
-/// A path drops packets silently, so a frame that is lost inside tells [`Losses`] itself.
+/// A path drops packets silently, so a frame that is lost inside tells the emulator itself.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The packet from its IP header on.

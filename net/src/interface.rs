@@ -59,6 +59,14 @@ impl Interfaces {
         link.map(|link| link.header.index).ok_or(Error::RequestFailed)
     }
 
+    /// Whether this process may change interfaces here.
+    pub fn may_change(&self) -> bool {
+        // The kernel asks for the privilege before it looks for the interface, and no interface has this number.
+        const NONE: u32 = i32::MAX.cast_unsigned();
+        let removed = self.run(String::new, self.handle.link().del(NONE).execute());
+        !matches!(removed, Err(NamespaceError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     /// Sets an interface up.
     pub fn up(&self, name: &str) -> Result<(), NamespaceError> {
         self.run(|| format!("set {name} up"), async {

@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, so
 use paceline_cc::Nanos;
 
 use crate::clock::{Clock, Lateness};
+use crate::emulator::prefer;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError, Privilege, acquire};
 use crate::port::{PacketSocket, Tun};
@@ -67,6 +68,7 @@ pub fn examine() -> Checkup {
     let busy_before = processor_time();
     let lateness = wake_ups();
     let spare = spare_cores(busy_before, processor_time());
+    let scheduling = thread::spawn(prefer).join().map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let segments = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
         .and_then(|udp| setsockopt(&udp, sockopt::UdpGsoSegment, &1400));
@@ -99,6 +101,7 @@ pub fn examine() -> Checkup {
                 lateness.max()
             ),
         ),
+        fact("priority", scheduling),
         fact("namespaces", namespaces_text(&acquired)),
         fact("TUN devices", state(&tun)),
         fact("veth pairs", state(&veth)),
@@ -111,13 +114,15 @@ pub fn examine() -> Checkup {
         fact("TCP ECN", ecn),
         fact("eBPF", bpf_text(btf, &bpf)),
     ];
+    let emulate = emulate(&acquired, &tun, &veth);
     let emulation = vec![
-        feature("emulate", emulate(&acquired, &tun, &veth)),
+        feature("emulate", emulate.clone()),
         feature("precise release", precise(&lateness, spare, cores, clock.as_deref())),
         feature("IPv6 behind a path", if ipv6 { works("yes") } else { no("the kernel has no IPv6 (ipv6.disable=1?)") }),
     ];
     let mut others = vec![
         feature("simulation", works("it needs nothing")),
+        feature("race --real", race(&emulate)),
         feature(
             "serve, send, fetch",
             match segments {
@@ -126,6 +131,7 @@ pub fn examine() -> Checkup {
             },
         ),
     ];
+    others.push(feature("quic", works("in user space: the crate paceline-quic")));
     others.extend([("cubic@tcp", "cubic"), ("bbr@tcp", "bbr"), ("reno@tcp", "reno")].map(|(name, controller)| {
         let known = available.split_whitespace().any(|known| known == controller);
         feature(
@@ -194,13 +200,21 @@ fn emulate(
         (_, Err(tun), Err(veth)) => {
             no(&format!("no TUN device ({tun}), no veth pair ({veth}); load the module tun or veth"))
         }
-        (_, Err(tun), Ok(())) => {
-            falls_back(&format!("veth pairs and packet sockets, since there is no TUN device ({tun})"))
-        }
         (Ok(Privilege::UserNamespace), ..) => {
             falls_back("a world of its own with --far; root is needed to reach this machine through the path")
         }
+        (_, Ok(()), Err(veth)) => {
+            falls_back(&format!("TUN devices, which tell no arrival times, since there is no veth pair ({veth})"))
+        }
         _ => works("this machine is reached through the path"),
+    }
+}
+
+/// A race has namespaces of its own for both ends: what falls back for a single program does not for it.
+fn race(emulate: &Verdict) -> Verdict {
+    match emulate {
+        Verdict::No(_) => emulate.clone(),
+        _ => works("in namespaces of its own"),
     }
 }
 

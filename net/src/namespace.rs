@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
 
@@ -73,8 +74,13 @@ impl Namespace {
     /// When the process lacks the privilege; see [`acquire`].
     pub fn create() -> Result<Self, NamespaceError> {
         on_a_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(|error| NamespaceError::system("make a network namespace", error))?;
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| match error {
+                Errno::ENOSPC => NamespaceError::Refused {
+                    reason: "there are as many as the kernel allows (user.max_net_namespaces)".to_owned(),
+                    mend: "end some of the programs that have them, or raise the limit",
+                },
+                other => NamespaceError::system("make a network namespace", other),
+            })?;
             for (setting, value) in SETTINGS {
                 let _ = fs::write(Path::new("/proc/sys").join(setting), value);
             }
@@ -125,9 +131,9 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceE
 /// What this process may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// It makes network namespaces as it is.
+    /// It makes network namespaces as it is, and may change the one that it is in.
     Root,
-    /// It may move into a user namespace, and makes network namespaces there ([`acquire`]).
+    /// It may change network namespaces that it makes, if need be after it has moved into a user namespace ([`acquire`]).
     UserNamespace,
     /// Neither, for this reason.
     None(String),
@@ -137,13 +143,20 @@ pub enum Privilege {
 /// only [`acquire`] knows for certain.
 pub fn privilege() -> Privilege {
     match Namespace::create() {
-        Ok(_) => Privilege::Root,
+        Ok(_) => over_this_namespace(),
         Err(error) => match user_namespaces() {
             Ok(()) => Privilege::UserNamespace,
             Err(reason) if geteuid().is_root() => Privilege::None(format!("{error}, and {reason}")),
             Err(reason) => Privilege::None(reason),
         },
     }
+}
+
+/// The privilege of a process that can make namespaces.
+fn over_this_namespace() -> Privilege {
+    // A user namespace may have been entered without a network namespace.
+    let may = Interfaces::open().is_ok_and(|interfaces| interfaces.may_change());
+    if may { Privilege::Root } else { Privilege::UserNamespace }
 }
 
 /// Whether the kernel's settings allow an ordinary user a user namespace.
@@ -167,7 +180,7 @@ fn user_namespaces() -> Result<(), String> {
 }
 
 /// Sees to it that this process can make network namespaces: as it is, or else by moving it into a user namespace in
-/// which it is root. Answers which of the two.
+/// which it is root. Answers what it may do now.
 ///
 /// The kernel moves a process only while it has a single thread: call this first.
 ///
@@ -175,8 +188,10 @@ fn user_namespaces() -> Result<(), String> {
 /// When neither is possible, with the reason.
 pub fn acquire() -> Result<Privilege, NamespaceError> {
     let refused = |reason: String| NamespaceError::Refused { reason, mend: "run it as root, or allow user namespaces" };
-    if Namespace::create().is_ok() {
-        return Ok(Privilege::Root);
+    match Namespace::create() {
+        Ok(_) => return Ok(over_this_namespace()),
+        Err(error @ NamespaceError::Refused { .. }) => return Err(error),
+        Err(_) => {}
     }
     let (user, group) = (geteuid(), getegid());
     let said = user_namespaces().err();

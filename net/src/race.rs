@@ -42,6 +42,8 @@ const MOST: usize = 1_000;
 
 /// From when the ends of a world stand to the zero of its clock: time to open sockets and to start threads.
 const LEAD: Nanos = Nanos::from_millis(100);
+/// And so much more for each flow.
+const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
 /// How long after the end everything has to have stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -164,7 +166,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
     let Config { seed, duration, down, up, flows, cross, sample_every } = config;
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
     let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
-    let clock = Clock::ahead(LEAD);
+    let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     let until = Time::ZERO + duration;
     let (down_link, up_link) = (schedule(&down), schedule(&up));
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();

@@ -21,7 +21,10 @@ use crate::flight::{self, Flight, Packet};
 
 /// Most ticks made up for at one call (our choice: 5 s of Verus's epochs); after a longer silence one stands for the rest.
 const TICKS: u32 = 1000;
-/// Least credit in packets (our choice: what quinn's own pacer lets go at once).
+/// Longest time for which credit is saved up (our choice: acknowledgements may come in lumps of this length; more is a
+/// burst).
+const LUMP: Nanos = Nanos::from_millis(10);
+/// Least bound of the credit in packets (our choice: what quinn's own pacer lets go at once).
 const LEAST_CREDIT: u64 = 10;
 
 /// A controller driven by quinn's calls. Times count from any one moment.
@@ -55,8 +58,8 @@ pub struct Bridge {
 }
 
 /// How a rate is expressed by a window, quinn's controllers having nothing else: what the rate has allowed since the last
-/// call may be in flight beside what is. It accrues with time, up to one smoothed RTT's worth, so that the rate is kept on
-/// average whatever the RTT; quinn's own pacer (5/4 of the window each smoothed RTT, bursts of 10 packets) spreads it.
+/// call may be in flight beside what is. It accrues with time, up to [`LUMP`]'s worth, so that the rate is kept on average
+/// whatever the RTT; quinn's own pacer (5/4 of the window each smoothed RTT, bursts of 10 packets) spreads it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credit {
     rate: Option<Rate>,
@@ -351,8 +354,7 @@ impl Bridge {
             Pacing::Gap(gap) => Some(Rate::from_bytes_in(mtu, gap)),
         };
         // Before the first RTT the window alone counts.
-        let srtt = self.rtt.smoothed();
-        self.credit.set(rate.filter(|_| srtt.is_some()), srtt.unwrap_or(Nanos::ZERO), LEAST_CREDIT * mtu);
+        self.credit.set(rate.filter(|_| self.rtt.smoothed().is_some()), LEAST_CREDIT * mtu);
         let own = self.controller.window();
         // What the window forbids is not saved up: a slower pace shows at once.
         self.credit.bytes = self.credit.bytes.min(own.saturating_sub(self.in_flight));
@@ -369,8 +371,8 @@ impl Credit {
         self.at = self.at.max(now);
     }
 
-    fn set(&mut self, rate: Option<Rate>, srtt: Nanos, least: u64) {
-        self.most = rate.map_or(0, |rate| rate.bytes_in(srtt).max(least));
+    fn set(&mut self, rate: Option<Rate>, least: u64) {
+        self.most = rate.map_or(0, |rate| rate.bytes_in(LUMP).max(least));
         self.bytes = if self.rate.is_none() { self.most } else { self.bytes.min(self.most) };
         self.rate = rate;
     }

@@ -79,6 +79,11 @@ impl Identity {
     pub fn certificate(&self) -> &[u8] {
         &self.certificate
     }
+
+    /// The private key in PKCS #8.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
 }
 
 /// What a sender needs.

@@ -115,3 +115,29 @@ impl Gaps {
         gap.max(Nanos::from_nanos(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_takes_turns_and_a_family_comes_to_its_end() {
+        let (on, off) = (Nanos::from_millis(3), Nanos::from_millis(7));
+        let workload = Workload::OnOff { on, off, random: false };
+        let mut application = Application::new(&workload, 1000, Seed(1), 0).unwrap();
+        let turns: Vec<_> = (0..3).map(|_| application.turn()).collect();
+        assert_eq!(turns, [(Turn::Write(u64::MAX), on), (Turn::Cut, off), (Turn::Write(u64::MAX), on)]);
+
+        // 1000 bytes at 8 Mbit/s.
+        let mut steady = Application::new(&Workload::Rate(Rate::from_mbps(8.0)), 1000, Seed(1), 0).unwrap();
+        assert_eq!(steady.turn(), (Turn::Write(1000), Nanos::from_millis(1)));
+        assert!(Application::new(&Workload::Bulk, 1000, Seed(1), 0).is_none());
+
+        let size = Pareto { alpha: 1.2, min: 1_000, max: 2_000, scale: None, cut: crate::Cut::Truncate };
+        let family = Workload::Poisson { mean_gap: on, size, count: 5 };
+        let flows: Vec<_> = Arrivals::new(&family, Seed(1), 0).unwrap().collect();
+        assert_eq!(flows.len(), 5);
+        assert!(flows.iter().all(|flow| (1_000..=2_000).contains(&flow.bytes)));
+        assert_ne!(flows, Arrivals::new(&family, Seed(1), 1).unwrap().collect::<Vec<_>>());
+    }
+}

@@ -106,13 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let between = Between { down: down_path, up: up_path, taps, clock, bound: Lateness::BOUND };
     let world = World::build(if isolated { Far::Isolated } else { Far::Here }, between)?;
     let command = with_environment(command, world.far(), isolated);
-    let far = match &args.far {
-        Some(text) => match serve(text, world.far()) {
-            Ok(far) => Some(far),
-            Err(error) => return Ok(refuse(&error)),
-        },
-        None => None,
-    };
+    let far = args.far.as_ref().map(|text| serve(text, world.far())).transpose()?;
     let mut near = match command.start(&world.near().namespace) {
         Ok(near) => near,
         Err(error) => return Ok(refuse(&error)),
@@ -215,10 +209,16 @@ fn with_environment(command: Command, far: &Site, isolated: bool) -> Command {
 }
 
 /// Starts the command of --far and waits until it listens.
-fn serve(text: &str, site: &Site) -> Result<Running, CommandError> {
+fn serve(text: &str, site: &Site) -> anyhow::Result<Running> {
     let mut far = Command::new(["/bin/sh", "-c", text])?.start(&site.namespace)?;
     let start = Instant::now();
-    while start.elapsed() < PATIENCE && !listens(&site.namespace)? && far.wait(ROUND).is_none() {}
+    while start.elapsed() < PATIENCE && !listens(&site.namespace)? {
+        match far.wait(ROUND) {
+            Some(0) => break,
+            Some(status) => bail!("--far: '{text}' ended with status {status} before anything ran; mend the command"),
+            None => {}
+        }
+    }
     Ok(far)
 }
 

@@ -75,14 +75,14 @@ pub(crate) struct Args {
 impl Args {
     /// Sees to it that this process may do what is asked for; before it has a second thread.
     pub(crate) fn acquire(&self) -> anyhow::Result<()> {
+        if self.real && self.qlog.is_some() {
+            bail!("--qlog: it is for the simulator; leave out --real");
+        }
         if self.real { real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.real && args.qlog.is_some() {
-        bail!("--qlog: it is for the simulator; leave out --real, or take a packet log");
-    }
     if args.parquet.is_some() && !cfg!(feature = "parquet") {
         bail!(
             "--parquet: this paceline was built without it; build it with 'cargo build --release -p paceline-cli \

@@ -9,8 +9,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use paceline_lab::output::{self, Draft};
-use paceline_lab::validate::{NamedTrace, markdown, native_traces, run as validate};
+use paceline_lab::validate::{
+    Check, NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate,
+};
 use paceline_path::Trace;
+
+use super::{count, number};
 
 /// Hold what the simulator gives against theory and against native implementations (docs/validation.md).
 #[derive(clap::Args)]
@@ -18,12 +22,29 @@ pub(crate) struct Args {
     /// Folder with the real traces that native implementations were measured on; those that are missing are skipped.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
+    /// Run scenarios in the simulator and in the real world instead, and hold the two against each other
+    /// (docs/validation-real.md). Takes hours; needs root or user namespaces.
+    #[arg(long)]
+    real: bool,
+    /// With --real: runs of each contestant in each world.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>, requires = "real")]
+    runs: u32,
+    /// With --real: seconds of a run, instead of the scenario's.
+    #[arg(long, value_name = "S", value_parser = number, requires = "real")]
+    seconds: Option<f64>,
     /// Write the page here instead of to standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// One JSON object a claim; - for standard output instead of the page.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+impl Args {
+    /// Sees to it that this process may do what is asked for; before it has a second thread.
+    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
+        if self.real { paceline_lab::real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -34,7 +55,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let traces = args.traces.as_deref().map(read).transpose()?.unwrap_or_default();
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(100) } else { ProgressBar::hidden() };
-    let checks = validate(&traces, &|share| bar.set_position((share * 100.0) as u64))?;
+    let progress = |share: f64| bar.set_position((share * 100.0) as u64);
+    let (checks, page): (_, fn(&[Check]) -> String) = if args.real {
+        (real(&traces, &RealSettings { runs: args.runs, seconds: args.seconds }, &progress)?, real_markdown)
+    } else {
+        (validate(&traces, &progress)?, markdown)
+    };
     bar.finish_and_clear();
     if let Some(path) = &args.json {
         let mut text = String::new();
@@ -45,9 +71,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         put(path, &text).context("--json")?;
     }
     if let Some(path) = &args.out {
-        put(path, &markdown(&checks)).context("--out")?;
+        put(path, &page(&checks)).context("--out")?;
     } else if args.json.as_deref() != Some(Path::new("-")) {
-        crate::print(&markdown(&checks))?;
+        crate::print(&page(&checks))?;
     }
     Ok(if checks.iter().all(|check| check.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -113,7 +113,7 @@ fn options_of_race() {
             (&["race", "small.toml", "--seed", "-1"], &seed),
             (&["race", "small.toml", "--runs", "x"], &runs),
             (&["race", "small.toml", "--threads", "-2"], &threads),
-            (&["race", "small.toml", "--real"], "--real: the real world is not in this version"),
+            (&["race", "small.toml", "--real", "--qlog", "logs"], "--qlog: it is for the simulator; leave out --real"),
             (&["race", "small.toml", "--contestants", ""], "--contestants: nobody races; give at least one"),
             (
                 &["race", "small.toml", "--contestants", "sprout@tcp"],

@@ -34,6 +34,17 @@ pub(crate) fn needs_root(test: &str) -> bool {
     missing
 }
 
+/// Whether a process can become another user: a user namespace may have a single one.
+pub(crate) fn has_other_users() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let inside = |row: &str| {
+        let mut numbers = row.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
+        let (first, _, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        Some((first..first.saturating_add(count)).contains(&NOBODY))
+    };
+    map.lines().any(|row| inside(row) == Some(true))
+}
+
 /// The name of a program when it is not in PATH.
 pub(crate) fn missing(program: &str) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -104,6 +104,9 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
     if needs_root(name) {
         return;
     }
+    if !bench::has_other_users() {
+        return skipped(name, "it needs another user, and this user namespace has none");
+    }
     if bench::missing("curl").is_some() || bench::missing("python3").is_some() {
         return skipped(name, "it needs curl and python3");
     }
@@ -124,7 +127,18 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
     let (user, rest) = text.split_once('\n').unwrap();
     let (code, connect) = rest.split_once(' ').unwrap();
     assert_eq!((user, code), ("0", "200"), "{told}");
-    assert!(connect.parse::<f64>().unwrap() >= 0.040, "{connect}");
+    assert!(connect.trim().parse::<f64>().unwrap() >= 0.040, "{connect}");
+}
+
+#[test]
+fn a_far_end_that_fails_is_told_before_anything_runs() {
+    if needs_root("a_far_end_that_fails_is_told_before_anything_runs") {
+        return;
+    }
+    let output = paceline().args(["emulate", "--far", "exit 3", "--", "echo", "ran"]).bounded();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
+    assert!(output.stdout.is_empty() && told.contains("ended with status 3"), "{told}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn race(contestants: &[(&str, f64, f64)], runs: u32) -> Race {
         summaries: Summary::all(all.iter().map(|run| &run.record)),
         runs: all,
         failures: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

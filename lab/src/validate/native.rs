@@ -39,10 +39,10 @@ const fn native(trace: &'static str, ours: &'static str, mbps: f64, p50: f64, p9
     Native { trace, ours, mbps, p50, p95 }
 }
 
-const VERIZON: &str = "Verizon-LTE-short.down";
-const VERIZON_UP: &str = "Verizon-LTE-short.up";
-const HIGHWAY: &str = "highwayGold";
-const RAPID: &str = "rapidGold";
+pub(super) const VERIZON: &str = "Verizon-LTE-short.down";
+pub(super) const VERIZON_UP: &str = "Verizon-LTE-short.up";
+pub(super) const HIGHWAY: &str = "highwayGold";
+pub(super) const RAPID: &str = "rapidGold";
 
 /// The traces: downwards, and upwards where that is another file.
 pub(super) const TRACES: [&str; 4] = [VERIZON, VERIZON_UP, HIGHWAY, RAPID];

@@ -18,7 +18,7 @@ use nix::sys::time::TimeSpec;
 
 use crate::clock::Clock;
 use crate::frame::{Frame, MAX_PACKET};
-use crate::port::{Port, refusal};
+use crate::port::{Interface, Port, refusal};
 
 pub use super::offload::without_offloads;
 
@@ -61,6 +61,7 @@ fn header(packet: &[u8]) -> Option<[u8; HEADER]> {
 /// A socket that reads and writes all packets of one interface.
 pub struct PacketSocket {
     socket: OwnedFd,
+    interface: Interface,
     slots: Vec<Vec<u8>>,
     overflowed: u64,
 }
@@ -82,7 +83,8 @@ impl PacketSocket {
         }
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
-        let mut port = Self { socket, slots: vec![vec![0; HEADER + MAX_PACKET]; BATCH], overflowed: 0 };
+        let interface = Interface::here(name)?;
+        let mut port = Self { socket, interface, slots: vec![vec![0; HEADER + MAX_PACKET]; BATCH], overflowed: 0 };
         // Before it was bound it heard every interface of the namespace.
         let mut before = Vec::new();
         while !port.read(Clock::new(), &mut before)? {}
@@ -119,7 +121,7 @@ impl Port for PacketSocket {
     }
 
     fn overflowed(&self) -> u64 {
-        self.overflowed
+        self.overflowed + self.interface.dropped()
     }
 }
 

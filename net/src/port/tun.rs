@@ -12,7 +12,7 @@ use tun_rs::{DeviceBuilder, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::clock::Clock;
 use crate::frame::{Frame, MAX_PACKET};
-use crate::port::{Port, refusal};
+use crate::port::{Interface, Port, refusal};
 
 /// Packets that the kernel should keep for us: to be set by netlink, as other ways need privilege outside the namespace (its default is 500; our choice: what 100 ms of 1 Gbit/s come to).
 pub const BACKLOG: u32 = 10_000;
@@ -22,6 +22,7 @@ const BATCH: usize = 64;
 /// A TUN device: what the namespace routes to it is read here. Gone when dropped.
 pub struct Tun {
     device: SyncDevice,
+    interface: Interface,
     /// The frame as it was read, and the packets it was split into with their lengths.
     whole: Vec<u8>,
     pieces: Vec<Vec<u8>>,
@@ -42,6 +43,7 @@ impl Tun {
         device.set_nonblocking(true)?;
         Ok(Self {
             device,
+            interface: Interface::here(name)?,
             whole: vec![0; VIRTIO_NET_HDR_LEN + MAX_PACKET],
             pieces: vec![vec![0; MAX_PACKET]; IDEAL_BATCH_SIZE],
             sizes: vec![0; IDEAL_BATCH_SIZE],
@@ -90,6 +92,6 @@ impl Port for Tun {
     }
 
     fn overflowed(&self) -> u64 {
-        self.unusable
+        self.unusable + self.interface.dropped()
     }
 }

@@ -40,7 +40,7 @@ impl Source {
             }
             // What the kernel refuses is lost, as on a path.
             let _ = self.socket.send(&payload);
-            at = at + gaps.draw();
+            at += gaps.draw();
         }
     }
 }

@@ -86,7 +86,7 @@ impl Datagrams {
                     }
                     this.begin(at, Some(arrival.bytes), this.until, &results)?;
                     begun += 1;
-                    at = at + arrival.gap;
+                    at += arrival.gap;
                     sleeper.sleep_until(at.min(stop));
                 }
             }
@@ -258,7 +258,7 @@ impl Source for Turns {
                 Turn::Write(bytes) => sender.write(bytes),
                 Turn::Cut => sender.cut(),
             }
-            self.at = self.at + wait.max(Nanos::from_nanos(1));
+            self.at += wait.max(Nanos::from_nanos(1));
         }
     }
 

@@ -177,3 +177,84 @@ fn holds_data(packet: &[u8], key: &FlowKey) -> bool {
     let offset = packet.get(header + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     packet.len() > header + offset
 }
+
+#[cfg(test)]
+mod tests {
+    use paceline_path::Split;
+    use paceline_sim::{Timing, Via, Workload};
+
+    use super::*;
+
+    fn flow(direction: Direction, stop: Option<Time>) -> Flow {
+        Flow {
+            controller: "reno".parse().unwrap(),
+            via: Via::Tcp,
+            direction,
+            start: Time::ZERO,
+            stop,
+            workload: Workload::Bulk,
+            extra_delay: Nanos::ZERO,
+            mss: 1448,
+            ack_every: 2,
+            ack_delay: Nanos::from_millis(40),
+            paced: false,
+            handshake: false,
+            arrivals: false,
+            timers: Timing::Exact,
+        }
+    }
+
+    /// A TCP packet over IPv4 of `length` bytes.
+    fn packet(from: u16, to: u16, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length.max(40)];
+        (bytes[0], bytes[9], bytes[32]) = (0x45, 6, 5 << 4);
+        bytes[20..22].copy_from_slice(&from.to_be_bytes());
+        bytes[22..24].copy_from_slice(&to.to_be_bytes());
+        bytes
+    }
+
+    fn passage(direction: Direction, bytes: &[u8], entered: u64, at: u64) -> Passage<'_> {
+        let (entered, at) = (Time::from_millis(entered), Time::from_millis(at));
+        let delay = Split { queue: at - entered, ..Split::default() };
+        Passage { direction, id: 0, bytes, entered, at, released: at, delay, marked: false }
+    }
+
+    #[test]
+    fn packets_count_for_their_flow_and_nothing_is_lost_on_the_way() {
+        let flows = [flow(Direction::Down, None), flow(Direction::Up, Some(Time::from_millis(50)))];
+        let glimpses: Vec<Glimpse> = vec![Arc::default(), Arc::default()];
+        *glimpses[0].lock().unwrap() = Some(Sample { window: 14_480, ..Sample::default() });
+        let end = Time::from_millis(100);
+        let mut tap = RaceTap::new(&flows, &glimpses, None, Some(Nanos::from_millis(10)), end);
+        let data = packet(40_000, FLOW_PORT, 1500);
+        let ack = packet(FLOW_PORT, 40_000, 40);
+        let upward = packet(40_001, FLOW_PORT + 1, 1000);
+        let stranger = packet(40_000, FLOW_PORT + 2, 1000);
+        // One arrives after 15 ms, one is dropped, one is still under way; what is no data does not count.
+        for at in [0, 1, 2] {
+            tap.entered(&passage(Direction::Down, &data, at, at));
+        }
+        tap.entered(&passage(Direction::Down, &packet(40_000, FLOW_PORT, 40), 3, 3));
+        tap.entered(&passage(Direction::Up, &upward, 4, 4));
+        tap.entered(&passage(Direction::Up, &stranger, 4, 4));
+        tap.dropped(&passage(Direction::Down, &data, 1, 5));
+        tap.left(&passage(Direction::Down, &data, 0, 15));
+        tap.left(&passage(Direction::Up, &ack, 15, 16));
+        // Comes when its flow has stopped.
+        tap.left(&passage(Direction::Up, &upward, 4, 60));
+        let outcome = tap.finish(Links::default());
+
+        let counts = |index: usize| {
+            let flow = &outcome.flows[index];
+            (flow.packets_entered, flow.packets_arrived, flow.packets_dropped, flow.wire_bytes_arrived)
+        };
+        assert_eq!((counts(0), counts(1)), ((3, 1, 1, 1500), (1, 0, 0, 0)));
+        assert_eq!(outcome.flows[0].delay.max_ms(), Some(15.0));
+        assert_eq!(outcome.flows[0].ack_split.count, 1);
+        let series = outcome.series.unwrap();
+        // It waited from 0 to 15 ms: at the end of the first step it was there.
+        assert_eq!(series.queue_bytes, [1500, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(series.flows[0].window_packets, [10.0; 10]);
+        assert_eq!(series.flows[0].throughput_mbps[1], 1.2);
+    }
+}

@@ -231,7 +231,7 @@ fn turn(state: &mut State) {
         Turn::Write(bytes) => connection.allowed = connection.allowed.saturating_add(bytes),
         Turn::Cut => connection.allowed = connection.written,
     }
-    state.turn_at = state.turn_at + wait;
+    state.turn_at += wait;
 }
 
 /// Hands over what the kernel takes.

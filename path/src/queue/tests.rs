@@ -241,3 +241,16 @@ fn step_marks_above_its_threshold() {
     let none = run(Threshold::Packets(0), Codepoint::NotEct);
     assert_eq!(none, (vec![false; 5], 2));
 }
+
+#[test]
+fn a_limit_needs_no_key() {
+    let same = |short: &str, long: &str| assert_eq!(short.parse::<QueueSpec>(), long.parse::<QueueSpec>(), "{short}");
+    same("droptail:2MB", "droptail:bytes=2MB");
+    same("drophead:100packets", "drophead:packets=100");
+    same("droptail:1.5bdp", "droptail:bdp=1.5");
+    same("codel:50packets,target=10ms", "codel:target=10ms,limit=50packets");
+    assert!("droptail:2MB".parse::<QueueSpec>().is_ok());
+    for wrong in ["droptail:much", "droptail:0MB", "droptail:2MB,3MB", "droptail:2MB,packets=3", "infinite:2MB"] {
+        assert!(wrong.parse::<QueueSpec>().is_err(), "{wrong}");
+    }
+}
