@@ -112,10 +112,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         output::check_folder(dir)?;
     }
-    if let Some(file) = &args.file {
-        if !file.is_file() {
-            anyhow::bail!("--file {}: is no file", file.display());
-        }
+    if let Some(file) = args.file.as_ref().filter(|file| !file.is_file()) {
+        anyhow::bail!("--file {}: is no file", file.display());
     }
     let clock = Clock::new();
     let patience = args.common.patience()?;

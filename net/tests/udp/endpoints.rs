@@ -86,8 +86,7 @@ fn transfer(controller: &str, bytes: u64, offload: Offload, key: Option<&Key>, t
     assert_eq!(end, End::Idle, "{controller}");
     let (silent, received) = other.join().unwrap();
     assert!(silent && received.bytes_ready == bytes, "{controller}: {received:?}");
-    let content = content.0.lock().unwrap().clone();
-    content
+    content.0.lock().unwrap().clone()
 }
 
 fn check(content: &[u8], bytes: u64) {
