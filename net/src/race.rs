@@ -352,6 +352,7 @@ impl Crew<'_> {
         let (flow, clock, until, abort) = (flow.clone(), self.clock, self.until, self.abort.clone());
         let receiving =
             Receiving { flow: flow.clone(), listener, clock, until, ledger: ledger.clone(), abort: abort.clone() };
+        let start = flow.start;
         let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
         let sending = Sending { flow, kernel, index, seed, to, clock, until, ledger, state, abort };
         Ok(Box::new(move || {
@@ -368,7 +369,7 @@ impl Crew<'_> {
                 rtt: sent.rtt,
                 bytes_ready: received.bytes_ready,
                 completions: received.completions,
-                end: sent.end,
+                end: sent.cut.unwrap_or(received.completed.max(start)),
                 cpu: sent.cpu + received.cpu,
             })
         }))
