@@ -28,9 +28,10 @@ test: ## all tests but those of QUIC
 	@scripts/setup build
 	@scripts/test $(QUIET)
 
-test-quic: ## tests of the QUIC crate, which takes longest to build
+test-quic: ## tests of the QUIC crate and of races over it, which take longest to build
 	@scripts/setup build
 	@scripts/test $(QUIET) -p paceline-quic
+	@scripts/test $(QUIET) -p paceline-cli --features quic --test real quic
 
 fmt: ## format the code
 	@scripts/setup lint
@@ -41,7 +42,7 @@ lint: ## formatting and clippy, warnings are errors
 	@scripts/setup lint
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
-	@$(CARGO) clippy $(QUIET) --workspace --all-targets --locked -- -D warnings
+	@$(CARGO) clippy $(QUIET) --workspace --all-targets --features paceline-cli/quic --locked -- -D warnings
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check

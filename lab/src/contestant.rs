@@ -80,6 +80,7 @@ impl Contestant {
         match &self.via {
             Via::Udp => "udp".to_owned(),
             Via::Tcp => "tcp".to_owned(),
+            Via::Quic => "quic".to_owned(),
             Via::Alcc(lower) => match lower.to_string() {
                 lower if lower == LOWER => "alcc".to_owned(),
                 lower => format!("alcc/{lower}"),
@@ -110,7 +111,7 @@ impl FromStr for Contestant {
             Some((via, lower)) => (via, Some(lower)),
             None => (via, None),
         };
-        if lower.is_some() && matches!(via, "udp" | "tcp") {
+        if lower.is_some() && matches!(via, "udp" | "tcp" | "quic") {
             return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
         }
         let name = controller.entry().name;
@@ -126,10 +127,11 @@ impl FromStr for Contestant {
                 }
                 Via::Alcc(lower)
             }
-            "icn" | "quic" => return Err(ContestantError::LaterVia { text: shown(), via: via.to_owned() }),
+            "quic" => Via::Quic,
+            "icn" => return Err(ContestantError::LaterVia { text: shown(), via: via.to_owned() }),
             other => {
                 let via = other.chars().filter(|c| !c.is_control()).take(40).collect();
-                let hint = nearest(other, ["udp", "tcp", "alcc"].into_iter());
+                let hint = nearest(other, ["udp", "tcp", "alcc", "quic"].into_iter());
                 return Err(ContestantError::UnknownVia { text: shown(), via, hint });
             }
         };
@@ -181,7 +183,9 @@ mod tests {
 
     #[test]
     fn text_round_trips() {
-        for text in ["reno@tcp", "fixed:window=7@udp", "copa@alcc", "sprout@alcc/bbr", "reno@alcc/fixed:window=3"] {
+        for text in
+            ["reno@tcp", "reno@quic", "fixed:window=7@udp", "copa@alcc", "sprout@alcc/bbr", "reno@alcc/fixed:window=3"]
+        {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }
     }
@@ -192,7 +196,7 @@ mod tests {
             ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp' or 'reno@alcc'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc?"),
-            ("reno@quic", "'reno@quic': datapath 'quic' is not in this version; use udp, tcp or alcc"),
+            ("reno@icn", "'reno@icn': datapath 'icn' is not in this version; use udp, tcp or alcc"),
             (
                 "sprout@tcp",
                 "'sprout@tcp': sprout needs its receiver half, which TCP can't carry; use 'sprout@udp' or 'sprout@alcc'",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_cc::Nanos;
-use paceline_sim::{Distribution, Flow, Outcome, Series};
+use paceline_sim::{Distribution, Flow, Outcome, Series, endpoints};
 use rayon::prelude::*;
 
 use crate::contestant::Contestant;
@@ -101,6 +101,9 @@ pub enum RaceError {
     /// The scenario or an option is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The simulator cannot run it.
+    #[error("{0}")]
+    Sim(String),
     /// The real world cannot run it.
     #[error("{0}")]
     Real(String),
@@ -123,7 +126,11 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
     let jobs: Vec<(&Contestant, &Plan)> =
         scenario.contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| (contestant, plan))).collect();
     let notes = match settings.world {
-        World::Sim => Vec::new(),
+        World::Sim => {
+            let mut flows = scenario.contestants.iter().flat_map(|contestant| first.flows(contestant));
+            flows.try_for_each(|flow| endpoints::check(&flow)).map_err(RaceError::Sim)?;
+            Vec::new()
+        }
         World::Real => real::check(&scenario.contestants, &plans).map_err(RaceError::Real)?,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads.min(jobs.len())).build()?;

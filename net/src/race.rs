@@ -7,6 +7,8 @@
 
 mod cross;
 mod datagrams;
+#[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
+mod quic;
 mod tap;
 
 use std::any::Any;
@@ -128,6 +130,7 @@ pub fn check(flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
                 }
                 ecn = Some(kernel.ecn);
             }
+            Via::Quic => notes.extend(quic::check(flow).map_err(|problem| format!("--real: {problem}"))?),
             Via::Alcc(_) => {
                 return Err(format!(
                     "--real: {spec}@alcc is for the simulator; the real world has udp and tcp: write {spec}@udp"
@@ -260,6 +263,7 @@ impl Crew<'_> {
         for (index, flow) in flows.iter().enumerate() {
             let work = match flow.via {
                 Via::Tcp => self.kernel_flow(index, flow, &glimpses[index])?,
+                Via::Quic => quic::work(self, index, flow)?,
                 _ => self.datagrams(index, flow, &glimpses[index], &numbers),
             };
             let tell = tell.clone();
@@ -403,7 +407,11 @@ fn port(base: u16, index: usize) -> u16 {
 }
 
 fn contestant(flow: &Flow) -> String {
-    let via = if flow.via == Via::Tcp { "tcp" } else { "udp" };
+    let via = match flow.via {
+        Via::Tcp => "tcp",
+        Via::Quic => "quic",
+        Via::Udp | Via::Alcc(_) => "udp",
+    };
     format!("{}@{via}", flow.controller)
 }
 

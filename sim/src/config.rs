@@ -43,6 +43,8 @@ pub enum Via {
     Tcp,
     /// Above a TCP flow that the named controller drives.
     Alcc(Spec),
+    /// QUIC, in the real world alone ([`crate::endpoints::check`]).
+    Quic,
 }
 
 /// One flow, or a family of like flows that come and go.

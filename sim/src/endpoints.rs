@@ -5,7 +5,24 @@ use paceline_transport::{AckPolicy, Config, Pace, Receiver, Sender, above, datag
 
 use crate::config::{Flow, Via};
 
+/// Whether the simulator has the flow's datapath.
+///
+/// # Errors
+/// One line: why not, and the mend.
+pub fn check(flow: &Flow) -> Result<(), String> {
+    match flow.via {
+        Via::Quic => {
+            let spec = &flow.controller;
+            Err(format!("{spec}@quic: QUIC runs in the real world alone; add --real, or write {spec}@udp"))
+        }
+        Via::Udp | Via::Tcp | Via::Alcc(_) => Ok(()),
+    }
+}
+
 /// Sender and receiver of a flow.
+///
+/// # Panics
+/// Where [`check`] refuses the flow.
 pub fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let pace = if flow.paced { Pace::Linux } else { Pace::Off };
     let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
@@ -21,5 +38,6 @@ pub fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
         Via::Udp => (datagram::sender(&config, controller), datagram::receiver(half)),
         Via::Tcp => (stream::sender(&config, controller), stream::receiver(&policy, half)),
         Via::Alcc(lower) => (above::sender(&config, controller, lower.build(env)), stream::receiver(&policy, half)),
+        Via::Quic => panic!("a flow over QUIC is refused before it runs"),
     }
 }

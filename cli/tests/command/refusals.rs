@@ -121,7 +121,7 @@ fn options_of_race() {
             ),
             (
                 &["race", "small.toml", "--contestants", "cubic@quic"],
-                "--contestants: 'cubic@quic': datapath 'quic' is not in this version",
+                "cubic@quic: QUIC runs in the real world alone; add --real, or write cubic@udp",
             ),
             (
                 &["race", "small.toml", "--contestants", "copa:dlta=1@udp"],

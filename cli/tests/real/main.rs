@@ -2,6 +2,9 @@
 //! is slow, but it loses no bytes and counts right.
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "quic")]
+mod quic;
+
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -138,6 +141,7 @@ fn what_the_real_world_has_not_is_refused_in_one_line() {
     for (contestant, more, what) in [
         ("copa@alcc", "", "the real world has udp and tcp: write copa@udp"),
         ("copa@tcp", "", "this kernel's TCP has no copa"),
+        ("sprout@quic", "", if cfg!(feature = "quic") { "its receiver half must send" } else { "--features quic" }),
         ("reno:start=hystart@tcp", "", "takes no start=hystart"),
         ("copa@udp", "[[flows]]\nextra_delay = '5ms'\n", "extra_delay is for the simulator"),
         ("reno@tcp", "[[flows]]\narrivals = true\n", "does not tell when packets arrived"),

@@ -275,16 +275,20 @@ impl Plan {
         sample_every: Option<Nanos>,
     ) -> Result<config::Config<P>, (String, String)> {
         let (down, up) = self.paths()?;
-        let flows = self.scenario.flows();
         Ok(config::Config {
             seed: self.seed,
             duration: Nanos::from_secs_f64(self.scenario.seconds),
             down,
             up,
-            flows: flows.iter().flat_map(|flow| flow.of(contestant)).collect(),
+            flows: self.flows(contestant),
             cross: self.scenario.cross.iter().map(super::Cross::of).collect(),
             sample_every,
         })
+    }
+
+    /// The flows of that world.
+    pub fn flows(&self, contestant: &Contestant) -> Vec<config::Flow> {
+        self.scenario.flows().iter().flat_map(|flow| flow.of(contestant)).collect()
     }
 
     /// Which flows of the world are the contestant's own.

@@ -1,0 +1,56 @@
+//! Races over QUIC, in builds that have it.
+
+use super::{PATH, number, records, run};
+
+#[test]
+fn copa_over_quic_fills_a_link_as_over_udp() {
+    let scenario = format!("name = 'quic'\nseconds = 3\ncontestants = ['copa@quic', 'copa@udp']\n{PATH}");
+    let Some(records) = records("copa_over_quic_fills_a_link_as_over_udp", &scenario) else { return };
+    assert_eq!([&records[0]["via"], &records[1]["via"]], ["quic", "udp"]);
+    for record in &records {
+        let used = number(record, "/utilization");
+        assert!((0.4..=1.01).contains(&used), "{record}");
+        let least = number(record, "/delay_ms/min");
+        assert!((10.0..11.5).contains(&least), "{record}");
+        assert!(number(record, "/queue_ms/max") <= 41.0, "{record}");
+        assert!(number(record, "/rtt_ms/p50") >= 20.0 && number(record, "/cpu_s") > 0.0, "{record}");
+        let goodput = number(record, "/goodput_mbps");
+        assert!(goodput > 0.0 && goodput <= number(record, "/throughput_mbps"), "{record}");
+    }
+}
+
+#[test]
+fn flows_over_quic_end_start_and_stop_as_the_scenario_says_in_both_directions() {
+    let scenario = format!(
+        "name = 'quic'\nseconds = 3\ncontestants = ['copa@quic']\n{PATH}\
+         [[flows]]\nworkload = {{ bytes = '100kB' }}\ndirection = 'up'\n\
+         [[flows]]\nstart = '1s'\nstop = '2s'\n"
+    );
+    let Some(records) = records("flows_over_quic_end_start_and_stop", &scenario) else { return };
+    let flow = |index: usize| &records[0]["flows"][index];
+    // 100 kB take 40 ms on the wire; a handshake and some round trips of 20 ms before.
+    assert_eq!(flow(0)["completions"], 1, "{}", records[0]);
+    assert!((50.0..2500.0).contains(&number(flow(0), "/fct_ms/p50")), "{}", records[0]);
+    assert_eq!(flow(0)["direction"], "up");
+    assert_eq!((number(flow(1), "/start_s"), number(flow(1), "/end_s")), (1.0, 2.0), "{}", records[0]);
+    assert!(number(flow(1), "/goodput_mbps") > 1.0, "{}", records[0]);
+}
+
+#[test]
+fn what_quic_has_not_is_refused_or_noted_over_quic() {
+    for (contestant, flow, status, what) in [
+        ("cubic:start=chirp@quic", "", 2, "a quinn controller sets a window only"),
+        ("copa@quic", "workload = { rate = '1 Mbit/s' }", 2, "workload: over QUIC it is 'bulk' or { bytes = ... }"),
+        ("copa@quic", "arrivals = true", 2, "QUIC does not tell when packets arrived"),
+        ("copa@quic", "ack_every = 1", 0, "quinn acknowledges every other packet"),
+    ] {
+        let scenario = format!("name = 'no'\nseconds = 0.5\ncontestants = ['{contestant}']\n{PATH}[[flows]]\n{flow}\n");
+        let output = run(&scenario, &[]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        if !errors.contains("network namespaces") && !errors.contains("gives no interface") {
+            assert_eq!(output.status.code(), Some(status), "{errors}");
+            assert!(errors.contains(what), "{errors}");
+        }
+    }
+}
