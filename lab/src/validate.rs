@@ -94,7 +94,13 @@ pub fn markdown(checks: &[Check]) -> String {
 
 /// The page of the simulator against the real world: a table for each scenario.
 pub fn real_markdown(checks: &[Check]) -> String {
-    page(&format!("{REAL_HEAD}{}", real::INTRO), "real world", checks)
+    // Linux: the mean number of programs that wanted to run over the last 15 minutes.
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let host =
+        format!("The machine had {cores} processors and a load average of {load} when this page was written.\n\n");
+    page(&format!("{REAL_HEAD}{}{host}", real::INTRO), "real world", checks)
 }
 
 fn page(head: &str, other: &str, checks: &[Check]) -> String {

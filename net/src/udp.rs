@@ -5,6 +5,7 @@
 
 pub mod channel;
 pub mod handshake;
+pub mod outcome;
 pub mod run;
 pub mod seal;
 pub mod socket;
@@ -13,9 +14,7 @@ pub mod wire;
 
 pub use channel::{Channel, Strays};
 pub use handshake::{Accepted, HandshakeError, Listener, connect};
-pub use run::{
-    Discard, End, Look, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Sink, Source, Timing, Trouble, Watch,
-    Zeros,
-};
+pub use outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
+pub use run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};
 pub use seal::{Key, Session};
 pub use socket::Offload;

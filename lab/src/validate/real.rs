@@ -26,7 +26,9 @@ pub(super) const INTRO: &str = "\
     Each row ran in both worlds with the same seeds: in virtual time, and in real time through the emulator, one contestant after \
     the other.\nFigures are medians over runs (95 % interval with six runs or more, else the quartiles): throughput in Mbit/s, \
     median and 95th percentile of the\nqueueing delay in ms. `@tcp` is the kernel's own TCP in the real world. Two delays \
-    that differ by less than 1 ms agree.\n\n";
+    that differ by less than 1 ms agree.\n\
+    The endpoints of `@udp` are programs that wait for a processor when others want it; the kernel's flows hardly do. On a machine \
+    that others use,\n`@udp` therefore falls behind the simulator, and delays of few milliseconds differ most.\n\n";
 
 /// How the two worlds are compared.
 #[derive(Clone, Debug, Default)]

@@ -134,6 +134,7 @@ impl Datagrams {
         let (near, far) = self.sockets().map_err(|error| format!("{}@udp: {error}", self.flow.controller))?;
         let (this, results) = (self.clone(), results.clone());
         let body = move || {
+            super::prefer_endpoint();
             let ended = this.one(near, far, at, goal, until);
             // Nobody listens any more when the run has failed.
             let _ = results.send(ended);

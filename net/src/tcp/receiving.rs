@@ -37,6 +37,8 @@ pub(crate) struct ReceivingOutcome {
     pub(crate) bytes_ready: u64,
     /// Flows that ended: their bytes, and how long they took.
     pub(crate) completions: Vec<(u64, Nanos)>,
+    /// When the last of them ended.
+    pub(crate) completed: Time,
     pub(crate) cpu: Nanos,
 }
 
@@ -116,6 +118,7 @@ impl Receiving {
         let Some(entry) = ledger.get_mut(&connection.port) else { return };
         let Some(goal) = entry.goal.filter(|goal| connection.bytes >= *goal && !entry.delivered) else { return };
         entry.delivered = true;
-        outcome.completions.push((goal, self.clock.now().since(entry.began)));
+        outcome.completed = self.clock.now();
+        outcome.completions.push((goal, outcome.completed.since(entry.began)));
     }
 }

@@ -49,8 +49,8 @@ pub(crate) struct SendingOutcome {
     /// Summed over its connections.
     pub(crate) stats: SenderStats,
     pub(crate) rtt: Distribution,
-    /// When the flow ended.
-    pub(crate) end: Time,
+    /// When it ended with bytes still to deliver; `None` when all were delivered.
+    pub(crate) cut: Option<Time>,
     pub(crate) cpu: Nanos,
 }
 
@@ -98,7 +98,7 @@ impl Sending {
             outcome: SendingOutcome {
                 stats: SenderStats::default(),
                 rtt: Distribution::new(3),
-                end: self.flow.start,
+                cut: None,
                 cpu: Nanos::ZERO,
             },
         };
@@ -131,9 +131,8 @@ impl Sending {
             // It ends here: nothing that is in flight is waited for.
             let _ = socket2::SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO));
         }
-        let open = !state.connections.is_empty();
+        state.outcome.cut = (!state.connections.is_empty()).then(|| end.min(self.clock.now()));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        state.outcome.end = if open { end.min(self.clock.now()) } else { state.outcome.end };
         state.outcome.cpu = thread_cpu();
         Ok(state.outcome)
     }
@@ -213,7 +212,6 @@ impl Sending {
             if delivered {
                 ledger.remove(&connection.port);
                 add(&mut outcome.stats, &connection.last.stats);
-                outcome.end = outcome.end.max(self.clock.now());
             }
             !delivered
         });

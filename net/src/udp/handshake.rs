@@ -129,7 +129,9 @@ pub fn connect(
             let mut early = Vec::new();
             let received = socket.receive(clock, |datagram| {
                 if datagram.from != peer {
-                } else if answer.is_none() {
+                    return;
+                }
+                if answer.is_none() {
                     answer = Answer::read(datagram.bytes, secret, &hello.random);
                 } else {
                     // The session's first packets came right behind its welcome.
@@ -140,6 +142,7 @@ pub fn connect(
                 refused(error, peer)?;
             }
             match answer {
+                None => {}
                 Some(Answer::WrongKey) => {
                     strangers += 1;
                     if strangers >= WRONG {
@@ -153,7 +156,8 @@ pub fn connect(
                     wait = FIRST_WAIT;
                     break;
                 }
-                None | Some(Answer::Challenge(_)) => {}
+                // It was asked for twice.
+                Some(Answer::Challenge(_)) => {}
                 Some(Answer::Refuse(why)) => return Err(HandshakeError::Refused { peer, why }),
                 Some(Answer::Welcome(id, welcome)) => {
                     let session = match key {

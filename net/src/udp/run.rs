@@ -17,12 +17,13 @@ use nix::poll::{PollFd, PollFlags};
 use nix::time::{ClockId, clock_gettime};
 use paceline_cc::{Nanos, Pacing, Time};
 use paceline_sim::Distribution;
-use paceline_transport::{AckSegment, Receiver, Sender, SenderStats};
+use paceline_transport::{AckSegment, Receiver, Sender};
 
 use crate::clock::{Clock, Lateness, Sleeper};
 
-use super::channel::{Channel, Incoming, Strays};
-use super::wire::{Beyond, control::Close};
+use super::channel::{Channel, Incoming};
+use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
+use super::wire::control::Close;
 
 /// A packet paced by gaps that leaves later than this is counted as late. 50 µs: more than timers of an idle Linux host
 /// come late in 99 of 100 cases ([`paceline_sim::Timing::Host`]).
@@ -87,79 +88,6 @@ impl Sink for Discard {
     fn take(&mut self, _seq: u64, _payload: &[u8]) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Why an endpoint stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The deadline has come.
-    Deadline,
-    /// Everything that was written has been delivered.
-    Idle,
-    /// The peer said that it is over.
-    Closed(Close),
-}
-
-/// Why an endpoint could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum Trouble {
-    /// The peer says nothing any more.
-    #[error("the peer {peer} has been silent for {seconds:.0} s; it or the path to it is gone")]
-    Silent {
-        /// Its address.
-        peer: SocketAddr,
-        /// For so long.
-        seconds: f64,
-    },
-    /// The peer's host said that nobody listens there.
-    #[error("nobody listens at {peer} any more")]
-    Refused {
-        /// Its address.
-        peer: SocketAddr,
-    },
-    /// The session has lasted too long.
-    #[error(transparent)]
-    Beyond(#[from] Beyond),
-    /// The content cannot be read or written any more.
-    #[error("{0}")]
-    Content(#[source] io::Error),
-    /// The system failed.
-    #[error("the socket failed: {0}")]
-    Socket(#[from] io::Error),
-}
-
-/// What a sender leaves behind.
-#[derive(Clone, Debug)]
-pub struct SenderOutcome {
-    /// Its counters.
-    pub stats: SenderStats,
-    /// RTT samples.
-    pub rtt: Distribution,
-    /// How late packets left that were paced by gaps.
-    pub late: Lateness,
-    /// CPU time of its thread, user and system.
-    pub cpu: Nanos,
-    /// Packets that were not let in.
-    pub strays: Strays,
-    /// Packets that its own kernel refused to send.
-    pub lost_in_sending: u64,
-}
-
-/// What a receiver leaves behind.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceiverOutcome {
-    /// Payload bytes ready for the application.
-    pub bytes_ready: u64,
-    /// Packets of data that arrived.
-    pub packets: u64,
-    /// Payload bytes that arrived, those that came twice included.
-    pub bytes: u64,
-    /// Packets with a CE mark.
-    pub ce_packets: u64,
-    /// CPU time of its thread, user and system.
-    pub cpu: Nanos,
-    /// Packets that were not let in.
-    pub strays: Strays,
 }
 
 /// Watches a sender while it runs.

@@ -12,10 +12,8 @@ use paceline_transport::{AckPolicy, Config, Pace, Sender, stream};
 use ring::digest::{Context, SHA256};
 
 use super::channel::{Channel, Incoming};
-use super::run::{
-    Discard, End, Look, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Sink, Source, Timing, Trouble, Watch,
-    Zeros,
-};
+use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
+use super::run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};
 use super::wire::control::{Close, Hello, Verdict};
 use super::wire::{DATA_HEADER, NOTE};
 use crate::clock::Clock;

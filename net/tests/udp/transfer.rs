@@ -59,14 +59,11 @@ fn run(case: Case) -> ([Result<Transferred, TransferError>; 2], Vec<u8>) {
     let receiving = plan.clone();
     let other = thread::spawn(move || {
         let mut kept = false;
-        let place = Place {
-            file: place,
-            bytes: length,
-            keep: Box::new(|| {
-                kept = true;
-                Ok(())
-            }),
+        let keep = || {
+            kept = true;
+            Ok(())
         };
+        let place = Place { file: place, bytes: length, keep: Box::new(keep) };
         let taken = take(to, clock, &receiving, Some(place), SECOND, &mut |_| {});
         assert_eq!(kept, taken.is_ok());
         taken
