@@ -195,7 +195,7 @@ mod tests {
         let cases = [
             ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp' or 'reno@alcc'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
-            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc?"),
+            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc or quic?"),
             ("reno@icn", "'reno@icn': datapath 'icn' is not in this version; use udp, tcp or alcc"),
             (
                 "sprout@tcp",

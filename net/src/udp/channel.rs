@@ -11,7 +11,7 @@ use paceline_transport::{AckSegment, Segment};
 use crate::clock::Clock;
 
 use super::seal::{Rejected, Session};
-use super::socket::{Offload, Socket};
+use super::socket::{Datagram, Offload, Socket};
 use super::wire::{self, Beyond, Header, Kind, control::Close};
 
 /// Bytes that wait for one call at most.
@@ -214,11 +214,19 @@ impl Channel {
         for mut early in self.early.drain(..) {
             let_in(early.at, &mut early.bytes, early.ce);
         }
-        count += socket.receive(clock, |datagram| {
+        let mut heard = |datagram: Datagram<'_>| {
             if datagram.from == *peer {
                 let_in(datagram.at, datagram.bytes, datagram.ce);
             }
-        })?;
+        };
+        count += match socket.receive(clock, &mut heard) {
+            // Its last words may wait behind the news that it is gone.
+            Err(gone) if gone.kind() == io::ErrorKind::ConnectionRefused => match socket.receive(clock, heard)? {
+                0 => return Err(gone),
+                got => got,
+            },
+            got => got?,
+        };
         if asked_again && !self.welcome.is_empty() {
             // It is shorter than any hello. When it is lost, the peer asks once more.
             let _ = self.socket.send(self.peer, Codepoint::NotEct, &self.welcome, self.welcome.len());
