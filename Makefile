@@ -10,7 +10,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-quic fmt lint deny bench bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build demo test test-quic fmt lint deny bench bench-emulators bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,9 @@ deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 bench: ## time: cost of an acknowledgement, packets per second, the emulator's accuracy
 	@scripts/setup build
 	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim -p paceline-net
+
+bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these are installed (needs root and iperf3)
+	@scripts/compare-emulators
 
 bench-instructions: ## instructions of an acknowledgement (needs valgrind)
 	@scripts/setup build
