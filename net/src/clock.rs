@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_lead_follows_how_late_sleeping_comes() {
         let mut sleeper = Sleeper::new(Clock::new());
-        for _ in 0..1000 {
+        for _ in 0..2000 {
             sleeper.learn(Nanos::from_micros(5));
         }
         assert_eq!(sleeper.lead, LEAD_MIN);
