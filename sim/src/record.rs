@@ -222,19 +222,7 @@ impl FlowRecorder {
     }
 
     fn retired(&mut self, now: Time, stats: &SenderStats, bytes_ready: u64) {
-        let sum = &mut self.outcome.sender;
-        sum.packets_sent += stats.packets_sent;
-        sum.bytes_sent += stats.bytes_sent;
-        sum.retransmits += stats.retransmits;
-        sum.packets_lost += stats.packets_lost;
-        sum.spurious += stats.spurious;
-        sum.recoveries += stats.recoveries;
-        sum.timeouts += stats.timeouts;
-        sum.probes += stats.probes;
-        sum.bytes_delivered += stats.bytes_delivered;
-        sum.ce_packets += stats.ce_packets;
-        sum.bad_feedback += stats.bad_feedback;
-        sum.limited_below += stats.limited_below;
+        self.outcome.sender += stats;
         self.outcome.bytes_ready += bytes_ready;
         self.outcome.end = self.outcome.end.max(now);
     }

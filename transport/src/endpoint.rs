@@ -1,5 +1,7 @@
 //! The face that every endpoint shows to whoever has a clock and a wire.
 
+use std::ops::AddAssign;
+
 use paceline_cc::{Controller, Nanos, Time};
 
 use crate::segment::{AckSegment, Segment};
@@ -31,6 +33,24 @@ pub struct SenderStats {
     pub bad_feedback: u64,
     /// Above TCP: packets handed over while TCP still held back earlier ones, so that TCP was the limit.
     pub limited_below: u64,
+}
+
+/// Counters of several senders together.
+impl AddAssign<&Self> for SenderStats {
+    fn add_assign(&mut self, other: &Self) {
+        self.packets_sent += other.packets_sent;
+        self.bytes_sent += other.bytes_sent;
+        self.retransmits += other.retransmits;
+        self.packets_lost += other.packets_lost;
+        self.spurious += other.spurious;
+        self.recoveries += other.recoveries;
+        self.timeouts += other.timeouts;
+        self.probes += other.probes;
+        self.bytes_delivered += other.bytes_delivered;
+        self.ce_packets += other.ce_packets;
+        self.bad_feedback += other.bad_feedback;
+        self.limited_below += other.limited_below;
+    }
 }
 
 /// A sender: a TCP-like stream, datagrams, or a controller above a TCP stream.

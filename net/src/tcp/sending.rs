@@ -127,7 +127,7 @@ impl Sending {
         }
         self.probe(&mut state, &mut diagnosis).map_err(failed)?;
         for connection in &state.connections {
-            add(&mut state.outcome.stats, &connection.last.stats);
+            state.outcome.stats += &connection.last.stats;
             // It ends here: nothing that is in flight is waited for.
             let _ = socket2::SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO));
         }
@@ -211,7 +211,7 @@ impl Sending {
             let delivered = ledger.get(&connection.port).is_some_and(|entry| entry.delivered);
             if delivered {
                 ledger.remove(&connection.port);
-                add(&mut outcome.stats, &connection.last.stats);
+                outcome.stats += &connection.last.stats;
             }
             !delivered
         });
@@ -280,13 +280,4 @@ fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
         connection.blocked = !ready;
     }
     Ok(())
-}
-
-fn add(sum: &mut SenderStats, stats: &SenderStats) {
-    sum.packets_sent += stats.packets_sent;
-    sum.bytes_sent += stats.bytes_sent;
-    sum.retransmits += stats.retransmits;
-    sum.timeouts += stats.timeouts;
-    sum.bytes_delivered += stats.bytes_delivered;
-    sum.ce_packets += stats.ce_packets;
 }
