@@ -16,6 +16,7 @@ mod clock;
 pub mod engine;
 mod flow;
 mod info;
+mod inline;
 pub mod options;
 mod queue;
 pub mod socket;
