@@ -3,6 +3,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 CARGO ?= cargo
 SECONDS ?= 60
 RUNS ?= 5
+THREADS ?= 1
 OUT ?= out/demo
 PAPER ?= paced-chirping
 # Progress is for terminals only.
@@ -69,8 +70,8 @@ docs: ## the API's documentation, warnings are errors
 validate: build ## write docs/validation.md again (TRACES=DIR adds the real traces you have)
 	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out docs/validation.md || [ $$? = 1 ]
 
-validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, TRACES=DIR adds the real traces you have)
-	@target/release/paceline validate --real --runs $(RUNS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
+validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, THREADS=1 runs at once, TRACES=DIR adds the real traces you have)
+	@target/release/paceline validate --real --runs $(RUNS) --threads $(THREADS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
 
 reproduce: build ## run the experiments of PAPER=paced-chirping again; page in out/reproduce
 	@target/release/paceline reproduce $(PAPER) || [ $$? = 1 ]
