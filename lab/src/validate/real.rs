@@ -24,6 +24,9 @@ const CLOSE_MS: f64 = 1.0;
 /// What the section's rows are.
 pub(super) const INTRO: &str = "\
     Each row ran in both worlds with the same seeds: in virtual time, and in real time through the emulator.\n\
+    In the simulator hosts keep time as Linux hosts do (`timers = \"host\"`): with exact ones a controller without chance takes a single course out \
+    of many.\nFlows of `@tcp` begin with a handshake (`handshake = true`), as the kernel's do: on a link that changes by the \
+    millisecond, HyStart leaves slow start\nelsewhere a round trip later.\n\
     Figures are medians over runs (95 % interval with six runs or more, else the quartiles): throughput in Mbit/s, \
     median and 95th percentile of the\nqueueing delay in ms. `@tcp` is the kernel's own TCP in the real world. Two delays \
     that differ by less than 1 ms agree.\n\
@@ -131,9 +134,12 @@ pub fn real<E: From<RaceError>>(
     let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let mut checks = Vec::new();
     for (done, case) in cases.iter().enumerate() {
-        let contestants: Vec<&str> = case.contestants.split(',').filter(wanted).collect();
-        if !contestants.is_empty() {
-            checks.extend(both(case, contestants.join(","), settings)?);
+        let is_kernel = |name: &&str| name.ends_with("@tcp");
+        let (kernel, own): (Vec<&str>, Vec<&str>) = case.contestants.split(',').filter(wanted).partition(is_kernel);
+        for (contestants, kernel) in [(own, false), (kernel, true)] {
+            if !contestants.is_empty() {
+                checks.extend(both(case, &contestants, kernel, settings)?);
+            }
         }
         progress((done + 1) as f64 / cases.len() as f64, &checks)?;
     }
@@ -146,14 +152,16 @@ pub fn real<E: From<RaceError>>(
     Ok(checks)
 }
 
-/// A case in both worlds.
-fn both(case: &Case, contestants: String, settings: &RealSettings) -> Result<Vec<Check>, RaceError> {
-    let source = (case.source)(Options {
-        contestants: Some(contestants),
+/// Contestants of a case in both worlds, all of them the kernel's or none.
+fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings) -> Result<Vec<Check>, RaceError> {
+    let options = Options {
+        contestants: Some(contestants.join(",")),
         runs: Some(settings.runs),
         seconds: settings.seconds,
         ..Options::default()
-    });
+    };
+    let set = as_on_linux((case.source)(options.clone()).text(), kernel);
+    let source = (case.source)(Options { set, ..options });
     let simulated = race(&source, &Settings { world: World::Sim, ..Settings::default() })?;
     let raced = race(&source, &Settings { world: World::Real, threads: settings.threads, ..Settings::default() })?;
     let compared = raced.summaries.iter().map(|who| compare(&case.heading, &who.contestant, &simulated, &raced));
@@ -162,6 +170,16 @@ fn both(case: &Case, contestants: String, settings: &RealSettings) -> Result<Vec
         Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(failure.reason.clone())
     });
     Ok(compared.chain(failed).collect())
+}
+
+/// What makes every flow of a scenario start and keep time as on Linux: options to set.
+fn as_on_linux(scenario: &str, kernel: bool) -> Vec<String> {
+    match scenario.lines().filter(|line| line.trim() == "[[flows]]").count() {
+        0 => vec![format!("flows=[{{timers='host', handshake={kernel}}}]")],
+        flows => (0..flows)
+            .flat_map(|flow| [format!("flows.{flow}.timers=host"), format!("flows.{flow}.handshake={kernel}")])
+            .collect(),
+    }
 }
 
 /// A figure of a run.
