@@ -15,7 +15,9 @@ fn main() -> anyhow::Result<()> {
         .clang(std::env::var_os("CLANG").unwrap_or_else(|| "clang".into()))
         .clang_args(["-Wall", "-Werror", "-mcpu=v3"])
         .build()
-        .context("eBPF programs need clang 14 or newer (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config)")
+        .context(
+            "eBPF programs need clang 14 or newer (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config)",
+        )
 }
 
 #[cfg(not(target_os = "linux"))]

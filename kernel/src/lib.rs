@@ -15,8 +15,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::btf::types::Struct;
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
 use libbpf_rs::{ErrorKind, Link, MapCore, ObjectBuilder, PrintLevel, set_print};
 
 /// The compiled controller.
@@ -52,7 +52,9 @@ pub struct OpenWindow {
 #[non_exhaustive]
 pub enum LoadError {
     /// The process lacks the privilege, or has it in a user namespace only.
-    #[error("a TCP controller is loaded by root alone (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN outside of user namespaces); run it as root")]
+    #[error(
+        "a TCP controller is loaded by root alone (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN outside of user namespaces); run it as root"
+    )]
     NotRoot,
     /// The kernel does not say what its types are.
     #[error("the kernel has no BTF ({BTF} is missing); take one built with CONFIG_DEBUG_INFO_BTF=y")]

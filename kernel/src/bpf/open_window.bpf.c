@@ -23,8 +23,6 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-static const char FALLBACK[] = "reno";
-
 struct open {
 	/* tcp_sock.delivered at the acknowledgement before. */
 	__u32 delivered;
@@ -63,9 +61,8 @@ SEC("struct_ops")
 void BPF_PROG(open_init, struct sock *sk)
 {
 	if (is_default(sk)) {
-		char fallback[sizeof(FALLBACK)];
+		char fallback[] = "reno";
 
-		__builtin_memcpy(fallback, FALLBACK, sizeof(FALLBACK));
 		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, fallback, sizeof(fallback));
 		return;
 	}

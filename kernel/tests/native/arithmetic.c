@@ -2,7 +2,7 @@
 /* The arithmetic of the open window, compiled natively. Ends with 0 when all holds; says what does not. */
 #include <stdio.h>
 
-#include "../src/bpf/open_window.h"
+#include "../../src/bpf/open_window.h"
 
 static int failures;
 
