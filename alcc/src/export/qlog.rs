@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
+use super::place::high;
 use super::{Line, Process};
 
 /// Time between samples (our choice: a few a round trip of a cellular path).
@@ -97,7 +98,8 @@ impl Logs {
                 },
             },
         });
-        let mut log = Log { file: BufWriter::new(File::create_new(path)?), last: Line::default() };
+        let file = File::from(high(File::create_new(path)?.into()));
+        let mut log = Log { file: BufWriter::new(file), last: Line::default() };
         writeln!(log.file, "\u{1e}{header}")?;
         let mut started = Map::new();
         for (key, end) in [("src", line.local), ("dst", line.peer)] {
