@@ -37,6 +37,10 @@ enum Command {
     Send(Box<commands::send::Args>),
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
+    #[cfg(target_os = "linux")]
+    Shim(Box<commands::shim::Args>),
+    #[cfg(target_os = "linux")]
+    Top(commands::top::Args),
 }
 
 impl Command {
@@ -103,6 +107,10 @@ fn main() -> ExitCode {
         Command::Send(args) => commands::send::run(args),
         #[cfg(target_os = "linux")]
         Command::Fetch(args) => commands::fetch::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Shim(args) => commands::shim::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => commands::top::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));
