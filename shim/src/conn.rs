@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,8 @@ pub(crate) struct Place {
 /// A TCP socket of the application, under one or several descriptors.
 pub(crate) struct Conn {
     via: AtomicU8,
+    /// Bytes will be written without our seeing them.
+    direct: AtomicBool,
     care: OnceLock<Care>,
     /// Descriptors of this process that name it.
     names: AtomicUsize,
@@ -84,6 +86,7 @@ impl Conn {
     fn with(via: Via, pending: Option<Arc<Pending>>) -> Self {
         Self {
             via: AtomicU8::new(via as u8),
+            direct: AtomicBool::new(false),
             care: OnceLock::new(),
             names: AtomicUsize::new(1),
             places: Mutex::default(),
@@ -150,6 +153,11 @@ impl Conn {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// When it is adopted, then inline: bytes will be written without our seeing them.
+    pub(crate) fn go_direct(&self) {
+        self.direct.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until a parent process has sent what it had queued for this socket before the fork.
     pub(crate) fn wait_for_parent(&self, limit: Duration) {
         if let Some(pending) = &self.pending {
@@ -166,8 +174,7 @@ impl Conn {
         }
     }
 
-    /// Gives it to the engine at its first write. `direct`: what comes next is written to the kernel without our seeing
-    /// the bytes.
+    /// Gives it to the engine at its first write. `direct`: the bytes of this one are not shown to us.
     pub(crate) fn adopt(&self, state: &State, fd: c_int, direct: bool) {
         let places = self.places();
         if self.via() != Via::Undecided || !ask::can_send(fd) {
@@ -200,9 +207,11 @@ impl Conn {
         let mut kept = self.kept();
         kept.linger = ask::option(fd, libc::SOL_SOCKET, libc::SO_LINGER).unwrap_or_default();
         kept.nodelay = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap_or_default();
-        let wanted = state.config.options.mode;
-        let mode = if wanted == Mode::Auto && (direct || state.writes_directly()) { Mode::Inline } else { wanted };
-        let mode = if direct && mode == Mode::Queue { Mode::Inline } else { mode };
+        let mode = match state.config.options.mode {
+            _ if self.direct.load(Ordering::Relaxed) || state.is_bypassed() => Mode::Inline,
+            Mode::Auto if direct || state.writes_directly() => Mode::Inline,
+            wanted => wanted,
+        };
         let socket = engine.adopt_as(copy, mode)?;
         state.table.set(socket.full().as_raw_fd(), Kind::Own);
         if kept.linger.on != 0 {
@@ -281,6 +290,19 @@ impl Conn {
                 -1 => return Err(io::Error::last_os_error()),
                 _ => return Ok(()),
             }
+        }
+    }
+
+    /// Another program may take this one's place: gives the socket the options that the application set, and waits for a
+    /// parent's bytes if the program inherits it.
+    pub(crate) fn before_exec(&self, fd: c_int, limit: Duration) {
+        if next::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
+            return;
+        }
+        self.wait_for_parent(limit);
+        let kept = *self.kept();
+        if self.socket().is_some() && kept.linger.on != 0 {
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, kept.linger);
         }
     }
 

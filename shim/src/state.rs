@@ -24,8 +24,11 @@ pub(crate) struct State {
     pub(crate) table: Table,
     process: libc::pid_t,
     engine: Mutex<Option<Arc<Engine>>>,
-    /// The program writes to sockets without our seeing the bytes: new ones are served inline.
+    /// The program copies files to sockets without our seeing the bytes: new sockets are served inline, unless the mode
+    /// is given.
     direct: AtomicBool,
+    /// The program can write to any socket past this library: new ones are served inline.
+    bypassed: AtomicBool,
     /// The program is ending: nobody will be there to send later.
     pub(crate) ending: AtomicBool,
     said: AtomicU32,
@@ -117,6 +120,7 @@ impl State {
             process: unsafe { libc::getpid() },
             engine: Mutex::default(),
             direct: AtomicBool::new(false),
+            bypassed: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             said: AtomicU32::new(0),
             passed: AtomicU64::new(0),
@@ -256,6 +260,15 @@ impl State {
         self.direct.load(Ordering::Relaxed)
     }
 
+    /// From now on any socket may be written past this library.
+    pub(crate) fn bypassed(&self) {
+        self.bypassed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_bypassed(&self) -> bool {
+        self.bypassed.load(Ordering::Relaxed)
+    }
+
     /// A socket is left to the kernel: counted, and said once for each reason.
     pub(crate) fn passed(&self, why: Notice) {
         self.passed.fetch_add(1, Ordering::Relaxed);
@@ -266,7 +279,7 @@ impl State {
     pub(crate) fn note(&self, what: &Notice) {
         let bit = what.bit();
         if self.said.fetch_or(bit, Ordering::Relaxed) & bit == 0 && !self.config.quiet {
-            notice::say(&what.to_string());
+            notice::say(&what.to_string(), self.config.log.as_deref());
         }
     }
 
@@ -274,6 +287,16 @@ impl State {
     pub(crate) fn finish(&self) {
         if let Some(engine) = self.running() {
             engine.drain(self.config.options.linger);
+        }
+    }
+
+    /// Another program is to take this one's place.
+    pub(crate) fn before_exec(&self) {
+        self.finish();
+        for (fd, kind) in self.table.known(0, c_int::MAX) {
+            if let Kind::Tcp(conn) = kind {
+                conn.before_exec(fd, self.config.options.linger);
+            }
         }
     }
 
