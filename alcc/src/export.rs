@@ -54,7 +54,10 @@ impl Settings {
     /// [`SettingsError`] when [`METRICS`] is no address.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let given = |name| var(name).filter(|text| !text.is_empty());
-        Ok(Self { metrics: given(METRICS).map(|text| address(&text)).transpose()?, qlog: given(QLOG).map(PathBuf::from) })
+        Ok(Self {
+            metrics: given(METRICS).map(|text| address(&text)).transpose()?,
+            qlog: given(QLOG).map(PathBuf::from),
+        })
     }
 
     /// The variables that make a program's [`Settings::from_env`] answer these settings.
@@ -158,7 +161,7 @@ pub struct Line {
 
 impl From<&SocketStats> for Line {
     fn from(stats: &SocketStats) -> Self {
-        let millis = |span: Option<Nanos>| span.map(|span| span.as_millis_f64());
+        let millis = |span: Option<Nanos>| span.map(Nanos::as_millis_f64);
         Self {
             id: stats.id,
             local: stats.local,

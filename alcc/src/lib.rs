@@ -13,6 +13,8 @@
 #![cfg(target_os = "linux")]
 
 pub mod engine;
+pub mod export;
+pub mod filter;
 pub mod options;
 pub mod socket;
 pub mod stats;

@@ -128,8 +128,10 @@ fn a_process_tells_of_its_sockets() {
 
     // Only this user's programs may look.
     let places = ["/tmp".into(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
-    let places = places.iter().map(|base| Path::new(base).join(format!("paceline-{}", rustix::process::getuid().as_raw())));
-    let modes: Vec<u32> = places.filter_map(|place| Some(fs::metadata(place).ok()?.permissions().mode() & 0o777)).collect();
+    let places =
+        places.iter().map(|base| Path::new(base).join(format!("paceline-{}", rustix::process::getuid().as_raw())));
+    let modes: Vec<u32> =
+        places.filter_map(|place| Some(fs::metadata(place).ok()?.permissions().mode() & 0o777)).collect();
     assert!(!modes.is_empty() && modes.iter().all(|mode| *mode == 0o700), "{modes:?}");
 }
 

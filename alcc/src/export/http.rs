@@ -34,7 +34,8 @@ pub(super) fn parse(bytes: &[u8]) -> Request {
 /// A whole answer; `kind` is the content type.
 pub(super) fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     (head + body).into_bytes()
 }
 

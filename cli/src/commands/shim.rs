@@ -178,10 +178,14 @@ fn absolute(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
 fn servable(options: &Options) -> anyhow::Result<()> {
     let name = options.controller.entry().name;
     if options.controller.entry().receiver.is_some() {
-        bail!("--cc: {name} needs its receiver half at the other end, which an ordinary client is not; take copa or verus");
+        bail!(
+            "--cc: {name} needs its receiver half at the other end, which an ordinary client is not; take copa or verus"
+        );
     }
     if options.mode == Mode::Framed {
-        bail!("--mode: framed needs paceline at the other end, which an ordinary client is not; take auto, queue or inline");
+        bail!(
+            "--mode: framed needs paceline at the other end, which an ordinary client is not; take auto, queue or inline"
+        );
     }
     Ok(())
 }

@@ -60,7 +60,8 @@ impl Elf {
     /// Whether it is made for the C library musl, going by its dynamic linker, or by the C library it asks for.
     pub(crate) fn is_musl(&self) -> bool {
         let linker = self.linker.as_deref().unwrap_or_default();
-        linker.contains("/ld-musl-") || self.needed.iter().any(|name| name == "libc.so" || name.starts_with("libc.musl-"))
+        linker.contains("/ld-musl-")
+            || self.needed.iter().any(|name| name == "libc.so" || name.starts_with("libc.musl-"))
     }
 
     /// Whether it asks for the library of io_uring.
@@ -69,7 +70,7 @@ impl Elf {
     }
 }
 
-fn parse<'data, Header>(bits: u8, data: &'data ReadCache<File>) -> object::read::Result<Elf>
+fn parse<Header>(bits: u8, data: &ReadCache<File>) -> object::read::Result<Elf>
 where
     Header: FileHeader<Endian = Endianness>,
 {

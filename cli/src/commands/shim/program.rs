@@ -106,7 +106,9 @@ fn interpreter(line: &[u8]) -> Kind {
 /// Why a program cannot be served, or what of it may not be.
 fn judge(path: &Path, elf: &Elf, library: Option<&Elf>) -> Verdict {
     if elf.go {
-        return no("it is a Go program, which calls the kernel without the C library; put a proxy such as nginx in front of it");
+        return no(
+            "it is a Go program, which calls the kernel without the C library; put a proxy such as nginx in front of it",
+        );
     }
     if elf.linker.is_none() {
         return no("it is statically linked, so nothing can be preloaded; install a dynamically linked build");
@@ -129,12 +131,18 @@ fn judge(path: &Path, elf: &Elf, library: Option<&Elf>) -> Verdict {
         }
     }
     if let Some(reason) = more_rights(path) {
-        return no(&format!("{reason}, so the dynamic linker ignores LD_PRELOAD; run it as root, or a copy without it"));
+        return no(&format!(
+            "{reason}, so the dynamic linker ignores LD_PRELOAD; run it as root, or a copy without it"
+        ));
     }
     if elf.uses_io_uring() {
         return Verdict::FallsBack("it links liburing: what it sends through io_uring is not shaped".to_owned());
     }
-    Verdict::Works(format!("dynamically linked, {}, {}", elf.architecture(), if elf.is_musl() { "musl" } else { "glibc" }))
+    Verdict::Works(format!(
+        "dynamically linked, {}, {}",
+        elf.architecture(),
+        if elf.is_musl() { "musl" } else { "glibc" }
+    ))
 }
 
 fn no(reason: &str) -> Verdict {

@@ -52,19 +52,16 @@ pub(super) fn draw(processes: &[Process], width: usize, height: usize) -> String
     let room = height.saturating_sub(3).max(1);
     let left_out = sockets.len().saturating_sub(room);
     sockets.truncate(room);
-    let columns: Vec<Vec<String>> = COLUMNS
-        .iter()
-        .map(|column| {
-            let cells = sockets.iter().map(|(process, line)| (column.text)(process, line));
-            std::iter::once(column.title.to_owned()).chain(cells).collect()
-        })
-        .collect();
-    let widths: Vec<usize> =
-        columns.iter().map(|cells| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+    let titles = COLUMNS.iter().map(|column| column.title.to_owned()).collect();
+    let cells =
+        sockets.iter().map(|(process, line)| COLUMNS.iter().map(|column| (column.text)(process, line)).collect());
+    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
+    let longest = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(longest).collect();
     let shown = shown(&widths, width);
-    for row in 0..=sockets.len() {
+    for row in &rows {
         let cells = shown.iter().map(|&index| {
-            let (cell, width) = (&columns[index][row], widths[index]);
+            let (cell, width) = (&row[index], widths[index]);
             if COLUMNS[index].number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
         });
         let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
@@ -150,7 +147,10 @@ mod tests {
             assert!(rows[1].contains(column.title), "{text}");
         }
         assert!(rows[2].contains("[2001:db8::1]:80") && rows[2].contains("12.0") && rows[2].contains("45.7"), "{text}");
-        assert!(rows[3].contains("192.0.2.1:5000") && rows[3].contains("10000") && rows[3].ends_with("window"), "{text}");
+        assert!(
+            rows[3].contains("192.0.2.1:5000") && rows[3].contains("10000") && rows[3].ends_with("window"),
+            "{text}"
+        );
     }
 
     #[test]
