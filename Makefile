@@ -16,9 +16,9 @@ FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
 
-build: ## the paceline command, in target/release
+build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
-	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim
 
 demo: build ## race every controller over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)

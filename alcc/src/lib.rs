@@ -16,6 +16,8 @@ mod clock;
 pub mod engine;
 mod flow;
 mod info;
+pub mod export;
+pub mod filter;
 pub mod options;
 mod queue;
 pub mod socket;
