@@ -1,0 +1,23 @@
+//! A congestion controller above an ordinary TCP socket, on Linux: no change to the peer, to the kernel or to the bytes on
+//! the wire.
+//!
+//! Source: Zaki et al., "ALCC: Migrating Congestion Control to the Application Layer in Cellular Networks". An application
+//! that hands TCP less than TCP would take controls what is in flight: the window in force is the smaller of the
+//! controller's and TCP's. What differs from the paper: no kernel module (the socket's own error queue tells when bytes
+//! were acknowledged), one thread for all sockets instead of three a socket, and offsets of 64 bits.
+//!
+//! [`Engine::start`] starts that thread, [`Engine::adopt`] gives it a connected socket, and [`Socket::send`] is how the
+//! application writes from then on. Reading stays with the application.
+//!
+//! On other systems this crate is empty.
+#![cfg(target_os = "linux")]
+
+pub mod engine;
+pub mod options;
+pub mod socket;
+pub mod stats;
+
+pub use engine::Engine;
+pub use options::{Acks, Mode, Options, OptionsError};
+pub use socket::Socket;
+pub use stats::{LimitedBy, SocketStats};

@@ -1,0 +1,248 @@
+//! Options of an engine, and the environment variables that carry them into a program.
+
+use std::time::Duration;
+
+use paceline_cc::{Bytes, Nanos, Spec, SpecError, UnitError};
+
+/// How bytes reach TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// What serves the socket best: [`Mode::Queue`], until the application uses a call that copies nothing.
+    #[default]
+    Auto,
+    /// Through a queue of ours, in chunks that the controller permits.
+    Queue,
+    /// The application writes to the kernel; the controller sets the kernel's pacing rate and buffers.
+    Inline,
+    /// Through a queue of ours, in frames that our own receiver acknowledges. It must be at the other end.
+    Framed,
+}
+
+/// Where acknowledgements come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Acks {
+    /// [`Acks::Stamps`] where the kernel gives them, else [`Acks::Info`].
+    #[default]
+    Auto,
+    /// Timestamps on the socket's error queue.
+    Stamps,
+    /// `TCP_INFO` alone, asked every 5 ms.
+    Info,
+}
+
+/// Options of an [`Engine`](crate::Engine), for every socket that it adopts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The controller. `copa`: low delay without a receiver half.
+    pub controller: Spec,
+    /// How bytes reach TCP.
+    pub mode: Mode,
+    /// Where acknowledgements come from.
+    pub acks: Acks,
+    /// Bytes that a socket's queue holds. 10 000 000: the authors' release.
+    pub queue: usize,
+    /// How long what is queued may take to leave after a close or at the end of the program. 30 s (our choice).
+    pub linger: Duration,
+    /// The kernel's congestion control below (`TCP_CONGESTION`); `None` leaves it.
+    pub lower: Option<String>,
+    /// Sockets to one destination prefix share their smallest RTT and take turns.
+    pub share: bool,
+    /// Sockets to one destination prefix share one window. Implies `share`.
+    pub aggregate: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            controller: DEFAULT_CONTROLLER.parse().expect("in the registry"),
+            mode: Mode::Auto,
+            acks: Acks::Auto,
+            queue: 10_000_000,
+            linger: Duration::from_secs(30),
+            lower: None,
+            share: true,
+            aggregate: false,
+        }
+    }
+}
+
+const DEFAULT_CONTROLLER: &str = "copa";
+
+/// The controller: `NAME:KEY=VALUE`.
+pub const CONTROLLER: &str = "PACELINE_CC";
+/// `auto`, `queue`, `inline` or `framed`.
+pub const MODE: &str = "PACELINE_MODE";
+/// `auto`, `stamps` or `info`.
+pub const ACKS: &str = "PACELINE_ACKS";
+/// Bytes that a socket's queue holds: `10MB`.
+pub const QUEUE: &str = "PACELINE_QUEUE";
+/// How long what is queued may take to leave at the end: `30s`.
+pub const LINGER: &str = "PACELINE_LINGER";
+/// The kernel's congestion control below.
+pub const LOWER: &str = "PACELINE_LOWER";
+/// `on` or `off`.
+pub const SHARE: &str = "PACELINE_SHARE";
+/// `on` or `off`.
+pub const AGGREGATE: &str = "PACELINE_AGGREGATE";
+
+/// What is wrong with an option, in one line.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// No such controller, or not with these parameters.
+    #[error("{CONTROLLER}: {0}")]
+    Controller(#[from] SpecError),
+    /// Not one of the words that the variable takes.
+    #[error("{name}: '{value}' is not one of {wanted}")]
+    Word {
+        /// The variable.
+        name: &'static str,
+        /// As given.
+        value: String,
+        /// What it takes.
+        wanted: &'static str,
+    },
+    /// Not a size or a time.
+    #[error("{name}: {source}")]
+    Unit {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong.
+        source: UnitError,
+    },
+    /// A queue too small to hold a chunk, or too large to count.
+    #[error("{QUEUE}: {0} is not between 64kB and 4GB")]
+    Queue(Bytes),
+}
+
+impl Options {
+    /// Reads the variables `PACELINE_*` of this process; what is not set keeps its default.
+    ///
+    /// # Errors
+    /// [`OptionsError`] for the first variable whose value is not one.
+    pub fn from_env() -> Result<Self, OptionsError> {
+        Self::from_vars(|name| std::env::var(name).ok())
+    }
+
+    /// As [`Options::from_env`], from any source of variables.
+    ///
+    /// # Errors
+    /// [`OptionsError`] for the first variable whose value is not one.
+    pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
+        let mut options = Self::default();
+        if let Some(text) = var(CONTROLLER) {
+            options.controller = text.parse()?;
+        }
+        if let Some(text) = var(MODE) {
+            options.mode = word(MODE, &text, "auto, queue, inline, framed", &MODES)?;
+        }
+        if let Some(text) = var(ACKS) {
+            options.acks = word(ACKS, &text, "auto, stamps, info", &SOURCES)?;
+        }
+        if let Some(text) = var(QUEUE) {
+            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: QUEUE, source })?;
+            if !(64_000..=4_000_000_000).contains(&bytes.0) {
+                return Err(OptionsError::Queue(bytes));
+            }
+            options.queue = bytes.0 as usize;
+        }
+        if let Some(text) = var(LINGER) {
+            let span: Nanos = text.parse().map_err(|source| OptionsError::Unit { name: LINGER, source })?;
+            options.linger = Duration::from_nanos(span.as_nanos());
+        }
+        options.lower = var(LOWER).filter(|name| !name.is_empty());
+        if let Some(text) = var(SHARE) {
+            options.share = word(SHARE, &text, "on, off", &SWITCH)?;
+        }
+        if let Some(text) = var(AGGREGATE) {
+            options.aggregate = word(AGGREGATE, &text, "on, off", &SWITCH)?;
+        }
+        Ok(options)
+    }
+
+    /// The variables that make a program's [`Options::from_env`] answer these options.
+    pub fn to_env(&self) -> Vec<(&'static str, String)> {
+        let linger = paceline_cc::text::span_text(Nanos::from_nanos(
+            u64::try_from(self.linger.as_nanos()).unwrap_or(u64::MAX - 1),
+        ));
+        let mut vars = vec![
+            (CONTROLLER, self.controller.to_string()),
+            (MODE, name_of(self.mode, &MODES)),
+            (ACKS, name_of(self.acks, &SOURCES)),
+            (QUEUE, Bytes(self.queue as u64).to_string()),
+            (LINGER, linger),
+            (SHARE, name_of(self.share, &SWITCH)),
+            (AGGREGATE, name_of(self.aggregate, &SWITCH)),
+        ];
+        vars.extend(self.lower.clone().map(|name| (LOWER, name)));
+        vars
+    }
+}
+
+const MODES: [(&str, Mode); 4] =
+    [("auto", Mode::Auto), ("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
+const SOURCES: [(&str, Acks); 3] = [("auto", Acks::Auto), ("stamps", Acks::Stamps), ("info", Acks::Info)];
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+fn word<T: Copy>(
+    name: &'static str,
+    text: &str,
+    wanted: &'static str,
+    words: &[(&'static str, T)],
+) -> Result<T, OptionsError> {
+    let found = words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value);
+    found.ok_or_else(|| OptionsError::Word { name, value: text.to_owned(), wanted })
+}
+
+fn name_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> String {
+    words.iter().find(|&&(_, known)| known == value).map_or("", |(word, _)| word).to_owned()
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&name_of(*self, &MODES))
+    }
+}
+
+impl std::fmt::Display for Acks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&name_of(*self, &SOURCES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(vars: &[(&str, &str)]) -> Result<Options, OptionsError> {
+        let find = |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Options::from_vars(find)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let options = Options {
+            controller: "verus:r=4".parse().unwrap(),
+            mode: Mode::Inline,
+            acks: Acks::Info,
+            queue: 2_500_000,
+            linger: Duration::from_millis(1500),
+            lower: Some("reno".to_owned()),
+            share: false,
+            aggregate: true,
+        };
+        let vars = options.to_env();
+        let read = Options::from_vars(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, v)| v.clone()));
+        assert_eq!(read, Ok(options));
+        assert_eq!(from(&[]), Ok(Options::default()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        let says = |name, value| from(&[(name, value)]).unwrap_err().to_string();
+        assert!(says(CONTROLLER, "copper").starts_with("PACELINE_CC: unknown controller 'copper'"));
+        assert_eq!(says(MODE, "fast"), "PACELINE_MODE: 'fast' is not one of auto, queue, inline, framed");
+        assert_eq!(says(QUEUE, "1kB"), "PACELINE_QUEUE: 1kB is not between 64kB and 4GB");
+        assert!(says(LINGER, "soon").starts_with("PACELINE_LINGER: "));
+    }
+}

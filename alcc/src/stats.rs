@@ -1,0 +1,90 @@
+//! What a person sees of a socket.
+
+use std::net::SocketAddr;
+
+use paceline_cc::{Nanos, Rate};
+
+use crate::options::{Acks, Mode};
+
+/// What kept a socket from sending more, at the time of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LimitedBy {
+    /// Nothing: it is sending.
+    #[default]
+    Nothing,
+    /// The application has written nothing more.
+    Application,
+    /// The controller's window is full.
+    Window,
+    /// The controller's next sending time has not come.
+    Pacing,
+    /// TCP takes no more: its window or its buffer is full.
+    LayerBelow,
+}
+
+impl std::fmt::Display for LimitedBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "nothing",
+            Self::Application => "application",
+            Self::Window => "window",
+            Self::Pacing => "pacing",
+            Self::LayerBelow => "layer below",
+        })
+    }
+}
+
+/// A socket's state and counters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SocketStats {
+    /// Number of the socket, unique in its engine.
+    pub id: u64,
+    /// This end; `None` when the kernel no longer says.
+    pub local: Option<SocketAddr>,
+    /// The other end.
+    pub peer: Option<SocketAddr>,
+    /// The controller: `NAME:KEY=VALUE`.
+    pub controller: String,
+    /// How bytes reach TCP; never [`Mode::Auto`].
+    pub mode: Mode,
+    /// Where acknowledgements come from; never [`Acks::Auto`].
+    pub acks: Acks,
+    /// Since it was adopted.
+    pub age: Nanos,
+    /// What limits it.
+    pub limited_by: LimitedBy,
+    /// Delivery rate: the newest sample.
+    pub rate: Rate,
+    /// The newest RTT sample of the network, time in TCP's own buffer excluded where stamps tell it.
+    pub rtt: Option<Nanos>,
+    /// Smoothed RTT.
+    pub srtt: Option<Nanos>,
+    /// Smallest RTT.
+    pub min_rtt: Option<Nanos>,
+    /// How long the newest acknowledged chunk waited in TCP's buffer before it left.
+    pub below: Nanos,
+    /// The controller's window in bytes.
+    pub window: u64,
+    /// TCP's own window in bytes.
+    pub lower_window: u64,
+    /// Bytes handed to TCP and not acknowledged.
+    pub in_flight: u64,
+    /// Bytes in our queue.
+    pub queued: u64,
+    /// Bytes that the application has written.
+    pub written: u64,
+    /// Bytes acknowledged since it was adopted.
+    pub delivered: u64,
+    /// Segments that TCP sent again.
+    pub retransmits: u32,
+    /// Time-outs of TCP.
+    pub timeouts: u32,
+    /// Chunks handed over.
+    pub chunks: u64,
+    /// Chunks handed over, or held, while TCP was the limit.
+    pub limited_below: u64,
+    /// Chunks whose acknowledgement was learnt from `TCP_INFO` because the stamp was lost.
+    pub stamps_lost: u64,
+    /// RTT samples that cover a retransmission and were kept from the controller.
+    pub marked: u64,
+}
