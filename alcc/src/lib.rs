@@ -13,6 +13,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod engine;
+pub mod frame;
 pub mod options;
 pub mod socket;
 pub mod stats;
