@@ -17,12 +17,14 @@
 
 mod connection;
 mod decoder;
+mod reader;
 #[cfg(test)]
 mod tests;
 mod varint;
 
 pub use connection::{Connection, News};
 pub use decoder::{Decoder, Item};
+pub use reader::Reader;
 
 use paceline_cc::{MAX_FEEDBACK, Nanos};
 

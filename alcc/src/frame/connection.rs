@@ -40,14 +40,8 @@ struct Receiving {
 impl Connection {
     /// Before the first byte. `half`: the receiver half of the peer's controller, where that has one.
     pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Self {
-        let receiving = Receiving {
-            half,
-            blob: Vec::new(),
-            position: 0,
-            came_at: Time::ZERO,
-            news: false,
-            ack_from: Time::ZERO,
-        };
+        let receiving =
+            Receiving { half, blob: Vec::new(), position: 0, came_at: Time::ZERO, news: false, ack_from: Time::ZERO };
         Self { decoder: Decoder::new(), receiving, open: false, sent: 0, acked: 0 }
     }
 
