@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use paceline_cc::registry::nearest;
-use paceline_cc::{Spec, SpecError};
+use paceline_cc::{Bytes, Spec, SpecError};
 use paceline_sim::config::{Acks, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -54,7 +54,7 @@ pub enum ContestantError {
         via: String,
     },
     /// What stands behind `alcc:` is none of its options.
-    #[error("'{text}': alcc takes mode=queue, inline or framed and acks=stamps or info, not '{option}'")]
+    #[error("'{text}': alcc takes mode=queue, inline or framed, acks=stamps or info and buffer=BYTES, not '{option}'")]
     Handover {
         /// The contestant as given.
         text: String,
@@ -175,6 +175,11 @@ fn handover(options: &str) -> Result<Handover, String> {
         match key {
             "mode" => handover.mode = MODES.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,
             "acks" => handover.acks = ACKS.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,
+            "buffer" => {
+                let bytes: Bytes = word.parse().map_err(|_| refused())?;
+                let bytes = u32::try_from(bytes.0).ok().filter(|bytes| (4096..=1 << 30).contains(bytes));
+                handover.buffer = Some(bytes.ok_or_else(refused)?);
+            }
             _ => return Err(refused()),
         }
     }
@@ -185,7 +190,8 @@ fn handover(options: &str) -> Result<Handover, String> {
 fn handover_text(handover: Handover) -> String {
     let mode = MODES.iter().find(|(_, mode)| *mode == handover.mode).map(|(name, _)| format!("mode={name}"));
     let acks = ACKS.iter().find(|(_, acks)| *acks == handover.acks).map(|(name, _)| format!("acks={name}"));
-    let options: Vec<String> = mode.into_iter().chain(acks).collect();
+    let buffer = handover.buffer.map(|bytes| format!("buffer={}", Bytes(bytes.into())));
+    let options: Vec<String> = mode.into_iter().chain(acks).chain(buffer).collect();
     if options.is_empty() { String::new() } else { format!(":{}", options.join(",")) }
 }
 
@@ -248,6 +254,7 @@ mod tests {
             "copa@alcc:acks=info/reno",
             "sprout@alcc:mode=framed/bbr",
             "copa@alcc:mode=queue,acks=stamps",
+            "copa@alcc:buffer=100kB/reno",
         ] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }
@@ -266,7 +273,7 @@ mod tests {
             ),
             (
                 "copa@alcc:mode=fast",
-                "'copa@alcc:mode=fast': alcc takes mode=queue, inline or framed and acks=stamps or info, not 'mode=fast'",
+                "'copa@alcc:mode=fast': alcc takes mode=queue, inline or framed, acks=stamps or info and buffer=BYTES, not 'mode=fast'",
             ),
             (
                 "copa@tcp:mode=inline",

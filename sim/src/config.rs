@@ -55,6 +55,8 @@ pub struct Handover {
     pub mode: Mode,
     /// Where acknowledgements come from.
     pub acks: Acks,
+    /// Bytes of the socket's send buffer (`SO_SNDBUF`); `None` leaves it to the datapath.
+    pub buffer: Option<u32>,
 }
 
 /// How bytes reach TCP.

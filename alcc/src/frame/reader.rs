@@ -107,16 +107,22 @@ impl Reader {
     /// Hands over what the buffer holds.
     fn take(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
-        while taken < bytes.len() && self.at < self.end {
+        // Also with nothing left in the buffer: a frame may be complete that has not been told of.
+        while taken < bytes.len() {
             // No more than fits: what is not looked at waits in the buffer.
             let upto = self.end.min(self.at + bytes.len() - taken);
             let mut input = &self.buffer[self.at..upto];
             let news = self.connection.read(self.came_at, &mut input).map_err(invalid)?;
             self.at = upto - input.len();
-            // Acknowledgements of what this end wrote: it writes nothing.
-            if let Some(News::Payload(payload)) = news {
-                bytes[taken..taken + payload.len()].copy_from_slice(payload);
-                taken += payload.len();
+            match news {
+                Some(News::Payload(payload)) => {
+                    bytes[taken..taken + payload.len()].copy_from_slice(payload);
+                    taken += payload.len();
+                }
+                // This end writes nothing that could be acknowledged.
+                Some(News::Acked(_)) => {}
+                None if self.at == self.end => break,
+                None => {}
             }
         }
         Ok(taken)

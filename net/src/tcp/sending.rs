@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Engine, Options, Socket as Above};
 use paceline_cc::{Nanos, Time};
-use paceline_sim::{Application, Arrivals, Distribution, Flow, Sample, Seed, Turn, Workload};
+use paceline_sim::{Application, Arrivals, Distribution, Flow, Handover, Sample, Seed, Turn, Via, Workload};
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -170,6 +170,9 @@ impl Sending {
         let fickle = matches!(self.flow.workload, Workload::OnOff { .. });
         if state.engine.is_none() {
             socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
+        }
+        if let Via::Alcc(_, Handover { buffer: Some(bytes), .. }) = self.flow.via {
+            socket.set_send_buffer_size(bytes as usize)?;
         }
         socket.set_nonblocking(true)?;
         let began = self.clock.now();
