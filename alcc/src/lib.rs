@@ -18,6 +18,7 @@ mod flow;
 mod info;
 pub mod export;
 pub mod filter;
+pub mod frame;
 pub mod options;
 mod queue;
 pub mod socket;

@@ -80,6 +80,10 @@ fn main() -> ExitCode {
     let acquired = match &cli.command {
         Command::Race(args) => args.acquire(),
         Command::Validate(args) => args.acquire(),
+        Command::Reproduce(args) => {
+            args.acquire();
+            Ok(())
+        }
         _ => Ok(()),
     };
     if let Err(error) = acquired {
