@@ -14,11 +14,11 @@
 
 mod clock;
 pub mod engine;
-mod flow;
-mod info;
 pub mod export;
 pub mod filter;
+mod flow;
 pub mod frame;
+mod info;
 pub mod options;
 mod queue;
 pub mod socket;
