@@ -19,7 +19,7 @@ use rustix::net::{getpeername, getsockname};
 use crate::clock;
 use crate::flow::{self, Flow};
 use crate::info::Info;
-use crate::options::{Mode, Options};
+use crate::options::{Acks, Mode, Options};
 use crate::socket::{Inner, Socket};
 use crate::sockopt::NotSentLowat;
 use crate::stamps::Reader;
@@ -115,8 +115,12 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::adopt`].
-    pub fn adopt_as(&self, fd: OwnedFd, _mode: Mode) -> io::Result<Arc<Socket>> {
+    pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
+        if mode == Mode::Framed {
+            let what = "framed sockets are made by their own call, both ends of them";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         if options.controller.entry().receiver.is_some() {
             let what =
                 format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
@@ -132,7 +136,8 @@ impl Engine {
         if let Some(name) = &options.lower {
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
-        let source = flow::choose(&fd, options.acks, info.is_quiet())?;
+        let acks = if mode == Mode::Inline { Acks::Info } else { options.acks };
+        let source = flow::choose(&fd, acks, info.is_quiet())?;
         let nodelay = tcp_nodelay(&fd)?;
         set_tcp_nodelay(&fd, true)?;
         nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
@@ -148,7 +153,11 @@ impl Engine {
             self.shared.sockets().remove(&id);
             return Err(error.into());
         }
-        Ok(Arc::new(Socket { inner }))
+        let socket = Socket { inner };
+        if mode == Mode::Inline {
+            socket.write_through()?;
+        }
+        Ok(Arc::new(socket))
     }
 
     /// The options.
@@ -250,6 +259,13 @@ impl Shared {
             drop(timers);
             self.call();
         }
+    }
+
+    /// Room in the kernel is the application's business now.
+    pub(crate) fn hear_only_the_end(&self, socket: &Inner) {
+        let data = epoll::EventData::new_u64(socket.id);
+        // The socket was added before.
+        let _ = epoll::modify(&self.epoll, socket.fd(), data, epoll::EventFlags::ET);
     }
 
     /// The socket is closed and drained.
