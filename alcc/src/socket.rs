@@ -1,5 +1,6 @@
 //! A connected socket in the care of an engine.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -117,8 +118,10 @@ impl Socket {
     /// Reads the stamps that wait on the error queue, which the engine's thread would do soon: until then a set that the
     /// socket stands in says `EPOLLERR`.
     pub fn catch_up(&self) {
-        let mut reader = self.inner.shared.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        self.inner.on_events(epoll::EventFlags::ERR, &mut reader);
+        thread_local! {
+            static READER: RefCell<Reader> = RefCell::new(Reader::new());
+        }
+        READER.with_borrow_mut(|reader| self.inner.on_events(epoll::EventFlags::ERR, reader));
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
