@@ -4,6 +4,7 @@ CARGO ?= cargo
 SECONDS ?= 60
 RUNS ?= 5
 PREFIX ?= /usr/local
+THREADS ?= 1
 OUT ?= out/demo
 PAPER ?= paced-chirping
 # Progress is for terminals only.
@@ -16,9 +17,9 @@ FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
 
-build: ## the paceline command, in target/release
+build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
-	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim
 
 demo: build ## race every controller over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
@@ -87,8 +88,8 @@ docs: ## the API's documentation, warnings are errors
 validate: build ## write docs/validation.md again (TRACES=DIR adds the real traces you have)
 	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out docs/validation.md || [ $$? = 1 ]
 
-validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, TRACES=DIR adds the real traces you have)
-	@target/release/paceline validate --real --runs $(RUNS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
+validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, THREADS=1 runs at once, TRACES=DIR adds the real traces you have)
+	@target/release/paceline validate --real --runs $(RUNS) --threads $(THREADS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
 
 reproduce: build ## run the experiments of PAPER=paced-chirping again; page in out/reproduce
 	@target/release/paceline reproduce $(PAPER) || [ $$? = 1 ]

@@ -22,6 +22,10 @@ pub(crate) mod reproduce;
 pub(crate) mod send;
 #[cfg(target_os = "linux")]
 pub(crate) mod serve;
+#[cfg(target_os = "linux")]
+pub(crate) mod shim;
+#[cfg(target_os = "linux")]
+pub(crate) mod top;
 pub(crate) mod trace;
 #[cfg(target_os = "linux")]
 mod udp;

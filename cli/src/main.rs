@@ -39,6 +39,10 @@ enum Command {
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
     OpenWindow(commands::open_window::Args),
+    #[cfg(target_os = "linux")]
+    Shim(Box<commands::shim::Args>),
+    #[cfg(target_os = "linux")]
+    Top(commands::top::Args),
 }
 
 impl Command {
@@ -76,6 +80,10 @@ fn main() -> ExitCode {
     let acquired = match &cli.command {
         Command::Race(args) => args.acquire(),
         Command::Validate(args) => args.acquire(),
+        Command::Reproduce(args) => {
+            args.acquire();
+            Ok(())
+        }
         _ => Ok(()),
     };
     if let Err(error) = acquired {
@@ -108,6 +116,10 @@ fn main() -> ExitCode {
         Command::Fetch(args) => commands::fetch::run(args),
         #[cfg(target_os = "linux")]
         Command::OpenWindow(args) => commands::open_window::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Shim(args) => commands::shim::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => commands::top::run(args),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

@@ -4,115 +4,206 @@
 //! and 4. What differs: chunks are known by byte offsets of 64 bits, so partial acknowledgements never shift the
 //! mapping; one acknowledgement that covers several chunks is one event with several packets.
 //!
-//! The upper controller sees the time from handing a chunk over to its cumulative acknowledgement. It sees no losses,
-//! which TCP repairs, but TCP's time-outs. The feedback of a receiver half rides on TCP's acknowledgements (the
-//! client/server variant); the note on a segment is that of the chunk in which it starts. A handshake is TCP's: nothing
-//! is handed over before, and the upper controller learns the RTT of it (`TCP_INFO` after `connect`).
+//! The upper controller sees the time from a chunk's departure to its cumulative acknowledgement; a chunk departs when it
+//! is handed over, unless the layer below tells when it left. The controller sees no losses, which TCP repairs, but TCP's
+//! time-outs.
+
+mod tcp;
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ack, Controller, Nanos, Phase, Time, Timeout};
+use paceline_cc::{Ack, BadFeedback, Controller, Nanos, Phase, Rate, Time, Timeout};
 
 use crate::config::Config;
-use crate::core::{Core, Received};
-use crate::endpoint::{Sender, SenderStats};
+use crate::core::Core;
+use crate::rtt::Rtt;
 use crate::scoreboard::{Packet, Scoreboard};
-use crate::segment::{AckSegment, Segment};
-use crate::sender::{Delivery, FlowSender};
 
-/// A sender in which `upper` decides what TCP, driven by `lower`, is given to send. The receiver is that of streams.
-pub fn sender(config: &Config, upper: Box<dyn Controller>, lower: Box<dyn Controller>) -> Box<dyn Sender> {
-    Box::new(AboveTcp {
-        core: Core::new(config, upper),
-        chunks: Scoreboard::new(config.mss),
-        notes: VecDeque::new(),
-        tcp: FlowSender::new(config, lower, Delivery::Reliable, 0),
-        next: 0,
-        end: 0,
-        timeouts: 0,
-        limited: 0,
-        bad_feedback: 0,
-        wake_at: Time::NEVER,
-    })
+pub use crate::core::Arrived;
+pub use tcp::sender;
+
+/// What keeps the next chunk back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Hold {
+    /// Nothing: one may be handed over.
+    #[default]
+    Nothing,
+    /// The application has written nothing more.
+    Application,
+    /// The controller's window is full.
+    Window,
+    /// Its sending time has not come.
+    Pacing,
+    /// The layer below took nothing.
+    Below,
 }
 
-struct AboveTcp {
+/// What the layer below has got through.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a> {
+    /// Everything below this position has been acknowledged.
+    pub upto: u64,
+    /// When the acknowledgement arrived.
+    pub at: Time,
+    /// It waited for a retransmission: its chunks say nothing about the RTT.
+    pub repaired: bool,
+    /// What the receiver's clock said.
+    pub arrived: Arrived<'a>,
+}
+
+/// The half above TCP, whichever TCP it is. Sans-IO.
+///
+/// Whoever drives it says what the application [queues](Above::queued), asks what may be [handed over](Above::poll) after
+/// every other call and at [`Above::next_wake`], says what [was](Above::handed), and what was
+/// [delivered](Above::delivered). Positions count bytes from the first one handed over.
+pub struct Above {
     core: Core,
-    /// Chunks handed to TCP and not yet acknowledged.
+    /// Chunks handed over and not yet acknowledged.
     chunks: Scoreboard,
-    /// The upper controller's word to its receiver half on each of them.
+    /// The controller's word to its receiver half on each of them.
     notes: VecDeque<u64>,
-    tcp: FlowSender,
+    /// Bytes of a chunk.
+    chunk: u64,
     next: u64,
     end: u64,
-    /// Time-outs of TCP that the upper controller knows of.
-    timeouts: u64,
+    /// Everything below this position is known to have left.
+    departed: u64,
+    hold: Hold,
     limited: u64,
     bad_feedback: u64,
+    rate: Rate,
+    /// Time of the last event that the controller was told of.
+    told: Time,
     wake_at: Time,
 }
 
-impl AboveTcp {
-    /// Gives TCP what window and pacing of the upper controller permit.
-    fn hand_over(&mut self, now: Time) {
+impl Above {
+    /// A flow that has handed over nothing. A chunk is one [`Config::mss`].
+    pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
+        Self {
+            core: Core::new(config, controller),
+            chunks: Scoreboard::new(config.mss),
+            notes: VecDeque::new(),
+            chunk: u64::from(config.mss),
+            next: 0,
+            end: 0,
+            departed: 0,
+            hold: Hold::Application,
+            limited: 0,
+            bad_feedback: 0,
+            rate: Rate::ZERO,
+            told: Time::ZERO,
+            wake_at: Time::NEVER,
+        }
+    }
+
+    /// From now on a chunk has up to `packets` full packets. Never less than one.
+    pub fn set_chunk(&mut self, packets: u32) {
+        self.chunk = u64::from(self.core.config.mss) * u64::from(packets.max(1));
+    }
+
+    /// The application queues `bytes` more. [`u64::MAX`] means "never runs out". A controller that holds the flow is
+    /// asked again.
+    pub fn queued(&mut self, bytes: u64) {
+        self.end = self.end.saturating_add(bytes);
+        self.core.refresh();
+    }
+
+    /// The application takes back everything that has not been handed over.
+    pub fn cut(&mut self) {
+        self.end = self.next;
+    }
+
+    /// Bytes that may be handed over now, as one chunk; when none, [`Above::held_by`] and [`Above::next_wake`] say why and
+    /// until when.
+    pub fn poll(&mut self, now: Time) -> Option<u32> {
         self.wake_at = Time::NEVER;
-        if !self.tcp.is_connected() {
-            return;
+        let mss = u64::from(self.core.config.mss);
+        let window = self.core.controller.window();
+        let in_flight = self.chunks.in_flight;
+        // A chunk of several packets shrinks to what the window has room for, but not below one.
+        let fits = window.saturating_sub(in_flight) / mss * mss;
+        let bytes = (self.end - self.next).min(self.chunk.min(fits.max(mss)));
+        if bytes == 0 {
+            self.hold = Hold::Application;
+            if in_flight + mss <= window {
+                self.core.run_dry(now, in_flight);
+                self.chunks.end_burst(false);
+            }
+            return None;
         }
-        loop {
-            let mss = u64::from(self.core.config.mss);
-            let window = self.core.controller.window();
-            let bytes = (self.end - self.next).min(mss);
-            if bytes == 0 {
-                if self.chunks.in_flight + mss <= window {
-                    self.core.run_dry(now, self.chunks.in_flight);
-                    self.chunks.end_burst(false);
-                }
-                return;
-            }
-            if self.chunks.in_flight + bytes > window {
-                self.chunks.end_burst(true);
-                return;
-            }
-            if self.core.pacer.due() > now {
-                self.wake_at = self.core.pacer.due();
-                return;
-            }
-            let first = self.chunks.is_empty();
-            if first {
-                self.core.restart(now);
-            }
-            // TCP still holds what it was given before it saw its last acknowledgement: it is the limit.
-            self.limited += u64::from(self.tcp.is_blocked());
-            let mut chunk = Packet::new(self.next, bytes as u32, now);
-            let in_flight = self.chunks.in_flight + bytes;
-            let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
-            chunk.window_limited = in_flight.saturating_mul(2) > window;
-            self.chunks.push(chunk);
-            self.notes.push_back(note);
-            self.next += bytes;
-            self.tcp.write(bytes);
+        if in_flight + bytes > window {
+            self.hold = Hold::Window;
+            self.chunks.end_burst(true);
+            return None;
         }
+        if self.core.pacer.due() > now {
+            self.hold = Hold::Pacing;
+            self.wake_at = self.core.pacer.due();
+            return None;
+        }
+        self.hold = Hold::Nothing;
+        Some(bytes as u32)
     }
 
-    fn note_of(&self, segment: &Segment) -> u64 {
-        self.notes.get(self.chunks.offset_of(segment.seq)).copied().unwrap_or(0)
+    /// The first `bytes` that [`Above::poll`] permitted were handed over; `below` when TCP still held back earlier ones, so
+    /// that it is the limit.
+    pub fn handed(&mut self, now: Time, bytes: u32, below: bool) {
+        let now = self.tell(now);
+        let first = self.chunks.is_empty();
+        if first {
+            self.core.restart(now);
+        }
+        self.limited += u64::from(below);
+        let window = self.core.controller.window();
+        let mut chunk = Packet::new(self.next, bytes, now);
+        let bytes = u64::from(bytes);
+        let in_flight = self.chunks.in_flight + bytes;
+        let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
+        chunk.window_limited = in_flight.saturating_mul(2) > window;
+        self.chunks.push(chunk);
+        self.notes.push_back(note);
+        self.next += bytes;
     }
 
-    /// Tells the upper controller what TCP has got through.
-    fn unroll(&mut self, now: Time, ack: &AckSegment) {
+    /// TCP takes nothing although the controller permits: growth stops as when the application writes too little.
+    pub fn blocked(&mut self, now: Time) {
+        let now = self.tell(now);
+        self.hold = Hold::Below;
+        self.limited += 1;
+        self.core.run_dry(now, self.chunks.in_flight);
+        self.chunks.end_burst(false);
+    }
+
+    /// The chunk that ends at `upto` left the host at `at`. Says how long it had waited since it was handed over; `None`
+    /// for what is not outstanding or had left before (a retransmission).
+    pub fn left(&mut self, upto: u64, at: Time) -> Option<Nanos> {
+        if upto <= self.departed {
+            return None;
+        }
+        self.departed = upto;
+        self.chunks.left(upto, at)
+    }
+
+    /// Tells the controller what TCP has got through.
+    pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
         let prior_in_flight = self.chunks.in_flight;
         self.chunks.fresh.clear();
-        self.chunks.deliver_below(self.tcp.una);
+        self.chunks.deliver_below(delivered.upto);
         if self.chunks.fresh.is_empty() {
             return;
         }
         self.notes.drain(..self.chunks.fresh.len());
-        // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
-        let received = ack.arrivals.as_deref().map_or(Received::Newest(ack.received_at), Received::Each);
-        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, &received);
+        let now = self.tell(delivered.at.min(now));
+        for chunk in self.chunks.fresh.iter_mut().filter(|_| delivered.repaired) {
+            chunk.retransmitted = true;
+        }
+        let delivery = self.core.digest(delivered.at, &mut self.chunks.fresh, false, &delivered.arrived);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
+        }
+        if let Some(sample) = delivery.rate {
+            self.rate = sample.rate();
         }
         if let Some(newest) = delivery.newest {
             // Nothing is ever lost here: this only drops the transmissions that are over.
@@ -141,92 +232,122 @@ impl AboveTcp {
         });
         self.core.refresh();
     }
-}
 
-impl Sender for AboveTcp {
-    fn write(&mut self, bytes: u64) {
-        self.end = self.end.saturating_add(bytes);
+    /// The handshake has been answered, `rtt` after it left.
+    pub fn connected(&mut self, now: Time, rtt: Nanos) {
+        let now = self.tell(now);
+        self.core.connected(now, rtt, self.next);
+    }
+
+    /// TCP's retransmission timer fired for the `count`th time in a row. To its upper side nothing is ever lost: what was
+    /// handed over will arrive.
+    pub fn timeout(&mut self, now: Time, count: u32) {
+        let now = self.tell(now);
+        let in_flight = self.chunks.in_flight;
+        self.core.controller.on_timeout(&Timeout { now, prior_in_flight: in_flight, in_flight, count });
         self.core.refresh();
     }
 
-    fn cut(&mut self) {
-        self.end = self.next;
+    /// A blob from the controller's receiver half arrived.
+    ///
+    /// # Errors
+    /// [`BadFeedback`] when the controller cannot read it; it is counted.
+    pub fn feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
+        let now = self.tell(now);
+        let read = self.core.controller.on_feedback(now, blob);
+        self.bad_feedback += u64::from(read.is_err());
+        self.core.refresh();
+        read
     }
 
-    fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        self.hand_over(now);
-        if let Some(mut segment) = self.tcp.poll_transmit(now) {
-            segment.note = self.note_of(&segment);
-            return Some(segment);
-        }
+    /// Runs the controller's clock.
+    pub fn tick(&mut self, now: Time) {
+        let now = self.tell(now);
+        self.core.tick(now);
+    }
+
+    /// A heartbeat is due: the note of the empty chunk that has to leave now.
+    pub fn poll_empty(&mut self, now: Time) -> Option<u64> {
         if self.core.heartbeat_at > now {
             return None;
         }
-        let note = self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next);
-        Some(self.tcp.empty_segment(now, note))
+        let now = self.tell(now);
+        Some(self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next))
     }
 
-    fn on_ack(&mut self, now: Time, ack: &AckSegment) {
-        if let Some(blob) = &ack.feedback {
-            self.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
-            self.core.refresh();
-        }
-        let connected = self.tcp.is_connected();
-        self.tcp.take_ack(now, ack);
-        if !connected
-            && self.tcp.is_connected()
-            && let Some(rtt) = self.tcp.core.rtt.smoothed
-        {
-            self.core.connected(now, rtt, self.next);
-        }
-        self.unroll(now, ack);
+    /// The controller's word to its receiver half on the chunk that holds `position`.
+    pub fn note_at(&self, position: u64) -> u64 {
+        self.notes.get(self.chunks.offset_of(position)).copied().unwrap_or(0)
     }
 
-    fn next_timeout(&self) -> Time {
-        self.tcp.next_timeout().min(self.wake_at).min(self.core.tick_at).min(self.core.heartbeat_at)
+    /// When it wants to be called: [`Above::tick`], then [`Above::poll`] and [`Above::poll_empty`].
+    pub fn next_wake(&self) -> Time {
+        self.wake_at.min(self.core.tick_at).min(self.core.heartbeat_at)
     }
 
-    fn on_timeout(&mut self, now: Time) {
-        self.core.tick(now);
-        if self.tcp.next_timeout() > now {
-            return;
-        }
-        self.tcp.on_timeout(now);
-        if self.tcp.stats.timeouts > self.timeouts {
-            self.timeouts = self.tcp.stats.timeouts;
-            // To TCP's upper side nothing is ever lost: what was handed over will arrive.
-            let in_flight = self.chunks.in_flight;
-            let timeout = Timeout { now, prior_in_flight: in_flight, in_flight, count: self.tcp.backoff };
-            self.core.controller.on_timeout(&timeout);
-            self.core.refresh();
-        }
+    /// What kept the next chunk back when last asked.
+    pub fn held_by(&self) -> Hold {
+        self.hold
     }
 
-    fn is_idle(&self) -> bool {
+    /// Everything queued has been delivered.
+    pub fn is_idle(&self) -> bool {
         self.next == self.end && self.chunks.is_empty()
     }
 
-    fn in_flight(&self) -> u64 {
+    /// Bytes handed over and not acknowledged.
+    pub fn in_flight(&self) -> u64 {
         self.chunks.in_flight
     }
 
-    fn window(&self) -> u64 {
-        self.core.controller.window()
+    /// Bytes queued and not handed over.
+    pub fn unsent(&self) -> u64 {
+        self.end - self.next
     }
 
-    fn srtt(&self) -> Option<Nanos> {
-        self.core.rtt.smoothed
+    /// Position of the next byte to be handed over.
+    pub fn next(&self) -> u64 {
+        self.next
     }
 
-    fn take_rtt(&mut self) -> Option<Nanos> {
+    /// Position of the first byte that is not acknowledged.
+    pub fn una(&self) -> u64 {
+        self.chunks.start().unwrap_or(self.next)
+    }
+
+    /// The RTT estimator.
+    pub fn rtt(&self) -> &Rtt {
+        &self.core.rtt
+    }
+
+    /// The newest RTT sample, once.
+    pub fn take_rtt(&mut self) -> Option<Nanos> {
         self.core.rtt.latest.take()
     }
 
-    fn stats(&self) -> SenderStats {
-        SenderStats { limited_below: self.limited, bad_feedback: self.bad_feedback, ..self.tcp.stats() }
+    /// The newest delivery-rate sample; [`Rate::ZERO`] before the first.
+    pub fn rate(&self) -> Rate {
+        self.rate
     }
 
-    fn controller(&self) -> &dyn Controller {
+    /// Chunks handed over, or refused, while TCP was the limit.
+    pub fn limited_below(&self) -> u64 {
+        self.limited
+    }
+
+    /// Feedback blobs that the controller could not read.
+    pub fn bad_feedback(&self) -> u64 {
+        self.bad_feedback
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &dyn Controller {
         self.core.controller.as_ref()
+    }
+
+    /// Time never runs backwards for the controller, though news of an earlier moment may come late.
+    fn tell(&mut self, now: Time) -> Time {
+        self.told = self.told.max(now);
+        self.told
     }
 }

@@ -5,7 +5,7 @@
 
 use paceline_cc::{Ack, Cause, Ecn, Loss, Lost, Nanos, Phase, Time};
 
-use crate::core::Received;
+use crate::core::Arrived;
 use crate::recovery::{Prr, Undo};
 use crate::scoreboard::State;
 use crate::segment::{AckSegment, MAX_SACKS, Range};
@@ -44,9 +44,9 @@ impl FlowSender {
         // The receiver's clock is that of its newest packet, which only a lone delivery names for sure.
         let alone = fresh.len() == 1 || (ack.sack_count == 0 && fresh.len() == cumulative_packets);
         let received = match &ack.arrivals {
-            Some(list) => Received::Each(list),
-            None if alone => Received::Newest(ack.received_at),
-            None => Received::Unknown,
+            Some(list) => Arrived::Each(list),
+            None if alone => Arrived::Newest(ack.received_at),
+            None => Arrived::Unknown,
         };
         let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, &received);
         let mut original = false;

@@ -49,7 +49,8 @@ pub(crate) struct Delivery {
 }
 
 /// What the receiver's clock said at the arrivals of newly delivered packets.
-pub(crate) enum Received<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Arrived<'a> {
     /// Nothing that is sure.
     Unknown,
     /// At that of the newest.
@@ -198,10 +199,10 @@ impl Core {
     }
 
     /// Takes in newly delivered packets: fills `acked` in sending order and samples RTT and rate.
-    pub(crate) fn digest(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received: &Received<'_>) -> Delivery {
+    pub(crate) fn digest(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received: &Arrived<'_>) -> Delivery {
         let mut arrivals = Lookup::new(match received {
-            Received::Each(list) => list,
-            Received::Newest(_) | Received::Unknown => &[],
+            Arrived::Each(list) => list,
+            Arrived::Newest(_) | Arrived::Unknown => &[],
         });
         self.acked.clear();
         let mut delivery = Delivery { bytes: 0, rtt: None, rate: None, window_limited: false, newest: None };
@@ -227,7 +228,7 @@ impl Core {
         let (Some(newest), Some(last)) = (fresh.last(), self.acked.last_mut()) else {
             return delivery;
         };
-        if let Received::Newest(at) = received {
+        if let Arrived::Newest(at) = received {
             last.received_at = Some(*at);
         }
         if let Some(rtt) = delivery.rtt {

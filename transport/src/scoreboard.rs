@@ -318,6 +318,15 @@ impl Scoreboard {
         }
     }
 
+    /// The packet that ends at `position` left later than it was pushed; says by how much.
+    pub(crate) fn left(&mut self, position: u64, at: Time) -> Option<Nanos> {
+        let index = self.packets.partition_point(|packet| packet.end() < position);
+        let packet = self.packets.get_mut(index).filter(|packet| packet.end() == position)?;
+        let waited = at - packet.sent_at;
+        packet.sent_at = packet.sent_at.max(at);
+        Some(waited)
+    }
+
     /// The transmission `serial` was delivered `rtt` after it left.
     pub(crate) fn advance(&mut self, serial: u64, rtt: Nanos) {
         if serial > self.newest.serial {
