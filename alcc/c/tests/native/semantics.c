@@ -27,7 +27,7 @@ static void full(void)
 	ssize_t taken;
 	size_t total = 0;
 
-	CHECK(alcc_options("mode=queue queue=100kB") == 0);
+	CHECK(alcc_options("mode=queue queue=100kB linger=100ms") == 0);
 	ours = connection(&theirs);
 	while ((taken = alcc_send(ours, data, sizeof(data), MSG_DONTWAIT)) > 0)
 		total += (size_t)taken;
@@ -70,7 +70,8 @@ static void timeout(void)
 	int theirs, ours;
 	ssize_t taken;
 
-	CHECK(alcc_options("mode=queue queue=100kB") == 0);
+	/* The peer reads nothing: the end of the program would wait for it. */
+	CHECK(alcc_options("mode=queue queue=100kB linger=100ms") == 0);
 	ours = connection(&theirs);
 	CHECK(setsockopt(ours, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0);
 	taken = alcc_send(ours, data, sizeof(data), 0);
