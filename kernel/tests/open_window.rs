@@ -161,16 +161,17 @@ fn the_pacing_rate_is_what_the_socket_allows() {
 /// What became of a flow.
 struct Outcome {
     received: u64,
-    /// Windows in packets, looked at every 10 ms, without those of the first second.
+    /// Windows in packets, looked at every 2 ms, without those of the first second.
     windows: Vec<u32>,
     last: Info,
 }
 
-/// One flow for `SPAN` through 24 Mbit/s, 20 ms each way and 1 % of random loss on its data. The send buffer limits
-/// what is in flight, as an application above would: to about one and a half times what the path holds.
+/// One flow for `SPAN` through 24 Mbit/s, 20 ms each way and 1 % of random loss on its data. The application lets 150 kB be in
+/// flight, which is one and a quarter of what the path holds.
 fn transfer(controller: &str) -> Outcome {
     const SPAN: Duration = Duration::from_secs(5);
     const DELAY: Nanos = Nanos::from_millis(20);
+    const FLIGHT: u64 = 150_000;
     let direction = |loss| -> Path<Frame> {
         let direction = Direction { rate: Some(Rate::from_mbps(24.0)), delay: DELAY, loss, ..Direction::default() };
         direction.build(7, DELAY + DELAY, &|_| Err("no trace")).unwrap()
@@ -192,30 +193,27 @@ fn transfer(controller: &str) -> Outcome {
     let sender = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         socket.set_tcp_congestion(controller.as_bytes()).unwrap();
-        // The kernel doubles it, for its own structures.
-        socket.set_send_buffer_size(180_000).unwrap();
         socket.connect(&to.into()).unwrap();
-        socket.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut stream = TcpStream::from(socket);
-        let mut writer = stream.try_clone().unwrap();
+        stream.set_write_timeout(Some(SPAN)).unwrap();
+        let mut diagnosis = Diagnosis::open().unwrap();
         let start = Instant::now();
-        thread::scope(|scope| {
-            scope.spawn(move || while start.elapsed() < SPAN && writer.write_all(&[0; 1 << 14]).is_ok() {});
-            let mut diagnosis = Diagnosis::open().unwrap();
-            let mut windows = Vec::new();
-            let mut last = Info::default();
-            while start.elapsed() < SPAN {
-                thread::sleep(Duration::from_millis(10));
-                last = diagnosis.of(to.port()).unwrap()[0];
-                if start.elapsed() > Duration::from_secs(1) {
-                    windows.push(last.window);
-                }
+        let (mut windows, mut written, mut last) = (Vec::new(), 0, Info::default());
+        while start.elapsed() < SPAN {
+            last = diagnosis.of(to.port()).unwrap()[0];
+            // What is acknowledged selectively has arrived as well.
+            while written < u64::from(last.delivered) * 1448 + FLIGHT {
+                stream.write_all(&[0; 1448]).unwrap();
+                written += 1448;
             }
-            // What is in the send buffer does not matter.
-            SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
-            stream.flush().unwrap();
-            (windows, last)
-        })
+            if start.elapsed() > Duration::from_secs(1) {
+                windows.push(last.window);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        // What is in the send buffer does not matter.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        (windows, last)
     };
     let (windows, last) = world.far().namespace.enter(sender).unwrap();
     let received = receiver.join().unwrap();
@@ -243,7 +241,9 @@ fn loss_costs_it_no_window() {
         open.last.stats.retransmits,
         cubic.last.stats.retransmits,
     );
-    assert!(open.last.stats.retransmits > 20, "losses were repaired");
+    // 1 % of the packets, and hardly one of them twice.
+    let share = open.last.stats.retransmits as f64 / open.last.stats.packets_sent as f64;
+    assert!((0.005..0.03).contains(&share), "{share}");
     assert!(open.windows.iter().all(|window| *window == OPEN), "{:?}", open.windows);
     // 24 Mbit/s times 40 ms are 83 packets; at 1 % of loss Reno has 12 on average, and CUBIC here hardly more.
     assert!(median(&cubic) < 35, "{:?}", cubic.windows);

@@ -15,11 +15,9 @@ mod state;
 mod stats;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::os::fd::AsRawFd;
 
 use libc::{msghdr, nfds_t, pollfd, sockaddr, socklen_t, ssize_t};
-use paceline_alcc::Socket;
 
 use outcome::{Failure, answer, error_text};
 use state::state;
@@ -148,29 +146,11 @@ pub extern "C" fn alcc_shutdown(fd: c_int, how: c_int) -> c_int {
 pub extern "C" fn alcc_close(fd: c_int) -> c_int {
     answer(|| {
         if let Some(socket) = state().forget(fd) {
-            let_go(&socket);
+            socket.close(state().linger());
         }
         // SAFETY: it takes no pointers; the descriptor is the caller's to close.
         outcome::of(unsafe { libc::close(fd) })
     })
-}
-
-/// As SO_LINGER has it, else in the background.
-fn let_go(socket: &Socket) {
-    match linger(socket.fd()) {
-        Some(Duration::ZERO) => socket.close(Duration::ZERO),
-        Some(limit) => {
-            socket.drain(limit);
-            socket.close(Duration::ZERO);
-        }
-        None => socket.close(state().linger()),
-    }
-}
-
-fn linger(fd: BorrowedFd<'_>) -> Option<Duration> {
-    let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
-    send::option(fd.as_raw_fd(), libc::SO_LINGER, &mut linger).ok()?;
-    (linger.l_onoff != 0).then(|| Duration::from_secs(u64::try_from(linger.l_linger).unwrap_or_default()))
 }
 
 /// A descriptor that tells whether the queue has room; see `alcc.h`.

@@ -1,9 +1,7 @@
 //! send(2) into a connection's queue.
 
 use std::ffi::{c_int, c_void};
-use std::io::{self, IoSlice};
-use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
+use std::io::IoSlice;
 
 use libc::msghdr;
 use paceline_alcc::Socket;
@@ -61,11 +59,10 @@ pub(crate) fn send(socket: &Socket, fd: c_int, bufs: &[IoSlice<'_>], flags: c_in
     if flags & REFUSED != 0 {
         return Err(Failure::plain(libc::EOPNOTSUPP));
     }
-    let taken = match patience(socket, fd, bufs, flags)? {
-        Patience::None => socket.send(bufs, true),
-        Patience::Endless => socket.send(bufs, false),
-        Patience::Until(deadline) => send_until(socket, bufs, deadline),
-    };
+    // SAFETY: it takes no pointers.
+    let flags_of_fd = of(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
+    let nonblocking = flags & libc::MSG_DONTWAIT != 0 || flags_of_fd & libc::O_NONBLOCK != 0;
+    let taken = socket.send(bufs, nonblocking);
     taken.map(usize::cast_signed).map_err(|error| {
         let failure = Failure::from(error);
         if failure.errno == libc::EPIPE && flags & libc::MSG_NOSIGNAL == 0 {
@@ -74,64 +71,6 @@ pub(crate) fn send(socket: &Socket, fd: c_int, bufs: &[IoSlice<'_>], flags: c_in
         }
         failure
     })
-}
-
-/// How long a call waits for room.
-enum Patience {
-    None,
-    Endless,
-    Until(Instant),
-}
-
-fn patience(socket: &Socket, fd: c_int, bufs: &[IoSlice<'_>], flags: c_int) -> Outcome<Patience> {
-    if flags & libc::MSG_DONTWAIT != 0 {
-        return Ok(Patience::None);
-    }
-    // SAFETY: it takes no pointers.
-    if of(unsafe { libc::fcntl(fd, libc::F_GETFL) })? & libc::O_NONBLOCK != 0 {
-        return Ok(Patience::None);
-    }
-    // Nothing to wait for: the usual case.
-    if bufs.iter().map(|buf| buf.len()).sum::<usize>() <= socket.room() {
-        return Ok(Patience::Endless);
-    }
-    let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    option(fd, libc::SO_SNDTIMEO, &mut limit)?;
-    let seconds = u64::try_from(limit.tv_sec).unwrap_or_default();
-    let micros = u32::try_from(limit.tv_usec).unwrap_or_default();
-    let limit = Duration::new(seconds, micros.saturating_mul(1000));
-    Ok(if limit.is_zero() { Patience::Endless } else { Patience::Until(Instant::now() + limit) })
-}
-
-/// Takes what there is room for until the deadline.
-fn send_until(socket: &Socket, bufs: &[IoSlice<'_>], deadline: Instant) -> io::Result<usize> {
-    let mut rest: Vec<IoSlice<'_>> = bufs.to_vec();
-    let mut rest = rest.as_mut_slice();
-    let mut taken = 0;
-    while !rest.is_empty() {
-        match socket.send(rest, true) {
-            Ok(bytes) => {
-                taken += bytes;
-                IoSlice::advance_slices(&mut rest, bytes);
-                continue;
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return if taken > 0 { Ok(taken) } else { Err(error) },
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        let mut room = libc::pollfd { fd: socket.full().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-        let millis = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
-        // SAFETY: there is one.
-        let ready = if left.is_zero() { 0 } else { unsafe { libc::poll(&raw mut room, 1, millis) } };
-        match ready {
-            0 if taken > 0 => return Ok(taken),
-            0 => return Err(io::ErrorKind::WouldBlock.into()),
-            -1 if taken > 0 => return Ok(taken),
-            -1 => return Err(io::Error::last_os_error()),
-            _ => {}
-        }
-    }
-    Ok(taken)
 }
 
 /// Asks for an option of level SOL_SOCKET.

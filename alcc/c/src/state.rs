@@ -187,5 +187,7 @@ fn at_exit() {
         }
     }
     // SAFETY: the function stays where it is: a library with threads is never unloaded.
-    ONCE.call_once(|| drop(unsafe { libc::atexit(drain) }));
+    ONCE.call_once(|| unsafe {
+        libc::atexit(drain);
+    });
 }
