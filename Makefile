@@ -2,6 +2,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 CARGO ?= cargo
 SECONDS ?= 60
+PREFIX ?= /usr/local
 RUNS ?= 5
 OUT ?= out/demo
 PAPER ?= paced-chirping
@@ -10,7 +11,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-quic fmt lint deny bench bench-emulators bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build install demo test test-quic fmt lint deny bench bench-emulators bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -18,6 +19,10 @@ help: ## list the targets
 build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim
+
+install: ## what was built: bin/paceline and lib/paceline/libpaceline_shim.so, below PREFIX=/usr/local
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/paceline
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/paceline target/release/libpaceline_shim.so
 
 demo: build ## race every controller over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
