@@ -12,11 +12,17 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+mod clock;
 pub mod engine;
 pub mod export;
 pub mod filter;
+mod flow;
+mod info;
 pub mod options;
+mod queue;
 pub mod socket;
+mod sockopt;
+mod stamps;
 pub mod stats;
 
 pub use engine::Engine;

@@ -47,9 +47,13 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => write!(f, "a socket is left to the kernel: {error}"),
-            Self::Timestamps => f.write_str("a socket is left to the kernel: the program asks for its timestamps itself"),
+            Self::Timestamps => {
+                f.write_str("a socket is left to the kernel: the program asks for its timestamps itself")
+            }
             Self::ZeroCopy => f.write_str("a socket is left to the kernel: the program sends with MSG_ZEROCOPY"),
-            Self::ErrorQueue => f.write_str("a socket is left to the kernel: the program reads its error queue (IP_RECVERR)"),
+            Self::ErrorQueue => {
+                f.write_str("a socket is left to the kernel: the program reads its error queue (IP_RECVERR)")
+            }
             Self::Ring => f.write_str("io_uring passes by this library: what the program writes so is not controlled"),
             Self::Stream => f.write_str("a socket written through the C library's streams is served inline"),
             Self::Export(error) => write!(f, "no figures for others to see: {error}"),

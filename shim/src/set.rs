@@ -124,7 +124,8 @@ impl Set {
         for (&fd, entry) in &theirs.by_fd {
             if let Some(conn) = conn_of(fd).filter(|_| entry.room.is_none()) {
                 conn.places().push(Place { set: Arc::downgrade(self), fd });
-                let entry = Entry { conn, events: entry.events, data: entry.data, plain: entry.plain, room: None, spare: None };
+                let entry =
+                    Entry { conn, events: entry.events, data: entry.data, plain: entry.plain, room: None, spare: None };
                 entries.by_fd.insert(fd, entry);
             }
         }

@@ -44,7 +44,9 @@ impl Table {
     /// The entry of a descriptor.
     pub(crate) fn get(&self, fd: c_int) -> Kind {
         let Some((page, at)) = place(fd) else { return Kind::Other };
-        self.pages[page].get().map_or(Kind::Unknown, |slots| slots[at].read().unwrap_or_else(PoisonError::into_inner).clone())
+        self.pages[page]
+            .get()
+            .map_or(Kind::Unknown, |slots| slots[at].read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Replaces an entry; answers the one before.

@@ -62,7 +62,8 @@ pub(super) extern "C" fn __connect(fd: c_int, to: *const sockaddr, to_len: sockl
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    let queued = state::get().and_then(|state| state.cared_for(fd)).filter(|conn| conn.via() == Via::Queue && conn.is(fd));
+    let queued =
+        state::get().and_then(|state| state.cared_for(fd)).filter(|conn| conn.via() == Via::Queue && conn.is(fd));
     let Some(socket) = queued.as_ref().and_then(|conn| conn.socket()) else { return next::shutdown(fd, how) };
     if how == libc::SHUT_RDWR && next::shutdown(fd, libc::SHUT_RD) != 0 {
         return -1;

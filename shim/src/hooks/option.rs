@@ -99,16 +99,17 @@ fn keep_out(state: &State, conn: &Conn, why: Notice) -> Option<c_int> {
 
 #[unsafe(no_mangle)]
 extern "C" fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int {
-    let kept = state::get().filter(|_| concerns_us(level, name)).and_then(|state| state.cared_for(fd)).and_then(|conn| {
-        let kept = *conn.kept();
-        let queued = conn.via() == Via::Queue;
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_LINGER) => Some([kept.linger.on, kept.linger.seconds].to_vec()),
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => Some([kept.nodelay].to_vec()),
-            (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => Some([kept.cork].to_vec()),
-            _ => None,
-        }
-    });
+    let kept =
+        state::get().filter(|_| concerns_us(level, name)).and_then(|state| state.cared_for(fd)).and_then(|conn| {
+            let kept = *conn.kept();
+            let queued = conn.via() == Via::Queue;
+            match (level, name) {
+                (libc::SOL_SOCKET, libc::SO_LINGER) => Some([kept.linger.on, kept.linger.seconds].to_vec()),
+                (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => Some([kept.nodelay].to_vec()),
+                (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => Some([kept.cork].to_vec()),
+                _ => None,
+            }
+        });
     let Some(kept) = kept.filter(|_| !value.is_null() && !len.is_null()) else {
         return next::getsockopt(fd, level, name, value, len);
     };

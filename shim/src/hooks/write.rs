@@ -27,16 +27,29 @@ pub(super) extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) ->
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t {
+pub(super) extern "C" fn pwritev2(
+    fd: c_int,
+    parts: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
     // Only without a place does it write to sockets; `RWF_NOWAIT` is the one flag that means something there.
     let at_once = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
     // SAFETY: the application vouches for them.
-    let queued = unsafe { pieces(parts, count as usize) }.filter(|_| offset == -1).and_then(|parts| queue(fd, parts, at_once));
+    let queued =
+        unsafe { pieces(parts, count as usize) }.filter(|_| offset == -1).and_then(|parts| queue(fd, parts, at_once));
     queued.unwrap_or_else(|| next::pwritev2(fd, parts, count, offset, flags))
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn pwritev64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t {
+pub(super) extern "C" fn pwritev64v2(
+    fd: c_int,
+    parts: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
     pwritev2(fd, parts, count, offset, flags)
 }
 
@@ -44,7 +57,9 @@ pub(super) extern "C" fn pwritev64v2(fd: c_int, parts: *const iovec, count: c_in
 pub(super) extern "C" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the application vouches for them.
     let part = unsafe { bytes(data, len) };
-    unless_unqueued(fd, flags).and_then(|()| queue(fd, &[part], flags)).unwrap_or_else(|| next::send(fd, data, len, flags))
+    unless_unqueued(fd, flags)
+        .and_then(|()| queue(fd, &[part], flags))
+        .unwrap_or_else(|| next::send(fd, data, len, flags))
 }
 
 #[unsafe(no_mangle)]
