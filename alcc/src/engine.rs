@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     wake: OwnedFd,
     timers: Mutex<Timers>,
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
+    /// For threads of the application that read stamps.
+    pub(crate) reader: Mutex<Reader>,
     next_id: AtomicU64,
     wake_ups: AtomicU64,
     /// The engine was dropped.
@@ -80,6 +82,7 @@ impl Engine {
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
+            reader: Mutex::new(Reader::new()),
             next_id: AtomicU64::new(0),
             wake_ups: AtomicU64::new(0),
             ending: AtomicBool::new(false),

@@ -80,6 +80,9 @@ impl Socket {
                 if failed.is_none() {
                     done += state.flow.write(bufs, done);
                     self.inner.advance(&mut state);
+                    if done < total {
+                        self.inner.refuse(&mut state);
+                    }
                 }
                 failed
             };
@@ -109,6 +112,13 @@ impl Socket {
     /// Waits until the queue is empty, at most `limit`; says whether it is. What TCP then holds it delivers by itself.
     pub fn drain(&self, limit: Duration) -> bool {
         self.inner.drain(limit)
+    }
+
+    /// Reads the stamps that wait on the error queue, which the engine's thread would do soon: until then a set that the
+    /// socket stands in says `EPOLLERR`.
+    pub fn catch_up(&self) {
+        let mut reader = self.inner.shared.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.on_events(epoll::EventFlags::ERR, &mut reader);
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
@@ -275,6 +285,15 @@ impl Inner {
         } else if state.full && (room >= limit / 4 || state.flow.dead) {
             state.full = read(&self.full, &mut [0; 8]).is_err();
         }
+    }
+
+    /// The application was told that there is no room for all: the eventfd will say when there is, even if some has become
+    /// free since. Edge-triggered sets wait for it.
+    fn refuse(&self, state: &mut State) {
+        if !state.full {
+            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        }
+        self.show_room(state);
     }
 
     /// Blocks until the queue has room.

@@ -237,7 +237,7 @@ impl Conn {
             care.socket.drain(limit);
         }
         let places = self.places();
-        if care.socket.write_through().is_err() {
+        if care.socket.queued() > 0 {
             return false;
         }
         self.go(Via::Inline);

@@ -12,7 +12,7 @@ use libc::{off_t, size_t, ssize_t};
 use paceline_alcc::Mode;
 
 use super::answer;
-use crate::conn::{Conn, Via};
+use crate::conn::Conn;
 use crate::inside::Inside;
 use crate::next;
 use crate::state::{self, Route, State};
