@@ -11,7 +11,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test test-quic fmt lint deny bench bench-emulators bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build install demo test test-quic fmt lint deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ bench: ## time: cost of an acknowledgement, packets per second, the emulator's a
 
 bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these are installed (needs root and iperf3)
 	@scripts/compare-emulators
+
+bench-alcc: build ## processor time of a byte above TCP: nginx, vsftpd, iperf3 with and without the shim (needs root, tc)
+	@scripts/bench-alcc
 
 bench-instructions: ## instructions of an acknowledgement (needs valgrind)
 	@scripts/setup build
