@@ -1,18 +1,61 @@
 //! One thread for all sockets of a process.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, SigmaskHow};
+use paceline_cc::Time;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+use rustix::io::{Errno, read, write};
+use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
+use rustix::net::{getpeername, getsockname};
+
+use crate::clock;
+use crate::flow::{self, Flow};
+use crate::info::Info;
 use crate::options::{Mode, Options};
-use crate::socket::Socket;
+use crate::socket::{Inner, Socket};
+use crate::sockopt::NotSentLowat;
+use crate::stamps::Reader;
 use crate::stats::SocketStats;
 
+/// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
+const NOT_SENT: u32 = 32 * 1024;
+/// The wake-up call among the events; sockets count from zero.
+const WAKE: u64 = u64::MAX;
+/// Events taken in one call.
+const EVENTS: usize = 64;
+
 /// One thread that looks after all adopted sockets: it waits for acknowledgements and for the next sending time, and costs
-/// nothing while there is neither. It ends when the engine is dropped.
+/// nothing while there is neither. It ends when the engine is dropped and the last socket is closed and drained.
 pub struct Engine {
-    options: Options,
+    shared: Arc<Shared>,
+}
+
+/// What the thread and the sockets share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    epoll: OwnedFd,
+    wake: OwnedFd,
+    timers: Mutex<Timers>,
+    sockets: Mutex<HashMap<u64, Arc<Inner>>>,
+    next_id: AtomicU64,
+    wake_ups: AtomicU64,
+    /// The engine was dropped.
+    ending: AtomicBool,
+}
+
+/// When which socket wants to be called.
+struct Timers {
+    due: BTreeSet<(Time, u64)>,
+    /// Until then the thread sleeps; [`Time::ZERO`] while it is awake.
+    asleep_until: Time,
 }
 
 impl Engine {
@@ -29,40 +72,257 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::start`].
-    pub fn start_with(options: Options, _enter: fn()) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { options }))
+    pub fn start_with(options: Options, enter: fn()) -> io::Result<Arc<Self>> {
+        check_kernel()?;
+        let shared = Arc::new(Shared {
+            options,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
+            sockets: Mutex::new(HashMap::new()),
+            next_id: AtomicU64::new(0),
+            wake_ups: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+        });
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&shared.epoll, &shared.wake, epoll::EventData::new_u64(WAKE), flags)?;
+        // The thread inherits the mask, so that no signal can reach it even at its start.
+        let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        let theirs = shared.clone();
+        let thread = thread::Builder::new().name("alcc".to_owned()).spawn(move || {
+            enter();
+            theirs.run();
+        });
+        mask.thread_set_mask()?;
+        thread?;
+        Ok(Arc::new(Self { shared }))
     }
 
     /// Takes a connected TCP socket: a duplicate of the application's descriptor, or the descriptor itself. From now on
-    /// everything must be written by [`Socket::send`] (in [`Mode::Inline`] the application may write to the kernel).
+    /// everything must be written by [`Socket::send`].
+    ///
+    /// It sets `TCP_NODELAY` and `TCP_NOTSENT_LOWAT`, and the congestion control where the options name one.
     ///
     /// # Errors
-    /// The operating system's: `ENOTCONN`, `ENOTSOCK`, too many descriptors; [`io::ErrorKind::InvalidInput`] for what is
-    /// no TCP socket or a congestion control that the kernel does not have. The socket is as it was.
+    /// The operating system's: not a TCP socket (`ENOTSOCK`, `EOPNOTSUPP`), too many descriptors;
+    /// [`io::ErrorKind::NotConnected`]; [`io::ErrorKind::InvalidInput`] for a congestion control that the kernel does not
+    /// have, or a controller that needs a receiver half. The socket is then as it was.
     pub fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<Socket>> {
-        self.adopt_as(fd, self.options.mode)
+        self.adopt_as(fd, self.shared.options.mode)
     }
 
     /// As [`Engine::adopt`], with another mode than the engine's.
     ///
     /// # Errors
     /// As [`Engine::adopt`].
-    pub fn adopt_as(&self, _fd: OwnedFd, _mode: Mode) -> io::Result<Arc<Socket>> {
-        Err(io::ErrorKind::Unsupported.into())
+    pub fn adopt_as(&self, fd: OwnedFd, _mode: Mode) -> io::Result<Arc<Socket>> {
+        let options = &self.shared.options;
+        if options.controller.entry().receiver.is_some() {
+            let what =
+                format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let info = Info::of(&fd)?;
+        if !info.is_connected() {
+            return Err(Errno::NOTCONN.into());
+        }
+        let local = getsockname(&fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
+        let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
+        let full = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        if let Some(name) = &options.lower {
+            set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
+        }
+        let source = flow::choose(&fd, options.acks, info.is_quiet())?;
+        let nodelay = tcp_nodelay(&fd)?;
+        set_tcp_nodelay(&fd, true)?;
+        nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let v6 = local.is_some_and(|address| address.is_ipv6());
+        let flow = Flow::new(options, id + 1, source, &info, clock::now(), v6, nodelay);
+        let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
+        self.shared.sockets().insert(id, inner.clone());
+        // Stamps raise ERR, the end of the connection HUP, whether asked for or not.
+        let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        let added = epoll::add(&self.shared.epoll, inner.fd(), epoll::EventData::new_u64(id), flags);
+        if let Err(error) = added {
+            self.shared.sockets().remove(&id);
+            return Err(error.into());
+        }
+        Ok(Arc::new(Socket { inner }))
     }
 
     /// The options.
     pub fn options(&self) -> &Options {
-        &self.options
+        &self.shared.options
     }
 
-    /// State and counters of every socket, those that linger included.
+    /// State and counters of every socket, those that linger included, in the order in which they were adopted.
     pub fn sockets(&self) -> Vec<SocketStats> {
-        Vec::new()
+        let mut stats: Vec<_> = self.shared.all().iter().map(|socket| socket.stats()).collect();
+        stats.sort_by_key(|socket| socket.id);
+        stats
     }
 
     /// Waits until every queue is empty, at most `limit`; says whether they are. For the end of a program.
-    pub fn drain(&self, _limit: Duration) -> bool {
-        true
+    pub fn drain(&self, limit: Duration) -> bool {
+        let start = Instant::now();
+        self.shared.all().iter().all(|socket| socket.drain(limit.saturating_sub(start.elapsed())))
+    }
+
+    /// How often the thread has woken up.
+    pub fn wake_ups(&self) -> u64 {
+        self.shared.wake_ups.load(Ordering::Relaxed)
+    }
+
+    /// Every descriptor that the engine holds. A child after `fork(2)` has copies of them and none of the threads: it
+    /// closes them, forgets this engine, and starts its own.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let mut list = vec![self.shared.epoll.as_raw_fd(), self.shared.wake.as_raw_fd()];
+        for socket in self.shared.all() {
+            list.extend([socket.fd().as_raw_fd(), socket.full_fd().as_raw_fd()]);
+        }
+        list
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shared.ending.store(true, Ordering::Release);
+        self.shared.call();
+    }
+}
+
+fn no_such(name: &str, error: Errno) -> io::Error {
+    if error == Errno::NOENT {
+        let what =
+            format!("the kernel has no congestion control '{name}' (PACELINE_LOWER); load the module tcp_{name}");
+        return io::Error::new(io::ErrorKind::InvalidInput, what);
+    }
+    if error == Errno::PERM {
+        let what = format!(
+            "the congestion control '{name}' (PACELINE_LOWER) is not open to every user; \
+             add it to net.ipv4.tcp_allowed_congestion_control"
+        );
+        return io::Error::new(io::ErrorKind::PermissionDenied, what);
+    }
+    error.into()
+}
+
+/// The kernel is one whose `TCP_INFO` is long enough.
+fn check_kernel() -> io::Result<()> {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < (4, 10) {
+        let what = format!("this kernel is Linux {release}; sockets above TCP need 4.10 or newer");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn timers(&self) -> MutexGuard<'_, Timers> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, HashMap<u64, Arc<Inner>>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> Vec<Arc<Inner>> {
+        self.sockets().values().cloned().collect()
+    }
+
+    /// Wakes the thread.
+    fn call(&self) {
+        // It fails when the counter is full of calls that were not heard yet.
+        let _ = write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Socket `id` wants to be called at `wake`, earlier than at `before`.
+    pub(crate) fn schedule(&self, id: u64, before: Time, wake: Time) {
+        let mut timers = self.timers();
+        timers.due.remove(&(before, id));
+        timers.due.insert((wake, id));
+        if wake < timers.asleep_until {
+            timers.asleep_until = Time::ZERO;
+            drop(timers);
+            self.call();
+        }
+    }
+
+    /// The socket is closed and drained.
+    pub(crate) fn forget(&self, socket: &Inner, scheduled: Time) {
+        self.timers().due.remove(&(scheduled, socket.id));
+        // Other processes may hold the socket; this one hears of it no more.
+        let _ = epoll::delete(&self.epoll, socket.fd());
+        let last = {
+            let mut sockets = self.sockets();
+            sockets.remove(&socket.id);
+            sockets.is_empty()
+        };
+        if last && self.ending.load(Ordering::Acquire) {
+            self.call();
+        }
+    }
+
+    /// The thread.
+    fn run(&self) {
+        let mut reader = Reader::new();
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut due = Vec::new();
+        while !(self.ending.load(Ordering::Acquire) && self.sockets().is_empty()) {
+            self.sleep();
+            self.wake_ups.fetch_add(1, Ordering::Relaxed);
+            events.clear();
+            let none = clock::timespec(paceline_cc::Nanos::ZERO);
+            if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).is_err() {
+                events.clear();
+            }
+            for event in &events {
+                let (id, flags) = (event.data.u64(), event.flags);
+                if id == WAKE {
+                    // Only the edge counts; the number of calls does not.
+                    let _ = read(&self.wake, &mut [0; 8]);
+                } else if let Some(socket) = self.find(id) {
+                    socket.on_events(flags, &mut reader);
+                }
+            }
+            self.take_due(&mut due);
+            for id in due.drain(..) {
+                if let Some(socket) = self.find(id) {
+                    socket.on_timer(&mut reader);
+                }
+            }
+        }
+    }
+
+    fn find(&self, id: u64) -> Option<Arc<Inner>> {
+        self.sockets().get(&id).cloned()
+    }
+
+    /// Waits for an event or the first timer.
+    fn sleep(&self) {
+        let until = {
+            let mut timers = self.timers();
+            let until = timers.due.first().map_or(Time::NEVER, |&(at, _)| at);
+            timers.asleep_until = until;
+            until
+        };
+        let span = (until != Time::NEVER).then(|| clock::timespec(until - clock::now()));
+        // Whatever it says, events and timers are looked at next.
+        let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], span.as_ref());
+        self.timers().asleep_until = Time::ZERO;
+    }
+
+    /// Takes the sockets whose time has come.
+    fn take_due(&self, due: &mut Vec<u64>) {
+        let now = clock::now();
+        let mut timers = self.timers();
+        while let Some(&(at, id)) = timers.due.first().filter(|&&(at, _)| at <= now) {
+            timers.due.remove(&(at, id));
+            due.push(id);
+        }
     }
 }

@@ -12,10 +12,16 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+mod clock;
 pub mod engine;
+mod flow;
 pub mod frame;
+mod info;
 pub mod options;
+mod queue;
 pub mod socket;
+mod sockopt;
+mod stamps;
 pub mod stats;
 
 pub use engine::Engine;

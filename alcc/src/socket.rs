@@ -1,72 +1,139 @@
 //! A connected socket in the care of an engine.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use paceline_cc::{Nanos, Time};
+use paceline_transport::Hold;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::{Errno, read, write};
+use rustix::net::sockopt::{Timeout, set_socket_linger, socket_linger, socket_timeout};
+use rustix::net::{Shutdown, shutdown};
+
+use crate::clock;
+use crate::engine::Shared;
+use crate::flow::Flow;
 use crate::options::Mode;
-use crate::stats::SocketStats;
+use crate::stamps::Reader;
+use crate::stats::{LimitedBy, SocketStats};
+
+/// What makes an eventfd not ready for writing.
+const FULL: u64 = u64::MAX - 1;
 
 /// A connected TCP socket whose sending a controller decides. See [`crate::Engine::adopt`].
 ///
 /// Calls are those of one socket: several threads may write at once, and what each writes stays together only as far as
-/// the queue takes it in one piece, as with the kernel.
+/// the queue takes it in one piece, as with the kernel. Dropping it is [`Socket::close`] with the engine's linger time.
 pub struct Socket {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the engine and the application share.
+pub(crate) struct Inner {
+    pub(crate) id: u64,
     fd: OwnedFd,
     full: OwnedFd,
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+    /// The queue is empty, or will never be.
+    drained: Condvar,
+}
+
+pub(crate) struct State {
+    flow: Flow,
+    /// The eventfd says that the queue is full.
+    full: bool,
+    /// How the connection failed, until the application is told.
+    error: Option<Errno>,
+    /// Nothing more will be written.
+    ended: bool,
+    /// The end of the stream has been handed over.
+    shut: bool,
+    /// The application has let go; until then the queue may empty.
+    closing: Option<Time>,
+    /// The engine has let go.
+    gone: bool,
+    /// When the engine will call.
+    scheduled: Time,
 }
 
 impl Socket {
-    /// Writes, as `send(2)` does. Blocking: returns when all is taken. Non-blocking: takes what there is room for. In
-    /// mode [`Mode::Inline`] it writes to the kernel.
+    /// Writes, as `send(2)` does. Blocking: returns when all is taken, or at the socket's `SO_SNDTIMEO`. Non-blocking:
+    /// takes what there is room for. No signal is raised.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when non-blocking and the queue is full. `EPIPE` after [`Socket::shutdown_write`];
-    /// `EPIPE`, `ECONNRESET`, `ETIMEDOUT` and the like once each when the connection has failed, then `EPIPE`.
-    /// [`io::ErrorKind::Interrupted`] when a signal arrived before anything was taken. No signal is raised.
-    pub fn send(&self, _bufs: &[IoSlice<'_>], _nonblocking: bool) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
+    /// [`io::ErrorKind::WouldBlock`] when nothing was taken because the queue is full. The connection's error
+    /// (`ECONNRESET`, `ETIMEDOUT`, `EPIPE`) once after it has failed; `EPIPE` from then on, and after
+    /// [`Socket::shutdown_write`]. [`io::ErrorKind::Interrupted`] when a signal arrived before anything was taken.
+    pub fn send(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
+        let total: usize = bufs.iter().map(|buf| buf.len()).sum();
+        let mut done = 0;
+        loop {
+            let failed = {
+                let mut state = self.inner.lock();
+                let failed = state.failed(done > 0);
+                if failed.is_none() {
+                    done += state.flow.write(bufs, done);
+                    self.inner.advance(&mut state);
+                }
+                failed
+            };
+            let stop = match failed {
+                Some(error) => error,
+                None if done == total => return Ok(done),
+                None if nonblocking => Errno::AGAIN,
+                None => match self.inner.wait_for_room() {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+            };
+            return if done > 0 { Ok(done) } else { Err(stop.into()) };
+        }
     }
 
     /// Bytes for which the queue has room.
     pub fn room(&self) -> usize {
-        0
+        self.inner.lock().flow.queue.room()
     }
 
     /// Bytes in the queue: written, not yet handed to TCP.
     pub fn queued(&self) -> usize {
-        0
+        self.inner.lock().flow.queue.len()
     }
 
-    /// Waits until the queue is empty, at most `limit`; says whether it is.
-    pub fn drain(&self, _limit: Duration) -> bool {
-        true
+    /// Waits until the queue is empty, at most `limit`; says whether it is. What TCP then holds it delivers by itself.
+    pub fn drain(&self, limit: Duration) -> bool {
+        self.inner.drain(limit)
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
-    pub fn shutdown_write(&self) {}
+    pub fn shutdown_write(&self) {
+        let mut state = self.inner.lock();
+        state.ended = true;
+        self.inner.advance(&mut state);
+    }
 
-    /// Lets go of the socket once the queue is empty, at most `linger` from now, and returns at once. What is left by
-    /// then is lost and the connection reset. Calls that wait return.
-    pub fn close(&self, _linger: Duration) {}
-
-    /// From now on the application writes to the kernel.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while the queue is not empty.
-    pub fn write_through(&self) -> io::Result<()> {
-        Ok(())
+    /// Lets go of the socket once the queue is empty, at most `linger` from now. What is left by then is lost and the
+    /// connection reset. Returns at once unless the socket's `SO_LINGER` says to wait, as `close(2)` does; with an
+    /// `SO_LINGER` of zero the connection is reset.
+    pub fn close(&self, linger: Duration) {
+        self.inner.close(linger);
     }
 
     /// An eventfd that is ready for writing (`POLLOUT`) while the queue has room: it stops when the queue is full, and
     /// is ready again when a quarter of it is free. Put it into a set in the socket's place.
     pub fn full(&self) -> BorrowedFd<'_> {
-        self.full.as_fd()
+        self.inner.full.as_fd()
     }
 
     /// The socket.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.inner.fd.as_fd()
     }
 
     /// How bytes reach TCP at present.
@@ -76,6 +143,224 @@ impl Socket {
 
     /// State and counters.
     pub fn stats(&self) -> SocketStats {
-        unreachable!("not started yet")
+        self.inner.stats()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let linger = self.inner.shared.options.linger;
+        self.inner.close(linger);
+    }
+}
+
+impl State {
+    /// Why nothing can be written; an error of the connection is told once, unless something `went` before.
+    fn failed(&mut self, went: bool) -> Option<Errno> {
+        if went {
+            self.error.or((self.flow.dead || self.ended).then_some(Errno::PIPE))
+        } else {
+            self.error.take().or((self.flow.dead || self.ended).then_some(Errno::PIPE))
+        }
+    }
+
+    /// Nothing waits to be handed over.
+    fn is_drained(&self) -> bool {
+        self.flow.queue.is_empty() || self.gone
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(
+        id: u64,
+        fd: OwnedFd,
+        full: OwnedFd,
+        local: Option<SocketAddr>,
+        peer: Option<SocketAddr>,
+        shared: Arc<Shared>,
+        flow: Flow,
+    ) -> Self {
+        let state = State {
+            flow,
+            full: false,
+            error: None,
+            ended: false,
+            shut: false,
+            closing: None,
+            gone: false,
+            scheduled: Time::NEVER,
+        };
+        Self { id, fd, full, peer, local, shared, state: Mutex::new(state), drained: Condvar::new() }
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    pub(crate) fn full_fd(&self) -> &OwnedFd {
+        &self.full
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked held plain values, each of them whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The socket has news.
+    pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) {
+        let mut state = self.lock();
+        if events.contains(epoll::EventFlags::ERR) {
+            state.flow.read_stamps(&self.fd, reader);
+        }
+        if events.contains(epoll::EventFlags::OUT) {
+            state.flow.writable();
+        }
+        if events.contains(epoll::EventFlags::HUP) {
+            state.flow.hung_up(&self.fd);
+        }
+        self.advance(&mut state);
+    }
+
+    /// The time has come for which it was scheduled.
+    pub(crate) fn on_timer(&self, reader: &mut Reader) {
+        let mut state = self.lock();
+        if state.gone {
+            return;
+        }
+        state.scheduled = Time::NEVER;
+        if state.closing.is_some_and(|deadline| deadline <= clock::now()) {
+            // Unread, unsent: the peer shall not take what it has for the whole.
+            let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));
+            state.flow.die();
+        }
+        state.flow.timer(&self.fd, reader);
+        self.advance(&mut state);
+    }
+
+    /// After any event: hands over what may be, and does what waited for that.
+    fn advance(&self, state: &mut State) {
+        if state.gone {
+            return;
+        }
+        let all = state.ended || state.closing.is_some();
+        if let Err(error) = state.flow.pump(&self.fd, all) {
+            state.error = Some(error);
+        }
+        self.show_room(state);
+        if state.flow.queue.is_empty() {
+            if state.ended && !state.shut {
+                state.shut = true;
+                // It may be over already; then there is nothing to end.
+                let _ = shutdown(&self.fd, Shutdown::Write);
+            }
+            self.drained.notify_all();
+            if state.closing.is_some() {
+                state.gone = true;
+                self.shared.forget(self, state.scheduled);
+                return;
+            }
+        }
+        let wake = state.flow.next_wake().min(state.closing.unwrap_or(Time::NEVER));
+        if wake < state.scheduled {
+            self.shared.schedule(self.id, state.scheduled, wake);
+            state.scheduled = wake;
+        }
+    }
+
+    /// Sets the eventfd by the room in the queue.
+    fn show_room(&self, state: &mut State) {
+        let (room, limit) = (state.flow.queue.room(), state.flow.queue.limit());
+        if !state.full && room == 0 {
+            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        } else if state.full && (room >= limit / 4 || state.flow.dead) {
+            state.full = read(&self.full, &mut [0; 8]).is_err();
+        }
+    }
+
+    /// Blocks until the queue has room.
+    fn wait_for_room(&self) -> Result<(), Errno> {
+        let limit = socket_timeout(&self.fd, Timeout::Send)?;
+        let limit =
+            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+        match poll(&mut [PollFd::new(&self.full, PollFlags::OUT)], limit.as_ref())? {
+            0 => Err(Errno::AGAIN),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn drain(&self, limit: Duration) -> bool {
+        let deadline = Instant::now().checked_add(limit);
+        let mut state = self.lock();
+        while !state.is_drained() {
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return false;
+            }
+            // A day at a time: the wait takes no longer spans.
+            let waited = self.drained.wait_timeout(state, left.min(Duration::from_hours(24)));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn close(&self, linger: Duration) {
+        let wait = socket_linger(&self.fd).ok().flatten();
+        {
+            let mut state = self.lock();
+            if state.gone || state.closing.is_some() {
+                return;
+            }
+            match wait {
+                Some(Duration::ZERO) => state.flow.die(),
+                // The engine's thread shall not wait when it lets go.
+                Some(_) => drop(set_socket_linger(&self.fd, None)),
+                None => {}
+            }
+            let linger = Nanos::from_nanos(u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX));
+            state.closing = Some(clock::now() + linger);
+            self.advance(&mut state);
+        }
+        if let Some(wait) = wait {
+            self.drain(wait);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> SocketStats {
+        let state = self.lock();
+        let flow = &state.flow;
+        let rtt = flow.above.rtt();
+        SocketStats {
+            id: self.id,
+            local: self.local,
+            peer: self.peer,
+            controller: self.shared.options.controller.to_string(),
+            mode: Mode::Queue,
+            acks: flow.source,
+            age: flow.age(),
+            limited_by: match flow.held_by() {
+                Hold::Nothing => LimitedBy::Nothing,
+                Hold::Application => LimitedBy::Application,
+                Hold::Window => LimitedBy::Window,
+                Hold::Pacing => LimitedBy::Pacing,
+                Hold::Below => LimitedBy::LayerBelow,
+            },
+            rate: flow.rate(),
+            rtt: flow.rtt,
+            srtt: rtt.smoothed(),
+            min_rtt: Some(rtt.min()).filter(|&min| min != Nanos::MAX),
+            below: flow.below,
+            window: flow.controller().window(),
+            lower_window: flow.info.window(),
+            in_flight: flow.above.in_flight(),
+            queued: flow.queue.len() as u64,
+            written: flow.counters.written,
+            delivered: flow.counters.delivered,
+            retransmits: flow.info.retransmits,
+            timeouts: flow.counters.timeouts,
+            chunks: flow.counters.chunks,
+            limited_below: flow.above.limited_below(),
+            stamps_lost: flow.counters.stamps_lost,
+            marked: flow.counters.marked,
+        }
     }
 }

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use paceline_cc::{ReceiverHalf, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{Connection, News};
+use crate::clock::{now, timespec};
 
 /// Bytes that one read asks the kernel for. 64 KiB: 5 ms at 100 Mbit/s (our choice).
 const BUFFER: usize = 64 * 1024;
@@ -165,11 +165,6 @@ impl AsFd for Reader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-fn now() -> Time {
-    let now = clock_gettime(ClockId::Monotonic);
-    Time::from_nanos((now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64))
 }
 
 fn invalid(violation: super::Violation) -> io::Error {

@@ -1,0 +1,389 @@
+//! One connection in queue mode: the queue, the controller above TCP, and the news of what TCP got through.
+//!
+//! Nothing here waits and nothing locks: an engine calls it when the socket has news, when a time has come, and when the
+//! application has written.
+
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+
+use paceline_cc::{Controller, Env, Nanos, Rate, Time};
+use paceline_transport::{Above, Arrived, Config, Delivered, Hold};
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use crate::clock;
+use crate::info::Info;
+use crate::options::{Acks, Options};
+use crate::queue::Queue;
+use crate::stamps::{self, Event, Reader};
+
+/// Shortest time between two looks at `TCP_INFO` (our choice: it takes the socket's lock).
+pub(crate) const LOOK: Nanos = Nanos::from_millis(5);
+/// Stamps that lie closer together belong to one acknowledgement.
+const ONE_ACK: Nanos = Nanos::from_micros(10);
+/// An acknowledgement that covers more packets is suspected to have waited for a retransmission: receivers acknowledge
+/// every second one (RFC 5681 section 4.2), or what one aggregate held.
+const MANY: u64 = 3;
+/// How long a chunk that is not full may wait for more while others are in flight, unless the application has set
+/// `TCP_NODELAY` (our choice: Linux's automatic corking waits for as long as the device is busy).
+const FILL: Nanos = Nanos::from_millis(1);
+/// Without news for this long, and for two round trips, `TCP_INFO` is asked.
+const SILENCE: Nanos = Nanos::from_millis(50);
+/// Largest packet that a controller is told of: a loop-back device's are 64 KB, and a chunk may have four.
+const MAX_MSS: u32 = 16 * 1024;
+/// Above this rate chunks have several packets, one more for each half of it, at most [`MAX_CHUNK`].
+const FAST: f64 = 50.0;
+const MAX_CHUNK: u32 = 4;
+
+/// Counters of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) written: u64,
+    pub(crate) delivered: u64,
+    pub(crate) chunks: u64,
+    pub(crate) stamps_lost: u64,
+    pub(crate) marked: u64,
+    pub(crate) timeouts: u32,
+}
+
+/// One connection in queue mode. Times are absolute; its controller's count from [`Flow::new`].
+pub(crate) struct Flow {
+    pub(crate) above: Above,
+    pub(crate) queue: Queue,
+    pub(crate) counters: Counters,
+    pub(crate) source: Acks,
+    /// The newest look at `TCP_INFO`.
+    pub(crate) info: Info,
+    /// The newest RTT, and how long its chunk waited in TCP.
+    pub(crate) rtt: Option<Nanos>,
+    pub(crate) below: Nanos,
+    epoch: Time,
+    mss: u32,
+    v6: bool,
+    /// `tcpi_bytes_acked` when nothing of ours was acknowledged; unknown while older bytes are outstanding.
+    base: Option<u64>,
+    /// Everything below this position is acknowledged.
+    acked: u64,
+    /// So `TCP_INFO` said of this, when last asked.
+    told: u64,
+    looked_at: Time,
+    /// When to look next although nothing happened.
+    look_at: Time,
+    /// Samples cover a retransmission at present.
+    repairing: bool,
+    /// TCP has held back bytes since.
+    held_since: Option<Time>,
+    /// TCP took nothing; it will say when it does.
+    blocked: bool,
+    nodelay: bool,
+    /// A chunk that is not full waits for more until then.
+    fill_until: Option<Time>,
+    /// The connection is over.
+    pub(crate) dead: bool,
+}
+
+impl Flow {
+    /// Takes a connection as it is: `info` was asked just now, stamps are switched on already.
+    pub(crate) fn new(
+        options: &Options,
+        seed: u64,
+        source: Acks,
+        info: &Info,
+        now: Time,
+        v6: bool,
+        nodelay: bool,
+    ) -> Self {
+        let mss = info.mss.clamp(1, MAX_MSS);
+        let controller = options.controller.build(&Env { mss, seed, paced: false });
+        let mut above = Above::new(&Config { mss, ..Config::default() }, controller);
+        let rtt = if info.min_rtt > Nanos::ZERO { info.min_rtt } else { info.rtt };
+        if rtt > Nanos::ZERO {
+            above.connected(Time::ZERO, rtt);
+        }
+        Self {
+            above,
+            queue: Queue::new(options.queue),
+            counters: Counters::default(),
+            source,
+            info: *info,
+            rtt: None,
+            below: Nanos::ZERO,
+            epoch: now,
+            mss,
+            v6,
+            base: info.is_quiet().then_some(info.acked),
+            acked: 0,
+            told: 0,
+            looked_at: Time::ZERO,
+            look_at: Time::NEVER,
+            repairing: false,
+            held_since: None,
+            blocked: false,
+            nodelay,
+            fill_until: None,
+            dead: false,
+        }
+    }
+
+    /// The application writes: takes what there is room for.
+    pub(crate) fn write(&mut self, bufs: &[IoSlice<'_>], skip: usize) -> usize {
+        let (mut skip, mut taken) = (skip, 0);
+        for buf in bufs {
+            let rest = &buf[skip.min(buf.len())..];
+            skip -= skip.min(buf.len());
+            let fits = self.queue.push(rest);
+            taken += fits;
+            if fits < rest.len() {
+                break;
+            }
+        }
+        self.counters.written += taken as u64;
+        self.above.queued(taken as u64);
+        taken
+    }
+
+    /// Hands to TCP what the controller permits; `all` when nothing more will be written.
+    ///
+    /// # Errors
+    /// The connection's: it is dead, and what was queued is lost.
+    pub(crate) fn pump(&mut self, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
+        if self.blocked || self.dead {
+            return Ok(());
+        }
+        let mut now = self.local(clock::now());
+        self.above.tick(now);
+        while let Some(bytes) = self.above.poll(now) {
+            if self.waits_for_more(now, bytes, all) {
+                break;
+            }
+            self.fill_until = None;
+            let (pieces, count) = self.queue.front(bytes as usize);
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL | SendFlags::EOR;
+            match sendmsg(fd, &pieces[..count], &mut SendAncillaryBuffer::default(), flags) {
+                Ok(taken) => {
+                    if self.above.in_flight() == 0 {
+                        self.look_at = now + self.patience();
+                    }
+                    self.queue.consume(taken);
+                    self.above.handed(now, taken as u32, self.held_since.is_some());
+                    self.counters.chunks += 1;
+                }
+                Err(Errno::AGAIN) => {
+                    self.blocked = true;
+                    self.above.blocked(now);
+                    self.look_at = self.look_at.min(now + self.patience());
+                    break;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    self.die();
+                    return Err(error);
+                }
+            }
+            now = self.local(clock::now());
+        }
+        Ok(())
+    }
+
+    /// A chunk of `bytes` is not full, others are in flight, and more may be written soon.
+    fn waits_for_more(&mut self, now: Time, bytes: u32, all: bool) -> bool {
+        if bytes >= self.mss || self.nodelay || all || self.above.in_flight() == 0 {
+            return false;
+        }
+        *self.fill_until.get_or_insert(now + FILL) > now
+    }
+
+    /// Reads the stamps that wait and tells the controller.
+    pub(crate) fn read_stamps(&mut self, fd: &OwnedFd, reader: &mut Reader) {
+        if self.source != Acks::Stamps {
+            return;
+        }
+        while let Ok(more) = reader.read(fd, self.v6) {
+            let mut group: Option<(u64, Time)> = None;
+            for stamp in &reader.stamps {
+                let upto = stamps::position(stamp.id, self.acked).min(self.above.next());
+                let at = self.local(stamp.at);
+                match (stamp.event, &mut group) {
+                    (Event::Left, _) if reader.clock_was_set => {}
+                    (Event::Left, _) => {
+                        if let Some(waited) = self.above.left(upto, at) {
+                            self.below = waited;
+                        }
+                    }
+                    (Event::Acked, Some((end, since))) if at <= *since + ONE_ACK => *end = upto.max(*end),
+                    (Event::Acked, group) => {
+                        if let Some((end, at)) = group.replace((upto, at)) {
+                            self.deliver(fd, end, at, reader.clock_was_set);
+                        }
+                    }
+                }
+            }
+            if let Some((end, at)) = group {
+                self.deliver(fd, end, at, reader.clock_was_set);
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+
+    /// Everything below `upto` was acknowledged `at` that time, or at one that is not known.
+    fn deliver(&mut self, fd: &OwnedFd, upto: u64, at: Time, unsure: bool) {
+        if upto <= self.acked {
+            return;
+        }
+        let now = self.local(clock::now());
+        let many = upto - self.acked > MANY * u64::from(self.mss);
+        if many || self.repairing || now - self.looked_at >= LOOK {
+            self.look(fd, now);
+        }
+        let repaired = self.repairing || unsure;
+        self.acked = upto;
+        self.counters.delivered = upto;
+        self.counters.marked += u64::from(repaired);
+        self.above.delivered(now, &Delivered { upto, at, repaired, arrived: Arrived::Unknown });
+        self.rtt = self.above.take_rtt().or(self.rtt);
+        self.above.set_chunk(self.chunk());
+        self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
+    }
+
+    /// Packets of a chunk at the present rate.
+    fn chunk(&self) -> u32 {
+        let rate = self.above.rate().as_mbps();
+        if rate < FAST { 1 } else { ((rate * 2.0 / FAST) as u32).min(MAX_CHUNK) }
+    }
+
+    /// Asks `TCP_INFO`: is TCP repairing losses, did it time out, does it hold bytes back?
+    fn look(&mut self, fd: &OwnedFd, now: Time) {
+        let Ok(info) = Info::of(fd) else { return };
+        let last = std::mem::replace(&mut self.info, info);
+        self.looked_at = now;
+        self.repairing = info.retransmits != last.retransmits || last.is_repairing() || info.is_repairing();
+        if info.timed_out() && (!last.timed_out() || info.backoff > last.backoff) {
+            self.counters.timeouts += 1;
+            self.above.timeout(now, u32::from(info.backoff.max(1)));
+        }
+        if info.unsent == 0 {
+            self.held_since = None;
+        } else if now - *self.held_since.get_or_insert(now) >= self.above.rtt().smoothed().unwrap_or(LOOK) {
+            self.above.blocked(now);
+        }
+        if self.base.is_none() && info.is_quiet() {
+            self.base = info.acked.checked_sub(self.above.next());
+        }
+        // The end of the stream counts as a byte.
+        self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
+        if info.is_dead() {
+            self.die();
+        }
+    }
+
+    /// The socket can be written to again.
+    pub(crate) fn writable(&mut self) {
+        self.blocked = false;
+    }
+
+    /// The connection may be over: looks whether it is.
+    pub(crate) fn hung_up(&mut self, fd: &OwnedFd) {
+        self.look(fd, self.local(clock::now()));
+    }
+
+    /// A time has come: the controller's clock, and the look at what happened without a word.
+    pub(crate) fn timer(&mut self, fd: &OwnedFd, reader: &mut Reader) {
+        let now = self.local(clock::now());
+        self.above.tick(now);
+        if self.look_at > now || self.dead {
+            return;
+        }
+        self.read_stamps(fd, reader);
+        if self.source == Acks::Stamps && self.told > self.acked {
+            // The queue was read to its end since this was told: the stamp is lost, and so is the time.
+            self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
+            self.deliver(fd, self.told, now, true);
+        }
+        self.look(fd, now);
+        if self.source == Acks::Info {
+            self.deliver(fd, self.told, now, false);
+        }
+        // TCP says that it can take more, unless what it waited for was never needed.
+        self.blocked = false;
+        let soon = self.told > self.acked || self.source == Acks::Info;
+        self.look_at = match self.above.in_flight() {
+            0 if self.queue.is_empty() => Time::NEVER,
+            _ if soon => now + LOOK,
+            _ => now + self.patience(),
+        };
+    }
+
+    /// How long silence is no news.
+    fn patience(&self) -> Nanos {
+        match self.source {
+            Acks::Info => LOOK,
+            _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
+        }
+    }
+
+    /// When [`Flow::timer`] and [`Flow::pump`] want to be called; never for an idle connection.
+    pub(crate) fn next_wake(&self) -> Time {
+        if self.dead || (self.queue.is_empty() && self.above.in_flight() == 0) {
+            return Time::NEVER;
+        }
+        let local = self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER));
+        if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) }
+    }
+
+    /// What keeps it from sending.
+    pub(crate) fn held_by(&self) -> Hold {
+        self.above.held_by()
+    }
+
+    /// Since it was taken.
+    pub(crate) fn age(&self) -> Nanos {
+        clock::now() - self.epoch
+    }
+
+    /// The newest delivery rate.
+    pub(crate) fn rate(&self) -> Rate {
+        self.above.rate()
+    }
+
+    /// The controller.
+    pub(crate) fn controller(&self) -> &dyn Controller {
+        self.above.controller()
+    }
+
+    /// Nothing can be sent any more: drops what is queued.
+    pub(crate) fn die(&mut self) {
+        self.dead = true;
+        self.queue.clear();
+        self.above.cut();
+    }
+
+    fn local(&self, at: Time) -> Time {
+        Time::ZERO + (at - self.epoch)
+    }
+}
+
+/// Switches stamps on where they are wanted and given.
+///
+/// # Errors
+/// They were asked for by name and the kernel gives none.
+pub(crate) fn choose(fd: &OwnedFd, wanted: Acks, quiet: bool) -> io::Result<Acks> {
+    if wanted == Acks::Info {
+        return Ok(Acks::Info);
+    }
+    match stamps::enable(fd) {
+        // Without a sure start the positions of bytes written before are in the way.
+        Ok(sure) if sure || quiet => Ok(Acks::Stamps),
+        Ok(_) => {
+            stamps::disable(fd);
+            Ok(Acks::Info)
+        }
+        Err(error) if wanted == Acks::Stamps => {
+            let hint =
+                format!("the kernel stamps no acknowledgements on this socket ({error}); leave PACELINE_ACKS=auto");
+            Err(io::Error::new(io::ErrorKind::Unsupported, hint))
+        }
+        Err(_) => Ok(Acks::Info),
+    }
+}

@@ -1,0 +1,114 @@
+//! `TCP_INFO`: what the kernel knows of a connection.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use nix::sys::socket::getsockopt;
+use paceline_cc::{Nanos, Rate};
+
+use crate::sockopt::{TCP_INFO_BYTES, TcpInfo};
+
+/// `TCP_ESTABLISHED`, and the states after which nothing is delivered any more.
+const ESTABLISHED: u8 = 1;
+const CLOSE_WAIT: u8 = 8;
+const CLOSE: u8 = 7;
+/// `TCP_CA_Recovery`; `TCP_CA_Loss` follows.
+const RECOVERY: u8 = 3;
+const LOSS: u8 = 4;
+
+/// What the kernel knows of a connection (`struct tcp_info`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Info {
+    pub(crate) state: u8,
+    /// Stage of the congestion control's state machine.
+    ca_state: u8,
+    /// Time-outs in a row.
+    pub(crate) backoff: u8,
+    /// Payload bytes of a full segment at present.
+    pub(crate) mss: u32,
+    /// Segments sent and not acknowledged.
+    pub(crate) unacked: u32,
+    /// The kernel's smoothed RTT; zero before the first sample.
+    pub(crate) rtt: Nanos,
+    /// Its window, in segments.
+    pub(crate) cwnd: u32,
+    /// Segments sent again since the connection began.
+    pub(crate) retransmits: u32,
+    /// Bytes acknowledged since the connection began.
+    pub(crate) acked: u64,
+    /// Bytes in its buffer that have not been sent.
+    pub(crate) unsent: u32,
+    /// Smallest RTT of the last minutes; zero before the first sample.
+    pub(crate) min_rtt: Nanos,
+    /// Its newest delivery-rate sample.
+    pub(crate) rate: Rate,
+    /// The application limited that sample.
+    pub(crate) app_limited: bool,
+}
+
+impl Info {
+    /// Asks the kernel.
+    ///
+    /// # Errors
+    /// The kernel's: not a TCP socket.
+    pub(crate) fn of(fd: &impl AsFd) -> io::Result<Self> {
+        Ok(Self::parse(&getsockopt(fd, TcpInfo)?))
+    }
+
+    fn parse(raw: &[u8; TCP_INFO_BYTES]) -> Self {
+        let u32_at = |at: usize| u32::from_ne_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
+        let u64_at = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&raw[at..at + 8]);
+            u64::from_ne_bytes(bytes)
+        };
+        let micros = |at: usize| Nanos::from_micros(u64::from(u32_at(at)));
+        // Offsets of include/uapi/linux/tcp.h. Linux says u32::MAX for a smallest RTT that it does not know.
+        let min_rtt = if u32_at(148) == u32::MAX { Nanos::ZERO } else { micros(148) };
+        Self {
+            state: raw[0],
+            ca_state: raw[1],
+            backoff: raw[4],
+            app_limited: raw[7] & 1 != 0,
+            mss: u32_at(16),
+            unacked: u32_at(24),
+            rtt: micros(68),
+            cwnd: u32_at(80),
+            retransmits: u32_at(100),
+            acked: u64_at(120),
+            unsent: u32_at(144),
+            min_rtt,
+            rate: Rate::from_bytes_per_sec(u64_at(160)),
+        }
+    }
+
+    /// Data can be sent.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(self.state, ESTABLISHED | CLOSE_WAIT)
+    }
+
+    /// Nothing will be delivered any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state == CLOSE
+    }
+
+    /// Losses are being repaired.
+    pub(crate) fn is_repairing(&self) -> bool {
+        self.ca_state >= RECOVERY
+    }
+
+    /// A time-out started the repair.
+    pub(crate) fn timed_out(&self) -> bool {
+        self.ca_state >= LOSS
+    }
+
+    /// Everything written has been sent and acknowledged.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.unacked == 0 && self.unsent == 0
+    }
+
+    /// The kernel's window in bytes.
+    pub(crate) fn window(&self) -> u64 {
+        u64::from(self.cwnd) * u64::from(self.mss)
+    }
+}
