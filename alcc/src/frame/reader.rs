@@ -151,9 +151,8 @@ impl Reader {
         if !self.out.is_empty() {
             events |= PollFlags::OUT;
         }
-        let timeout = self
-            .next_timeout()
-            .map(|left| Timespec { tv_sec: left.as_secs().min(3600) as i64, tv_nsec: left.subsec_nanos().into() });
+        let due = self.connection.next_timeout();
+        let timeout = (due < Time::NEVER).then(|| timespec(due - now()));
         match poll(&mut [PollFd::new(&self.fd, events)], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
