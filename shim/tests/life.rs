@@ -38,7 +38,8 @@ fn stalled() {
         assert!(server.wait().success(), "{method} {mode}");
         Some(())
     };
-    let ways = [("write", "queue"), ("epoll", "queue"), ("epoll_edge", "queue"), ("poll", "queue"), ("epoll", "inline")];
+    let ways =
+        [("write", "queue"), ("epoll", "queue"), ("epoll_edge", "queue"), ("poll", "queue"), ("epoll", "inline")];
     thread::scope(|scope| {
         let all: Vec<_> = ways.map(|(method, mode)| scope.spawn(move || one(method, mode))).into_iter().collect();
         if all.into_iter().any(|one| one.join().unwrap().is_none()) {
@@ -133,7 +134,9 @@ fn stopped() {
     std::fs::write(&file, &bytes).unwrap();
     for (method, mode) in [("end", "queue"), ("write", "queue"), ("epoll", "queue"), ("write", "inline")] {
         let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", "1MB")];
-        let Some((mut server, port)) = serve(method, &file, 1, &variables) else { return skip("stopped", "no C compiler") };
+        let Some((mut server, port)) = serve(method, &file, 1, &variables) else {
+            return skip("stopped", "no C compiler");
+        };
         let mut client = connect_narrow(port);
         let mut got = vec![0; 100_000];
         client.read_exact(&mut got).unwrap();
