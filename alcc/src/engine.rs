@@ -4,13 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
-use paceline_cc::Time;
+use nix::sys::time::TimeSpec;
+use nix::time::ClockId;
+use paceline_cc::{Nanos, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
 use rustix::io::{Errno, read, write};
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
     next_id: AtomicU64,
     wake_ups: AtomicU64,
+    /// The thread's number; 0 before it runs.
+    thread: AtomicI32,
     /// The engine was dropped.
     ending: AtomicBool,
 }
@@ -82,6 +86,7 @@ impl Engine {
             sockets: Mutex::new(HashMap::new()),
             next_id: AtomicU64::new(0),
             wake_ups: AtomicU64::new(0),
+            thread: AtomicI32::new(0),
             ending: AtomicBool::new(false),
         });
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -90,6 +95,7 @@ impl Engine {
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
         let thread = thread::Builder::new().name("alcc".to_owned()).spawn(move || {
+            theirs.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
             enter();
             theirs.run();
         });
@@ -176,6 +182,16 @@ impl Engine {
     pub fn drain(&self, limit: Duration) -> bool {
         let start = Instant::now();
         self.shared.all().iter().all(|socket| socket.drain(limit.saturating_sub(start.elapsed())))
+    }
+
+    /// Processor time that the thread has taken, system calls included; zero where the kernel does not say.
+    pub fn cpu(&self) -> Nanos {
+        let thread = self.shared.thread.load(Ordering::Relaxed);
+        // The clock of a thread, as pthread_getcpuclockid(3) makes it: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
+        let clock = ClockId::from_raw((!thread << 3) | 6);
+        let time = if thread == 0 { None } else { clock.now().ok() };
+        let nanos = |time: TimeSpec| time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs();
+        time.map_or(Nanos::ZERO, |time| Nanos::from_nanos(nanos(time)))
     }
 
     /// How often the thread has woken up.

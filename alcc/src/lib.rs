@@ -14,7 +14,10 @@
 
 mod clock;
 pub mod engine;
+pub mod export;
+pub mod filter;
 mod flow;
+pub mod frame;
 mod info;
 mod inline;
 pub mod options;

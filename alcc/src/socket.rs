@@ -1,5 +1,6 @@
 //! A connected socket in the care of an engine.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -88,6 +89,9 @@ impl Socket {
                 if failed.is_none() {
                     done += state.flow.write(bufs, done);
                     self.inner.advance(&mut state);
+                    if done < total {
+                        self.inner.refuse(&mut state);
+                    }
                 }
                 failed
             };
@@ -117,6 +121,15 @@ impl Socket {
     /// Waits until the queue is empty, at most `limit`; says whether it is. What TCP then holds it delivers by itself.
     pub fn drain(&self, limit: Duration) -> bool {
         self.inner.drain(limit)
+    }
+
+    /// Reads the stamps that wait on the error queue, which the engine's thread would do soon: until then a set that the
+    /// socket stands in says `EPOLLERR`.
+    pub fn catch_up(&self) {
+        thread_local! {
+            static READER: RefCell<Reader> = RefCell::new(Reader::new());
+        }
+        READER.with_borrow_mut(|reader| self.inner.on_events(epoll::EventFlags::ERR, reader));
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
@@ -353,6 +366,15 @@ impl Inner {
         } else if state.full && (room >= limit / 4 || state.flow.dead) {
             state.full = read(&self.full, &mut [0; 8]).is_err();
         }
+    }
+
+    /// The application was told that there is no room for all: the eventfd will say when there is, even if some has become
+    /// free since. Edge-triggered sets wait for it.
+    fn refuse(&self, state: &mut State) {
+        if !state.full {
+            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        }
+        self.show_room(state);
     }
 
     /// Blocks until `what` is ready for writing, at most for the socket's `SO_SNDTIMEO`.

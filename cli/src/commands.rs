@@ -13,6 +13,8 @@ pub(crate) mod doctor;
 pub(crate) mod emulate;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
+#[cfg(target_os = "linux")]
+pub(crate) mod open_window;
 pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod reproduce;
@@ -20,6 +22,10 @@ pub(crate) mod reproduce;
 pub(crate) mod send;
 #[cfg(target_os = "linux")]
 pub(crate) mod serve;
+#[cfg(target_os = "linux")]
+pub(crate) mod shim;
+#[cfg(target_os = "linux")]
+pub(crate) mod top;
 pub(crate) mod trace;
 #[cfg(target_os = "linux")]
 mod udp;

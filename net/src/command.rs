@@ -186,7 +186,10 @@ fn shell_status(code: Option<i32>, signal: Option<i32>) -> u8 {
 }
 
 /// Where a program is: at its path, or in one of the folders of `PATH`.
-fn find(program: &OsStr) -> Result<PathBuf, CommandError> {
+///
+/// # Errors
+/// When there is none, or none that is an executable file.
+pub fn find(program: &OsStr) -> Result<PathBuf, CommandError> {
     let name = program.to_string_lossy().into_owned();
     let not_found = || CommandError::NotFound { program: name.clone() };
     if program.is_empty() {

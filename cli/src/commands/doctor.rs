@@ -1,5 +1,7 @@
 //! `paceline doctor`: what this machine allows.
 
+mod alcc;
+
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -15,7 +17,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let checkup = examine();
+    let mut checkup = examine();
+    checkup.others.extend(alcc::features());
     let features: Vec<&Feature> = checkup.emulation.iter().chain(&checkup.others).collect();
     if args.json {
         crate::print(&format!("{}\n", as_json(&checkup, &features)))?;

@@ -100,6 +100,16 @@ impl Run {
         self
     }
 
+    /// Another program than paceline.
+    pub(crate) fn program(name: &str) -> Self {
+        Self(Command::new(name))
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
     pub(crate) fn ordinary_user(mut self) -> Self {
         self.0.uid(NOBODY).gid(NOBODY).current_dir("/");
         self
@@ -141,6 +151,11 @@ impl Running {
             let _ = self.child.kill();
             panic!("no line came: {}", self.errors.recv().unwrap_or_default())
         })
+    }
+
+    /// The lines that are still to come until it ends.
+    pub(crate) fn rest(&self) -> Vec<String> {
+        self.lines.iter().collect()
     }
 
     pub(crate) fn signal(&self, name: &str) {

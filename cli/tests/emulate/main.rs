@@ -2,6 +2,7 @@
 //! skipped, and says so.
 #![cfg(target_os = "linux")]
 
+#[expect(dead_code, reason = "shared with the tests of the shim, which need more of it")]
 mod bench;
 mod cleanup;
 mod logs;

@@ -1,0 +1,96 @@
+//! Numbers for Prometheus: per process and controller, so that their count does not grow with that of clients.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::{Line, Process};
+
+/// As OpenMetrics 1.0 has it.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Quantiles that are given of what each socket has.
+const QUANTILES: [f64; 3] = [0.5, 0.95, 1.0];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Flows {
+    program: String,
+    pid: u32,
+    controller: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Limited {
+    program: String,
+    pid: u32,
+    controller: String,
+    mode: String,
+    limited_by: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Quantile {
+    program: String,
+    pid: u32,
+    controller: String,
+    quantile: String,
+}
+
+type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
+
+pub(super) fn encode(processes: &[Process]) -> String {
+    let sockets = Family::<Limited, Gauge>::default();
+    let (delivered, retransmits) = (Family::<Flows, Counter>::default(), Family::<Flows, Counter>::default());
+    let (queued, in_flight) = (Family::<Flows, Gauge>::default(), Family::<Flows, Gauge>::default());
+    let rate = Amounts::<Flows>::default();
+    let (rtt, queueing) = (Amounts::<Quantile>::default(), Amounts::<Quantile>::default());
+    for process in processes {
+        let mut lines: Vec<&Line> = process.sockets.iter().collect();
+        lines.sort_by(|a, b| a.controller.cmp(&b.controller));
+        for alike in lines.chunk_by(|a, b| a.controller == b.controller) {
+            let (program, pid, controller) = (&process.program, process.pid, &alike[0].controller);
+            let flows = Flows { program: program.clone(), pid, controller: controller.clone() };
+            let sum = |of: fn(&Line) -> u64| alike.iter().map(|line| of(line)).fold(0, u64::saturating_add);
+            delivered.get_or_create(&flows).inc_by(sum(|line| line.delivered_bytes));
+            retransmits.get_or_create(&flows).inc_by(sum(|line| line.retransmits.into()));
+            queued.get_or_create(&flows).set(sum(|line| line.queue_bytes).cast_signed());
+            in_flight.get_or_create(&flows).set(sum(|line| line.in_flight_bytes).cast_signed());
+            rate.get_or_create(&flows).set(alike.iter().map(|line| line.rate_mbps * 1e6 / 8.0).sum());
+            for line in alike {
+                let (mode, limited_by) = (line.mode.clone(), line.limited_by.clone());
+                let Flows { program, pid, controller } = flows.clone();
+                sockets.get_or_create(&Limited { program, pid, controller, mode, limited_by }).inc();
+            }
+            for (family, of) in [
+                (&rtt, (|line| line.rtt_ms) as fn(&Line) -> Option<f64>),
+                (&queueing, |line| Some((line.rtt_ms? - line.min_rtt_ms?).max(0.0))),
+            ] {
+                let mut values: Vec<f64> = alike.iter().filter_map(|line| of(line)).collect();
+                values.sort_by(f64::total_cmp);
+                for quantile in QUANTILES.iter().filter(|_| !values.is_empty()) {
+                    let rank = (quantile * values.len() as f64).ceil() as usize;
+                    let Flows { program, pid, controller } = flows.clone();
+                    let labels = Quantile { program, pid, controller, quantile: quantile.to_string() };
+                    family.get_or_create(&labels).set(values[rank.clamp(1, values.len()) - 1] / 1e3);
+                }
+            }
+        }
+    }
+    let mut registry = Registry::with_prefix("paceline");
+    registry.register("sockets", "Sockets above TCP", sockets);
+    registry.register_with_unit("delivered", "Acknowledged on sockets that are open", Unit::Bytes, delivered);
+    registry.register("retransmits", "Segments sent again on sockets that are open", retransmits);
+    registry.register_with_unit("queue", "Taken from the application, not yet handed to TCP", Unit::Bytes, queued);
+    registry.register_with_unit("in_flight", "Handed to TCP, not yet acknowledged", Unit::Bytes, in_flight);
+    registry.register("delivery_rate_bytes_per_second", "Rate of delivery of all sockets together", rate);
+    registry.register_with_unit("rtt", "Round-trip times of the sockets that are open", Unit::Seconds, rtt);
+    registry.register_with_unit("queueing_delay", "Round-trip times less the smallest", Unit::Seconds, queueing);
+    let mut encoded = String::new();
+    // A string takes everything.
+    let _ = text::encode(&mut encoded, &registry);
+    encoded
+}

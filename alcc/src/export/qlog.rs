@@ -1,0 +1,158 @@
+//! One qlog file for each socket; opens in qvis.
+//!
+//! JSON text sequences (RFC 7464) with the qlog main schema 0.3 (draft-ietf-quic-qlog-main-schema-02) and the events for
+//! recovery (draft-ietf-quic-qlog-quic-events-01) that a race logs as well. What differs from a race's log: TCP's packets
+//! are not seen from above it, so there are no events for them; metrics are samples; what limits a flow is an event of
+//! our own, `paceline:limited_by`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+
+use super::place::high;
+use super::{Line, Process};
+
+/// Time between samples (our choice: a few a round trip of a cellular path).
+const STEP: Duration = Duration::from_millis(50);
+/// Most files open at a time (our choice); further sockets are not logged.
+const OPEN: usize = 256;
+
+/// The logs of this process.
+pub(super) struct Logs {
+    folder: PathBuf,
+    process: Process,
+    start: Instant,
+    due: Instant,
+    open: BTreeMap<u64, Log>,
+}
+
+struct Log {
+    file: BufWriter<File>,
+    last: Line,
+}
+
+impl Logs {
+    /// Logs into a folder, made where it is missing, as `PROGRAM-PID-SOCKET.sqlog`.
+    pub(super) fn open(folder: &Path, process: &Process) -> io::Result<Self> {
+        fs::create_dir_all(folder).map_err(|error| {
+            let text = format!("qlog folder {}: {error}; name a folder you can write to", folder.display());
+            io::Error::new(error.kind(), text)
+        })?;
+        let now = Instant::now();
+        Ok(Self { folder: folder.to_owned(), process: process.clone(), start: now, due: now, open: BTreeMap::new() })
+    }
+
+    /// When the next sample is to be taken.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Takes a sample. A file that cannot be written is given up; the flow goes on.
+    pub(super) fn sample(&mut self, lines: &[Line]) {
+        let now = Instant::now();
+        self.due = now + STEP;
+        self.open.retain(|id, log| {
+            let open = lines.iter().any(|line| line.id == *id);
+            if !open {
+                let _ = log.event(now - self.start, "connectivity:connection_closed", &Map::new());
+                let _ = log.file.flush();
+            }
+            open
+        });
+        for line in lines {
+            if !self.open.contains_key(&line.id) {
+                if self.open.len() >= OPEN {
+                    continue;
+                }
+                let Ok(log) = self.create(line, now) else { continue };
+                self.open.insert(line.id, log);
+            }
+            let Some(log) = self.open.get_mut(&line.id) else { continue };
+            let _ = log.update(now - self.start, line);
+        }
+    }
+
+    fn create(&self, line: &Line, now: Instant) -> io::Result<Log> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        let program: String = self.process.program.chars().map(plain).collect();
+        let path = self.folder.join(format!("{program}-{}-{}.sqlog", self.process.pid, line.id));
+        let peer = line.peer.map_or_else(String::new, |peer| peer.to_string());
+        let title = format!("{} {} to {peer}", self.process.program, line.controller);
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() - (now - self.start);
+        let header = json!({
+            "qlog_version": "0.3",
+            "qlog_format": "JSON-SEQ",
+            "title": title,
+            "trace": {
+                "vantage_point": { "name": "sender", "type": "server" },
+                "title": title,
+                "description": format!("above TCP, mode {}, acknowledgements from {}", line.mode, line.acks),
+                "common_fields": {
+                    "time_format": "relative",
+                    "reference_time": epoch.as_secs_f64() * 1e3,
+                    "protocol_type": ["paceline"],
+                },
+            },
+        });
+        let file = File::from(high(File::create_new(path)?.into()));
+        let mut log = Log { file: BufWriter::new(file), last: Line::default() };
+        writeln!(log.file, "\u{1e}{header}")?;
+        let mut started = Map::new();
+        for (key, end) in [("src", line.local), ("dst", line.peer)] {
+            if let Some(end) = end {
+                started.insert(format!("{key}_ip"), end.ip().to_string().into());
+                started.insert(format!("{key}_port"), end.port().into());
+            }
+        }
+        log.event(now - self.start, "connectivity:connection_started", &started)?;
+        Ok(log)
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.sample(&[]);
+    }
+}
+
+impl Log {
+    fn event(&mut self, at: Duration, name: &str, data: &Map<String, Value>) -> io::Result<()> {
+        let time = at.as_secs_f64() * 1e3;
+        writeln!(self.file, "\u{1e}{}", json!({ "time": time, "name": name, "data": data }))
+    }
+
+    /// Writes what has changed.
+    fn update(&mut self, at: Duration, line: &Line) -> io::Result<()> {
+        let rate = |line: &Line| json!((line.rate_mbps * 1e6) as u64);
+        let mut changed = Map::new();
+        for (name, new, old) in [
+            // Larger numbers lose digits in JSON readers (RFC 8259 section 6).
+            ("congestion_window", json!(line.window_bytes.min(1 << 53)), json!(self.last.window_bytes.min(1 << 53))),
+            ("bytes_in_flight", json!(line.in_flight_bytes), json!(self.last.in_flight_bytes)),
+            ("latest_rtt", json!(line.rtt_ms), json!(self.last.rtt_ms)),
+            ("smoothed_rtt", json!(line.srtt_ms), json!(self.last.srtt_ms)),
+            ("min_rtt", json!(line.min_rtt_ms), json!(self.last.min_rtt_ms)),
+            ("delivery_rate", rate(line), rate(&self.last)),
+            ("queue_bytes", json!(line.queue_bytes), json!(self.last.queue_bytes)),
+            ("retransmits", json!(line.retransmits), json!(self.last.retransmits)),
+        ] {
+            if new != old && !new.is_null() {
+                changed.insert(name.to_owned(), new);
+            }
+        }
+        if !changed.is_empty() {
+            self.event(at, "recovery:metrics_updated", &changed)?;
+        }
+        if line.limited_by != self.last.limited_by {
+            let data = [("old", &self.last.limited_by), ("new", &line.limited_by)];
+            let data = data.into_iter().filter(|(_, value)| !value.is_empty());
+            self.event(at, "paceline:limited_by", &data.map(|(key, value)| (key.to_owned(), json!(value))).collect())?;
+        }
+        self.last = line.clone();
+        Ok(())
+    }
+}

@@ -1,0 +1,327 @@
+//! The thread that answers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen,
+    recv, send, shutdown, socket_with, sockopt,
+};
+
+use super::place::{self, Place, high};
+use super::qlog::Logs;
+use super::{Line, Process, Settings, Source, client, http, metrics};
+use crate::engine::Engine;
+
+/// Most connections at a time; one more ends the oldest (our choice).
+const CLIENTS: usize = 16;
+/// How long a connection may take in all (our choice: a scrape takes milliseconds).
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a process tries to take over the address of the metrics from one that ended (our choice).
+const TAKE_OVER: Duration = Duration::from_secs(5);
+/// Stack of the thread.
+const STACK: usize = 256 << 10;
+/// Flags of every socket.
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+/// Answers until it is dropped.
+#[derive(Debug)]
+pub struct Export {
+    thread: Option<JoinHandle<()>>,
+    stop: OwnedFd,
+    path: Option<PathBuf>,
+    /// A child that a fork made has no thread of its own.
+    pid: u32,
+}
+
+impl Export {
+    /// Starts to answer for an engine; it does not keep the engine alive. `enter` as in
+    /// [`Engine::start_with`](crate::Engine::start_with).
+    ///
+    /// # Errors
+    /// As [`Export::start`].
+    pub fn of(engine: &Arc<Engine>, settings: &Settings, enter: fn()) -> io::Result<Self> {
+        let engine = Arc::downgrade(engine);
+        Self::start(settings, enter, Box::new(move || Some(engine.upgrade()?.sockets())))
+    }
+
+    /// Starts to answer. The thread calls `enter` first. Without a folder for the Unix socket there is none. Of several
+    /// processes with the same address for metrics one answers, for all of this user's, and another takes over when it
+    /// ends.
+    ///
+    /// # Errors
+    /// When the address for metrics cannot be had, the folder for logs cannot be made, or there are no resources.
+    pub fn start(settings: &Settings, enter: fn(), source: Source) -> io::Result<Self> {
+        let path = place::own().ok();
+        let listener = path.as_ref().and_then(|path| listen_at(path).ok());
+        let stop = high(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
+        let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
+        let path = path.filter(|_| listener.is_some());
+        let place = path.clone().and_then(Place::of);
+        let stopped = high(rustix::io::dup(&stop)?);
+        let server = Server { source, stop: stopped, place, listener, scrapes, logs, clients: Vec::new() };
+        // Signals are for the application's threads.
+        let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        let thread = thread::Builder::new().name("paceline-export".to_owned()).stack_size(STACK);
+        let thread = thread.spawn(move || {
+            enter();
+            server.run();
+        });
+        mask.thread_set_mask()?;
+        Ok(Self { thread: Some(thread?), stop, path, pid: std::process::id() })
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// This process, without its sockets.
+pub(super) fn this_process() -> Process {
+    let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    Process {
+        pid: std::process::id(),
+        program: program.trim_end().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        sockets: Vec::new(),
+    }
+}
+
+fn listen_at(path: &Path) -> io::Result<OwnedFd> {
+    // Of an earlier process with the same number.
+    let _ = std::fs::remove_file(path);
+    let listener = high(socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?);
+    bind(&listener, &SocketAddrUnix::new(path)?)?;
+    listen(&listener, CLIENTS as i32)?;
+    Ok(listener)
+}
+
+/// The address for metrics, once it is ours.
+#[derive(Debug)]
+struct Scrapes {
+    address: SocketAddr,
+    listener: Option<OwnedFd>,
+    tried: Instant,
+}
+
+impl Scrapes {
+    fn new(address: SocketAddr) -> io::Result<Self> {
+        let mut scrapes = Self { address, listener: None, tried: Instant::now() };
+        scrapes.take()?;
+        Ok(scrapes)
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        self.tried = Instant::now();
+        let family = if self.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let listener = high(socket_with(family, SocketType::STREAM, FLAGS, None)?);
+        sockopt::set_socket_reuseaddr(&listener, true)?;
+        match bind(&listener, &self.address).and_then(|()| listen(&listener, CLIENTS as i32)) {
+            Ok(()) => self.listener = Some(listener),
+            Err(rustix::io::Errno::ADDRINUSE) => {}
+            Err(error) => {
+                let text = format!("metrics at {}: {error}; give another address", self.address);
+                return Err(io::Error::new(error.kind(), text));
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Server {
+    source: Source,
+    stop: OwnedFd,
+    place: Option<Place>,
+    listener: Option<OwnedFd>,
+    scrapes: Option<Scrapes>,
+    logs: Option<Logs>,
+    clients: Vec<Client>,
+}
+
+impl Server {
+    fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            if self.logs.as_ref().is_some_and(|logs| logs.due() <= now) && !self.log() {
+                return;
+            }
+            if let Some(scrapes) = &mut self.scrapes
+                && scrapes.listener.is_none()
+                && scrapes.tried + TAKE_OVER <= now
+            {
+                // It may be gone for good: then nothing is lost but the metrics.
+                let _ = scrapes.take();
+            }
+            self.clients.retain(|client| client.deadline > now);
+            let Some(ready) = self.wait(now) else { continue };
+            if ready.stop {
+                // The last of each socket.
+                self.log();
+                return;
+            }
+            if !self.answer(&ready) {
+                return;
+            }
+        }
+    }
+
+    /// Writes to the logs; `false` when the engine is gone.
+    fn log(&mut self) -> bool {
+        let lines = self.lines();
+        let alive = lines.is_some();
+        if let Some(logs) = &mut self.logs {
+            logs.sample(&lines.unwrap_or_default());
+        }
+        alive
+    }
+
+    /// The sockets; `None` when the engine is gone.
+    fn lines(&self) -> Option<Vec<Line>> {
+        Some((self.source)()?.iter().map(Line::from).collect())
+    }
+
+    fn wait(&self, now: Instant) -> Option<Ready> {
+        let dues = self.clients.iter().map(|client| client.deadline);
+        let dues = dues.chain(self.logs.as_ref().map(Logs::due));
+        let waiting = self.scrapes.as_ref().filter(|scrapes| scrapes.listener.is_none());
+        let due = dues.chain(waiting.map(|scrapes| scrapes.tried + TAKE_OVER)).min();
+        let timeout = due.map(|due| due.saturating_duration_since(now));
+        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+        let listener = self.listener.as_ref();
+        let scrapes = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref());
+        let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN)];
+        polled.extend(listener.into_iter().chain(scrapes).map(|listener| PollFd::new(listener, PollFlags::IN)));
+        polled.extend(self.clients.iter().map(Client::interest));
+        poll(&mut polled, timeout.as_ref()).ok()?;
+        let mut events = polled.iter().map(|one| !one.revents().is_empty());
+        let mut next = || events.next().unwrap_or(false);
+        let stop = next();
+        let (listener, scrapes) = (listener.is_some() && next(), scrapes.is_some() && next());
+        Some(Ready { stop, listener, scrapes, clients: events.collect() })
+    }
+
+    /// `false` when the engine is gone.
+    fn answer(&mut self, ready: &Ready) -> bool {
+        let mut readiness = ready.clients.iter();
+        let mut clients = std::mem::take(&mut self.clients);
+        clients.retain_mut(|client| {
+            !readiness.next().copied().unwrap_or(false) || client.proceed(|| self.metrics()).unwrap_or(false)
+        });
+        self.clients = clients;
+        if ready.listener
+            && let Some(listener) = &self.listener
+            && let Ok(socket) = accept_with(listener, FLAGS)
+        {
+            let Some(lines) = self.lines() else { return false };
+            let mut client = Client::new(high(socket), as_lines(&this_process(), &lines), false);
+            if client.proceed(String::new).unwrap_or(false) {
+                self.keep(client);
+            }
+        }
+        if ready.scrapes
+            && let Some(listener) = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref())
+            && let Ok(socket) = accept_with(listener, FLAGS)
+        {
+            self.keep(Client::new(high(socket), Vec::new(), true));
+        }
+        true
+    }
+
+    fn keep(&mut self, client: Client) {
+        if self.clients.len() >= CLIENTS {
+            self.clients.remove(0);
+        }
+        self.clients.push(client);
+    }
+
+    /// Of this process, and of every other that this user has.
+    fn metrics(&self) -> String {
+        let own = Process { sockets: self.lines().unwrap_or_default(), ..this_process() };
+        let mut processes = client::processes_but(self.place.as_ref());
+        processes.push(own);
+        metrics::encode(&processes)
+    }
+}
+
+/// What [`poll`] found.
+struct Ready {
+    stop: bool,
+    listener: bool,
+    scrapes: bool,
+    clients: Vec<bool>,
+}
+
+/// One JSON object a line: the process, then its sockets.
+fn as_lines(process: &Process, lines: &[Line]) -> Vec<u8> {
+    let objects = std::iter::once(serde_json::to_vec(process)).chain(lines.iter().map(serde_json::to_vec));
+    let mut text = Vec::new();
+    for object in objects.flatten() {
+        text.extend_from_slice(&object);
+        text.push(b'\n');
+    }
+    text
+}
+
+/// A connection: what came, and what is still to go.
+struct Client {
+    socket: OwnedFd,
+    request: Option<Vec<u8>>,
+    answer: Vec<u8>,
+    sent: usize,
+    deadline: Instant,
+}
+
+impl Client {
+    fn new(socket: OwnedFd, answer: Vec<u8>, asks: bool) -> Self {
+        let request = asks.then(Vec::new);
+        Self { socket, request, answer, sent: 0, deadline: Instant::now() + PATIENCE }
+    }
+
+    fn interest(&self) -> PollFd<'_> {
+        let flags = if self.request.is_some() { PollFlags::IN } else { PollFlags::OUT };
+        PollFd::from_borrowed_fd(self.socket.as_fd(), flags)
+    }
+
+    /// Goes on as far as it can; `false` when it is done.
+    fn proceed(&mut self, metrics: impl FnOnce() -> String) -> rustix::io::Result<bool> {
+        if let Some(request) = &mut self.request {
+            let mut bytes = [0; 1024];
+            let (count, _) = recv(&self.socket, &mut bytes, RecvFlags::empty())?;
+            request.extend_from_slice(&bytes[..count]);
+            self.answer = match http::parse(request) {
+                http::Request::Incomplete => return Ok(count > 0),
+                http::Request::Metrics => http::answer("200 OK", metrics::CONTENT_TYPE, &metrics()),
+                http::Request::Refused(why) => http::answer(why, "text/plain", &format!("{why}\n")),
+            };
+            self.request = None;
+        }
+        while self.sent < self.answer.len() {
+            match send(&self.socket, &self.answer[self.sent..], SendFlags::NOSIGNAL) {
+                Ok(count) => self.sent += count,
+                Err(rustix::io::Errno::AGAIN) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        shutdown(&self.socket, Shutdown::Write)?;
+        Ok(false)
+    }
+}

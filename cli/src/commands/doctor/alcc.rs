@@ -1,0 +1,72 @@
+//! What this machine allows of congestion control above TCP.
+
+use std::fs;
+use std::io::{self, IoSlice, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use paceline_alcc::{Acks, Engine, Options};
+use paceline_net::machine::{Feature, Verdict};
+
+use crate::commands::shim;
+use crate::complaint;
+
+/// The kernel's table of operations that an eBPF congestion control fills, among its types.
+const STRUCT_OPS: &[u8] = b"bpf_struct_ops_tcp_congestion_ops";
+/// How long a loopback connection may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Starts threads: comes after everything that needs to be alone.
+pub(super) fn features() -> Vec<Feature> {
+    vec![
+        Feature { name: "shim", verdict: library() },
+        Feature { name: "acks from stamps", verdict: stamps() },
+        Feature { name: "TCP controllers in eBPF", verdict: struct_ops() },
+    ]
+}
+
+fn library() -> Verdict {
+    match shim::library() {
+        Ok((path, elf)) => Verdict::Works(format!("{}, {}", path.display(), elf.architecture())),
+        Err(error) => Verdict::No(complaint::of_error(&error)),
+    }
+}
+
+/// Asks the kernel by doing it.
+fn stamps() -> Verdict {
+    match loopback() {
+        Ok(Acks::Stamps) => Verdict::Works("the kernel tells when each chunk was acknowledged".to_owned()),
+        Ok(_) => Verdict::FallsBack("the kernel gives no time stamps; TCP_INFO is asked every 5 ms".to_owned()),
+        Err(error) => Verdict::No(format!("a loopback connection failed ({error})")),
+    }
+}
+
+/// Sends some bytes to this machine from above TCP; where their acknowledgements were read.
+fn loopback() -> io::Result<Acks> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (mut far, _) = listener.accept()?;
+    far.set_read_timeout(Some(PATIENCE))?;
+    let engine = Engine::start(Options::default())?;
+    let socket = engine.adopt(near.into())?;
+    let bytes = [0; 1024];
+    socket.send(&[IoSlice::new(&bytes)], false)?;
+    let mut room = [0; 1024];
+    far.read_exact(&mut room)?;
+    socket.drain(PATIENCE);
+    let acks = socket.stats().acks;
+    socket.close(PATIENCE);
+    Ok(acks)
+}
+
+fn struct_ops() -> Verdict {
+    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let supported = types.windows(STRUCT_OPS.len()).any(|window| window == STRUCT_OPS);
+    match (supported, rustix::process::getuid().is_root()) {
+        (false, _) => {
+            Verdict::No("the kernel has no struct_ops for TCP (CONFIG_BPF_JIT, CONFIG_DEBUG_INFO_BTF)".to_owned())
+        }
+        (true, false) => Verdict::No("root alone may load them".to_owned()),
+        (true, true) => Verdict::Works("the kernel has struct_ops for TCP".to_owned()),
+    }
+}

@@ -1,0 +1,173 @@
+//! The table, as wide as there is room.
+
+use std::cmp::Reverse;
+
+use paceline_alcc::export::{Line, Process};
+
+/// A column: its title, what it shows, whether numbers, and how soon it goes when there is no room.
+struct Column {
+    title: &'static str,
+    text: fn(&Process, &Line) -> String,
+    number: bool,
+    /// The highest goes first.
+    dispensable: u8,
+}
+
+const COLUMNS: [Column; 13] = [
+    Column { title: "PID", text: |process, _| process.pid.to_string(), number: true, dispensable: 8 },
+    Column { title: "PROGRAM", text: |process, _| process.program.clone(), number: false, dispensable: 7 },
+    Column { title: "PEER", text: |_, line| peer(line), number: false, dispensable: 0 },
+    Column { title: "CONTROLLER", text: |_, line| line.controller.clone(), number: false, dispensable: 6 },
+    Column { title: "MODE", text: |_, line| line.mode.clone(), number: false, dispensable: 11 },
+    Column { title: "ACKS", text: |_, line| line.acks.clone(), number: false, dispensable: 12 },
+    Column { title: "Mbit/s", text: |_, line| amount(Some(line.rate_mbps)), number: true, dispensable: 1 },
+    Column { title: "RTT ms", text: |_, line| amount(line.rtt_ms), number: true, dispensable: 2 },
+    Column { title: "MIN ms", text: |_, line| amount(line.min_rtt_ms), number: true, dispensable: 5 },
+    Column { title: "WINDOW kB", text: |_, line| kilobytes(line.window_bytes), number: true, dispensable: 9 },
+    Column { title: "FLIGHT kB", text: |_, line| kilobytes(line.in_flight_bytes), number: true, dispensable: 10 },
+    Column { title: "QUEUE kB", text: |_, line| kilobytes(line.queue_bytes), number: true, dispensable: 4 },
+    Column { title: "LIMITED BY", text: |_, line| line.limited_by.clone(), number: false, dispensable: 3 },
+];
+/// Between columns.
+const GAP: usize = 2;
+
+/// A line of sums, then one a socket, the fastest first, within so many columns and rows of a screen.
+pub(super) fn draw(processes: &[Process], width: usize, height: usize) -> String {
+    let mut sockets: Vec<(&Process, &Line)> =
+        processes.iter().flat_map(|process| process.sockets.iter().map(move |line| (process, line))).collect();
+    sockets.sort_by_key(|(process, line)| (Reverse((line.rate_mbps * 1e3) as u64), process.pid, line.id));
+    let rate: f64 = sockets.iter().map(|(_, line)| line.rate_mbps).sum();
+    let mut text = match processes.len() {
+        0 => "no program runs under paceline shim (or none has sent anything yet)".to_owned(),
+        count => {
+            let (programs, connections) = (counted(count, "program"), counted(sockets.len(), "connection"));
+            format!("{programs}, {connections}, {} Mbit/s", amount(Some(rate)))
+        }
+    };
+    text = clipped(&text, width) + "\n";
+    if sockets.is_empty() {
+        return text;
+    }
+    // The line of sums, the titles, and what is left out.
+    let room = height.saturating_sub(3).max(1);
+    let left_out = sockets.len().saturating_sub(room);
+    sockets.truncate(room);
+    let titles = COLUMNS.iter().map(|column| column.title.to_owned()).collect();
+    let cells =
+        sockets.iter().map(|(process, line)| COLUMNS.iter().map(|column| (column.text)(process, line)).collect());
+    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
+    let longest = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(longest).collect();
+    let shown = shown(&widths, width);
+    for row in &rows {
+        let cells = shown.iter().map(|&index| {
+            let (cell, width) = (&row[index], widths[index]);
+            if COLUMNS[index].number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
+        text += &clipped(line.trim_end(), width);
+        text.push('\n');
+    }
+    if left_out > 0 {
+        text += &clipped(&format!("and {left_out} more"), width);
+        text.push('\n');
+    }
+    text
+}
+
+/// The columns that fit, in their order.
+fn shown(widths: &[usize], room: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..widths.len()).collect();
+    let needed = |shown: &[usize]| shown.iter().map(|&index| widths[index] + GAP).sum::<usize>() - GAP;
+    while shown.len() > 1 && needed(&shown) > room {
+        let Some(most) = (0..shown.len()).max_by_key(|&at| COLUMNS[shown[at]].dispensable) else { break };
+        shown.remove(most);
+    }
+    shown
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn clipped(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
+}
+
+fn peer(line: &Line) -> String {
+    line.peer.map_or_else(|| "gone".to_owned(), |peer| peer.to_string())
+}
+
+/// Three significant digits, as far as a column takes them.
+fn amount(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        // The sum of nothing is -0.
+        Some(value) if value < 9.995 => format!("{:.2}", value + 0.0),
+        Some(value) if value < 99.95 => format!("{value:.1}"),
+        Some(value) => format!("{value:.0}"),
+    }
+}
+
+/// A controller without a limit has a window that is no number to read.
+fn kilobytes(bytes: u64) -> String {
+    if bytes > 1 << 40 { "open".to_owned() } else { amount(Some(bytes as f64 / 1e3)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(rate_mbps: f64, peer: &str) -> Line {
+        Line {
+            peer: Some(peer.parse().unwrap()),
+            controller: "copa:delta=0.1".to_owned(),
+            mode: "queue".to_owned(),
+            acks: "stamps".to_owned(),
+            rate_mbps,
+            rtt_ms: Some(45.67),
+            min_rtt_ms: Some(40.0),
+            window_bytes: 60_000,
+            queue_bytes: 9_999_999,
+            limited_by: "window".to_owned(),
+            ..Line::default()
+        }
+    }
+
+    fn processes() -> Vec<Process> {
+        let sockets = vec![one(1.0, "192.0.2.1:5000"), one(12.0, "[2001:db8::1]:80")];
+        vec![Process { pid: 77, program: "nginx".to_owned(), version: String::new(), sockets }]
+    }
+
+    #[test]
+    fn the_fastest_comes_first_and_every_column_is_there() {
+        let text = draw(&processes(), usize::MAX, usize::MAX);
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows[0], "1 program, 2 connections, 13.0 Mbit/s");
+        for column in &COLUMNS {
+            assert!(rows[1].contains(column.title), "{text}");
+        }
+        assert!(rows[2].contains("[2001:db8::1]:80") && rows[2].contains("12.0") && rows[2].contains("45.7"), "{text}");
+        assert!(
+            rows[3].contains("192.0.2.1:5000") && rows[3].contains("10000") && rows[3].ends_with("window"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn no_row_is_wider_than_the_screen() {
+        for width in [1, 10, 20, 40, 60, 80, 100, 120] {
+            let text = draw(&processes(), width, 24);
+            assert!(text.lines().all(|row| row.chars().count() <= width), "{width}: {text}");
+        }
+        let narrow = draw(&processes(), 45, 24);
+        assert!(narrow.contains("PEER") && narrow.contains("Mbit/s") && !narrow.contains("PID"), "{narrow}");
+    }
+
+    #[test]
+    fn what_has_no_room_below_is_counted() {
+        let text = draw(&processes(), 80, 4);
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.ends_with("and 1 more\n"), "{text}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Servers under the shim, that end with the test.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bench::{self, Run, Running, eventually, skipped};
+
+/// The preloaded library: where cargo has what members of the workspace need of each other, or beside the command.
+fn built() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_paceline")).parent()?;
+    let places = [folder.join("deps"), folder.to_owned()];
+    places.iter().map(|place| place.join("libpaceline_shim.so")).find(|place| place.exists())
+}
+
+/// The preloaded library; without it a test is skipped.
+pub(crate) fn library(test: &str) -> Option<PathBuf> {
+    let built = built();
+    if built.is_none() {
+        skipped(test, "libpaceline_shim.so is not built (cargo build -p paceline-shim)");
+    }
+    built
+}
+
+/// A run of `paceline shim` with the library of this build.
+pub(crate) fn shim(options: &[&str]) -> Run {
+    let run = bench::paceline().args(["shim"]).args(options);
+    match built() {
+        Some(library) => run.env("PACELINE_SHIM", &library.display().to_string()),
+        None => run,
+    }
+}
+
+/// A port that nobody has.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A server and what it serves: one file, `data`.
+pub(crate) struct Server {
+    running: Running,
+    pub(crate) port: u16,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Python's, which copies every byte through a `send`.
+    pub(crate) fn python(bytes: usize, run: Run) -> Self {
+        let (port, folder) = (free_port(), data(bytes));
+        let script = "import http.server, sys; http.server.ThreadingHTTPServer.protocol_version = 'HTTP/1.1'; \
+                      http.server.test(http.server.SimpleHTTPRequestHandler, http.server.ThreadingHTTPServer, \
+                      port=int(sys.argv[1]), bind='0.0.0.0')";
+        let directory = folder.path().display().to_string();
+        let text = format!("cd {directory} && exec python3 -c \"{script}\" {port} >/dev/null 2>&1");
+        Self { running: run.args(["--", "sh", "-c", &text]).start(), port, folder }.ready()
+    }
+
+    /// nginx with a master and a worker, with or without sendfile.
+    pub(crate) fn nginx(bytes: usize, sendfile: bool, run: Run) -> Self {
+        let (port, folder) = (free_port(), data(bytes));
+        let directory = folder.path().display().to_string();
+        let sendfile = if sendfile { "on" } else { "off" };
+        let bodies: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {directory}/{name};"))
+            .concat();
+        let text = format!(
+            "daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/errors; events {{}}\n\
+             http {{ access_log off; sendfile {sendfile}; {bodies} server {{ listen {port}; root {directory}; }} }}\n"
+        );
+        let file = folder.path().join("nginx.conf");
+        fs::write(&file, text).unwrap();
+        let file = file.display().to_string();
+        let errors = format!("{directory}/errors");
+        Self { running: run.args(["--", "nginx", "-c", &file, "-e", &errors]).start(), port, folder }.ready()
+    }
+
+    fn ready(self) -> Self {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let listens = || TcpStream::connect(address).is_ok();
+        assert!(eventually(Duration::from_secs(20), listens), "the server does not listen");
+        self
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // nginx ends its workers.
+        self.running.signal("TERM");
+        let _ = self.running.wait();
+    }
+}
+
+/// A folder with a file that is nowhere the same.
+fn data(bytes: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut state = 1u64;
+    let mut next = || {
+        // Knuth's MMIX generator.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    fs::write(folder.path().join("data"), (0..bytes).map(|_| next()).collect::<Vec<u8>>()).unwrap();
+    folder
+}
+
+/// What `paceline top --once --json` tells of the connections of a port.
+pub(crate) fn top(port: u16) -> Vec<Value> {
+    let output = bench::paceline().args(["top", "--once", "--json"]).bounded();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let end = format!(":{port}");
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["local"].as_str().is_some_and(|local| local.ends_with(&end))).collect()
+}
+
+/// What Prometheus would get.
+pub(crate) fn scrape(port: u16) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}

@@ -1,0 +1,57 @@
+//! What the environment asks of this library.
+
+use std::path::PathBuf;
+
+use paceline_alcc::export::Settings;
+use paceline_alcc::filter::Filter;
+use paceline_alcc::{Mode, Options};
+
+/// Variable: lines are appended to this file instead of going to the standard error.
+const LOG: &str = "PACELINE_LOG";
+/// Variable: when set, nothing is said but errors in the configuration.
+const QUIET: &str = "PACELINE_QUIET";
+
+/// What the environment asks of this library.
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) options: Options,
+    pub(crate) filter: Filter,
+    pub(crate) settings: Settings,
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) quiet: bool,
+}
+
+impl Config {
+    /// Reads the variables; the error is one line.
+    pub(crate) fn from_env() -> Result<Self, String> {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let config = Self {
+            options: Options::from_env().map_err(|error| error.to_string())?,
+            filter: Filter::from_env().map_err(|error| error.to_string())?,
+            settings: Settings::from_env().map_err(|error| error.to_string())?,
+            log: set(LOG).map(PathBuf::from),
+            quiet: set(QUIET).is_some(),
+        };
+        let controller = config.options.controller.entry();
+        if controller.receiver.is_some() {
+            let name = controller.name;
+            return Err(format!(
+                "PACELINE_CC: {name} needs its receiver half at the other end, which an ordinary client is not; take copa or verus"
+            ));
+        }
+        if config.options.mode == Mode::Framed {
+            return Err("PACELINE_MODE: framed needs paceline at the other end; take auto, queue or inline".to_owned());
+        }
+        Ok(config)
+    }
+
+    /// What is served, for the line at the start.
+    pub(crate) fn describe(&self) -> String {
+        let mut text = format!("{} above TCP, mode {}", self.options.controller, self.options.mode);
+        for (name, list) in self.filter.to_env() {
+            let name = if name.ends_with("PORTS") { "ports" } else { "peers" };
+            text += &format!(", {name} {list}");
+        }
+        text
+    }
+}

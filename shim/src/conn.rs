@@ -1,0 +1,373 @@
+//! A TCP socket of the application: how its bytes go, and what was promised of it.
+
+use std::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use paceline_alcc::{Acks, Mode, Socket};
+
+use crate::ask;
+use crate::inside::Inside;
+use crate::next;
+use crate::notice::Notice;
+use crate::own;
+use crate::pending::Pending;
+use crate::set::Set;
+use crate::state::State;
+use crate::table::Kind;
+
+/// How what the application writes goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Via {
+    /// Not decided: nothing was written yet.
+    Undecided,
+    /// Into our queue.
+    Queue,
+    /// To the kernel, steered by a controller.
+    Inline,
+    /// To the kernel, untouched.
+    Kernel,
+}
+
+/// What an engine holds of a socket.
+struct Care {
+    socket: Arc<Socket>,
+    /// To tell that a descriptor still means this socket.
+    cookie: u64,
+    /// Its acknowledgements come through the error queue, which makes the application's sets say `EPOLLERR`.
+    stamped: bool,
+}
+
+/// `struct linger`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Linger {
+    pub(crate) on: c_int,
+    pub(crate) seconds: c_int,
+}
+
+/// Options that the application set and we keep to ourselves, since the engine needs others on the socket.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Kept {
+    pub(crate) linger: Linger,
+    pub(crate) nodelay: c_int,
+    pub(crate) cork: c_int,
+}
+
+/// Where a socket is registered: a set of `epoll`, under a descriptor.
+pub(crate) struct Place {
+    pub(crate) set: Weak<Set>,
+    pub(crate) fd: c_int,
+}
+
+/// A TCP socket of the application, under one or several descriptors.
+pub(crate) struct Conn {
+    via: AtomicU8,
+    /// Bytes will be written without our seeing them.
+    direct: AtomicBool,
+    care: OnceLock<Care>,
+    /// Descriptors of this process that name it.
+    names: AtomicUsize,
+    places: Mutex<Vec<Place>>,
+    kept: Mutex<Kept>,
+    /// Another process may still be sending what it queued before it forked this one.
+    pending: Option<Arc<Pending>>,
+}
+
+impl Conn {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::with(Via::Undecided, None))
+    }
+
+    fn with(via: Via, pending: Option<Arc<Pending>>) -> Self {
+        Self {
+            via: AtomicU8::new(via as u8),
+            direct: AtomicBool::new(false),
+            care: OnceLock::new(),
+            names: AtomicUsize::new(1),
+            places: Mutex::default(),
+            kept: Mutex::default(),
+            pending,
+        }
+    }
+
+    /// The same socket in a forked child. What the parent's engine cares for the child writes to the kernel, after what
+    /// the parent had queued.
+    pub(crate) fn in_child(&self, pending: Option<&Arc<Pending>>) -> Arc<Self> {
+        let cared_for = self.care.get().is_some();
+        let via = if cared_for { Via::Kernel } else { self.via() };
+        let conn = Self::with(via, pending.filter(|_| self.via() == Via::Queue).cloned());
+        conn.names.store(self.names.load(Ordering::Relaxed), Ordering::Relaxed);
+        Arc::new(conn)
+    }
+
+    pub(crate) fn via(&self) -> Via {
+        match self.via.load(Ordering::Acquire) {
+            0 => Via::Undecided,
+            1 => Via::Queue,
+            2 => Via::Inline,
+            _ => Via::Kernel,
+        }
+    }
+
+    fn go(&self, via: Via) {
+        self.via.store(via as u8, Ordering::Release);
+    }
+
+    pub(crate) fn socket(&self) -> Option<&Arc<Socket>> {
+        self.care.get().map(|care| &care.socket)
+    }
+
+    /// Whether `EPOLLERR` on it may mean no more than that acknowledgements have come.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.care.get().is_some_and(|care| care.stamped)
+    }
+
+    /// Whether the descriptor still means this socket.
+    pub(crate) fn is(&self, fd: c_int) -> bool {
+        self.care.get().is_none_or(|care| ask::cookie(fd) == Some(care.cookie))
+    }
+
+    /// Lets the engine read what the error queue holds, so that a set stops saying `EPOLLERR`.
+    pub(crate) fn catch_up(&self) {
+        if let Some(socket) = self.socket() {
+            socket.catch_up();
+        }
+    }
+
+    /// One more descriptor names it.
+    pub(crate) fn named_again(&self) {
+        self.names.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Places where it is registered. Held while the way it goes changes.
+    pub(crate) fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it is adopted, then inline: bytes will be written without our seeing them.
+    pub(crate) fn go_direct(&self) {
+        self.direct.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until a parent process has sent what it had queued for this socket before the fork.
+    pub(crate) fn wait_for_parent(&self, limit: Duration) {
+        if let Some(pending) = &self.pending {
+            pending.wait(limit);
+        }
+    }
+
+    /// Leaves it to the kernel for good; `why` is said once.
+    pub(crate) fn leave(&self, state: &State, why: Notice) {
+        let _places = self.places();
+        if self.via() == Via::Undecided {
+            self.go(Via::Kernel);
+            state.passed(why);
+        }
+    }
+
+    /// Gives it to the engine at its first write. `direct`: the bytes of this one are not shown to us.
+    pub(crate) fn adopt(&self, state: &State, fd: c_int, direct: bool) {
+        let places = self.places();
+        if self.via() != Via::Undecided || !ask::can_send(fd) {
+            return;
+        }
+        let Some((local, peer)) = ask::ends(fd) else { return };
+        if !state.config.filter.takes(local, peer) {
+            self.go(Via::Kernel);
+            return;
+        }
+        match self.give(state, fd, direct) {
+            Ok(()) => {
+                for place in places.iter() {
+                    if let Some(set) = place.set.upgrade() {
+                        set.renew(place.fd);
+                    }
+                }
+            }
+            Err(error) => {
+                self.go(Via::Kernel);
+                state.passed(Notice::Refused(error));
+            }
+        }
+    }
+
+    fn give(&self, state: &State, fd: c_int, direct: bool) -> io::Result<()> {
+        let engine = state.engine()?;
+        let copy = own::duplicate(fd)?;
+        let cookie = ask::cookie(copy.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
+        let mut kept = self.kept();
+        kept.linger = ask::option(fd, libc::SOL_SOCKET, libc::SO_LINGER).unwrap_or_default();
+        kept.nodelay = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap_or_default();
+        let mode = match state.config.options.mode {
+            _ if self.direct.load(Ordering::Relaxed) || state.is_bypassed() => Mode::Inline,
+            Mode::Auto if direct || state.writes_directly() => Mode::Inline,
+            wanted => wanted,
+        };
+        let socket = engine.adopt_as(copy, mode)?;
+        state.table.set(socket.full().as_raw_fd(), Kind::Own);
+        if kept.linger.on != 0 {
+            // The engine's thread must not wait in close.
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, Linger::default());
+        }
+        let stats = socket.stats();
+        let stamped = stats.acks == Acks::Stamps;
+        let via = if socket.mode() == Mode::Inline { Via::Inline } else { Via::Queue };
+        let _ = self.care.set(Care { socket, cookie, stamped });
+        self.go(via);
+        Ok(())
+    }
+
+    /// Lets the application write to the kernel from now on, if our queue is empty or becomes so within `limit`; says
+    /// whether it may.
+    pub(crate) fn write_through(&self, limit: Duration) -> bool {
+        let Some(care) = self.care.get() else { return true };
+        if self.via() != Via::Queue {
+            return true;
+        }
+        if !limit.is_zero() {
+            care.socket.drain(limit);
+        }
+        let places = self.places();
+        if care.socket.queued() > 0 {
+            return false;
+        }
+        self.go(Via::Inline);
+        for place in places.iter() {
+            if let Some(set) = place.set.upgrade() {
+                set.renew(place.fd);
+            }
+        }
+        true
+    }
+
+    /// Writes into the queue as `sendmsg(2)` would into the socket's buffer.
+    pub(crate) fn send(&self, fd: c_int, parts: &[IoSlice<'_>], dont_wait: bool) -> io::Result<usize> {
+        let socket = self.socket().ok_or(io::ErrorKind::NotConnected)?;
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        let mut taken = 0;
+        loop {
+            let sent = {
+                let _inside = Inside::enter();
+                if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) }
+            };
+            match sent {
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) if taken > 0 => return Ok(taken),
+                Err(error) => return Err(error),
+            }
+            if taken >= total {
+                return Ok(taken);
+            }
+            match self.wait_for_room(fd, dont_wait) {
+                Err(_) if taken > 0 => return Ok(taken),
+                waited => waited?,
+            }
+        }
+    }
+
+    /// Waits as a blocking write does: until there is room, `SO_SNDTIMEO` has passed or a signal came whose handler does
+    /// not restart calls. A non-blocking one does not wait.
+    pub(crate) fn wait_for_room(&self, fd: c_int, dont_wait: bool) -> io::Result<()> {
+        let socket = self.socket().ok_or(io::ErrorKind::NotConnected)?;
+        if dont_wait || ask::is_nonblocking(fd) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let [seconds, micros]: [i64; 2] = ask::option(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO).unwrap_or_default();
+        let limit = libc::timespec { tv_sec: seconds, tv_nsec: micros * 1000 };
+        let limit = if seconds == 0 && micros == 0 { ptr::null() } else { &raw const limit };
+        loop {
+            let mut set = libc::pollfd { fd: socket.full().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+            match next::ppoll(&mut set, 1, limit, ptr::null()) {
+                0 => return Err(io::ErrorKind::WouldBlock.into()),
+                -1 if next::errno() == libc::EINTR && handlers_restart() => {}
+                -1 => return Err(io::Error::last_os_error()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Another program may take this one's place: gives the socket the options that the application set, and waits for a
+    /// parent's bytes if the program inherits it.
+    pub(crate) fn before_exec(&self, fd: c_int, limit: Duration) {
+        if next::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
+            return;
+        }
+        self.wait_for_parent(limit);
+        let kept = *self.kept();
+        if self.socket().is_some() && kept.linger.on != 0 {
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, kept.linger);
+        }
+    }
+
+    /// The last descriptor of this process is about to be closed: everything queued is sent by the engine.
+    pub(crate) fn unname(&self, state: &State, fd: c_int) {
+        if self.names.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        for place in self.places().drain(..) {
+            if let Some(set) = place.set.upgrade() {
+                set.forget(place.fd);
+            }
+        }
+        let Some(socket) = self.socket() else { return };
+        let linger = self.kept().linger;
+        if linger.on == 0 {
+            socket.close(state.config.options.linger);
+        } else if linger.seconds == 0 {
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
+            socket.close(Duration::ZERO);
+        } else {
+            let end = Instant::now() + Duration::from_secs(linger.seconds.max(0) as u64);
+            socket.drain(end.saturating_duration_since(Instant::now()));
+            wait_until_acked(fd, end);
+            socket.close(state.config.options.linger);
+        }
+    }
+}
+
+/// What is left of `parts` behind their first `count` bytes.
+fn after<'a>(parts: &[IoSlice<'a>], mut count: usize) -> Vec<IoSlice<'a>> {
+    let mut left = Vec::with_capacity(parts.len());
+    for part in parts {
+        let skip = count.min(part.len());
+        count -= skip;
+        // SAFETY: `part` lives for 'a; an IoSlice gives it out for its own borrow only.
+        let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(part.as_ptr().add(skip), part.len() - skip) };
+        if !bytes.is_empty() {
+            left.push(IoSlice::new(bytes));
+        }
+    }
+    left
+}
+
+/// Whether every handler that the program has installed asks that calls be restarted. `ppoll` never is, and nothing tells
+/// which handler ran, so one that does not ask makes us answer `EINTR`, which any write may.
+fn handlers_restart() -> bool {
+    (1..=libc::SIGRTMAX()).all(|signal| {
+        // SAFETY: all zeros are a value; the call only writes to it.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: asks, changes nothing.
+        let known = unsafe { libc::sigaction(signal, ptr::null(), &mut action) } == 0;
+        let handled = known && action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
+        !handled || action.sa_flags & libc::SA_RESTART != 0
+    })
+}
+
+/// Waits until the peer has acknowledged everything, as close with `SO_LINGER` does.
+fn wait_until_acked(fd: c_int, end: Instant) {
+    let mut unacked: c_int = 0;
+    while next::ioctl(fd, libc::TIOCOUTQ, (&raw mut unacked) as usize) == 0 && unacked > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,104 @@
+//! The C library's functions as the program finds them.
+//!
+//! Each does what the C library's own does, for arguments the program vouches for. Those of a descriptor that is no TCP socket
+//! in our care go on to the next definition unchanged.
+
+mod copy;
+mod life;
+mod option;
+mod process;
+mod set;
+mod stream;
+mod wait;
+mod write;
+
+use std::ffi::{c_int, c_void};
+use std::io::{self, IoSlice};
+use std::sync::atomic::Ordering;
+
+use libc::{iovec, size_t, ssize_t};
+
+use crate::conn::Conn;
+use crate::inside::Inside;
+use crate::next;
+use crate::state::{self, Route, State};
+
+/// Answers -1 with an error number.
+fn fail(number: c_int) -> c_int {
+    next::set_errno(number);
+    -1
+}
+
+/// What a call that writes answers; a broken connection raises `SIGPIPE` unless `quiet`.
+fn answer(sent: io::Result<usize>, quiet: bool) -> ssize_t {
+    match sent {
+        Ok(count) => ssize_t::try_from(count).unwrap_or(ssize_t::MAX),
+        Err(error) => {
+            let number = match error.raw_os_error() {
+                Some(number) => number,
+                None => match error.kind() {
+                    io::ErrorKind::WouldBlock => libc::EAGAIN,
+                    io::ErrorKind::Interrupted => libc::EINTR,
+                    io::ErrorKind::BrokenPipe => libc::EPIPE,
+                    io::ErrorKind::ConnectionReset => libc::ECONNRESET,
+                    io::ErrorKind::TimedOut => libc::ETIMEDOUT,
+                    io::ErrorKind::NotConnected => libc::ENOTCONN,
+                    _ => libc::EIO,
+                },
+            };
+            if number == libc::EPIPE && !quiet {
+                // SAFETY: sends a signal to this thread, as the kernel's write does.
+                unsafe { libc::raise(libc::SIGPIPE) };
+            }
+            next::set_errno(number);
+            -1
+        }
+    }
+}
+
+/// Writes `parts` into the queue of the socket behind `fd`; `None` when the kernel's function is to be called.
+fn queue(fd: c_int, parts: &[IoSlice<'_>], flags: c_int) -> Option<ssize_t> {
+    let state = state::get()?;
+    let Route::Queue(conn) = state.route(fd, false) else { return None };
+    let sent = conn.send(fd, parts, flags & libc::MSG_DONTWAIT != 0);
+    if state.ending.load(Ordering::Relaxed) {
+        settle(state, &conn);
+    }
+    Some(answer(sent, flags & libc::MSG_NOSIGNAL != 0))
+}
+
+/// Lets what is queued for a socket go to the kernel first, so that what the application does next to the socket comes after
+/// it: waits, as long as lingering may take.
+fn settle(state: &State, conn: &Conn) {
+    let _inside = Inside::enter();
+    if let Some(socket) = conn.socket() {
+        socket.drain(state.config.options.linger);
+    }
+}
+
+/// The application's bytes.
+///
+/// # Safety
+/// As for `write(2)`: `data` holds `len` bytes for the time of the call.
+unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> IoSlice<'a> {
+    if data.is_null() || len == 0 {
+        return IoSlice::new(&[]);
+    }
+    // SAFETY: the caller's promise.
+    IoSlice::new(unsafe { std::slice::from_raw_parts(data.cast(), len) })
+}
+
+/// The application's pieces; `None` when the kernel would refuse them.
+///
+/// # Safety
+/// As for `writev(2)`: `parts` holds `count` pieces, each valid for the time of the call.
+unsafe fn pieces<'a>(parts: *const iovec, count: usize) -> Option<&'a [IoSlice<'a>]> {
+    if count > libc::UIO_MAXIOV as usize || (parts.is_null() && count > 0) {
+        return None;
+    }
+    if count == 0 {
+        return Some(&[]);
+    }
+    // SAFETY: the caller's promise; an IoSlice has the layout of an iovec.
+    Some(unsafe { std::slice::from_raw_parts(parts.cast::<IoSlice<'a>>(), count) })
+}

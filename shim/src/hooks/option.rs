@@ -1,0 +1,141 @@
+//! Socket options and requests.
+//!
+//! The engine needs some options for itself: what the application sets of these is kept and told to it again.
+
+use std::ffi::{c_int, c_ulong, c_void};
+use std::time::Duration;
+
+use libc::socklen_t;
+
+use super::fail;
+use crate::conn::{Conn, Linger, Via};
+use crate::inside::Inside;
+use crate::next;
+use crate::notice::Notice;
+use crate::state::{self, State};
+
+/// How long kernel TLS may wait for the last bytes of the handshake to leave our queue. One second (our choice): a few kB,
+/// at the beginning of a connection.
+const HANDSHAKE: Duration = Duration::from_secs(1);
+/// Linux `asm-generic/socket.h`.
+const SO_TIMESTAMPING_NEW: c_int = 65;
+/// Linux `linux/sockios.h`: bytes not sent yet.
+const SIOCOUTQNSD: c_ulong = 0x894B;
+
+#[unsafe(no_mangle)]
+extern "C" fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int {
+    if let Some(state) = state::get()
+        && concerns_us(level, name)
+        && !value.is_null()
+        && let Some(conn) = state.tcp(fd)
+    {
+        let _inside = Inside::enter();
+        if let Some(answer) = set(state, &conn, (level, name), value, len as usize) {
+            drop(_inside);
+            return if answer == 0 { 0 } else { fail(answer) };
+        }
+    }
+    next::setsockopt(fd, level, name, value, len)
+}
+
+fn concerns_us(level: c_int, name: c_int) -> bool {
+    match level {
+        libc::SOL_SOCKET => {
+            matches!(name, libc::SO_LINGER | libc::SO_ZEROCOPY | libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
+        }
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_NODELAY | libc::TCP_CORK | libc::TCP_ULP),
+        libc::IPPROTO_IP => name == libc::IP_RECVERR,
+        libc::IPPROTO_IPV6 => name == libc::IPV6_RECVERR,
+        _ => false,
+    }
+}
+
+/// Answers in the kernel's place: 0 or an error number; `None` leaves it to the kernel.
+fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const c_void, len: usize) -> Option<c_int> {
+    let number = || -> Option<c_int> {
+        // SAFETY: the application gives `len` bytes.
+        (len >= size_of::<c_int>()).then(|| unsafe { value.cast::<c_int>().read_unaligned() })
+    };
+    let cared_for = matches!(conn.via(), Via::Queue | Via::Inline);
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_LINGER) if cared_for => {
+            if len < size_of::<Linger>() {
+                return Some(libc::EINVAL);
+            }
+            // SAFETY: the application gives `len` bytes.
+            conn.kept().linger = unsafe { value.cast::<Linger>().read_unaligned() };
+            Some(0)
+        }
+        (libc::IPPROTO_TCP, libc::TCP_NODELAY) if conn.via() == Via::Queue => {
+            conn.kept().nodelay = c_int::from(number()? != 0);
+            Some(0)
+        }
+        (libc::IPPROTO_TCP, libc::TCP_CORK) if conn.via() == Via::Queue => {
+            conn.kept().cork = c_int::from(number()? != 0);
+            Some(0)
+        }
+        (libc::IPPROTO_TCP, libc::TCP_ULP) => {
+            conn.go_direct();
+            (!conn.write_through(HANDSHAKE)).then_some(libc::ENOENT)
+        }
+        (libc::SOL_SOCKET, libc::SO_ZEROCOPY) if number()? != 0 => keep_out(state, conn, Notice::ZeroCopy),
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW) if number()? != 0 => {
+            keep_out(state, conn, Notice::Timestamps)
+        }
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, _) if number()? != 0 => keep_out(state, conn, Notice::ErrorQueue),
+        _ => None,
+    }
+}
+
+/// The application wants the error queue for itself. It gets it, unless we use it already.
+fn keep_out(state: &State, conn: &Conn, why: Notice) -> Option<c_int> {
+    if conn.is_stamped() {
+        state.note(&why);
+        return Some(libc::EOPNOTSUPP);
+    }
+    conn.leave(state, why);
+    None
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int {
+    let kept =
+        state::get().filter(|_| concerns_us(level, name)).and_then(|state| state.cared_for(fd)).and_then(|conn| {
+            let kept = *conn.kept();
+            let queued = conn.via() == Via::Queue;
+            match (level, name) {
+                (libc::SOL_SOCKET, libc::SO_LINGER) => Some([kept.linger.on, kept.linger.seconds].to_vec()),
+                (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => Some([kept.nodelay].to_vec()),
+                (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => Some([kept.cork].to_vec()),
+                _ => None,
+            }
+        });
+    let Some(kept) = kept.filter(|_| !value.is_null() && !len.is_null()) else {
+        return next::getsockopt(fd, level, name, value, len);
+    };
+    // SAFETY: the application vouches for it.
+    let room = unsafe { *len } as usize;
+    let bytes = room.min(kept.len() * size_of::<c_int>());
+    // SAFETY: the application has room for `room` bytes.
+    unsafe { std::ptr::copy_nonoverlapping(kept.as_ptr().cast::<u8>(), value.cast::<u8>(), bytes) };
+    // SAFETY: as above.
+    unsafe { *len = bytes as socklen_t };
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    let answer = next::ioctl(fd, request, argument);
+    if answer == 0
+        && matches!(request, libc::TIOCOUTQ | SIOCOUTQNSD)
+        && let Some(conn) = state::get().and_then(|state| state.cared_for(fd))
+        && let Some(socket) = conn.socket()
+    {
+        let _inside = Inside::enter();
+        let count = argument as *mut c_int;
+        let queued = c_int::try_from(socket.queued()).unwrap_or(c_int::MAX);
+        // SAFETY: the kernel has just written there.
+        unsafe { *count = (*count).saturating_add(queued) };
+    }
+    answer
+}

@@ -1,0 +1,214 @@
+//! The end of the program, other programs in its place, and `syscall`.
+
+use std::ffi::{c_char, c_int, c_long, c_void};
+use std::sync::atomic::AtomicPtr;
+
+use super::{copy, life, set, write};
+use crate::inside::Inside;
+use crate::next;
+use crate::notice::Notice;
+use crate::start;
+use crate::state;
+
+#[unsafe(no_mangle)]
+extern "C" fn _exit(status: c_int) -> ! {
+    start::finish();
+    next::_exit(status);
+    std::process::abort()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
+}
+
+/// The new program has no engine that would send what is queued.
+fn before_exec() {
+    let Some(state) = state::own() else { return };
+    let _inside = Inside::enter();
+    state.before_exec();
+}
+
+type Words = *const *const c_char;
+
+#[unsafe(no_mangle)]
+extern "C" fn execve(path: *const c_char, words: Words, variables: Words) -> c_int {
+    before_exec();
+    next::execve(path, words, variables)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn execv(path: *const c_char, words: Words) -> c_int {
+    before_exec();
+    next::execv(path, words)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn execvp(file: *const c_char, words: Words) -> c_int {
+    before_exec();
+    next::execvp(file, words)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn execvpe(file: *const c_char, words: Words, variables: Words) -> c_int {
+    before_exec();
+    next::execvpe(file, words, variables)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn fexecve(fd: c_int, words: Words, variables: Words) -> c_int {
+    before_exec();
+    next::fexecve(fd, words, variables)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn execveat(folder: c_int, path: *const c_char, words: Words, variables: Words, flags: c_int) -> c_int {
+    before_exec();
+    next::execveat(folder, path, words, variables, flags)
+}
+
+/// Defines a function with any number of arguments: calls `$first` with the first of them, which answers the next
+/// definition, and goes on there with all of them as they were.
+macro_rules! before {
+    ($name:ident, $first:path) => {
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            // Arguments are in six integer and eight vector registers and on the stack; al counts the vector ones.
+            std::arch::naked_asm!(
+                "push rbp",
+                "mov rbp, rsp",
+                "sub rsp, 192",
+                "mov [rsp], rdi",
+                "mov [rsp + 8], rsi",
+                "mov [rsp + 16], rdx",
+                "mov [rsp + 24], rcx",
+                "mov [rsp + 32], r8",
+                "mov [rsp + 40], r9",
+                "mov [rsp + 48], rax",
+                "movaps [rsp + 64], xmm0",
+                "movaps [rsp + 80], xmm1",
+                "movaps [rsp + 96], xmm2",
+                "movaps [rsp + 112], xmm3",
+                "movaps [rsp + 128], xmm4",
+                "movaps [rsp + 144], xmm5",
+                "movaps [rsp + 160], xmm6",
+                "movaps [rsp + 176], xmm7",
+                "call {first}",
+                "mov r11, rax",
+                "mov rdi, [rsp]",
+                "mov rsi, [rsp + 8]",
+                "mov rdx, [rsp + 16]",
+                "mov rcx, [rsp + 24]",
+                "mov r8, [rsp + 32]",
+                "mov r9, [rsp + 40]",
+                "mov rax, [rsp + 48]",
+                "movaps xmm0, [rsp + 64]",
+                "movaps xmm1, [rsp + 80]",
+                "movaps xmm2, [rsp + 96]",
+                "movaps xmm3, [rsp + 112]",
+                "movaps xmm4, [rsp + 128]",
+                "movaps xmm5, [rsp + 144]",
+                "movaps xmm6, [rsp + 160]",
+                "movaps xmm7, [rsp + 176]",
+                "leave",
+                "jmp r11",
+                first = sym $first,
+            )
+        }
+
+        #[cfg(target_arch = "aarch64")]
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                "stp x29, x30, [sp, #-208]!",
+                "mov x29, sp",
+                "stp x0, x1, [sp, #16]",
+                "stp x2, x3, [sp, #32]",
+                "stp x4, x5, [sp, #48]",
+                "stp x6, x7, [sp, #64]",
+                "stp q0, q1, [sp, #80]",
+                "stp q2, q3, [sp, #112]",
+                "stp q4, q5, [sp, #144]",
+                "stp q6, q7, [sp, #176]",
+                "bl {first}",
+                "mov x16, x0",
+                "ldp x0, x1, [sp, #16]",
+                "ldp x2, x3, [sp, #32]",
+                "ldp x4, x5, [sp, #48]",
+                "ldp x6, x7, [sp, #64]",
+                "ldp q0, q1, [sp, #80]",
+                "ldp q2, q3, [sp, #112]",
+                "ldp q4, q5, [sp, #144]",
+                "ldp q6, q7, [sp, #176]",
+                "ldp x29, x30, [sp], #208",
+                "br x16",
+                first = sym $first,
+            )
+        }
+    };
+}
+pub(super) use before;
+
+before!(execl, before_execl);
+before!(execle, before_execle);
+before!(execlp, before_execlp);
+
+extern "C" fn before_execl() -> *mut c_void {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    before_exec();
+    next::find(&SLOT, c"execl")
+}
+
+extern "C" fn before_execle() -> *mut c_void {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    before_exec();
+    next::find(&SLOT, c"execle")
+}
+
+extern "C" fn before_execlp() -> *mut c_void {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    before_exec();
+    next::find(&SLOT, c"execlp")
+}
+
+/// System calls by number: those that have a hook go there. It is declared with any number of arguments; on the
+/// architectures served these lie where six whole ones do.
+#[unsafe(no_mangle)]
+extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long {
+    let fd = a as c_int;
+    match number {
+        libc::SYS_write => write::write(fd, b as _, c as _) as c_long,
+        libc::SYS_writev => write::writev(fd, b as _, c as _) as c_long,
+        libc::SYS_sendto => write::sendto(fd, b as _, c as _, d as _, e as _, f as _) as c_long,
+        libc::SYS_sendmsg => write::sendmsg(fd, b as _, c as _) as c_long,
+        libc::SYS_sendmmsg => c_long::from(write::sendmmsg(fd, b as _, c as _, d as _)),
+        libc::SYS_sendfile => copy::sendfile(fd, b as _, c as _, d as _) as c_long,
+        libc::SYS_splice => copy::splice(fd, b as _, c as _, d as _, e as _, f as _) as c_long,
+        libc::SYS_accept4 => c_long::from(life::accept4(fd, b as _, c as _, d as _)),
+        libc::SYS_shutdown => c_long::from(life::shutdown(fd, b as _)),
+        libc::SYS_close => c_long::from(life::close(fd)),
+        libc::SYS_close_range => c_long::from(life::close_range(a as _, b as _, c as _)),
+        libc::SYS_dup => c_long::from(life::dup(fd)),
+        libc::SYS_dup3 => c_long::from(life::dup3(fd, b as _, c as _)),
+        libc::SYS_epoll_ctl => c_long::from(set::epoll_ctl(fd, b as _, c as _, d as _)),
+        libc::SYS_epoll_pwait => c_long::from(set::epoll_pwait(fd, b as _, c as _, d as _, e as _)),
+        libc::SYS_epoll_pwait2 => c_long::from(set::epoll_pwait2(fd, b as _, c as _, d as _, e as _)),
+        libc::SYS_execve => c_long::from(execve(a as _, b as _, c as _)),
+        libc::SYS_exit_group => {
+            start::finish();
+            next::syscall(number, a, b, c, d, e, f)
+        }
+        libc::SYS_io_uring_setup => {
+            if let Some(state) = state::get() {
+                let _inside = Inside::enter();
+                state.bypassed();
+                state.note(&Notice::Ring);
+            }
+            next::syscall(number, a, b, c, d, e, f)
+        }
+        _ => next::syscall(number, a, b, c, d, e, f),
+    }
+}

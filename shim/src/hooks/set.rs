@@ -1,0 +1,98 @@
+//! `epoll`. See [`crate::set`].
+
+use std::ffi::c_int;
+use std::time::{Duration, Instant};
+
+use libc::{epoll_event, sigset_t, timespec};
+
+use crate::inside::Inside;
+use crate::next;
+use crate::state;
+
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    let Some(state) = state::get() else { return next::epoll_ctl(set, operation, fd, event) };
+    let Some(conn) = state.tcp(fd) else { return next::epoll_ctl(set, operation, fd, event) };
+    let Some(known) = state.set(set, operation == libc::EPOLL_CTL_ADD) else {
+        return next::epoll_ctl(set, operation, fd, event);
+    };
+    // SAFETY: null, or the application's.
+    let wanted = unsafe { event.as_ref() }.copied();
+    let (answer, error) = {
+        let _inside = Inside::enter();
+        (known.control(operation, fd, wanted, &conn), next::errno())
+    };
+    if answer != 0 {
+        next::set_errno(error);
+    }
+    answer
+}
+
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn epoll_wait(set: c_int, events: *mut epoll_event, room: c_int, limit: c_int) -> c_int {
+    wait(set, events, millis(limit), |left| next::epoll_wait(set, events, room, to_millis(left)))
+}
+
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn epoll_pwait(
+    set: c_int,
+    events: *mut epoll_event,
+    room: c_int,
+    limit: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    wait(set, events, millis(limit), |left| next::epoll_pwait(set, events, room, to_millis(left), mask))
+}
+
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn epoll_pwait2(
+    set: c_int,
+    events: *mut epoll_event,
+    room: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: null, or the application's.
+    let span = unsafe { limit.as_ref() }.map(|limit| Duration::new(limit.tv_sec.max(0) as u64, limit.tv_nsec as u32));
+    wait(set, events, span, |left| {
+        let left = left.map(|left| timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
+        next::epoll_pwait2(set, events, room, left.as_ref().map_or(std::ptr::null(), |left| left), mask)
+    })
+}
+
+/// Waits by `call` until there is an event that the application may see.
+fn wait(
+    set: c_int,
+    events: *mut epoll_event,
+    limit: Option<Duration>,
+    call: impl Fn(Option<Duration>) -> c_int,
+) -> c_int {
+    let begun = Instant::now();
+    let mut left = limit;
+    loop {
+        let count = call(left);
+        if count <= 0 {
+            return count;
+        }
+        let Some(known) = state::get().and_then(|state| state.set(set, false)) else { return count };
+        let kept = {
+            let _inside = Inside::enter();
+            // SAFETY: the kernel has just filled in that many.
+            known.sift(unsafe { std::slice::from_raw_parts_mut(events, count as usize) })
+        };
+        left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        if kept > 0 || left.is_some_and(|left| left.is_zero()) {
+            return kept as c_int;
+        }
+    }
+}
+
+/// A limit in milliseconds; none when negative.
+pub(super) fn millis(limit: c_int) -> Option<Duration> {
+    u64::try_from(limit).ok().map(Duration::from_millis)
+}
+
+/// The same, rounded up.
+fn to_millis(left: Option<Duration>) -> c_int {
+    left.map_or(-1, |left| c_int::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX))
+}

@@ -1,0 +1,408 @@
+//! What this library knows in a process: its configuration, the descriptors, the engine. A forked child starts with its own.
+
+use std::ffi::c_int;
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_alcc::export::Export;
+use paceline_alcc::{Engine, Socket};
+
+use crate::ask;
+use crate::config::Config;
+use crate::conn::{Conn, Via};
+use crate::inside::{self, Inside};
+use crate::next;
+use crate::notice::{self, Notice};
+use crate::pending::{Fork, Pending};
+use crate::set::Set;
+use crate::table::{Kind, Table};
+
+/// What this library knows in a process.
+pub(crate) struct State {
+    pub(crate) config: Config,
+    pub(crate) table: Table,
+    process: libc::pid_t,
+    engine: Mutex<Option<Running>>,
+    /// The program copies files to sockets without our seeing the bytes: new sockets are served inline, unless the mode
+    /// is given.
+    direct: AtomicBool,
+    /// The program can write to any socket past this library: new ones are served inline.
+    bypassed: AtomicBool,
+    /// The program is ending: nobody will be there to send later.
+    pub(crate) ending: AtomicBool,
+    said: AtomicU32,
+    passed: AtomicU64,
+}
+
+/// A started engine, and what lets others see it.
+struct Running {
+    engine: Arc<Engine>,
+    _export: Option<Export>,
+}
+
+/// How a call that writes goes on.
+pub(crate) enum Route {
+    /// The kernel's function, as if we were not there.
+    Kernel,
+    /// Into the queue.
+    Queue(Arc<Conn>),
+}
+
+static STATE: AtomicPtr<State> = AtomicPtr::new(ptr::null_mut());
+/// A page that the kernel empties in every child that gets a copy of this process, `fork` handlers or not.
+static MARK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static FORK: Mutex<Option<Fork>> = Mutex::new(None);
+
+/// The state, for a call of the application; `None` in our own code and before we are set up.
+pub(crate) fn get() -> Option<&'static State> {
+    if inside::inside() {
+        return None;
+    }
+    let state = any()?;
+    let mark = MARK.load(Ordering::Relaxed);
+    // SAFETY: the page is never unmapped.
+    if !mark.is_null() && unsafe { mark.read_volatile() } == 0 {
+        let _inside = Inside::enter();
+        begin_child();
+        return any();
+    }
+    Some(state)
+}
+
+/// As [`get`], for calls that change what a descriptor means. `None` also in a child that shares our memory but not our
+/// descriptors, as `vfork` and `posix_spawn` make it.
+pub(crate) fn own() -> Option<&'static State> {
+    // SAFETY: always succeeds.
+    get().filter(|state| state.process == unsafe { libc::getpid() })
+}
+
+/// The state, wherever we are.
+pub(crate) fn any() -> Option<&'static State> {
+    // SAFETY: null, or a value that is never freed.
+    unsafe { STATE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Sets this library up.
+pub(crate) fn begin(config: Config) {
+    install(State::new(config, Table::new()));
+    mark();
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
+}
+
+fn install(state: State) {
+    // What was there stays where it is: other threads may look at it, and a child must not touch what it copied.
+    STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
+}
+
+/// Makes the page that tells a copy of the process from the process.
+fn mark() {
+    // SAFETY: asks for a page anywhere.
+    let page = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    // SAFETY: the page has just been mapped.
+    if page != libc::MAP_FAILED && unsafe { libc::madvise(page, 4096, libc::MADV_WIPEONFORK) } == 0 {
+        // SAFETY: as above.
+        unsafe { page.cast::<u8>().write_volatile(1) };
+        MARK.store(page.cast(), Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn new(config: Config, table: Table) -> Self {
+        Self {
+            config,
+            table,
+            // SAFETY: always succeeds.
+            process: unsafe { libc::getpid() },
+            engine: Mutex::default(),
+            direct: AtomicBool::new(false),
+            bypassed: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            said: AtomicU32::new(0),
+            passed: AtomicU64::new(0),
+        }
+    }
+
+    /// The engine, started at the first socket.
+    pub(crate) fn engine(&self) -> io::Result<Arc<Engine>> {
+        let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &*running {
+            return Ok(running.engine.clone());
+        }
+        let engine = Engine::start_with(self.config.options.clone(), inside::stay)?;
+        for fd in engine.descriptors() {
+            self.table.set(fd, Kind::Own);
+        }
+        let export = Export::of(&engine, &self.config.settings, inside::stay);
+        let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
+        *running = Some(Running { engine: engine.clone(), _export: export });
+        Ok(engine)
+    }
+
+    /// The engine if it was started.
+    fn running(&self) -> Option<Arc<Engine>> {
+        let running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().map(|running| running.engine.clone())
+    }
+
+    /// The TCP socket behind a descriptor.
+    pub(crate) fn tcp(&self, fd: c_int) -> Option<Arc<Conn>> {
+        match self.table.get(fd) {
+            Kind::Tcp(conn) => Some(conn),
+            Kind::Unknown => self.classify(fd),
+            Kind::Other | Kind::Own | Kind::Set(_) => None,
+        }
+    }
+
+    fn classify(&self, fd: c_int) -> Option<Arc<Conn>> {
+        let _inside = Inside::enter();
+        if ask::is_tcp(fd)? {
+            let conn = Conn::new();
+            self.table.set(fd, Kind::Tcp(conn.clone()));
+            Some(conn)
+        } else {
+            self.table.set(fd, Kind::Other);
+            None
+        }
+    }
+
+    /// The socket if an engine cares for it, or will when it is written to.
+    pub(crate) fn cared_for(&self, fd: c_int) -> Option<Arc<Conn>> {
+        match self.table.get(fd) {
+            Kind::Tcp(conn) if matches!(conn.via(), Via::Queue | Via::Inline) => Some(conn),
+            _ => None,
+        }
+    }
+
+    /// How bytes written to a descriptor go. `direct`: they are not the application's to show us.
+    pub(crate) fn route(&self, fd: c_int, direct: bool) -> Route {
+        loop {
+            let Some(conn) = self.tcp(fd) else { return Route::Kernel };
+            let _inside = Inside::enter();
+            match conn.via() {
+                Via::Undecided => {
+                    conn.adopt(self, fd, direct);
+                    if conn.via() == Via::Undecided {
+                        return Route::Kernel;
+                    }
+                }
+                Via::Queue if conn.is(fd) => return Route::Queue(conn),
+                Via::Queue => self.lost(fd),
+                Via::Inline => return Route::Kernel,
+                Via::Kernel => {
+                    conn.wait_for_parent(self.config.options.linger);
+                    return Route::Kernel;
+                }
+            }
+        }
+    }
+
+    /// The set of `epoll` behind a descriptor, made known when a socket is put into it.
+    pub(crate) fn set(&self, fd: c_int, make: bool) -> Option<Arc<Set>> {
+        match self.table.get(fd) {
+            Kind::Set(set) => Some(set),
+            _ if make => {
+                let set = Set::new(fd);
+                self.table.set(fd, Kind::Set(set.clone()));
+                Some(set)
+            }
+            _ => None,
+        }
+    }
+
+    /// A descriptor is new: what was known of its number is past.
+    pub(crate) fn opened(&self, fd: c_int, kind: Kind) {
+        if let Kind::Tcp(conn) = self.table.set(fd, kind) {
+            conn.unname(self, -1);
+        }
+    }
+
+    /// A descriptor no longer means what the table says: it was closed behind our back.
+    fn lost(&self, fd: c_int) {
+        self.opened(fd, Kind::Unknown);
+    }
+
+    /// A descriptor is about to be closed.
+    pub(crate) fn closing(&self, fd: c_int) {
+        match self.table.take(fd) {
+            Kind::Tcp(conn) => {
+                let fd = if conn.is(fd) { fd } else { -1 };
+                conn.unname(self, fd);
+            }
+            Kind::Own => {
+                // The application cannot close what it does not know.
+                self.table.set(fd, Kind::Own);
+            }
+            Kind::Unknown | Kind::Other | Kind::Set(_) => {}
+        }
+    }
+
+    /// A descriptor was duplicated.
+    pub(crate) fn duplicated(&self, from: c_int, to: c_int) {
+        let _inside = Inside::enter();
+        let kind = match self.tcp(from) {
+            Some(conn) => {
+                conn.named_again();
+                Kind::Tcp(conn)
+            }
+            None => match self.table.get(from) {
+                Kind::Own => Kind::Unknown,
+                kind => kind,
+            },
+        };
+        self.opened(to, kind);
+    }
+
+    /// From now on new sockets are served inline, if the mode is left to us.
+    pub(crate) fn write_directly(&self) {
+        self.direct.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn writes_directly(&self) -> bool {
+        self.direct.load(Ordering::Relaxed)
+    }
+
+    /// From now on any socket may be written past this library.
+    pub(crate) fn bypassed(&self) {
+        self.bypassed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_bypassed(&self) -> bool {
+        self.bypassed.load(Ordering::Relaxed)
+    }
+
+    /// A socket is left to the kernel: counted, and said once for each reason.
+    pub(crate) fn passed(&self, why: Notice) {
+        self.passed.fetch_add(1, Ordering::Relaxed);
+        self.note(&why);
+    }
+
+    /// Says something once.
+    pub(crate) fn note(&self, what: &Notice) {
+        let bit = what.bit();
+        if self.said.fetch_or(bit, Ordering::Relaxed) & bit == 0 && !self.config.quiet {
+            notice::say(&what.to_string(), self.config.log.as_deref());
+        }
+    }
+
+    /// Sends what all sockets have queued, at most as long as lingering may take. For the end of the program and for exec.
+    pub(crate) fn finish(&self) {
+        if let Some(engine) = self.running() {
+            engine.drain(self.config.options.linger);
+        }
+    }
+
+    /// Another program is to take this one's place.
+    pub(crate) fn before_exec(&self) {
+        self.finish();
+        for (fd, kind) in self.table.known(0, c_int::MAX) {
+            if let Kind::Tcp(conn) = kind {
+                conn.before_exec(fd, self.config.options.linger);
+            }
+        }
+    }
+
+    /// Sockets whose queues hold something.
+    fn busy(&self) -> Vec<Arc<Socket>> {
+        let known = self.table.known(0, c_int::MAX).into_iter();
+        known
+            .filter_map(|(_, kind)| match kind {
+                Kind::Tcp(conn) => conn.socket().filter(|socket| socket.queued() > 0).cloned(),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+extern "C" fn before_fork() {
+    let Some(state) = get() else { return };
+    let _inside = Inside::enter();
+    if state.running().is_none() {
+        return;
+    }
+    if let Ok(fork) = Fork::prepare(state.busy()) {
+        *FORK.lock().unwrap_or_else(PoisonError::into_inner) = fork;
+    }
+}
+
+extern "C" fn after_fork() {
+    let Some(state) = get() else { return };
+    let _inside = Inside::enter();
+    if let Some(fork) = FORK.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        fork.parent(state.config.options.linger);
+    }
+}
+
+extern "C" fn after_fork_in_child() {
+    let _inside = Inside::enter();
+    begin_child();
+}
+
+/// Starts anew in a copy of the process: the parent's engine is the parent's.
+fn begin_child() {
+    let mark = MARK.load(Ordering::Relaxed);
+    let Some(old) = any() else { return };
+    // SAFETY: the page is never unmapped.
+    if mark.is_null() || unsafe { mark.read_volatile() } != 0 {
+        return;
+    }
+    // SAFETY: as above.
+    unsafe { mark.write_volatile(1) };
+    let pending = FORK.try_lock().ok().and_then(|mut fork| fork.take()).map(Fork::child);
+    let known = old.table.known(0, c_int::MAX);
+    let table = Table::new();
+    adopt_table(&known, &table, pending.as_ref());
+    for (fd, kind) in known {
+        if matches!(kind, Kind::Own) && pending.as_ref().is_none_or(|pending| pending.number() != fd) {
+            next::close(fd);
+        }
+        // Nothing of the parent's is to be dropped here.
+        std::mem::forget(kind);
+    }
+    install(State::new(old.config.clone(), table));
+}
+
+/// What of a parent's table holds in its child.
+fn adopt_table(known: &[(c_int, Kind)], table: &Table, pending: Option<&Arc<Pending>>) {
+    let mut twins: Vec<(*const Conn, Arc<Conn>)> = Vec::new();
+    for (fd, kind) in known {
+        match kind {
+            Kind::Tcp(conn) => {
+                let twin = match twins.iter().find(|(of, _)| *of == Arc::as_ptr(conn)) {
+                    Some((_, twin)) => twin.clone(),
+                    None => conn.in_child(pending),
+                };
+                twins.push((Arc::as_ptr(conn), twin.clone()));
+                table.set(*fd, Kind::Tcp(twin));
+            }
+            Kind::Other => {
+                table.set(*fd, Kind::Other);
+            }
+            Kind::Own | Kind::Set(_) | Kind::Unknown => {}
+        }
+    }
+    for (fd, kind) in known {
+        if let Kind::Set(theirs) = kind {
+            let set = Set::new(*fd);
+            set.inherit(theirs, |fd| match table.get(fd) {
+                Kind::Tcp(conn) => Some(conn),
+                _ => None,
+            });
+            table.set(*fd, Kind::Set(set));
+        }
+    }
+    if let Some(pending) = pending {
+        table.set(pending.number(), Kind::Own);
+    }
+}
