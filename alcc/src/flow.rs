@@ -37,9 +37,8 @@ const FILL: Nanos = Nanos::from_millis(1);
 const SILENCE: Nanos = Nanos::from_millis(50);
 /// Largest packet that a controller is told of: a loop-back device's are 64 KB, and a chunk may have four.
 const MAX_MSS: u32 = 16 * 1024;
-/// A chunk has as many packets as leave in this time, at most [`MAX_CHUNK`] (our choice: half of what Linux
-/// `tcp_tso_autosize` lets leave at once).
-const CHUNK_TIME: Nanos = Nanos::from_micros(500);
+/// A chunk has as many packets as leave in this time, at most [`MAX_CHUNK`]. 1 ms: Linux `tcp_tso_autosize`.
+const CHUNK_TIME: Nanos = Nanos::from_millis(1);
 const MAX_CHUNK: u64 = 4;
 /// Looks in a row at which TCP held nothing back after which departures are not stamped any more: they are the hand-overs
 /// then, and each stamp wakes the thread. 200: a second.
@@ -293,7 +292,8 @@ impl Flow {
     /// Packets of a chunk at the present rate.
     fn chunk(&self) -> u32 {
         let bytes = self.above.rate().bytes_in(CHUNK_TIME);
-        bytes.div_ceil(u64::from(self.mss)).clamp(1, MAX_CHUNK) as u32
+        let mss = u64::from(self.mss);
+        ((bytes + mss / 2) / mss).clamp(1, MAX_CHUNK) as u32
     }
 
     /// Asks `TCP_INFO`: is TCP repairing losses, did it time out, does it hold bytes back?

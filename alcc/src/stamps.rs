@@ -90,13 +90,19 @@ pub(crate) struct Reader {
     pub(crate) stamps: Vec<Stamp>,
     /// The stamping clock was set since the read before: times of `stamps` mean nothing.
     pub(crate) clock_was_set: bool,
+    count: usize,
     offset: Offset,
 }
 
 impl Reader {
     pub(crate) fn new() -> Self {
         let stamps = Vec::with_capacity(BATCH);
-        Self { headers: [None, None], stamps, clock_was_set: false, offset: Offset::measure() }
+        Self { headers: [None, None], stamps, clock_was_set: false, count: 0, offset: Offset::measure() }
+    }
+
+    /// How many stamps were read since this was last asked.
+    pub(crate) fn take_count(&mut self) -> usize {
+        std::mem::take(&mut self.count)
     }
 
     /// Replaces `stamps` by up to a batch from the queue, oldest first. Says whether there may be more.
@@ -129,6 +135,7 @@ impl Reader {
             // A message of another kind may have left a header with less room.
             *slot = None;
         }
+        self.count += count;
         Ok(count == BATCH)
     }
 }
