@@ -28,6 +28,11 @@ use thread_priority::{
 use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
 use crate::frame::{self, Entry, Frame, Losses, Lost};
 use crate::port::Port;
+use handover::Handover;
+use turns::{Rest, Turns};
+
+mod handover;
+mod turns;
 
 /// What an emulator is made of.
 pub struct Setup {
@@ -258,6 +263,10 @@ struct Lane {
     time: Time,
     losses: Losses,
     report: DirectionReport,
+    /// The last turn read something, and left nothing behind.
+    heard: bool,
+    drained: bool,
+    handover: Handover,
     /// Scratch: what was read, what comes out and how it travelled, what was lost.
     read: Vec<Frame>,
     out: Vec<Frame>,
@@ -282,17 +291,39 @@ impl Runner {
         let scheduling = prefer();
         let clock = self.watch.clock;
         let mut sleeper = Sleeper::new(clock);
+        let mut turns = Turns::new(self.down.path.least().min(self.up.path.least()));
         let mut wake = Wake::Ready;
         while !stop.asked.load(Ordering::Acquire) {
             let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
             self.down.turn(wake, far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
             self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
-            let next = self.down.path.next().min(self.up.path.next());
-            let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-            let mut fds = [near.fd(), far.fd(), stop.event.as_fd()].map(readable);
-            wake = sleeper.wait(next, &mut fds).map_err(EmulatorError::Wait)?;
+            wake = if self.down.drained && self.up.drained {
+                let due = self.down.due().min(self.up.due());
+                let rest = turns.rest(clock.now(), due, self.down.heard || self.up.heard);
+                self.wait(rest, due, stop, &mut sleeper).map_err(EmulatorError::Wait)?
+            } else {
+                Wake::Ready
+            };
         }
         Ok(self.finish(scheduling))
+    }
+
+    fn wait(&self, rest: Rest, due: Time, stop: &Stop, sleeper: &mut Sleeper) -> io::Result<Wake> {
+        match rest {
+            Rest::Gather(until) => {
+                sleeper.doze(until)?;
+                Ok(Wake::Ready)
+            }
+            Rest::Due(due) => {
+                sleeper.sleep_until(due);
+                Ok(Wake::Ready)
+            }
+            Rest::Listen(from) => {
+                sleeper.doze(from)?;
+                let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+                sleeper.wait(due, &mut [self.near.fd(), self.far.fd(), stop.event.as_fd()].map(readable))
+            }
+        }
     }
 
     fn finish(self, scheduling: Scheduling) -> EmulatorReport {
@@ -324,8 +355,17 @@ impl Failed {
 impl Lane {
     fn new(direction: Direction, path: Path<Frame>) -> Self {
         let (losses, report) = (Losses::default(), DirectionReport::default());
+        let handover = Handover::new(path.foresight());
         let (read, out, travelled, lost) = Default::default();
-        Self { direction, path, time: Time::ZERO, losses, report, read, out, travelled, lost }
+        Self { direction, path, time: Time::ZERO, losses, report, heard: false, drained: true, handover, read, out, travelled, lost }
+    }
+
+    /// When to begin to hand over what comes out next.
+    fn due(&self) -> Time {
+        match self.path.next() {
+            Time::NEVER => Time::NEVER,
+            due => due - self.handover.lead(),
+        }
     }
 
     /// Takes in what arrived, hands over what is due.
@@ -337,22 +377,28 @@ impl Lane {
         watch: &mut Watch,
     ) -> Result<(), Failed> {
         // The path may run up to where everything that came has been read.
-        let complete = match wake {
-            Wake::Due(now) => now,
+        (self.heard, self.drained) = (false, true);
+        let (begin, complete) = match wake {
+            Wake::Due(now) => (now, now),
             Wake::Ready => {
                 let before = watch.clock.now();
-                let drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+                self.drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+                self.heard = !self.read.is_empty();
                 self.enter(watch);
-                if drained { before } else { Time::ZERO }
+                (before, if self.drained { before } else { Time::ZERO })
             }
         };
         self.time = self.time.max(complete);
-        while let Some(packet) = self.path.pop(self.time) {
+        while let Some(packet) = self.path.pop_ahead(self.time, self.handover.lead()) {
             self.leave(packet);
         }
         if !self.out.is_empty() {
             self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
-            self.released(watch);
+            let now = watch.clock.now();
+            if self.out.len() == 1 {
+                self.handover.took(now - begin);
+            }
+            self.released(now, watch);
         }
         self.lost(watch);
         Ok(())
@@ -384,8 +430,7 @@ impl Lane {
         self.out.push(frame);
     }
 
-    fn released(&mut self, watch: &mut Watch) {
-        let now = watch.clock.now();
+    fn released(&mut self, now: Time, watch: &mut Watch) {
         for (frame, travelled) in self.out.drain(..).zip(self.travelled.drain(..)) {
             watch.lateness.record(travelled.left, now);
             if !watch.taps.is_empty() {
