@@ -7,31 +7,30 @@
 //! enters at the moment it came.
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
+use crate::frame::{self, Entry, Frame, Losses, Lost};
+use crate::port::Port;
+use handover::Handover;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::ClockId;
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Codepoint, Count, LinkStats, Packet, Path, Split};
 use paceline_sim::Direction;
-use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
-    thread_native_id,
-};
-
-use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
-use crate::frame::{self, Entry, Frame, Losses, Lost};
-use crate::port::Port;
-use handover::Handover;
+use priority::Priority;
 use turns::{Rest, Turns};
 
+pub use priority::Scheduling;
+pub(crate) use priority::prefer;
+
 mod handover;
+mod priority;
 mod turns;
 
 /// What an emulator is made of.
@@ -93,27 +92,6 @@ pub trait Tap: Any + Send {
     /// One line that says what went wrong, for [`EmulatorReport::troubles`].
     fn finish(&mut self) -> Result<(), String> {
         Ok(())
-    }
-}
-
-/// How the kernel schedules the emulator's thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// `SCHED_FIFO` at the lowest real-time priority.
-    RealTime,
-    /// Nice -15.
-    Nice,
-    /// As any other thread: neither was permitted.
-    Ordinary,
-}
-
-impl fmt::Display for Scheduling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RealTime => "real-time priority",
-            Self::Nice => "nice -15",
-            Self::Ordinary => "ordinary priority",
-        })
     }
 }
 
@@ -263,8 +241,9 @@ struct Lane {
     time: Time,
     losses: Losses,
     report: DirectionReport,
-    /// The last turn read something, and left nothing behind.
-    heard: bool,
+    /// What the last turn read and handed over, and whether it read all that was there.
+    read_now: usize,
+    left_now: usize,
     drained: bool,
     handover: Handover,
     /// Scratch: what was read, what comes out and how it travelled, what was lost.
@@ -288,8 +267,8 @@ impl Runner {
     }
 
     fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
-        let scheduling = prefer();
         let clock = self.watch.clock;
+        let mut priority = Priority::new(clock.now());
         let mut sleeper = Sleeper::new(clock);
         let mut turns = Turns::new(self.down.path.least().min(self.up.path.least()));
         let mut wake = Wake::Ready;
@@ -299,13 +278,17 @@ impl Runner {
             self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
             wake = if self.down.drained && self.up.drained {
                 let due = self.down.due().min(self.up.due());
-                let rest = turns.rest(clock.now(), due, self.down.heard || self.up.heard);
+                let (read, handed_over) =
+                    (self.down.read_now + self.up.read_now, self.down.left_now + self.up.left_now);
+                let now = clock.now();
+                priority.review(now);
+                let rest = turns.rest(now, due, read, handed_over);
                 self.wait(rest, due, stop, &mut sleeper).map_err(EmulatorError::Wait)?
             } else {
                 Wake::Ready
             };
         }
-        Ok(self.finish(scheduling))
+        Ok(self.finish(priority.scheduling()))
     }
 
     fn wait(&self, rest: Rest, due: Time, stop: &Stop, sleeper: &mut Sleeper) -> io::Result<Wake> {
@@ -357,7 +340,21 @@ impl Lane {
         let (losses, report) = (Losses::default(), DirectionReport::default());
         let handover = Handover::new(path.foresight());
         let (read, out, travelled, lost) = Default::default();
-        Self { direction, path, time: Time::ZERO, losses, report, heard: false, drained: true, handover, read, out, travelled, lost }
+        Self {
+            direction,
+            path,
+            time: Time::ZERO,
+            losses,
+            report,
+            read_now: 0,
+            left_now: 0,
+            drained: true,
+            handover,
+            read,
+            out,
+            travelled,
+            lost,
+        }
     }
 
     /// When to begin to hand over what comes out next.
@@ -377,13 +374,13 @@ impl Lane {
         watch: &mut Watch,
     ) -> Result<(), Failed> {
         // The path may run up to where everything that came has been read.
-        (self.heard, self.drained) = (false, true);
+        (self.read_now, self.drained) = (0, true);
         let (begin, complete) = match wake {
             Wake::Due(now) => (now, now),
             Wake::Ready => {
                 let before = watch.clock.now();
                 self.drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
-                self.heard = !self.read.is_empty();
+                self.read_now = self.read.len();
                 self.enter(watch);
                 (before, if self.drained { before } else { Time::ZERO })
             }
@@ -392,10 +389,11 @@ impl Lane {
         while let Some(packet) = self.path.pop_ahead(self.time, self.handover.lead()) {
             self.leave(packet);
         }
+        self.left_now = self.out.len();
         if !self.out.is_empty() {
             self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
             let now = watch.clock.now();
-            if self.out.len() == 1 {
+            if self.left_now == 1 {
                 self.handover.took(now - begin);
             }
             self.released(now, watch);
@@ -472,15 +470,4 @@ impl<'a> Passage<'a> {
     pub fn ecn(&self) -> Codepoint {
         frame::ecn(self.bytes)
     }
-}
-
-/// Asks for the best scheduling that this thread may have. Spinning has a budget, so that a real-time thread leaves the
-/// processor to others.
-pub(crate) fn prefer() -> Scheduling {
-    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    if set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok() {
-        return Scheduling::RealTime;
-    }
-    // Process 0 is the calling thread alone, on Linux.
-    if rustix::process::setpriority_process(None, -15).is_ok() { Scheduling::Nice } else { Scheduling::Ordinary }
 }
