@@ -65,7 +65,8 @@ pub struct Passage<'a> {
     /// When this happened, by logical time: entered, left or was dropped. A drop on arrival is exact; one that an AQM makes
     /// later is noticed when the emulator next looks at the path.
     pub at: Time,
-    /// When it was handed over, by the clock: `at` and the release error. [`Time::NEVER`] unless it left.
+    /// When it was handed over, by the clock: `at` and the release error. Where a delay is at the end of the path it may be
+    /// some microseconds before `at`. [`Time::NEVER`] unless it left.
     pub released: Time,
     /// Its delay so far by where it came from; zero unless it left.
     pub delay: Split,
@@ -276,13 +277,12 @@ impl Runner {
             let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
             self.down.turn(wake, far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
             self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
+            let now = clock.now();
+            priority.review(now);
             wake = if self.down.drained && self.up.drained {
                 let due = self.down.due().min(self.up.due());
-                let (read, handed_over) =
-                    (self.down.read_now + self.up.read_now, self.down.left_now + self.up.left_now);
-                let now = clock.now();
-                priority.review(now);
-                let rest = turns.rest(now, due, read, handed_over);
+                let (read, left) = (self.down.read_now + self.up.read_now, self.down.left_now + self.up.left_now);
+                let rest = turns.rest(now, due, read, left);
                 self.wait(rest, due, stop, &mut sleeper).map_err(EmulatorError::Wait)?
             } else {
                 Wake::Ready

@@ -17,8 +17,8 @@ use crate::clock;
 
 /// How often the thread looks at what it takes (our choice: some ticks of the kernel's scheduler).
 const PERIOD: Nanos = Nanos::from_millis(50);
-/// Above this share of a processor, in percent, it gives up its real-time priority (our choice: what is left to the others of two
-/// processors is hardly more than one).
+/// Above this share of a processor, in percent, it gives up its real-time priority (our choice: of two processors, hardly more
+/// than one is left to the others).
 const GIVE_UP: u64 = 60;
 /// Below this share it takes it again (our choice: far enough below that it does not go to and fro).
 const TAKE_AGAIN: u64 = 30;

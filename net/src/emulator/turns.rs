@@ -10,13 +10,13 @@ use paceline_cc::{Nanos, Time};
 /// Turns of a busy emulator are so far apart (our choice: a turn costs 10 to 17 µs of a processor on the machine of
 /// docs/benchmarks.md, and an opportunity of a delivery trace is a millisecond).
 const SPACING: Nanos = Nanos::from_micros(200);
-/// Busy is who reads or hands over more than one packet in this time, on average (our choice: 500 Mbit/s of full packets one way, or half of
-/// that with acknowledgements, are fewer).
+/// Busy is who reads or hands over more than one packet in this time, on average (our choice: 500 Mbit/s of full packets, or
+/// half of that with acknowledgements, are fewer).
 const EACH: Nanos = Nanos::from_micros(11);
 /// A burst may come before that, if there was nothing to do for so long (our choice: 90 packets that come and go).
 const SAVED: Nanos = Nanos::from_millis(2);
-/// Longest time for which arrivals are left unread (our choice: what comes meanwhile at 1 Gbit/s is a few hundredths of what a port
-/// may keep).
+/// Longest time for which arrivals are left unread (our choice: what comes meanwhile at 1 Gbit/s is a few hundredths of what
+/// a port may keep).
 const PATIENCE: Nanos = Nanos::from_micros(500);
 
 /// What to do before the next turn.
@@ -45,9 +45,9 @@ impl Turns {
         Self { patience: least.min(PATIENCE), busy: Time::ZERO }
     }
 
-    /// After a turn that ended at `now`, which read and handed over so many packets, with something due next at `due`.
-    pub(super) fn rest(&mut self, now: Time, due: Time, read: usize, handed_over: usize) -> Rest {
-        let spent = EACH.mul_div((read + handed_over) as u64, 1);
+    /// After a turn that ended at `now`, which `read` so many packets and handed over those that `left`, with something due next at `due`.
+    pub(super) fn rest(&mut self, now: Time, due: Time, read: usize, left: usize) -> Rest {
+        let spent = EACH.mul_div((read + left) as u64, 1);
         self.busy = (self.busy.max(now - SAVED) + spent).min(now + SAVED);
         if self.busy > now {
             return Rest::Gather(due.clamp(now + SPACING, now + self.patience.max(SPACING)));
@@ -56,6 +56,7 @@ impl Turns {
         if due <= unread { Rest::Due(due) } else { Rest::Listen(unread) }
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
