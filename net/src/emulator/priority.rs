@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn who_takes_much_does_without_real_time_priority_until_it_takes_little() {
-        let percent = |share| Nanos::from_micros(500 * share);
+        let percent = |share: u64| Nanos::from_micros(500 * share);
         let shares = [10, 59, 61, 45, 31, 29, 45, 59, 99];
         let mut now = false;
         let seen = shares.map(|share| {
