@@ -4,6 +4,7 @@ CARGO ?= cargo
 SECONDS ?= 60
 PREFIX ?= /usr/local
 RUNS ?= 5
+THREADS ?= 1
 OUT ?= out/demo
 PAPER ?= paced-chirping
 # Progress is for terminals only.
@@ -11,7 +12,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test test-quic fmt lint deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build install install-c demo test test-quic test-ebpf fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +39,18 @@ test-quic: ## tests of the QUIC crate and of races over it, which take longest t
 	@scripts/test $(QUIET) -p paceline-quic
 	@scripts/test $(QUIET) -p paceline-cli --features quic --test real quic
 
+test-ebpf: ## tests of the open window, which needs clang to build and root to run
+	@scripts/setup build
+	@if scripts/setup ebpf; then \
+	    scripts/test $(QUIET) -p paceline-kernel && \
+	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command open_window; \
+	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
+
+install-c: ## libalcc with its header, manual page and pkg-config file into PREFIX=/usr/local (and DESTDIR)
+	@scripts/setup build
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c
+	@scripts/install-c target/release "$(PREFIX)"
+
 fmt: ## format the code
 	@scripts/setup lint
 	@$(CARGO) fmt --all
@@ -47,7 +60,12 @@ lint: ## formatting and clippy, warnings are errors
 	@scripts/setup lint
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
-	@$(CARGO) clippy $(QUIET) --workspace --all-targets --features paceline-cli/quic --locked -- -D warnings
+	@$(CARGO) clippy $(QUIET) --workspace --exclude paceline-kernel --all-targets --features paceline-cli/quic --locked -- -D warnings
+
+lint-ebpf: ## clippy for what needs clang to build
+	@scripts/setup lint
+	@scripts/setup ebpf
+	@$(CARGO) clippy $(QUIET) -p paceline-kernel -p paceline-cli --all-targets --features paceline-cli/ebpf --locked -- -D warnings
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check
@@ -72,13 +90,13 @@ fuzz: ## fuzz each parser for SECONDS=60
 
 docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
-	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --no-deps --locked
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --no-deps --locked
 
 validate: build ## write docs/validation.md again (TRACES=DIR adds the real traces you have)
 	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out docs/validation.md || [ $$? = 1 ]
 
-validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, TRACES=DIR adds the real traces you have)
-	@target/release/paceline validate --real --runs $(RUNS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
+validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, THREADS=1 runs at once, TRACES=DIR adds the real traces you have)
+	@target/release/paceline validate --real --runs $(RUNS) --threads $(THREADS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
 
 reproduce: build ## run the experiments of PAPER=paced-chirping again; page in out/reproduce
 	@target/release/paceline reproduce $(PAPER) || [ $$? = 1 ]

@@ -69,6 +69,9 @@ impl Round {
 pub struct HyStart {
     slow: SlowStart,
     env: Env,
+    /// Smallest RTT since the start or the last time-out, whose samples no longer count (Linux `bictcp_reset` clears
+    /// `delay_min`): what follows a spurious one is measured against the queue that caused it.
+    min: Nanos,
     round: Option<Round>,
     round_start: Time,
     last_ack: Time,
@@ -81,6 +84,7 @@ impl HyStart {
         Self {
             slow: SlowStart::new(env),
             env: *env,
+            min: Nanos::MAX,
             round: None,
             round_start: Time::ZERO,
             last_ack: Time::ZERO,
@@ -90,6 +94,7 @@ impl HyStart {
 
     /// Whether `rtt`, a new sample, shows that the window is large enough.
     fn detects(&mut self, ack: &Ack<'_>, rtt: Nanos, window: &Window) -> bool {
+        self.min = self.min.min(rtt);
         let round = match &mut self.round {
             Some(round) if ack.una <= round.end => round,
             round => {
@@ -108,11 +113,11 @@ impl HyStart {
             let cushion = Rate::from_bytes_in(per_round as u64, ack.srtt).time_for(CUSHION_BYTES).min(CUSHION_MAX);
             // Pacing by itself spreads a window over half a round trip.
             let share = if self.env.paced { 1 } else { 2 };
-            found = ack.now - self.round_start > (ack.min_rtt + cushion).mul_div(1, share);
+            found = ack.now - self.round_start > (self.min + cushion).mul_div(1, share);
         }
         let ripe = round.samples >= SAMPLES;
         round.sample(rtt);
-        found || (ripe && round.min > ack.min_rtt + rise(ack.min_rtt))
+        found || (ripe && round.min > self.min + rise(self.min))
     }
 }
 
@@ -131,6 +136,7 @@ impl StartUp for HyStart {
 
     fn on_congestion(&mut self, signal: Signal, _window: &mut Window) {
         if signal == Signal::Timeout {
+            self.min = Nanos::MAX;
             self.round = None;
             self.found = false;
         }
@@ -256,6 +262,7 @@ mod tests {
         let (mut now, mut una) = (Time::ZERO, 0);
         let mut window = Window { cwnd: 20.0, ssthresh: f64::INFINITY };
         let mut rtt = min;
+        round(start, &mut window, &mut now, &mut una, min, min, ms(3));
         while window.starting() {
             assert!(rtt < min + ms(100), "never ended");
             rtt += ms(1);
@@ -288,6 +295,14 @@ mod tests {
         let paced = Env { paced: true, ..Env::default() };
         assert!(ends(&Env::default(), 1) && ends(&paced, 2));
         assert!(!ends(&paced, 1) && !ends(&Env::default(), 3));
+    }
+
+    #[test]
+    fn hystart_measures_anew_after_a_time_out() {
+        let mut start = HyStart::new(&Env::default());
+        assert_eq!(exit_rtt(&mut start, ms(20)), ms(25));
+        start.on_congestion(Signal::Timeout, &mut Window { cwnd: 1.0, ssthresh: 20.0 });
+        assert_eq!(exit_rtt(&mut start, ms(80)), ms(91));
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) mod doctor;
 pub(crate) mod emulate;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
+#[cfg(target_os = "linux")]
+pub(crate) mod open_window;
 pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod reproduce;

@@ -38,17 +38,20 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
+    OpenWindow(commands::open_window::Args),
+    #[cfg(target_os = "linux")]
     Shim(Box<commands::shim::Args>),
     #[cfg(target_os = "linux")]
     Top(commands::top::Args),
 }
 
 impl Command {
-    /// Whether it moves into namespaces, which only a process with a single thread can; it handles signals itself.
+    /// Whether it needs a process with a single thread (to move into namespaces, to pass signals on); it handles signals
+    /// itself.
     fn moves(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Emulate(_) | Self::Doctor(_) => true,
+            Self::Emulate(_) | Self::Doctor(_) | Self::OpenWindow(_) => true,
             _ => false,
         }
     }
@@ -77,6 +80,10 @@ fn main() -> ExitCode {
     let acquired = match &cli.command {
         Command::Race(args) => args.acquire(),
         Command::Validate(args) => args.acquire(),
+        Command::Reproduce(args) => {
+            args.acquire();
+            Ok(())
+        }
         _ => Ok(()),
     };
     if let Err(error) = acquired {
@@ -107,6 +114,8 @@ fn main() -> ExitCode {
         Command::Send(args) => commands::send::run(args),
         #[cfg(target_os = "linux")]
         Command::Fetch(args) => commands::fetch::run(args),
+        #[cfg(target_os = "linux")]
+        Command::OpenWindow(args) => commands::open_window::run(args),
         #[cfg(target_os = "linux")]
         Command::Shim(args) => commands::shim::run(args),
         #[cfg(target_os = "linux")]

@@ -1,11 +1,11 @@
-//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `sprout@alcc/bbr`.
+//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `sprout@alcc/bbr`, `copa@alcc:mode=inline/reno`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use paceline_cc::registry::nearest;
-use paceline_cc::{Spec, SpecError};
-use paceline_sim::config::Via;
+use paceline_cc::{Bytes, Spec, SpecError};
+use paceline_sim::config::{Acks, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The TCP under `@alcc` where none is named (Linux's default controller).
@@ -53,6 +53,22 @@ pub enum ContestantError {
         /// The datapath.
         via: String,
     },
+    /// What stands behind `alcc:` is none of its options.
+    #[error("'{text}': alcc takes mode=queue, inline or framed, acks=stamps or info and buffer=BYTES, not '{option}'")]
+    Handover {
+        /// The contestant as given.
+        text: String,
+        /// The option as given.
+        option: String,
+    },
+    /// Only frames carry what a receiver half says.
+    #[error("'{text}': {name} needs its receiver half, which only frames carry; write '{name}@alcc:mode=framed'")]
+    NeedsFrames {
+        /// The contestant as given.
+        text: String,
+        /// The controller.
+        name: &'static str,
+    },
     /// TCP carries no feedback of a receiver half.
     #[error("'{text}': {name} needs its receiver half, which TCP can't carry; use '{name}@udp' or '{name}@alcc'")]
     NeedsReceiver {
@@ -81,9 +97,9 @@ impl Contestant {
             Via::Udp => "udp".to_owned(),
             Via::Tcp => "tcp".to_owned(),
             Via::Quic => "quic".to_owned(),
-            Via::Alcc(lower) => match lower.to_string() {
-                lower if lower == LOWER => "alcc".to_owned(),
-                lower => format!("alcc/{lower}"),
+            Via::Alcc(lower, handover) => match lower.to_string() {
+                lower if lower == LOWER => format!("alcc{}", handover_text(*handover)),
+                lower => format!("alcc{}/{lower}", handover_text(*handover)),
             },
         }
     }
@@ -114,6 +130,11 @@ impl FromStr for Contestant {
         if lower.is_some() && matches!(via, "udp" | "tcp" | "quic") {
             return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
         }
+        let (via, options) = match via.split_once(':') {
+            Some(("alcc", options)) => ("alcc", options),
+            _ => (via, ""),
+        };
+        let handover = handover(options).map_err(|option| ContestantError::Handover { text: shown(), option })?;
         let name = controller.entry().name;
         let has_receiver = controller.entry().receiver.is_some();
         let via = match via {
@@ -125,7 +146,10 @@ impl FromStr for Contestant {
                 if lower.entry().receiver.is_some() {
                     return Err(ContestantError::LowerNeedsReceiver { text: shown(), name: lower.entry().name });
                 }
-                Via::Alcc(lower)
+                if has_receiver && !matches!(handover.mode, Mode::Auto | Mode::Framed) {
+                    return Err(ContestantError::NeedsFrames { text: shown(), name });
+                }
+                Via::Alcc(lower, handover)
             }
             "quic" => Via::Quic,
             "icn" => return Err(ContestantError::LaterVia { text: shown(), via: via.to_owned() }),
@@ -137,6 +161,38 @@ impl FromStr for Contestant {
         };
         Ok(Self { controller, via })
     }
+}
+
+const MODES: [(&str, Mode); 3] = [("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
+const ACKS: [(&str, Acks); 2] = [("stamps", Acks::Stamps), ("info", Acks::Info)];
+
+/// Reads `mode=inline,acks=info`; the error is the option that is none.
+fn handover(options: &str) -> Result<Handover, String> {
+    let mut handover = Handover::default();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        let refused = || option.chars().filter(|c| !c.is_control()).take(40).collect::<String>();
+        let (key, word) = option.split_once('=').ok_or_else(refused)?;
+        match key {
+            "mode" => handover.mode = MODES.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,
+            "acks" => handover.acks = ACKS.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,
+            "buffer" => {
+                let bytes: Bytes = word.parse().map_err(|_| refused())?;
+                let bytes = u32::try_from(bytes.0).ok().filter(|bytes| (4096..=1 << 30).contains(bytes));
+                handover.buffer = Some(bytes.ok_or_else(refused)?);
+            }
+            _ => return Err(refused()),
+        }
+    }
+    Ok(handover)
+}
+
+/// The inverse: nothing where everything is left to the datapath.
+fn handover_text(handover: Handover) -> String {
+    let mode = MODES.iter().find(|(_, mode)| *mode == handover.mode).map(|(name, _)| format!("mode={name}"));
+    let acks = ACKS.iter().find(|(_, acks)| *acks == handover.acks).map(|(name, _)| format!("acks={name}"));
+    let buffer = handover.buffer.map(|bytes| format!("buffer={}", Bytes(bytes.into())));
+    let options: Vec<String> = mode.into_iter().chain(acks).chain(buffer).collect();
+    if options.is_empty() { String::new() } else { format!(":{}", options.join(",")) }
 }
 
 impl<'de> Deserialize<'de> for Contestant {
@@ -178,14 +234,28 @@ mod tests {
             split_list("copa:mode=default,delta=0.1@udp, cubic@tcp,reno@alcc/fixed:window=3,rate=2,x@y"),
             ["copa:mode=default,delta=0.1@udp", "cubic@tcp", "reno@alcc/fixed:window=3,rate=2", "x@y"]
         );
+        assert_eq!(
+            split_list("copa@alcc:mode=inline,acks=info/bbr,cubic@tcp"),
+            ["copa@alcc:mode=inline,acks=info/bbr", "cubic@tcp"]
+        );
         assert!(split_list(" , ").is_empty());
     }
 
     #[test]
     fn text_round_trips() {
-        for text in
-            ["reno@tcp", "reno@quic", "fixed:window=7@udp", "copa@alcc", "sprout@alcc/bbr", "reno@alcc/fixed:window=3"]
-        {
+        for text in [
+            "reno@tcp",
+            "reno@quic",
+            "fixed:window=7@udp",
+            "copa@alcc",
+            "sprout@alcc/bbr",
+            "reno@alcc/fixed:window=3",
+            "copa@alcc:mode=inline",
+            "copa@alcc:acks=info/reno",
+            "sprout@alcc:mode=framed/bbr",
+            "copa@alcc:mode=queue,acks=stamps",
+            "copa@alcc:buffer=100kB/reno",
+        ] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }
     }
@@ -200,6 +270,18 @@ mod tests {
             (
                 "sprout@tcp",
                 "'sprout@tcp': sprout needs its receiver half, which TCP can't carry; use 'sprout@udp' or 'sprout@alcc'",
+            ),
+            (
+                "copa@alcc:mode=fast",
+                "'copa@alcc:mode=fast': alcc takes mode=queue, inline or framed, acks=stamps or info and buffer=BYTES, not 'mode=fast'",
+            ),
+            (
+                "copa@tcp:mode=inline",
+                "'copa@tcp:mode=inline': unknown datapath 'tcp:mode=inline'; known are udp, tcp, alcc, quic",
+            ),
+            (
+                "sprout@alcc:mode=inline",
+                "'sprout@alcc:mode=inline': sprout needs its receiver half, which only frames carry; write 'sprout@alcc:mode=framed'",
             ),
             (
                 "reno@alcc/sprout",

@@ -86,7 +86,7 @@ fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
         ecn_marks: outcome.ce_packets,
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
-        limited_below: matches!(flow.via, Via::Alcc(_))
+        limited_below: matches!(flow.via, Via::Alcc(..))
             .then(|| share(outcome.sender.limited_below, outcome.packets_entered)),
         split: split([(flow, outcome)].into_iter()),
     }

@@ -73,7 +73,8 @@ pub enum World {
     /// Virtual time, on all cores.
     #[default]
     Sim,
-    /// Sockets and kernel flows in real time, one run after the other. [`crate::real::acquire`] comes first.
+    /// Sockets and kernel flows in real time, one run after the other unless [`Settings::threads`] says otherwise.
+    /// [`crate::real::acquire`] comes first.
     Real,
 }
 
@@ -82,7 +83,7 @@ pub enum World {
 pub struct Settings {
     /// Where.
     pub world: World,
-    /// Threads; 0 for one a core.
+    /// Runs at once; 0 for one a core, or a single one in the real world, where runs share the host.
     pub threads: usize,
     /// Keep points over time of the first run of each contestant.
     pub series: bool,
@@ -133,17 +134,19 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
         }
         World::Real => real::check(&scenario.contestants, &plans).map_err(RaceError::Real)?,
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads.min(jobs.len())).build()?;
+    let threads = match settings.world {
+        World::Sim => settings.threads,
+        World::Real => settings.threads.max(1),
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(jobs.len())).build()?;
     let bar = progress_bar(jobs.len(), settings.progress);
     let run = |(contestant, plan): &(&Contestant, &Plan)| {
         let result = attempt(contestant, plan, settings);
         bar.inc(1);
         result
     };
-    let results: Vec<Result<Run, Failure>> = match settings.world {
-        World::Sim => pool.install(|| jobs.par_iter().map(run).collect()),
-        World::Real => jobs.iter().map(run).collect(),
-    };
+    // Runs last as long as they last: whoever is free takes the next one.
+    let results: Vec<Result<Run, Failure>> = pool.install(|| jobs.par_iter().with_max_len(1).map(run).collect());
     bar.finish_and_clear();
     let mut runs = Vec::new();
     let mut failures = Vec::new();

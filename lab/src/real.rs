@@ -19,6 +19,16 @@ pub struct Host {
 }
 
 impl Host {
+    /// CPU time of the contestant's own endpoints.
+    pub fn cpu(&self) -> Nanos {
+        self.cpu
+    }
+
+    /// Whether the emulator kept time.
+    pub fn trusted(&self) -> bool {
+        self.trusted
+    }
+
     /// Writes it into the record.
     pub fn add_to(&self, record: &mut Record) {
         let micros = |value: Nanos| rounded(value.as_nanos() as f64 / 1e3);

@@ -1,7 +1,9 @@
-//! The papers' figures again: each claim of a paper beside what the simulator gives, and the command that runs it alone.
+//! The papers' figures again: each claim of a paper beside what we get, and the command that runs it alone. In the simulator, or
+//! in real time where a paper is about real sockets and the machine permits it.
 //!
 //! One paper is one file below `reproduce/` with a folder of its experiments, and one line in [`PAPERS`].
 
+mod alcc;
 mod bench;
 mod contrast;
 mod curves;
@@ -17,6 +19,7 @@ use indicatif::ProgressBar;
 use paceline_cc::registry::nearest;
 use serde::Serialize;
 
+use crate::race::World;
 use crate::report::ReportError;
 use crate::scenario::ScenarioError;
 
@@ -33,11 +36,16 @@ pub struct Paper {
     pub about: &'static [&'static str],
     /// Those it compares: what of a contestant's name tells it, and what sentences call it; last our own answer.
     rivals: &'static [(&'static str, &'static str)],
+    /// It is about real sockets: run in real time where that is permitted.
+    pub real: bool,
     experiments: &'static [Experiment],
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[paced_chirping::PAPER];
+pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER];
+
+/// Seconds of a run in real time, unless they are given, and how many runs: all of a paper then takes minutes (our choice).
+const REAL: (f64, u32) = (10.0, 1);
 
 /// One experiment: a figure of the paper, or a question of ours about it.
 struct Experiment {
@@ -59,8 +67,12 @@ pub struct Settings {
     pub runs: Option<u32>,
     /// Seed of everything random, instead of that of each scenario.
     pub seed: Option<u64>,
-    /// A delivery trace instead of the shipped one, where a cellular link is asked for.
-    pub trace: Option<PathBuf>,
+    /// Seconds of a run, instead of as many as each scenario says.
+    pub seconds: Option<f64>,
+    /// Delivery traces instead of the shipped ones, where a cellular link is asked for.
+    pub traces: Vec<PathBuf>,
+    /// Where; in real time only for papers with [`Paper::real`], after [`crate::real::acquire`].
+    pub world: World,
     /// Threads; 0 for one a core.
     pub threads: usize,
 }
@@ -70,14 +82,14 @@ impl Settings {
     fn repeated(&self) -> String {
         let runs = self.runs.map(|runs| format!(" --runs {runs}")).unwrap_or_default();
         let seed = self.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
-        runs + &seed
+        let seconds = self.seconds.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
+        runs + &seed + &seconds
     }
 
     /// All options that change numbers.
     fn again(&self) -> String {
-        let trace =
-            self.trace.as_ref().map(|trace| format!(" --trace {}", bench::quoted(&trace.display().to_string())));
-        self.repeated() + &trace.unwrap_or_default()
+        let trace = |trace: &PathBuf| format!(" --trace {}", bench::quoted(&trace.display().to_string()));
+        self.repeated() + &self.traces.iter().map(trace).collect::<String>()
     }
 }
 
@@ -96,6 +108,8 @@ pub struct Claim {
     pub ours: String,
     /// Whether it holds in every cell.
     pub holds: bool,
+    /// Where it was tried: `sim` or `real`.
+    pub world: &'static str,
     /// The command that runs it alone: where it misses, or else its first cell.
     pub command: String,
     /// The conditions it was tried under.
@@ -208,6 +222,9 @@ pub enum ReproduceError {
         /// The nearest ones, or all.
         hint: String,
     },
+    /// The real world refused.
+    #[error("{0}")]
+    Real(String),
     /// A scenario or the trace is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
@@ -252,18 +269,32 @@ impl Paper {
                 })?]
             }
         };
+        let real = settings.world == World::Real;
+        let mut settings = settings.clone();
+        if real {
+            settings.seconds.get_or_insert(REAL.0);
+            settings.runs.get_or_insert(REAL.1);
+        }
+        let settings = &settings;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
         let mut sections = Vec::new();
         for (index, one) in chosen.iter().enumerate() {
             bar.set_message(format!("{} ({} of {})", one.figure, index + 1, chosen.len()));
             let mut findings = pool.install(|| (one.conduct)(&bench::Bench { settings, bar }))?;
             for claim in &mut findings.claims {
-                one.figure.clone_into(&mut claim.figure);
+                if claim.figure.is_empty() {
+                    one.figure.clone_into(&mut claim.figure);
+                }
+                claim.world = if real { "real" } else { "sim" };
                 let commands = claim.cells.iter_mut().map(|cell| &mut cell.command);
-                commands.chain([&mut claim.command]).for_each(|command| command.push_str(&settings.repeated()));
+                commands.chain([&mut claim.command]).for_each(|command| {
+                    command.push_str(&settings.repeated());
+                    command.push_str(if real { " --real" } else { "" });
+                });
             }
             let contrast = contrast::sentences(&findings.claims, self.rivals);
-            let command = format!("paceline reproduce {} --figure {}{}", self.name, one.name, settings.again());
+            let world = if self.real && !real { " --sim" } else { "" };
+            let command = format!("paceline reproduce {} --figure {}{world}{}", self.name, one.name, settings.again());
             sections.push(Section { figure: one.figure, title: one.title, command, contrast, findings });
         }
         Ok(sections)
@@ -284,10 +315,17 @@ impl Claim {
             paper: paper.into(),
             ours: String::new(),
             holds: false,
+            world: "sim",
             command: String::new(),
             cells: Vec::new(),
             place: None,
         }
+    }
+
+    /// Of this figure, where an experiment runs several.
+    fn of(mut self, figure: &str) -> Self {
+        figure.clone_into(&mut self.figure);
+        self
     }
 
     /// With one cell, or where the cells speak for themselves.
@@ -323,7 +361,7 @@ mod tests {
     fn a_claim_has_the_keys_that_scripts_read() {
         let claim = Claim::new("at most 2 ms", "dctcp@tcp", "1 ms").got("1 ms", vec![cell(true, "a")]);
         let json = serde_json::to_value(&claim).unwrap();
-        for key in ["figure", "claim", "paper", "ours", "contestant", "command"] {
+        for key in ["figure", "claim", "paper", "ours", "contestant", "command", "world"] {
             assert!(json[key].is_string(), "{key}");
         }
         assert!(json["holds"].as_bool().unwrap() && json["cells"][0]["holds"].as_bool().unwrap());
@@ -331,7 +369,8 @@ mod tests {
 
     #[test]
     fn commands_repeat_the_options() {
-        let settings = Settings { runs: Some(3), seed: Some(7), trace: Some("my trace".into()), ..Settings::default() };
+        let settings =
+            Settings { runs: Some(3), seed: Some(7), traces: vec!["my trace".into()], ..Settings::default() };
         assert_eq!(settings.repeated(), " --runs 3 --seed 7");
         assert_eq!(settings.again(), " --runs 3 --seed 7 --trace \"my trace\"");
         assert_eq!(Settings::default().again(), "");

@@ -9,6 +9,7 @@ mod native;
 mod queues;
 mod real;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub use real::{RealSettings, real};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// Heading under which it stands.
-    pub section: &'static str,
+    pub section: Cow<'static, str>,
     /// What was run.
     pub setup: String,
     /// What theory or the field says, with its source.
@@ -36,8 +37,8 @@ pub struct Check {
 }
 
 impl Check {
-    fn new(section: &'static str, setup: impl Into<String>, says: impl Into<String>) -> Self {
-        let (setup, says) = (setup.into(), says.into());
+    fn new(section: impl Into<Cow<'static, str>>, setup: impl Into<String>, says: impl Into<String>) -> Self {
+        let (section, setup, says) = (section.into(), setup.into(), says.into());
         Self { section, setup, says, ours: String::new(), holds: false, note: String::new() }
     }
 
@@ -110,7 +111,7 @@ fn page(head: &str, other: &str, checks: &[Check]) -> String {
     let mut section = "";
     for check in checks {
         if check.section != section {
-            section = check.section;
+            section = &check.section;
             let _ = write!(
                 page,
                 "\n## {section}\n\n{}| run | {other} | ours | holds |\n|---|---|---|---|\n",

@@ -20,6 +20,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use paceline_alcc::{Mode, Options};
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Path, Schedule};
 use paceline_sim::{Config, Cross, Direction, Distribution, Flow, Links, Outcome, Recorder, Via};
@@ -106,6 +107,17 @@ pub fn check(flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
     }
     for flow in flows {
         let spec = &flow.controller;
+        let mut kernel_flow = |kernel: &Kernel| {
+            if flow.mss > 1448 || flow.mss < 76 {
+                return Err(format!("--real: mss = {}: the kernel takes 76 to 1448 here", flow.mss));
+            }
+            if ecn.replace(kernel.ecn).is_some_and(|before| before != kernel.ecn) {
+                return Err(format!(
+                    "--real: {spec}: kernel flows with and without ECN cannot share a world; give all of them ecn=on, or none"
+                ));
+            }
+            Ok(())
+        };
         if flow.extra_delay > Nanos::ZERO {
             return Err("--real: extra_delay is for the simulator; take it out, or leave out --real".to_owned());
         }
@@ -120,21 +132,13 @@ pub fn check(flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
             Via::Tcp => {
                 let (kernel, more) = tcp::kernel(flow).map_err(|problem| format!("--real: {problem}"))?;
                 notes.extend(more);
-                if flow.mss > 1448 || flow.mss < 76 {
-                    return Err(format!("--real: mss = {}: the kernel takes 76 to 1448 here", flow.mss));
-                }
-                if ecn.is_some_and(|before| before != kernel.ecn) {
-                    return Err(format!(
-                        "--real: {spec}@tcp: kernel flows with and without ECN cannot share a world; give all of them ecn=on, or none"
-                    ));
-                }
-                ecn = Some(kernel.ecn);
+                kernel_flow(&kernel)?;
             }
             Via::Quic => notes.extend(quic::check(flow).map_err(|problem| format!("--real: {problem}"))?),
-            Via::Alcc(_) => {
-                return Err(format!(
-                    "--real: {spec}@alcc is for the simulator; the real world has udp and tcp: write {spec}@udp"
-                ));
+            Via::Alcc(lower, handover) => {
+                let above = tcp::above(flow, lower, *handover).map_err(|problem| format!("--real: {problem}"))?;
+                notes.extend(above.2);
+                kernel_flow(&above.0)?;
             }
         }
     }
@@ -163,7 +167,7 @@ fn fitted(flow: &Flow) -> Flow {
 
 /// Gives the calling thread, an endpoint's, precedence over the machine's other programs where that is permitted. Nice -10: below
 /// the emulator, without which an endpoint has nothing to do (our choice).
-fn prefer_endpoint() {
+pub(crate) fn prefer_endpoint() {
     let _ = rustix::process::setpriority_process(None, -10);
 }
 
@@ -268,7 +272,7 @@ impl Crew<'_> {
         let (tell, told) = mpsc::channel();
         for (index, flow) in flows.iter().enumerate() {
             let work = match flow.via {
-                Via::Tcp => self.kernel_flow(index, flow, &glimpses[index])?,
+                Via::Tcp | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
                 Via::Quic => quic::work(self, index, flow)?,
                 _ => self.datagrams(index, flow, &glimpses[index], &numbers),
             };
@@ -308,7 +312,7 @@ impl Crew<'_> {
 
     /// Sets both ends up for the kernel's flows.
     fn settings(&self, flows: &[Flow]) -> Result<(), RaceError> {
-        let kernel = flows.iter().filter(|flow| flow.via == Via::Tcp).find_map(|flow| tcp::kernel(flow).ok());
+        let kernel = flows.iter().find_map(|flow| below(flow).transpose()?.ok());
         let Some((Kernel { ecn, .. }, _)) = kernel else { return Ok(()) };
         for site in [self.world.near(), self.world.far()] {
             site.namespace.enter(|| {
@@ -354,17 +358,27 @@ impl Crew<'_> {
     }
 
     fn kernel_flow(&self, index: usize, flow: &Flow, glimpse: &Glimpse) -> Result<Work, RaceError> {
-        let (kernel, _) = tcp::kernel(flow).map_err(RaceError::Flow)?;
+        let (kernel, above) = below(flow)
+            .map_err(RaceError::Flow)?
+            .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
         let (source, target) = self.ends(flow.direction);
         let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
         let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(|error| listen_error(&error))?;
         let ledger = Arc::new(Ledger::default());
+        let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);
         let (flow, clock, until, abort) = (flow.clone(), self.clock, self.until, self.abort.clone());
-        let receiving =
-            Receiving { flow: flow.clone(), listener, clock, until, ledger: ledger.clone(), abort: abort.clone() };
+        let receiving = Receiving {
+            flow: flow.clone(),
+            listener,
+            framed,
+            clock,
+            until,
+            ledger: ledger.clone(),
+            abort: abort.clone(),
+        };
         let start = flow.start;
         let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
-        let sending = Sending { flow, kernel, index, seed, to, clock, until, ledger, state, abort };
+        let sending = Sending { flow, kernel, above, index, seed, to, clock, until, ledger, state, abort };
         Ok(Box::new(move || {
             prefer_endpoint();
             let receiver = thread::Builder::new()
@@ -408,6 +422,18 @@ impl Crew<'_> {
     }
 }
 
+/// The kernel's part of a flow, and the options of the controller above it where there is one; nothing for datapaths of our
+/// own.
+fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, String> {
+    match &flow.via {
+        Via::Tcp => tcp::kernel(flow).map(|(kernel, _)| Some((kernel, None))),
+        Via::Alcc(lower, handover) => {
+            tcp::above(flow, lower, *handover).map(|(kernel, options, _)| Some((kernel, Some(options))))
+        }
+        Via::Udp | Via::Quic => Ok(None),
+    }
+}
+
 fn port(base: u16, index: usize) -> u16 {
     // At most MOST above the base: checked.
     base.saturating_add(u16::try_from(index).unwrap_or(u16::MAX))
@@ -417,7 +443,8 @@ fn contestant(flow: &Flow) -> String {
     let via = match flow.via {
         Via::Tcp => "tcp",
         Via::Quic => "quic",
-        Via::Udp | Via::Alcc(_) => "udp",
+        Via::Udp => "udp",
+        Via::Alcc(..) => "alcc",
     };
     format!("{}@{via}", flow.controller)
 }

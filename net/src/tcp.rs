@@ -6,6 +6,7 @@
 //! says so; RTT samples are the kernel's smoothed RTT, taken every [`PROBE`]. There is no `fq` to rely on: a congestion
 //! control that paces (BBR) is paced by the socket's own timers, any other is not.
 
+mod above;
 mod diag;
 mod receiving;
 mod sending;
@@ -17,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_cc::{Nanos, Spec, Time};
 use paceline_sim::{Flow, Workload};
 
+pub(crate) use above::above;
 pub use diag::{Diagnosis, Info};
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
     use paceline_sim::{Direction, Timing, Via};
 
-    fn flow(controller: &str) -> Flow {
+    pub(super) fn flow(controller: &str) -> Flow {
         Flow {
             controller: controller.parse().unwrap(),
             via: Via::Tcp,

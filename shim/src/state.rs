@@ -141,6 +141,9 @@ impl State {
             return Ok(running.engine.clone());
         }
         let engine = Engine::start_with(self.config.options.clone(), inside::stay)?;
+        for fd in engine.descriptors() {
+            self.table.set(fd, Kind::Own);
+        }
         let export = Export::of(&engine, &self.config.settings, inside::stay);
         let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
         *running = Some(Running { engine: engine.clone(), _export: export });

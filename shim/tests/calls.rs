@@ -98,7 +98,9 @@ fn linger() {
     std::fs::write(&file, &bytes).unwrap();
     for (mode, queue) in WAYS {
         let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)];
-        let Some((_server, port)) = serve("linger", &file, 1, &variables) else { return skip("linger", "no C compiler") };
+        let Some((_server, port)) = serve("linger", &file, 1, &variables) else {
+            return skip("linger", "no C compiler");
+        };
         assert_eq!(Digest::read(connect(port)).unwrap(), Digest::of(&bytes), "{mode} {queue}");
     }
 }

@@ -42,9 +42,47 @@ pub enum Via {
     /// A TCP flow that the controller itself drives.
     Tcp,
     /// Above a TCP flow that the named controller drives.
-    Alcc(Spec),
+    Alcc(Spec, Handover),
     /// QUIC, in the real world alone ([`crate::endpoints::check`]).
     Quic,
+}
+
+/// How a real socket is used by the controller above it. The simulator has one way: chunks, and acknowledgements of which
+/// TCP tells when they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handover {
+    /// How bytes reach TCP.
+    pub mode: Mode,
+    /// Where acknowledgements come from.
+    pub acks: Acks,
+    /// Bytes of the socket's send buffer (`SO_SNDBUF`); `None` leaves it to the datapath.
+    pub buffer: Option<u32>,
+}
+
+/// How bytes reach TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Framed for a controller with a receiver half, else through a queue.
+    #[default]
+    Auto,
+    /// In chunks that the controller permits.
+    Queue,
+    /// Straight to the kernel, whose pacing rate and buffers the controller sets.
+    Inline,
+    /// In frames that the receiver itself acknowledges.
+    Framed,
+}
+
+/// Where acknowledgements come from, unless they are the receiver's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acks {
+    /// Timestamps where the kernel gives them.
+    #[default]
+    Auto,
+    /// Timestamps on the socket's error queue.
+    Stamps,
+    /// `TCP_INFO` alone.
+    Info,
 }
 
 /// One flow, or a family of like flows that come and go.

@@ -15,7 +15,7 @@ pub fn check(flow: &Flow) -> Result<(), String> {
             let spec = &flow.controller;
             Err(format!("{spec}@quic: QUIC runs in the real world alone; add --real, or write {spec}@udp"))
         }
-        Via::Udp | Via::Tcp | Via::Alcc(_) => Ok(()),
+        Via::Udp | Via::Tcp | Via::Alcc(..) => Ok(()),
     }
 }
 
@@ -37,7 +37,7 @@ pub fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
         Via::Udp if flow.arrivals => (datagram::sender(&config, controller), datagram::receiver_with_arrivals(half)),
         Via::Udp => (datagram::sender(&config, controller), datagram::receiver(half)),
         Via::Tcp => (stream::sender(&config, controller), stream::receiver(&policy, half)),
-        Via::Alcc(lower) => (above::sender(&config, controller, lower.build(env)), stream::receiver(&policy, half)),
+        Via::Alcc(lower, _) => (above::sender(&config, controller, lower.build(env)), stream::receiver(&policy, half)),
         Via::Quic => panic!("a flow over QUIC is refused before it runs"),
     }
 }

@@ -15,7 +15,7 @@ mod timers;
 pub mod workload;
 pub mod world;
 
-pub use config::{Config, Cross, Cut, Direction, Flow, Pareto, Timing, Via, Workload};
+pub use config::{Acks, Config, Cross, Cut, Direction, Flow, Handover, Mode, Pareto, Timing, Via, Workload};
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use record::{Links, Recorder, Sample};
 pub use seed::Seed;

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Dumbbell, bulk, variable};
 use paceline_cc::{Nanos, Time};
-use paceline_sim::{Flow, Tap, Timing, Via, Workload};
+use paceline_sim::{Flow, Handover, Tap, Timing, Via, Workload};
 use paceline_transport::{AckSegment, Segment, Sender};
 
 /// Compares the window in force with the controller's while marks are not answered.
@@ -42,7 +42,7 @@ fn marks_do_not_take_the_window_from_a_chirping_start_up() {
 
 #[test]
 fn a_handshake_takes_a_round_trip_and_counts() {
-    let alcc = Via::Alcc("cubic".parse().unwrap());
+    let alcc = Via::Alcc("cubic".parse().unwrap(), Handover::default());
     for (controller, via) in [
         ("reno", Via::Tcp),
         ("cubic", Via::Udp),

@@ -1,5 +1,6 @@
 //! `paceline reproduce`: a paper's experiments again, claim by claim.
 
+use std::cell::OnceCell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,11 +9,15 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_lab::output::{self, Draft};
+use paceline_lab::race::World;
+use paceline_lab::real;
 use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
 
-use super::count;
+use super::{count, number};
 
 /// Run a paper's experiments again and hold what comes out against what it says (docs/reproduce.md).
+///
+/// A paper about real sockets runs in real time where that is permitted (root, or user namespaces), else in the simulator.
 ///
 /// Exit status 1 when a claim does not hold.
 #[derive(clap::Args)]
@@ -34,9 +39,18 @@ pub(crate) struct Args {
     /// Seed of everything random, instead of that of each scenario: other seeds, other runs.
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Delivery trace (Mahimahi's format) for experiments over a cellular link, instead of the shipped one.
+    /// Delivery trace (Mahimahi's format) for experiments over a cellular link, instead of the shipped ones; can be repeated.
     #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    trace: Vec<PathBuf>,
+    /// Seconds of a run, instead of as many as each scenario says (10 in real time).
+    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    seconds: Option<f64>,
+    /// In the simulator also what is about real sockets.
+    #[arg(long)]
+    sim: bool,
+    /// The machine permits real time.
+    #[arg(skip)]
+    permitted: OnceCell<bool>,
     /// Threads; 0 for one a core. Changes no number.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
@@ -58,7 +72,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         figure: args.figure.clone(),
         runs: args.runs,
         seed: args.seed,
-        trace: args.trace.clone(),
+        seconds: args.seconds,
+        traces: args.trace.clone(),
+        world: if args.permitted.get() == Some(&true) { World::Real } else { World::Sim },
         threads: args.threads,
     };
     let bar = progress();
@@ -81,9 +97,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !to_standard {
         let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let table = table(&sections, color && std::io::stdout().is_terminal());
-        crate::print(&format!("{}\n\n{table}{}\n", paper.title, page.display()))?;
+        let world = if settings.world == World::Real { "Real sockets in real time." } else { "In the simulator." };
+        crate::print(&format!("{}\n{world}\n\n{table}{}\n", paper.title, page.display()))?;
     }
     Ok(if claims().all(|claim| claim.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Args {
+    /// Asks for real time where a paper wants it; before this process has a second thread. Where it is refused, the simulator
+    /// does.
+    pub(crate) fn acquire(&self) {
+        let wants = |name: &String| Paper::find(name).is_ok_and(|paper| paper.real);
+        if self.sim || !self.name.as_ref().is_some_and(wants) {
+            return;
+        }
+        let permitted = real::acquire();
+        if let Err(problem) = &permitted {
+            eprintln!("{problem}; this runs in the simulator");
+        }
+        let _ = self.permitted.set(permitted.is_ok());
+    }
 }
 
 /// Every paper with its experiments.

@@ -19,7 +19,7 @@ use super::{count, number};
 /// Hold what the simulator gives against theory and against native implementations (docs/validation.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Folder with the real traces that native implementations were measured on; those that are missing are skipped.
+    /// Folder with real delivery traces: those that native implementations were measured on, or, with --real, any.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Run scenarios in the simulator and in the real world instead, and hold the two against each other
@@ -32,6 +32,15 @@ pub(crate) struct Args {
     /// With --real: seconds of a run, instead of the scenario's.
     #[arg(long, value_name = "S", value_parser = number, requires = "real")]
     seconds: Option<f64>,
+    /// With --real: only these contestants, such as copa@udp,cubic@tcp.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "real")]
+    contestants: Option<Vec<String>>,
+    /// With --real: only the traces of --traces, not the shipped scenarios.
+    #[arg(long, requires = "real", requires = "traces")]
+    traces_only: bool,
+    /// With --real: runs at once. They share the host: more than two a core show the host instead of the path.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "real")]
+    threads: u32,
     /// Write the page here instead of to standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -45,6 +54,17 @@ impl Args {
     pub(crate) fn acquire(&self) -> anyhow::Result<()> {
         if self.real { paceline_lab::real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
     }
+
+    /// Writes the page and the claims into the files that are asked for.
+    fn save(&self, checks: &[Check], page: &str) -> anyhow::Result<()> {
+        let texts = [("--out", &self.out, page), ("--json", &self.json, &json(checks)?)];
+        for (option, path, text) in texts {
+            if let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) {
+                output::write(path, |draft| draft.write_all(text.as_bytes())).context(option)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -55,48 +75,57 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let traces = args.traces.as_deref().map(read).transpose()?.unwrap_or_default();
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(100) } else { ProgressBar::hidden() };
-    let progress = |share: f64| bar.set_position((share * 100.0) as u64);
-    let (checks, page): (_, fn(&[Check]) -> String) = if args.real {
-        (real(&traces, &RealSettings { runs: args.runs, seconds: args.seconds }, &progress)?, real_markdown)
+    let checks = if args.real {
+        let settings = RealSettings {
+            runs: args.runs,
+            seconds: args.seconds,
+            contestants: args.contestants.clone(),
+            traces_only: args.traces_only,
+            threads: args.threads as usize,
+        };
+        // It takes hours: what has been found stands in the files.
+        real(&traces, &settings, |share, checks| -> anyhow::Result<()> {
+            bar.set_position((share * 100.0) as u64);
+            args.save(checks, &real_markdown(checks))
+        })?
     } else {
-        (validate(&traces, &progress)?, markdown)
+        for name in native_traces().into_iter().filter(|name| !traces.iter().any(|(known, _)| known == name)) {
+            if let Some(folder) = &args.traces {
+                eprintln!("paceline: {}: not there, its rows are skipped", folder.join(name).display());
+            }
+        }
+        validate(&traces, &|share| bar.set_position((share * 100.0) as u64))?
     };
     bar.finish_and_clear();
-    if let Some(path) = &args.json {
-        let mut text = String::new();
-        for check in &checks {
-            text.push_str(&serde_json::to_string(check)?);
-            text.push('\n');
-        }
-        put(path, &text).context("--json")?;
-    }
-    if let Some(path) = &args.out {
-        put(path, &page(&checks)).context("--out")?;
-    } else if args.json.as_deref() != Some(Path::new("-")) {
-        crate::print(&page(&checks))?;
+    let page = if args.real { real_markdown(&checks) } else { markdown(&checks) };
+    args.save(&checks, &page)?;
+    let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if stdout(&args.json) {
+        crate::print(&json(&checks)?)?;
+    } else if args.out.is_none() || stdout(&args.out) {
+        crate::print(&page)?;
     }
     Ok(if checks.iter().all(|check| check.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn put(path: &Path, text: &str) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        return Ok(crate::print(text)?);
-    }
-    Ok(output::write(path, |draft| draft.write_all(text.as_bytes()))?)
+/// One JSON object a claim.
+fn json(checks: &[Check]) -> serde_json::Result<String> {
+    checks.iter().map(|check| Ok(serde_json::to_string(check)? + "\n")).collect()
 }
 
-/// The traces in `folder` that something is known of.
+/// The delivery traces in `folder`, by name; what is none is said and left out.
 fn read(folder: &Path) -> anyhow::Result<Vec<NamedTrace>> {
-    fs::read_dir(folder).with_context(|| format!("--traces {}: cannot be read; name a folder", folder.display()))?;
+    let cannot = || format!("--traces {}: cannot be read; name a folder", folder.display());
     let mut traces = Vec::new();
-    for name in native_traces() {
-        let path = folder.join(name);
-        let Ok(file) = File::open(&path) else {
-            eprintln!("paceline: {}: not there, its rows are skipped", path.display());
-            continue;
-        };
-        let trace = Trace::read(&path.display().to_string(), BufReader::new(file))?;
-        traces.push((name.to_owned(), Arc::new(trace)));
+    for entry in fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file()) else { continue };
+        let file = File::open(&path).with_context(|| format!("--traces {}", path.display()))?;
+        match Trace::read(&path.display().to_string(), BufReader::new(file)) {
+            Ok(trace) => traces.push((name.to_owned(), Arc::new(trace))),
+            Err(problem) => eprintln!("paceline: no trace, left out: {problem}"),
+        }
     }
+    traces.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(traces)
 }

@@ -139,7 +139,7 @@ fn the_report_and_the_table_tell_of_the_host() {
 #[test]
 fn what_the_real_world_has_not_is_refused_in_one_line() {
     for (contestant, more, what) in [
-        ("copa@alcc", "", "the real world has udp and tcp: write copa@udp"),
+        ("copa@alcc/verus", "", "copa@alcc/verus: this kernel's TCP has no verus"),
         ("copa@tcp", "", "this kernel's TCP has no copa"),
         ("sprout@quic", "", if cfg!(feature = "quic") { "its receiver half must send" } else { "--features quic" }),
         ("reno:start=hystart@tcp", "", "takes no start=hystart"),

@@ -11,6 +11,8 @@ use rayon::prelude::*;
 
 use super::{ReproduceError, Settings};
 use crate::contestant::Contestant;
+use crate::race::World;
+use crate::real;
 use crate::scenario::{Options, Plan, ScenarioError, Source};
 
 /// A scenario file of a paper: its place in the project, and its text.
@@ -75,12 +77,13 @@ impl Setup {
             trace: self.trace.clone(),
             runs: bench.settings.runs,
             seed: bench.settings.seed,
+            seconds: bench.settings.seconds,
             set: self.set.clone(),
             ..Options::default()
         };
         let mut source = Source::from_text(self.file.path, self.file.text, options);
-        if let Some(trace) = self.trace.as_deref().filter(|trace| *trace == Path::new(SHIPPED_TRACE)) {
-            source = source.with_trace(&trace.display().to_string(), shipped_trace()?);
+        if let Some((path, bytes)) = self.trace.as_deref().and_then(shipped) {
+            source = source.with_trace(path, Arc::new(Trace::read(path, bytes)?));
         }
         source.plans()
     }
@@ -89,16 +92,24 @@ impl Setup {
 /// The cellular link of experiments that want one.
 pub(super) const SHIPPED_TRACE: &str = "scenarios/traces/lte-like.mahi";
 
-/// The shipped trace, which the command carries.
-fn shipped_trace() -> Result<Arc<Trace>, ScenarioError> {
-    let text = include_bytes!("../../../scenarios/traces/lte-like.mahi").as_slice();
-    Ok(Arc::new(Trace::read(SHIPPED_TRACE, text)?))
+macro_rules! traces {
+    ($($name:literal),*) => {
+        [$((concat!("scenarios/traces/", $name), include_bytes!(concat!("../../../scenarios/traces/", $name)))),*]
+    };
+}
+
+/// The shipped traces, which the command carries: each with its path.
+pub(super) static SHIPPED_TRACES: [(&str, &[u8]); 3] = traces!("lte-like.mahi", "3g-like.mahi", "lte-driving.mahi");
+
+/// The shipped trace of this path.
+fn shipped(file: &Path) -> Option<(&'static str, &'static [u8])> {
+    SHIPPED_TRACES.iter().find(|(path, _)| file == Path::new(path)).copied()
 }
 
 /// Mean rate of a trace, the shipped one or a file.
 pub(super) fn mean_rate(file: &Path) -> Result<Rate, ScenarioError> {
-    if file == Path::new(SHIPPED_TRACE) {
-        return Ok(TraceInfo::of(&*shipped_trace()?).mean);
+    if let Some((path, bytes)) = shipped(file) {
+        return Ok(TraceInfo::of(&Trace::read(path, bytes)?).mean);
     }
     let name = file.display().to_string();
     let opened = std::fs::File::open(file).map_err(|error| ScenarioError::Option {
@@ -125,6 +136,8 @@ pub(super) struct Finished<'a> {
     /// Number of the run, from 1.
     pub(super) number: u32,
     pub(super) outcome: &'a Outcome,
+    /// Real world: CPU time of the contestant's endpoints, share of one core.
+    pub(super) cpu: Option<f64>,
 }
 
 impl Finished<'_> {
@@ -160,16 +173,36 @@ impl Bench<'_> {
             .flat_map(|(index, (setup, plans))| plans.iter().map(move |plan| (index, setup, plan)))
             .collect();
         self.bar.inc_length(jobs.len() as u64);
-        let digests: Vec<(usize, T)> = jobs
-            .par_iter()
-            .map(|(index, setup, plan)| {
-                let contestant: &Contestant = &plan.scenario.contestants[0];
-                let world = plan.world(contestant, setup.step).expect("paths of plans can be built: checked");
-                let outcome = paceline_sim::run(world, None);
-                self.bar.inc(1);
-                (*index, digest(setup, &Finished { number: plan.number, outcome: &outcome }))
-            })
-            .collect();
+        let one = |(index, setup, plan): &(usize, &Setup, &Plan)| -> Result<(usize, T), ReproduceError> {
+            let contestant: &Contestant = &plan.scenario.contestants[0];
+            let (outcome, cpu) = match self.settings.world {
+                World::Sim => {
+                    let world = plan.world(contestant, setup.step).expect("paths of plans can be built: checked");
+                    (paceline_sim::run(world, None), None)
+                }
+                World::Real => {
+                    let ran = real::run(contestant, plan, setup.step);
+                    let (_, outcome, host) =
+                        ran.map_err(|problem| ReproduceError::Real(format!("{contestant}: {problem}")))?;
+                    (outcome, Some(host.cpu().as_secs_f64() / plan.scenario.seconds))
+                }
+            };
+            self.bar.inc(1);
+            Ok((*index, digest(setup, &Finished { number: plan.number, outcome: &outcome, cpu })))
+        };
+        let digests: Vec<(usize, T)> = match self.settings.world {
+            World::Sim => jobs.par_iter().map(one).collect::<Result<_, _>>()?,
+            World::Real => {
+                for (_, _, plan) in &jobs {
+                    real::check(&plan.scenario.contestants, std::slice::from_ref(*plan))
+                        .map_err(ReproduceError::Real)?;
+                }
+                // Whatever the machine does meanwhile, it does to all of them.
+                let mut jobs = jobs;
+                jobs.sort_by_key(|(index, _, plan)| (plan.number, *index));
+                jobs.iter().map(one).collect::<Result<_, _>>()?
+            }
+        };
         let mut results: Vec<Vec<T>> = setups.iter().map(|_| Vec::new()).collect();
         for (index, one) in digests {
             results[index].push(one);

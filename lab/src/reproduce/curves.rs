@@ -2,7 +2,8 @@
 
 use paceline_sim::{FlowSeries, Series};
 
-type Points = Vec<(f64, Option<f64>)>;
+/// What a line is drawn through; where a value is missing it breaks.
+pub(super) type Points = Vec<(f64, Option<f64>)>;
 
 /// Points a span of `width` seconds.
 fn span(series: &Series, width: f64) -> usize {

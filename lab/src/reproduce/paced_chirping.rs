@@ -30,6 +30,7 @@ pub(super) const PAPER: Paper = Paper {
          acknowledged, as in the paper.",
     ],
     rivals: &[(":start=chirp-p@", "P"), (":start=chirp-q@", "Q"), (":start=chirp-r@", "R"), (":start=chirp@", "ours")],
+    real: false,
     experiments: &[
         Experiment {
             name: "fig1",

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::grid::{Grid, alone, grids};
 use super::{Claim, Paper, ReproduceError, Section, Settings};
 use crate::measure::VERSION;
+use crate::race::World;
 use crate::report::{self, ReportError};
 
 /// Writes the page into a folder, made where it is missing, and gives its path; beside it the picture that stands for the
@@ -68,7 +69,10 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
         .collect();
     let command = match sections {
         [one] => one.command.clone(),
-        _ => format!("paceline reproduce {}{}", paper.name, settings.again()),
+        _ => {
+            let world = if paper.real && settings.world == World::Sim { " --sim" } else { "" };
+            format!("paceline reproduce {}{world}{}", paper.name, settings.again())
+        }
     };
     env.get_template("page")?.render(context! {
         title => paper.title,
@@ -81,6 +85,7 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
         all => claims().count(),
         command => command,
         scores => Serde(scores),
+        real => settings.world == World::Real,
         sections => Serde(sections.iter().map(Shown::of).collect::<Vec<_>>()),
     })
 }

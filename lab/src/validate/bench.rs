@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
-use paceline_sim::{Config, Direction, Flow, Outcome, Seed, Series, Timing, Via, Workload};
+use paceline_sim::{Config, Direction, Flow, Handover, Outcome, Seed, Series, Timing, Via, Workload};
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
@@ -48,8 +48,8 @@ impl Dumbbell {
         let (controller, via) = contestant.split_once('@').unwrap_or((contestant, "tcp"));
         let via = match via {
             "udp" => Via::Udp,
-            "alcc" => Via::Alcc("cubic".parse().expect("cubic is registered")),
-            "alcc/bbr" => Via::Alcc("bbr".parse().expect("bbr is registered")),
+            "alcc" => Via::Alcc("cubic".parse().expect("cubic is registered"), Handover::default()),
+            "alcc/bbr" => Via::Alcc("bbr".parse().expect("bbr is registered"), Handover::default()),
             _ => Via::Tcp,
         };
         self.flows.push(Flow {

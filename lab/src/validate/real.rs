@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use paceline_path::Trace;
 
-use super::{Check, NamedTrace, native};
+use super::{Check, NamedTrace};
 use crate::race::{Race, RaceError, Settings, World, race};
 use crate::record::Record;
 use crate::scenario::{Options, Source};
@@ -23,8 +23,11 @@ const CLOSE_MS: f64 = 1.0;
 
 /// What the section's rows are.
 pub(super) const INTRO: &str = "\
-    Each row ran in both worlds with the same seeds: in virtual time, and in real time through the emulator, one contestant after \
-    the other.\nFigures are medians over runs (95 % interval with six runs or more, else the quartiles): throughput in Mbit/s, \
+    Each row ran in both worlds with the same seeds: in virtual time, and in real time through the emulator.\n\
+    In the simulator hosts keep time as Linux hosts do (`timers = \"host\"`): with exact ones a controller without chance takes a single course out \
+    of many.\nFlows of `@tcp` begin with a handshake (`handshake = true`), as the kernel's do: on a link that changes by the \
+    millisecond, HyStart leaves slow start\nelsewhere a round trip later.\n\
+    Figures are medians over runs (95 % interval with six runs or more, else the quartiles): throughput in Mbit/s, \
     median and 95th percentile of the\nqueueing delay in ms. `@tcp` is the kernel's own TCP in the real world. Two delays \
     that differ by less than 1 ms agree.\n\
     The endpoints of `@udp` are programs that wait for a processor when others want it; the kernel's flows hardly do. On a machine \
@@ -37,11 +40,17 @@ pub struct RealSettings {
     pub runs: u32,
     /// Seconds of a run, instead of the scenario's.
     pub seconds: Option<f64>,
+    /// Only these contestants, where they run; everybody when `None`.
+    pub contestants: Option<Vec<String>>,
+    /// Leave the shipped scenarios out.
+    pub traces_only: bool,
+    /// Real runs at once; 0 for one after the other.
+    pub threads: usize,
 }
 
 /// A scenario that is run in both worlds.
 struct Case {
-    heading: &'static str,
+    heading: String,
     source: Box<dyn Fn(Options) -> Source>,
     contestants: &'static str,
 }
@@ -49,7 +58,7 @@ struct Case {
 macro_rules! shipped {
     ($heading:literal, $file:literal, $contestants:literal) => {
         Case {
-            heading: $heading,
+            heading: $heading.to_owned(),
             source: Box::new(|options| Source::from_text($file, include_str!(concat!("../../../", $file)), options)),
             contestants: $contestants,
         }
@@ -70,7 +79,7 @@ fn shipped() -> Vec<Case> {
         }
     };
     vec![
-        Case { heading: "real: cellular", source: Box::new(cellular), contestants: EVERYONE },
+        Case { heading: "real: cellular".to_owned(), source: Box::new(cellular), contestants: EVERYONE },
         shipped!("real: dumbbell", "scenarios/dumbbell.toml", "cubic@tcp,bbr@tcp,copa@udp,bbr@udp"),
         shipped!("real: sharing", "scenarios/sharing.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp"),
         shipped!("real: lossy", "scenarios/lossy.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp"),
@@ -80,60 +89,97 @@ fn shipped() -> Vec<Case> {
     ]
 }
 
-/// The traces that are given, as native implementations met them.
+/// The traces that are given, as native implementations met them: `NAME.down` with `NAME.up`, any other both ways.
 fn given(traces: &[NamedTrace]) -> Vec<Case> {
     let find = |name: &str| traces.iter().find(|(known, _)| known == name).map(|(_, trace)| Arc::clone(trace));
-    let case = |(heading, down, up): (&'static str, &'static str, &'static str)| {
-        let (down_trace, up_trace) = (find(down)?, find(up)?);
+    let case = |(down, trace): &NamedTrace| {
+        let stem = down.strip_suffix(".down").unwrap_or(down);
+        if down.strip_suffix(".up").is_some_and(|stem| find(&format!("{stem}.down")).is_some()) {
+            return None;
+        }
+        let up = format!("{stem}.up");
+        let (up, up_trace) = find(&up).map_or_else(|| (down.clone(), Arc::clone(trace)), |trace| (up, trace));
+        let (down, down_trace) = (down.clone(), Arc::clone(trace));
+        let heading = format!("real: {stem}");
         let source = move |options| {
+            let quoted = |name: &str| toml::Value::from(name).to_string();
             let text = format!(
-                "name = '{down}'\nseconds = 60\n[down]\ntrace = '{down}'\ndelay = '20ms'\nqueue = 'droptail:bytes=2MB'\n\
-                 [up]\ntrace = '{up}'\ndelay = '20ms'\nqueue = 'infinite'\n"
+                "name = {name}\nseconds = 60\n[down]\ntrace = {name}\ndelay = '20ms'\nqueue = 'droptail:bytes=2MB'\n\
+                 [up]\ntrace = {up}\ndelay = '20ms'\nqueue = 'infinite'\n",
+                name = quoted(&down),
+                up = quoted(&up),
             );
-            let source = Source::from_text(down, &text, options).with_trace(down, Arc::clone(&down_trace));
-            source.with_trace(up, Arc::clone(&up_trace))
+            let source = Source::from_text(&down, &text, options).with_trace(&down, Arc::clone(&down_trace));
+            source.with_trace(&up, Arc::clone(&up_trace))
         };
         Some(Case { heading, source: Box::new(source), contestants: EVERYONE })
     };
-    [
-        ("real: Verizon-LTE-short", native::VERIZON, native::VERIZON_UP),
-        ("real: highwayGold", native::HIGHWAY, native::HIGHWAY),
-        ("real: rapidGold", native::RAPID, native::RAPID),
-    ]
-    .into_iter()
-    .filter_map(case)
-    .collect()
+    traces.iter().filter_map(case).collect()
 }
 
-/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `progress` is called after each with the share done.
+/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `progress` is called after each with the share done and
+/// what has been found so far.
 ///
 /// # Errors
-/// When the machine cannot run the real world at all.
-pub fn real(
+/// When the machine cannot run the real world at all, when nobody would run, or as `progress` says.
+pub fn real<E: From<RaceError>>(
     traces: &[NamedTrace],
     settings: &RealSettings,
-    progress: &(dyn Fn(f64) + Sync),
-) -> Result<Vec<Check>, RaceError> {
+    mut progress: impl FnMut(f64, &[Check]) -> Result<(), E>,
+) -> Result<Vec<Check>, E> {
     let mut cases = given(traces);
-    cases.extend(shipped());
+    if !settings.traces_only {
+        cases.extend(shipped());
+    }
+    let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let mut checks = Vec::new();
     for (done, case) in cases.iter().enumerate() {
-        let source = (case.source)(Options {
-            contestants: Some(case.contestants.to_owned()),
-            runs: Some(settings.runs),
-            seconds: settings.seconds,
-            ..Options::default()
-        });
-        let run = |world| race(&source, &Settings { world, ..Settings::default() });
-        let (simulated, raced) = (run(World::Sim)?, run(World::Real)?);
-        checks.extend(raced.summaries.iter().map(|who| compare(case.heading, &who.contestant, &simulated, &raced)));
-        checks.extend(raced.failures.iter().map(|failure| {
-            let setup = format!("{}, run {}", failure.contestant, failure.run);
-            Check::new(case.heading, setup, "it runs").got("it failed", false).note(failure.reason.clone())
-        }));
-        progress((done + 1) as f64 / cases.len() as f64);
+        let is_kernel = |name: &&str| name.ends_with("@tcp");
+        let (kernel, own): (Vec<&str>, Vec<&str>) = case.contestants.split(',').filter(wanted).partition(is_kernel);
+        for (contestants, kernel) in [(own, false), (kernel, true)] {
+            if !contestants.is_empty() {
+                checks.extend(both(case, &contestants, kernel, settings)?);
+            }
+        }
+        progress((done + 1) as f64 / cases.len() as f64, &checks)?;
+    }
+    if checks.is_empty() {
+        let nobody = format!(
+            "nothing to run; the contestants are {EVERYONE}, on shipped scenarios and on traces that are given"
+        );
+        return Err(RaceError::Real(nobody).into());
     }
     Ok(checks)
+}
+
+/// Contestants of a case in both worlds, all of them the kernel's or none.
+fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings) -> Result<Vec<Check>, RaceError> {
+    let options = Options {
+        contestants: Some(contestants.join(",")),
+        runs: Some(settings.runs),
+        seconds: settings.seconds,
+        ..Options::default()
+    };
+    let set = as_on_linux((case.source)(options.clone()).text(), kernel);
+    let source = (case.source)(Options { set, ..options });
+    let simulated = race(&source, &Settings { world: World::Sim, ..Settings::default() })?;
+    let raced = race(&source, &Settings { world: World::Real, threads: settings.threads, ..Settings::default() })?;
+    let compared = raced.summaries.iter().map(|who| compare(&case.heading, &who.contestant, &simulated, &raced));
+    let failed = raced.failures.iter().map(|failure| {
+        let setup = format!("{}, run {}", failure.contestant, failure.run);
+        Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(failure.reason.clone())
+    });
+    Ok(compared.chain(failed).collect())
+}
+
+/// What makes every flow of a scenario start and keep time as on Linux: options to set.
+fn as_on_linux(scenario: &str, kernel: bool) -> Vec<String> {
+    match scenario.lines().filter(|line| line.trim() == "[[flows]]").count() {
+        0 => vec![format!("flows=[{{timers='host', handshake={kernel}}}]")],
+        flows => (0..flows)
+            .flat_map(|flow| [format!("flows.{flow}.timers=host"), format!("flows.{flow}.handshake={kernel}")])
+            .collect(),
+    }
 }
 
 /// A figure of a run.
@@ -145,7 +191,7 @@ const FIGURES: [(&str, Figure); 3] = [
     ("ms p95", |record| record.queue_ms.map(|queue| queue.p95)),
 ];
 
-fn compare(heading: &'static str, who: &str, simulated: &Race, raced: &Race) -> Check {
+fn compare(heading: &str, who: &str, simulated: &Race, raced: &Race) -> Check {
     let tolerance = if who.ends_with("@tcp") { KERNEL } else { UDP };
     let records = |race: &Race| -> Vec<Record> {
         race.runs.iter().map(|run| &run.record).filter(|record| record.contestant() == who).cloned().collect()
@@ -176,7 +222,7 @@ fn compare(heading: &'static str, who: &str, simulated: &Race, raced: &Race) -> 
         let and = if note.is_empty() { "" } else { "; " };
         note.push_str(&format!("{and}in {doubtful} runs the host was late"));
     }
-    Check::new(heading, setup, says).got(ours, holds).note(note)
+    Check::new(heading.to_owned(), setup, says).got(ours, holds).note(note)
 }
 
 #[cfg(test)]

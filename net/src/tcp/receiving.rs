@@ -2,14 +2,15 @@
 
 use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
-use paceline_cc::{Nanos, Time};
+use paceline_alcc::frame::Reader;
+use paceline_cc::{Env, Nanos, Time};
 use paceline_sim::Flow;
 
 use super::Ledger;
@@ -25,6 +26,8 @@ const LOOK: Nanos = Nanos::from_millis(100);
 pub(crate) struct Receiving {
     pub(crate) flow: Flow,
     pub(crate) listener: TcpListener,
+    /// Frames come, which this end acknowledges.
+    pub(crate) framed: bool,
     pub(crate) clock: Clock,
     pub(crate) until: Time,
     pub(crate) ledger: Arc<Ledger>,
@@ -42,8 +45,40 @@ pub(crate) struct ReceivingOutcome {
     pub(crate) cpu: Nanos,
 }
 
+/// How a connection is read.
+enum Reading {
+    Plain(TcpStream),
+    Framed(Box<Reader>),
+}
+
+impl Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Framed(reader) => reader.try_read(buffer),
+        }
+    }
+
+    /// When it wants to be read although nothing has come.
+    fn next_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Framed(reader) => reader.next_timeout(),
+        }
+    }
+}
+
+impl AsFd for Reading {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(stream) => stream.as_fd(),
+            Self::Framed(reader) => reader.as_fd(),
+        }
+    }
+}
+
 struct Connection {
-    stream: TcpStream,
+    reading: Reading,
     /// The sender's port.
     port: u16,
     bytes: u64,
@@ -55,7 +90,9 @@ impl Receiving {
     /// # Errors
     /// One line: what the kernel refused.
     pub(crate) fn run(self) -> Result<ReceivingOutcome, String> {
-        let failed = |error: io::Error| format!("{}@tcp: receiver: {error}", self.flow.controller);
+        let failed = |error: io::Error| {
+            format!("{}@{}: receiver: {error}", self.flow.controller, if self.framed { "alcc" } else { "tcp" })
+        };
         self.listener.set_nonblocking(true).map_err(failed)?;
         let end = match self.flow.stop {
             Some(stop) if !matches!(self.flow.workload, paceline_sim::Workload::Poisson { .. }) => stop.min(self.until),
@@ -66,10 +103,20 @@ impl Receiving {
         let mut buffer = vec![0; CHUNK];
         while self.clock.now() < end && !self.abort.load(Ordering::Relaxed) {
             self.accept(&mut connections).map_err(failed)?;
-            connections.retain_mut(|connection| self.read(connection, &mut buffer, &mut outcome));
+            let mut broken = None;
+            connections.retain_mut(|connection| {
+                self.read(connection, &mut buffer, &mut outcome).unwrap_or_else(|error| {
+                    broken = Some(error);
+                    false
+                })
+            });
+            if let Some(error) = broken {
+                return Err(failed(error));
+            }
             let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
-            fds.extend(connections.iter().map(|one| PollFd::new(one.stream.as_fd(), PollFlags::POLLIN)));
+            fds.extend(connections.iter().map(|one| PollFd::new(one.reading.as_fd(), PollFlags::POLLIN)));
             let left = Duration::from_nanos(end.since(self.clock.now()).min(LOOK).as_nanos());
+            let left = connections.iter().filter_map(|one| one.reading.next_timeout()).fold(left, Duration::min);
             match nix::poll::ppoll(&mut fds, Some(nix::sys::time::TimeSpec::from_duration(left)), None) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => return Err(failed(error.into())),
@@ -84,7 +131,13 @@ impl Receiving {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     stream.set_nonblocking(true)?;
-                    connections.push(Connection { stream, port: peer.port(), bytes: 0 });
+                    let reading = if self.framed {
+                        let half = self.flow.controller.build_receiver(&Env { mss: self.flow.mss, ..Env::default() });
+                        Reading::Framed(Box::new(Reader::new(stream.into(), half)?))
+                    } else {
+                        Reading::Plain(stream)
+                    };
+                    connections.push(Connection { reading, port: peer.port(), bytes: 0 });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // A connection that was gone before it was taken.
@@ -95,19 +148,20 @@ impl Receiving {
         }
     }
 
-    /// Takes what has arrived; false when the connection is over.
-    fn read(&self, connection: &mut Connection, buffer: &mut [u8], outcome: &mut ReceivingOutcome) -> bool {
+    /// Takes what has arrived; false when the connection is over. A peer that breaks the framing is an error.
+    fn read(&self, connection: &mut Connection, buffer: &mut [u8], outcome: &mut ReceivingOutcome) -> io::Result<bool> {
         loop {
-            match connection.stream.read(buffer) {
-                Ok(0) => return false,
+            match connection.reading.read(buffer) {
+                Ok(0) => return Ok(false),
                 Ok(count) => {
                     connection.bytes += count as u64;
                     outcome.bytes_ready += count as u64;
                     self.note(connection, outcome);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
+                Err(_) => return Ok(false),
             }
         }
     }

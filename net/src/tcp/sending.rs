@@ -1,16 +1,17 @@
 //! The writing end of a configured kernel flow: its connections, its application, what `TCP_INFO` says of them.
 
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
+use paceline_alcc::{Engine, Options, Socket as Above};
 use paceline_cc::{Nanos, Time};
-use paceline_sim::{Application, Arrivals, Distribution, Flow, Sample, Seed, Turn, Workload};
+use paceline_sim::{Application, Arrivals, Distribution, Flow, Handover, Sample, Seed, Turn, Via, Workload};
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -29,6 +30,8 @@ const WAITING_FEW: u32 = 16 * 1024;
 pub(crate) struct Sending {
     pub(crate) flow: Flow,
     pub(crate) kernel: Kernel,
+    /// Of the controller above the kernel's, where there is one.
+    pub(crate) above: Option<Options>,
     /// Index of the configured flow, and the seed of the run: for the draws of its workload.
     pub(crate) index: usize,
     pub(crate) seed: Seed,
@@ -56,6 +59,8 @@ pub(crate) struct SendingOutcome {
 
 struct Connection {
     stream: TcpStream,
+    /// What writes into it from its handshake on, where a controller stands above.
+    above: Option<Arc<Above>>,
     port: u16,
     /// Bytes that the application has written, and those of them that the kernel took.
     allowed: u64,
@@ -70,6 +75,7 @@ struct Connection {
 
 /// Where a thread of a flow stands.
 struct State {
+    engine: Option<Arc<Engine>>,
     connections: Vec<Connection>,
     arrivals: Option<Arrivals>,
     application: Option<Application>,
@@ -86,9 +92,13 @@ impl Sending {
     /// # Errors
     /// One line: what the kernel refused.
     pub(crate) fn run(self) -> Result<SendingOutcome, String> {
-        let failed = |error: io::Error| format!("{}@tcp: {error}", self.flow.controller);
+        let via = if self.above.is_some() { "alcc" } else { "tcp" };
+        let failed = |error: io::Error| format!("{}@{via}: {error}", self.flow.controller);
+        let start = |options: &Options| Engine::start_with(options.clone(), crate::race::prefer_endpoint);
+        let engine = self.above.as_ref().map(start).transpose().map_err(failed)?;
         let mut diagnosis = Diagnosis::open().map_err(failed)?;
         let mut state = State {
+            engine,
             connections: Vec::new(),
             arrivals: Arrivals::new(&self.flow.workload, self.seed, self.index),
             application: Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index),
@@ -123,17 +133,20 @@ impl Sending {
             }
             state.connections.iter_mut().for_each(write);
             wait(&mut state, end, self.clock).map_err(failed)?;
-            self.greet(&mut state);
+            self.greet(&mut state).map_err(failed)?;
         }
         self.probe(&mut state, &mut diagnosis).map_err(failed)?;
         for connection in &state.connections {
             state.outcome.stats += &connection.last.stats;
             // It ends here: nothing that is in flight is waited for.
-            let _ = socket2::SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO));
+            match &connection.above {
+                Some(above) => above.close(Duration::ZERO),
+                None => drop(socket2::SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO))),
+            }
         }
         state.outcome.cut = (!state.connections.is_empty()).then(|| end.min(self.clock.now()));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        state.outcome.cpu = thread_cpu();
+        state.outcome.cpu = thread_cpu() + state.engine.as_ref().map_or(Nanos::ZERO, |engine| engine.cpu());
         Ok(state.outcome)
     }
 
@@ -155,7 +168,12 @@ impl Sending {
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_mss(self.flow.mss + TIMESTAMPS)?;
         let fickle = matches!(self.flow.workload, Workload::OnOff { .. });
-        socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
+        if state.engine.is_none() {
+            socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
+        }
+        if let Via::Alcc(_, Handover { buffer: Some(bytes), .. }) = self.flow.via {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
         socket.set_nonblocking(true)?;
         let began = self.clock.now();
         match socket.connect(&self.to.into()) {
@@ -173,6 +191,7 @@ impl Sending {
         let ends = bytes.is_some();
         state.connections.push(Connection {
             stream,
+            above: None,
             port,
             allowed,
             written: 0,
@@ -185,13 +204,17 @@ impl Sending {
     }
 
     /// Notes whose handshake is over: where it does not count, a flow begins here.
-    fn greet(&self, state: &mut State) {
+    fn greet(&self, state: &mut State) -> io::Result<()> {
         for connection in state.connections.iter_mut().filter(|connection| !connection.open && !connection.blocked) {
             connection.open = true;
+            if let Some(engine) = &state.engine {
+                connection.above = Some(engine.adopt(connection.stream.try_clone()?.into())?);
+            }
             if let Some(entry) = self.ledger.lock().get_mut(&connection.port).filter(|_| !self.flow.handshake) {
                 entry.began = self.clock.now();
             }
         }
+        Ok(())
     }
 
     /// Asks the kernel about all connections; those that have delivered everything are closed.
@@ -200,10 +223,19 @@ impl Sending {
             let Some(connection) = state.connections.iter_mut().find(|connection| connection.port == info.port) else {
                 continue;
             };
-            if info.delivered != connection.last.delivered && info.srtt > Nanos::ZERO {
-                state.outcome.rtt.record(info.srtt);
-            }
+            let news = info.delivered != connection.last.delivered;
             connection.last = info;
+            let rtt = match &connection.above {
+                Some(above) => {
+                    let stats = above.stats();
+                    connection.last.stats.limited_below = stats.limited_below;
+                    stats.rtt
+                }
+                None => Some(info.srtt).filter(|srtt| *srtt > Nanos::ZERO),
+            };
+            if let Some(rtt) = rtt.filter(|_| news) {
+                state.outcome.rtt.record(rtt);
+            }
         }
         let mut ledger = self.ledger.lock();
         let State { connections, outcome, .. } = state;
@@ -212,12 +244,47 @@ impl Sending {
             if delivered {
                 ledger.remove(&connection.port);
                 outcome.stats += &connection.last.stats;
+                if let Some(above) = &connection.above {
+                    above.close(Duration::ZERO);
+                }
             }
             !delivered
         });
         let alone = state.arrivals.is_none().then(|| state.connections.first()).flatten();
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(|connection| connection.last.sample());
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(Connection::sample);
         Ok(())
+    }
+}
+
+impl Connection {
+    /// A point of the series: of the controller that decides.
+    fn sample(&self) -> Sample {
+        let Some(above) = &self.above else { return self.last.sample() };
+        let stats = above.stats();
+        let packets = |bytes: u64| bytes as f64 / f64::from(self.last.mss.max(1));
+        let variables = vec![("tcp_window", f64::from(self.last.window)), ("queued", packets(stats.queued))];
+        Sample { window: stats.window, in_flight: stats.in_flight, srtt: stats.srtt, variables }
+    }
+
+    /// Hands bytes over, as many as are taken at once.
+    fn hand_over(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.above {
+            Some(above) => above.send(&[IoSlice::new(bytes)], true),
+            None => self.stream.write(bytes),
+        }
+    }
+
+    /// No more will be written.
+    fn finish(&self) {
+        match &self.above {
+            Some(above) => above.shutdown_write(),
+            None => drop(self.stream.shutdown(std::net::Shutdown::Write)),
+        }
+    }
+
+    /// What can be written to when there is room.
+    fn room(&self) -> BorrowedFd<'_> {
+        self.above.as_ref().map_or_else(|| self.stream.as_fd(), |above| above.full())
     }
 }
 
@@ -240,7 +307,7 @@ fn write(connection: &mut Connection) {
     }
     while connection.written < connection.allowed {
         let left = usize::try_from(connection.allowed - connection.written).unwrap_or(CHUNK).min(CHUNK);
-        match connection.stream.write(&ZEROS[..left]) {
+        match connection.hand_over(&ZEROS[..left]) {
             Ok(taken) => connection.written += taken as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
@@ -255,7 +322,7 @@ fn write(connection: &mut Connection) {
     }
     if connection.ends && connection.written >= connection.allowed && connection.allowed > 0 {
         // The last packet says so; the socket stays for what the kernel has to tell.
-        let _ = connection.stream.shutdown(std::net::Shutdown::Write);
+        connection.finish();
         connection.ends = false;
     }
 }
@@ -267,7 +334,7 @@ fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
     let wanting = |connection: &Connection| connection.written < connection.allowed;
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(state.connections.len());
     for connection in state.connections.iter().filter(|connection| wanting(connection)) {
-        fds.push(PollFd::new(connection.stream.as_fd(), PollFlags::POLLOUT));
+        fds.push(PollFd::new(connection.room(), PollFlags::POLLOUT));
     }
     let timeout = nix::sys::time::TimeSpec::from_duration(Duration::from_nanos(left.as_nanos()));
     match nix::poll::ppoll(&mut fds, Some(timeout), None) {

@@ -83,12 +83,14 @@ impl Digest {
         let mut buffer = vec![0; 1 << 16];
         let mut len = 0;
         loop {
-            match from.read(&mut buffer)? {
-                0 => break,
-                count => {
+            match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
                     context.update(&buffer[..count]);
                     len += count;
                 }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         let sha256 = context.finish().as_ref().iter().fold(String::new(), |mut text, byte| {

@@ -154,6 +154,11 @@ static void epoll_server(int listener, int count, unsigned style) {
 
 static void on_signal(int signal) { (void)signal; }
 
+static void on_end(int signal) {
+    (void)signal;
+    exit(0);
+}
+
 static void tick(int flags) {
     struct sigaction a = {.sa_handler = on_signal, .sa_flags = flags};
     sigaction(SIGALRM, &a, NULL);
@@ -363,6 +368,17 @@ static void serve(int fd) {
         put_all(fd, 0, size);
         closefrom(fd);
         return;
+    } else if (is("drop")) {
+        // Whatever becomes of the client.
+        for (size_t at = 0; at < size;) {
+            ssize_t k = send(fd, data + at, piece(at), MSG_NOSIGNAL);
+            if (k < 0) break;
+            at += k;
+        }
+    } else if (is("idle")) {
+        // Stays open.
+        if (write(fd, data, 10) != 10) die("write");
+        return;
     } else if (is("oob")) {
         put_all(fd, 0, size - 1);
         if (send(fd, data + size - 1, 1, MSG_OOB) != 1) die("MSG_OOB");
@@ -378,6 +394,24 @@ static void *thread(void *fd) {
     return NULL;
 }
 
+// What is no TCP: pipes, Unix sockets, UDP. Then counts the threads of this process: there must be one.
+static int untouched(void) {
+    int pipes[2], ends[2], udp = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    char word[4];
+    if (pipe(pipes) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("pairs");
+    if (bind(udp, (void *)&a, len) != 0 || getsockname(udp, (void *)&a, &len) != 0) die("udp");
+    if (write(pipes[1], "abc", 3) != 3 || read(pipes[0], word, 4) != 3) die("pipe");
+    if (send(ends[0], "abc", 3, 0) != 3 || read(ends[1], word, 4) != 3) die("unix");
+    if (sendto(udp, "abc", 3, 0, (void *)&a, len) != 3 || recv(udp, word, 4, 0) != 3) die("udp");
+    struct pollfd p = {.fd = udp, .events = POLLOUT};
+    if (poll(&p, 1, 1000) != 1 || p.revents != POLLOUT) die("poll");
+    struct stat s;
+    if (stat("/proc/self/task", &s) != 0 || s.st_nlink != 3) die("threads");
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) return 64;
     self = argv[0], method = argv[1], path = argv[2];
@@ -389,6 +423,7 @@ int main(int argc, char **argv) {
     size = s.st_size;
     data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
     close(file);
+    if (is("untouched")) return untouched();
     if (is("resume")) {
         put_all(count, size / 2, size);
         return 0;
@@ -403,6 +438,7 @@ int main(int argc, char **argv) {
     getsockname(listener, (void *)&name, &len);
     printf("%d\n", ntohs(((struct sockaddr_in *)&name)->sin_port));
     fflush(stdout);
+    if (is("end")) signal(SIGTERM, on_end);
     if (is("signals")) tick(SA_RESTART);
     if (is("interrupted")) tick(0);
     if (is("epoll")) return epoll_server(listener, count, 0), 0;
@@ -433,6 +469,6 @@ int main(int argc, char **argv) {
     int status;
     while (is("fork") && wait(&status) > 0)
         if (status != 0) die("a child failed");
-    if (is("many")) fprintf(stderr, "many done\n");
+    if (is("idle")) pause();
     return 0;
 }

@@ -106,7 +106,7 @@ impl Summary {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let trace = bench.settings.trace.clone().unwrap_or_else(|| PathBuf::from(SHIPPED_TRACE));
+    let trace = bench.settings.traces.first().cloned().unwrap_or_else(|| PathBuf::from(SHIPPED_TRACE));
     let mean = format!("{:.2} Mbit/s", mean_rate(&trace)?.as_mbps());
     let rivals = all("dctcp");
     let setups: Vec<Setup> = rivals

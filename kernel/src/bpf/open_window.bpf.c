@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * "Open window": a TCP controller that does not control. Its window is large and constant; losses are found and repaired
+ * as ever (RACK, SACK, the retransmission timer), and cost no window. Made for connections whose application decides
+ * itself how much is in flight (ALCC, section 7: TCP's window must stay above the application's, and a TCP that halves it
+ * at each loss does not).
+ *
+ * Source: struct tcp_congestion_ops of Linux include/net/tcp.h; the shape of tools/testing/selftests/bpf/progs/bpf_dctcp.c.
+ *
+ * - Because there is `cong_control`, the kernel neither reduces the window while it repairs losses nor restarts it after
+ *   an idle time. It does not set the pacing rate either: that is SO_MAX_PACING_RATE, or none.
+ * - After a timeout the window grows back as in slow start (open_window.h).
+ * - Safe only below something that limits the flight. So it refuses to be a default: a socket that gets it because it is
+ *   its namespace's net.ipv4.tcp_congestion_control is given Reno, which every kernel has.
+ * - A socket that leaves it for another controller keeps no open window.
+ */
+#include "tcp.h"
+#include "open_window.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+struct open {
+	/* tcp_sock.delivered at the acknowledgement before. */
+	__u32 delivered;
+};
+
+_Static_assert(sizeof(struct open) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
+	       "private state fits into the socket");
+
+static __always_inline struct inet_connection_sock *inet_csk(struct sock *sk)
+{
+	return (struct inet_connection_sock *)sk;
+}
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct open *private(struct sock *sk)
+{
+	return (struct open *)inet_csk(sk)->icsk_ca_priv;
+}
+
+static __always_inline __u32 open_window_of(struct sock *sk)
+{
+	return open_window(tcp_sk(sk)->mss_cache, tcp_sk(sk)->snd_cwnd_clamp);
+}
+
+static __always_inline int is_default(struct sock *sk)
+{
+	return sk->__sk_common.skc_net.net->ipv4.tcp_congestion_control == inet_csk(sk)->icsk_ca_ops;
+}
+
+/* The connection is established, or had another controller before. */
+SEC("struct_ops")
+void BPF_PROG(open_init, struct sock *sk)
+{
+	if (is_default(sk)) {
+		char fallback[] = "reno";
+
+		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, fallback, sizeof(fallback));
+		return;
+	}
+	private(sk)->delivered = tcp_sk(sk)->delivered;
+	tcp_sk(sk)->snd_cwnd = open_window_of(sk);
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+}
+
+/* An acknowledgement has arrived and the losses that it shows are marked. */
+SEC("struct_ops")
+void BPF_PROG(open_cong_control, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 acked = tp->delivered - private(sk)->delivered;
+	int timed_out = BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state) == TCP_CA_LOSS;
+
+	private(sk)->delivered = tp->delivered;
+	tp->snd_cwnd = window_after_ack(timed_out, tp->snd_cwnd, acked, open_window_of(sk));
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+}
+
+/* Losses were found, or the timer has fired. */
+SEC("struct_ops")
+__u32 BPF_PROG(open_ssthresh, struct sock *sk)
+{
+	return open_window_of(sk);
+}
+
+/* The last repair was needless. */
+SEC("struct_ops")
+__u32 BPF_PROG(open_undo_cwnd, struct sock *sk)
+{
+	return open_window_of(sk);
+}
+
+/* The connection ends, or another controller follows. */
+SEC("struct_ops")
+void BPF_PROG(open_release, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 in_flight = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+
+	tp->snd_cwnd = window_left_behind(tp->snd_cwnd, in_flight);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops paceline_open = {
+	.ssthresh = (void *)open_ssthresh,
+	.cong_control = (void *)open_cong_control,
+	.undo_cwnd = (void *)open_undo_cwnd,
+	.init = (void *)open_init,
+	.release = (void *)open_release,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "paceline_open",
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The arithmetic of the open window. Plain C without a library: compiled for the kernel and, by the tests, natively.
+ * All windows are in packets.
+ */
+#ifndef PACELINE_OPEN_WINDOW_H
+#define PACELINE_OPEN_WINDOW_H
+
+/*
+ * Bytes of the open window: our choice, 16 times the largest send buffer that Linux grows by itself (tcp_wmem, 4 MB), so
+ * that the send buffer and the receiver's window are always the tighter limits.
+ */
+#define OPEN_BYTES (64u << 20)
+/*
+ * At most this many packets: with them tcp_sndbuf_expand() in Linux net/ipv4/tcp_input.c, which multiplies the window by
+ * twice the memory of a packet in an int, does not overflow.
+ */
+#define OPEN_PACKETS 65536u
+/* The initial window of RFC 6928. */
+#define INITIAL_PACKETS 10u
+
+static inline unsigned int at_most(unsigned int value, unsigned int limit)
+{
+	return value < limit ? value : limit;
+}
+
+/* The window of a connection whose full packets have `mss` bytes of payload. */
+static inline unsigned int open_window(unsigned int mss, unsigned int clamp)
+{
+	unsigned int packets = OPEN_BYTES / (mss ? mss : 1);
+
+	return at_most(at_most(packets, OPEN_PACKETS), clamp);
+}
+
+/*
+ * The window after an acknowledgement of `acked` packets. After a timeout (RFC 6298, section 5) TCP has set it to one packet
+ * and resends everything: it grows back by what arrives, as in slow start (RFC 5681, section 3.1), so that the repair of a
+ * path that was gone is no burst. In any other state it is open.
+ */
+static inline unsigned int window_after_ack(int timed_out, unsigned int window, unsigned int acked, unsigned int open)
+{
+	if (!timed_out || window >= open)
+		return open;
+	return acked < open - window ? window + acked : open;
+}
+
+/* What a controller that follows on the same connection begins with: no more than what is in flight, or an initial window. */
+static inline unsigned int window_left_behind(unsigned int window, unsigned int in_flight)
+{
+	return at_most(window, in_flight > INITIAL_PACKETS ? in_flight : INITIAL_PACKETS);
+}
+
+#endif

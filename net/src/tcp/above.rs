@@ -1,0 +1,93 @@
+//! A controller above a kernel flow: `copa@alcc/bbr`. The kernel's flow is an ordinary one; `paceline_alcc` decides what it is
+//! given.
+
+use paceline_alcc::options::{Acks, Mode, Options};
+use paceline_cc::{Nanos, Spec};
+use paceline_sim::{Flow, Handover, config};
+
+use super::{Kernel, available, given};
+
+/// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
+/// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
+const QUEUE: usize = 256_000;
+/// The same for an application that takes back what has not been sent: the least that there is.
+const QUEUE_FEW: usize = 64_000;
+
+/// The kernel's flow below and what drives it, with what of the scenario nobody heeds, one line each.
+///
+/// # Errors
+/// One line: what the kernel does not have, and the mend.
+pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Kernel, Options, Vec<String>), String> {
+    let spec = &flow.controller;
+    let (name, there) = (lower.entry().name, available());
+    if !there.iter().any(|known| known == name) {
+        let has = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        let other = if name == "cubic" { "reno" } else { "cubic" };
+        return Err(format!(
+            "{spec}@alcc/{name}: this kernel's TCP has no {name}, it has {has}; write {spec}@alcc/{other}, or load the module tcp_{name}"
+        ));
+    }
+    if let Some(param) = given(lower).first() {
+        return Err(format!("{spec}@alcc/{lower}: the kernel's {name} takes no {param}; write {spec}@alcc/{name}"));
+    }
+    if flow.arrivals {
+        return Err(format!("{spec}@alcc: arrivals: the kernel's TCP does not tell when packets arrived; take it out"));
+    }
+    let has_half = spec.entry().receiver.is_some();
+    let mode = match handover.mode {
+        config::Mode::Auto if has_half => Mode::Framed,
+        config::Mode::Auto => Mode::Auto,
+        config::Mode::Queue => Mode::Queue,
+        config::Mode::Inline => Mode::Inline,
+        config::Mode::Framed => Mode::Framed,
+    };
+    let acks = match handover.acks {
+        config::Acks::Auto => Acks::Auto,
+        config::Acks::Stamps => Acks::Stamps,
+        config::Acks::Info => Acks::Info,
+    };
+    let fickle = matches!(flow.workload, paceline_sim::Workload::OnOff { .. });
+    let options = Options {
+        controller: spec.clone(),
+        mode,
+        acks,
+        queue: if fickle { QUEUE_FEW } else { QUEUE },
+        lower: Some(name.to_owned()),
+        // Contestants are compared one by one: what several of one process may do together is another matter.
+        share: false,
+        ..Options::default()
+    };
+    let mut notes = Vec::new();
+    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@alcc: {key}: {what}"));
+    if mode != Mode::Framed && (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
+        note("ack_every, ack_delay", "the kernel decides when it acknowledges");
+    }
+    if flow.paced && name != "bbr" {
+        note("paced", "without fq the kernel paces bbr alone");
+    }
+    Ok((Kernel { name, ecn: false }, options, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::flow;
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_has_not_is_refused_with_a_mend() {
+        let reno: Spec = "reno".parse().unwrap();
+        let (kernel, options, notes) = above(&flow("copa"), &reno, Handover::default()).unwrap();
+        assert_eq!((kernel.name, options.lower.as_deref(), notes.len()), ("reno", Some("reno"), 0));
+        assert_eq!((options.mode, options.controller.to_string()), (Mode::Auto, "copa".to_owned()));
+        let sprout = above(&flow("sprout"), &reno, Handover::default()).unwrap().1;
+        assert_eq!(sprout.mode, Mode::Framed);
+        let refused = |lower: &str, what: &str| {
+            let error = above(&flow("copa"), &lower.parse().unwrap(), Handover::default()).unwrap_err();
+            assert!(error.contains(what) && !error.contains('\n'), "{error}");
+        };
+        refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
+        refused("reno:start=hystart", "takes no start=hystart");
+        let paced = Flow { ack_every: 1, paced: true, ..flow("copa") };
+        assert_eq!(above(&paced, &reno, Handover::default()).unwrap().2.len(), 2);
+    }
+}
