@@ -336,6 +336,14 @@ impl Conn {
     }
 }
 
+impl Drop for Conn {
+    fn drop(&mut self) {
+        // The descriptors of the engine are closed here, which the application could not.
+        let _inside = Inside::enter();
+        self.care.take();
+    }
+}
+
 /// What is left of `parts` behind their first `count` bytes.
 fn after<'a>(parts: &[IoSlice<'a>], mut count: usize) -> Vec<IoSlice<'a>> {
     let mut left = Vec::with_capacity(parts.len());
