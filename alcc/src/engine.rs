@@ -20,7 +20,11 @@ use rustix::net::{getpeername, getsockname};
 
 use crate::clock;
 use crate::flow::{self, Flow};
+<<<<<<< HEAD
 use crate::frame::MAX_HEADER;
+=======
+use crate::high::lift;
+>>>>>>> w-s
 use crate::info::Info;
 use crate::options::{Acks, Mode, Options};
 use crate::socket::{Inner, Socket};
@@ -81,8 +85,8 @@ impl Engine {
         check_kernel()?;
         let shared = Arc::new(Shared {
             options,
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
+            wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
             next_id: AtomicU64::new(0),
@@ -135,7 +139,7 @@ impl Engine {
         }
         let local = getsockname(&fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
         let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
-        let full = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let full = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         if let Some(name) = &options.lower {
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
