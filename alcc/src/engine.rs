@@ -20,11 +20,8 @@ use rustix::net::{getpeername, getsockname};
 
 use crate::clock;
 use crate::flow::{self, Flow};
-<<<<<<< HEAD
 use crate::frame::MAX_HEADER;
-=======
 use crate::high::lift;
->>>>>>> w-s
 use crate::info::Info;
 use crate::options::{Acks, Mode, Options};
 use crate::socket::{Inner, Socket};

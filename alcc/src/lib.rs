@@ -18,11 +18,8 @@ pub mod export;
 pub mod filter;
 mod flow;
 pub mod frame;
-<<<<<<< HEAD
 mod framed;
-=======
 pub mod high;
->>>>>>> w-s
 mod info;
 mod inline;
 pub mod options;
