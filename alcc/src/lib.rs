@@ -20,6 +20,7 @@ mod flow;
 pub mod frame;
 mod framed;
 pub mod high;
+mod group;
 mod info;
 mod inline;
 pub mod options;
