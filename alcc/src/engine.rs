@@ -20,6 +20,7 @@ use rustix::net::{getpeername, getsockname};
 
 use crate::clock;
 use crate::flow::{self, Flow};
+use crate::frame::MAX_HEADER;
 use crate::high::lift;
 use crate::info::Info;
 use crate::options::{Acks, Mode, Options};
@@ -124,16 +125,12 @@ impl Engine {
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
-        if mode == Mode::Framed {
-            let what = "framed sockets are made by their own call, both ends of them";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
-        if options.controller.entry().receiver.is_some() {
+        if options.controller.entry().receiver.is_some() && mode != Mode::Framed {
             let what =
                 format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let info = Info::of(&fd)?;
+        let mut info = Info::of(&fd)?;
         if !info.is_connected() {
             return Err(Errno::NOTCONN.into());
         }
@@ -143,18 +140,28 @@ impl Engine {
         if let Some(name) = &options.lower {
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
-        let acks = if mode == Mode::Inline { Acks::Info } else { options.acks };
+        let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };
         let source = flow::choose(&fd, acks, info.is_quiet())?;
         let nodelay = tcp_nodelay(&fd)?;
         set_tcp_nodelay(&fd, true)?;
         nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let v6 = local.is_some_and(|address| address.is_ipv6());
-        let flow = Flow::new(options, id + 1, source, &info, clock::now(), v6, nodelay);
+        if mode == Mode::Framed {
+            // A frame shall fit into a packet.
+            info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
+        }
+        let mut flow = Flow::new(options, id + 1, source, &info, clock::now(), v6, nodelay);
+        if mode == Mode::Framed {
+            flow.go_framed();
+        }
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
         // Stamps raise ERR, the end of the connection HUP, whether asked for or not.
-        let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        let mut flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        if mode == Mode::Framed {
+            flags |= epoll::EventFlags::IN;
+        }
         let added = epoll::add(&self.shared.epoll, inner.fd(), epoll::EventData::new_u64(id), flags);
         if let Err(error) = added {
             self.shared.sockets().remove(&id);
@@ -309,7 +316,7 @@ impl Shared {
             self.sleep();
             self.wake_ups.fetch_add(1, Ordering::Relaxed);
             events.clear();
-            let none = clock::timespec(paceline_cc::Nanos::ZERO);
+            let none = clock::timespec(Nanos::ZERO);
             if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).is_err() {
                 events.clear();
             }
