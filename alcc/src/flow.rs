@@ -273,6 +273,7 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
+        self.above.arrived_ahead(info.ahead(self.above.next() - self.told.max(self.acked)));
         if info.is_dead() {
             self.die();
         }
@@ -307,7 +308,7 @@ impl Flow {
         }
         // TCP says that it can take more, unless what it waited for was never needed.
         self.blocked = false;
-        let soon = self.told > self.acked || self.source == Acks::Info;
+        let soon = self.told > self.acked || self.source == Acks::Info || self.info.sacked > 0;
         self.look_at = match self.above.in_flight() {
             0 if self.queue.is_empty() => Time::NEVER,
             _ if soon => now + LOOK,
@@ -319,6 +320,10 @@ impl Flow {
     fn patience(&self) -> Nanos {
         match self.source {
             Acks::Info => LOOK,
+            // What arrives behind a loss makes room and has no stamp.
+            _ if self.above.held_by() == Hold::Window => {
+                self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK)
+            }
             _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }
     }

@@ -68,6 +68,8 @@ pub struct Above {
     end: u64,
     /// Everything below this position is known to have left.
     departed: u64,
+    /// Bytes behind a hole that have arrived.
+    ahead: u64,
     hold: Hold,
     limited: u64,
     bad_feedback: u64,
@@ -88,6 +90,7 @@ impl Above {
             next: 0,
             end: 0,
             departed: 0,
+            ahead: 0,
             hold: Hold::Application,
             limited: 0,
             bad_feedback: 0,
@@ -120,7 +123,7 @@ impl Above {
         self.wake_at = Time::NEVER;
         let mss = u64::from(self.core.config.mss);
         let window = self.core.controller.window();
-        let in_flight = self.chunks.in_flight;
+        let in_flight = self.in_flight();
         // A chunk of several packets shrinks to what the window has room for, but not below one.
         let fits = window.saturating_sub(in_flight) / mss * mss;
         let bytes = (self.end - self.next).min(self.chunk.min(fits.max(mss)));
@@ -158,7 +161,7 @@ impl Above {
         let window = self.core.controller.window();
         let mut chunk = Packet::new(self.next, bytes, now);
         let bytes = u64::from(bytes);
-        let in_flight = self.chunks.in_flight + bytes;
+        let in_flight = self.in_flight() + bytes;
         let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
         chunk.window_limited = in_flight.saturating_mul(2) > window;
         self.chunks.push(chunk);
@@ -171,7 +174,7 @@ impl Above {
         let now = self.tell(now);
         self.hold = Hold::Below;
         self.limited += 1;
-        self.core.run_dry(now, self.chunks.in_flight);
+        self.core.run_dry(now, self.in_flight());
         self.chunks.end_burst(false);
     }
 
@@ -185,11 +188,19 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
+    /// TCP repairs a loss, and `bytes` behind the hole have arrived (RFC 2018): they are no longer in flight, though the
+    /// controller is told of them when the hole is closed. Without this a window's worth stands still for each loss.
+    pub fn arrived_ahead(&mut self, bytes: u64) {
+        self.ahead = bytes.min(self.chunks.in_flight);
+    }
+
     /// Tells the controller what TCP has got through.
     pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
-        let prior_in_flight = self.chunks.in_flight;
+        let prior_in_flight = self.in_flight();
+        let outstanding = self.chunks.in_flight;
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
+        self.ahead = self.ahead.saturating_sub(outstanding - self.chunks.in_flight).min(self.chunks.in_flight);
         if self.chunks.fresh.is_empty() {
             return;
         }
@@ -219,7 +230,7 @@ impl Above {
             min_rtt: self.core.rtt.min,
             rate: delivery.rate,
             prior_in_flight,
-            in_flight: self.chunks.in_flight,
+            in_flight: self.in_flight(),
             lost_bytes: 0,
             ce_bytes: 0,
             ce_packets: 0,
@@ -243,7 +254,7 @@ impl Above {
     /// handed over will arrive.
     pub fn timeout(&mut self, now: Time, count: u32) {
         let now = self.tell(now);
-        let in_flight = self.chunks.in_flight;
+        let in_flight = self.in_flight();
         self.core.controller.on_timeout(&Timeout { now, prior_in_flight: in_flight, in_flight, count });
         self.core.refresh();
     }
@@ -272,7 +283,7 @@ impl Above {
             return None;
         }
         let now = self.tell(now);
-        Some(self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next))
+        Some(self.core.sent_empty(now, self.next, self.in_flight(), self.end - self.next))
     }
 
     /// The controller's word to its receiver half on the chunk that holds `position`.
@@ -295,9 +306,9 @@ impl Above {
         self.next == self.end && self.chunks.is_empty()
     }
 
-    /// Bytes handed over and not acknowledged.
+    /// Bytes handed over that have not arrived, as far as is known.
     pub fn in_flight(&self) -> u64 {
-        self.chunks.in_flight
+        self.chunks.in_flight - self.ahead
     }
 
     /// Bytes queued and not handed over.
