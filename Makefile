@@ -2,8 +2,8 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 CARGO ?= cargo
 SECONDS ?= 60
-RUNS ?= 5
 PREFIX ?= /usr/local
+RUNS ?= 5
 THREADS ?= 1
 OUT ?= out/demo
 PAPER ?= paced-chirping
@@ -12,7 +12,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-quic test-ebpf install-c fmt lint lint-ebpf deny bench bench-emulators bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build install install-c demo test test-quic test-ebpf fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,10 @@ help: ## list the targets
 build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim
+
+install: ## what was built: bin/paceline and lib/paceline/libpaceline_shim.so, below PREFIX=/usr/local
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/paceline
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/paceline target/release/libpaceline_shim.so
 
 demo: build ## race every controller over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
@@ -72,6 +76,9 @@ bench: ## time: cost of an acknowledgement, packets per second, the emulator's a
 
 bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these are installed (needs root and iperf3)
 	@scripts/compare-emulators
+
+bench-alcc: build ## processor time of a byte above TCP: nginx, vsftpd, iperf3 with and without the shim (needs root, tc)
+	@scripts/bench-alcc
 
 bench-instructions: ## instructions of an acknowledgement (needs valgrind)
 	@scripts/setup build

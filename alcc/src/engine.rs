@@ -4,13 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
-use paceline_cc::Time;
+use nix::sys::time::TimeSpec;
+use nix::time::ClockId;
+use paceline_cc::{Nanos, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
 use rustix::io::{Errno, read, write};
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
@@ -19,7 +21,7 @@ use rustix::net::{getpeername, getsockname};
 use crate::clock;
 use crate::flow::{self, Flow};
 use crate::info::Info;
-use crate::options::{Mode, Options};
+use crate::options::{Acks, Mode, Options};
 use crate::socket::{Inner, Socket};
 use crate::sockopt::NotSentLowat;
 use crate::stamps::Reader;
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
     next_id: AtomicU64,
     wake_ups: AtomicU64,
+    /// The thread's number; 0 before it runs.
+    thread: AtomicI32,
     /// The engine was dropped.
     ending: AtomicBool,
 }
@@ -82,6 +86,7 @@ impl Engine {
             sockets: Mutex::new(HashMap::new()),
             next_id: AtomicU64::new(0),
             wake_ups: AtomicU64::new(0),
+            thread: AtomicI32::new(0),
             ending: AtomicBool::new(false),
         });
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -90,6 +95,7 @@ impl Engine {
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
         let thread = thread::Builder::new().name("alcc".to_owned()).spawn(move || {
+            theirs.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
             enter();
             theirs.run();
         });
@@ -115,8 +121,12 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::adopt`].
-    pub fn adopt_as(&self, fd: OwnedFd, _mode: Mode) -> io::Result<Arc<Socket>> {
+    pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
+        if mode == Mode::Framed {
+            let what = "framed sockets are made by their own call, both ends of them";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         if options.controller.entry().receiver.is_some() {
             let what =
                 format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
@@ -132,7 +142,8 @@ impl Engine {
         if let Some(name) = &options.lower {
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
-        let source = flow::choose(&fd, options.acks, info.is_quiet())?;
+        let acks = if mode == Mode::Inline { Acks::Info } else { options.acks };
+        let source = flow::choose(&fd, acks, info.is_quiet())?;
         let nodelay = tcp_nodelay(&fd)?;
         set_tcp_nodelay(&fd, true)?;
         nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
@@ -148,7 +159,11 @@ impl Engine {
             self.shared.sockets().remove(&id);
             return Err(error.into());
         }
-        Ok(Arc::new(Socket { inner }))
+        let socket = Socket { inner };
+        if mode == Mode::Inline {
+            socket.write_through()?;
+        }
+        Ok(Arc::new(socket))
     }
 
     /// The options.
@@ -167,6 +182,16 @@ impl Engine {
     pub fn drain(&self, limit: Duration) -> bool {
         let start = Instant::now();
         self.shared.all().iter().all(|socket| socket.drain(limit.saturating_sub(start.elapsed())))
+    }
+
+    /// Processor time that the thread has taken, system calls included; zero where the kernel does not say.
+    pub fn cpu(&self) -> Nanos {
+        let thread = self.shared.thread.load(Ordering::Relaxed);
+        // The clock of a thread, as pthread_getcpuclockid(3) makes it: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
+        let clock = ClockId::from_raw((!thread << 3) | 6);
+        let time = if thread == 0 { None } else { clock.now().ok() };
+        let nanos = |time: TimeSpec| time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs();
+        time.map_or(Nanos::ZERO, |time| Nanos::from_nanos(nanos(time)))
     }
 
     /// How often the thread has woken up.
@@ -250,6 +275,13 @@ impl Shared {
             drop(timers);
             self.call();
         }
+    }
+
+    /// Room in the kernel is the application's business now.
+    pub(crate) fn hear_only_the_end(&self, socket: &Inner) {
+        let data = epoll::EventData::new_u64(socket.id);
+        // The socket was added before.
+        let _ = epoll::modify(&self.epoll, socket.fd(), data, epoll::EventFlags::ET);
     }
 
     /// The socket is closed and drained.

@@ -13,6 +13,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::clock;
 use crate::info::Info;
+use crate::inline::Inline;
 use crate::options::{Acks, Options};
 use crate::queue::Queue;
 use crate::stamps::{self, Event, Reader};
@@ -57,20 +58,22 @@ pub(crate) struct Flow {
     /// The newest RTT, and how long its chunk waited in TCP.
     pub(crate) rtt: Option<Nanos>,
     pub(crate) below: Nanos,
+    /// What inline mode needs, when in it.
+    pub(crate) inline: Option<Inline>,
     epoch: Time,
-    mss: u32,
+    pub(crate) mss: u32,
     v6: bool,
     /// `tcpi_bytes_acked` when nothing of ours was acknowledged; unknown while older bytes are outstanding.
-    base: Option<u64>,
+    pub(crate) base: Option<u64>,
     /// Everything below this position is acknowledged.
-    acked: u64,
+    pub(crate) acked: u64,
     /// So `TCP_INFO` said of this, when last asked.
     told: u64,
-    looked_at: Time,
+    pub(crate) looked_at: Time,
     /// When to look next although nothing happened.
-    look_at: Time,
+    pub(crate) look_at: Time,
     /// Samples cover a retransmission at present.
-    repairing: bool,
+    pub(crate) repairing: bool,
     /// TCP has held back bytes since.
     held_since: Option<Time>,
     /// TCP took nothing; it will say when it does.
@@ -108,6 +111,7 @@ impl Flow {
             info: *info,
             rtt: None,
             below: Nanos::ZERO,
+            inline: None,
             epoch: now,
             mss,
             v6,
@@ -147,7 +151,7 @@ impl Flow {
     /// # Errors
     /// The connection's: it is dead, and what was queued is lost.
     pub(crate) fn pump(&mut self, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
-        if self.blocked || self.dead {
+        if self.blocked || self.dead || self.inline.is_some() {
             return Ok(());
         }
         let mut now = self.local(clock::now());
@@ -241,7 +245,7 @@ impl Flow {
         self.acked = upto;
         self.counters.delivered = upto;
         self.counters.marked += u64::from(repaired);
-        self.above.delivered(now, &Delivered { upto, at, repaired, arrived: Arrived::Unknown });
+        self.above.delivered(now, &Delivered { upto, at, repaired, rtt: None, arrived: Arrived::Unknown });
         self.rtt = self.above.take_rtt().or(self.rtt);
         self.above.set_chunk(self.chunk());
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
@@ -254,7 +258,7 @@ impl Flow {
     }
 
     /// Asks `TCP_INFO`: is TCP repairing losses, did it time out, does it hold bytes back?
-    fn look(&mut self, fd: &OwnedFd, now: Time) {
+    pub(crate) fn look(&mut self, fd: &OwnedFd, now: Time) {
         let Ok(info) = Info::of(fd) else { return };
         let last = std::mem::replace(&mut self.info, info);
         self.looked_at = now;
@@ -292,6 +296,12 @@ impl Flow {
     /// A time has come: the controller's clock, and the look at what happened without a word.
     pub(crate) fn timer(&mut self, fd: &OwnedFd, reader: &mut Reader) {
         let now = self.local(clock::now());
+        if self.inline.is_some() {
+            if self.look_at <= now && !self.dead {
+                self.steer(fd, now);
+            }
+            return;
+        }
         self.above.tick(now);
         if self.look_at > now || self.dead {
             return;
@@ -330,10 +340,12 @@ impl Flow {
 
     /// When [`Flow::timer`] and [`Flow::pump`] want to be called; never for an idle connection.
     pub(crate) fn next_wake(&self) -> Time {
-        if self.dead || (self.queue.is_empty() && self.above.in_flight() == 0) {
-            return Time::NEVER;
-        }
-        let local = self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER));
+        let local = match &self.inline {
+            _ if self.dead => Time::NEVER,
+            Some(_) => self.look_at,
+            None if self.queue.is_empty() && self.above.in_flight() == 0 => Time::NEVER,
+            None => self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER)),
+        };
         if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) }
     }
 
@@ -364,7 +376,7 @@ impl Flow {
         self.above.cut();
     }
 
-    fn local(&self, at: Time) -> Time {
+    pub(crate) fn local(&self, at: Time) -> Time {
         Time::ZERO + (at - self.epoch)
     }
 }

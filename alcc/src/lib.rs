@@ -19,6 +19,7 @@ pub mod filter;
 mod flow;
 pub mod frame;
 mod info;
+mod inline;
 pub mod options;
 mod queue;
 pub mod socket;

@@ -1,8 +1,10 @@
 //! A connected socket in the care of an engine.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use paceline_transport::Hold;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, read, write};
 use rustix::net::sockopt::{Timeout, set_socket_linger, socket_linger, socket_timeout};
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::clock;
 use crate::engine::Shared;
@@ -40,6 +42,10 @@ pub(crate) struct Inner {
     local: Option<SocketAddr>,
     shared: Arc<Shared>,
     state: Mutex<State>,
+    /// The mode is inline.
+    inline: AtomicBool,
+    /// In this mode: a look at the connection is due, so that nobody has to ask for one.
+    watched: AtomicBool,
     /// The queue is empty, or will never be.
     drained: Condvar,
 }
@@ -71,6 +77,9 @@ impl Socket {
     /// (`ECONNRESET`, `ETIMEDOUT`, `EPIPE`) once after it has failed; `EPIPE` from then on, and after
     /// [`Socket::shutdown_write`]. [`io::ErrorKind::Interrupted`] when a signal arrived before anything was taken.
     pub fn send(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
+        if self.mode() == Mode::Inline {
+            return self.inner.send_inline(bufs, nonblocking);
+        }
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         let mut done = 0;
         loop {
@@ -80,6 +89,9 @@ impl Socket {
                 if failed.is_none() {
                     done += state.flow.write(bufs, done);
                     self.inner.advance(&mut state);
+                    if done < total {
+                        self.inner.refuse(&mut state);
+                    }
                 }
                 failed
             };
@@ -87,7 +99,7 @@ impl Socket {
                 Some(error) => error,
                 None if done == total => return Ok(done),
                 None if nonblocking => Errno::AGAIN,
-                None => match self.inner.wait_for_room() {
+                None => match self.inner.wait_for(&self.inner.full) {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
@@ -109,6 +121,15 @@ impl Socket {
     /// Waits until the queue is empty, at most `limit`; says whether it is. What TCP then holds it delivers by itself.
     pub fn drain(&self, limit: Duration) -> bool {
         self.inner.drain(limit)
+    }
+
+    /// Reads the stamps that wait on the error queue, which the engine's thread would do soon: until then a set that the
+    /// socket stands in says `EPOLLERR`.
+    pub fn catch_up(&self) {
+        thread_local! {
+            static READER: RefCell<Reader> = RefCell::new(Reader::new());
+        }
+        READER.with_borrow_mut(|reader| self.inner.on_events(epoll::EventFlags::ERR, reader));
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
@@ -136,9 +157,34 @@ impl Socket {
         self.inner.fd.as_fd()
     }
 
-    /// How bytes reach TCP at present.
+    /// How bytes reach TCP at present: [`Mode::Queue`] or [`Mode::Inline`].
     pub fn mode(&self) -> Mode {
-        Mode::Queue
+        self.inner.mode()
+    }
+
+    /// Goes over to [`Mode::Inline`]: from now on the application writes to the kernel, and tells by [`Socket::wrote`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while the queue is not empty: [`Socket::drain`] it first.
+    pub fn write_through(&self) -> io::Result<()> {
+        let mut state = self.inner.lock();
+        if !state.flow.queue.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        state.flow.go_inline(&self.inner.fd);
+        self.inner.inline.store(true, Ordering::Release);
+        self.inner.shared.hear_only_the_end(&self.inner);
+        self.inner.advance(&mut state);
+        Ok(())
+    }
+
+    /// In mode [`Mode::Inline`]: the application has written to the kernel. Cheap while the engine is watching already.
+    pub fn wrote(&self) {
+        if self.inner.inline.load(Ordering::Acquire) && !self.inner.watched.swap(true, Ordering::AcqRel) {
+            let mut state = self.inner.lock();
+            state.flow.watch();
+            self.inner.advance(&mut state);
+        }
     }
 
     /// State and counters.
@@ -190,7 +236,18 @@ impl Inner {
             gone: false,
             scheduled: Time::NEVER,
         };
-        Self { id, fd, full, peer, local, shared, state: Mutex::new(state), drained: Condvar::new() }
+        Self {
+            id,
+            fd,
+            full,
+            peer,
+            local,
+            shared,
+            state: Mutex::new(state),
+            inline: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            drained: Condvar::new(),
+        }
     }
 
     pub(crate) fn fd(&self) -> &OwnedFd {
@@ -204,6 +261,37 @@ impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A thread that panicked held plain values, each of them whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mode(&self) -> Mode {
+        if self.inline.load(Ordering::Acquire) { Mode::Inline } else { Mode::Queue }
+    }
+
+    /// Writes to the kernel.
+    fn send_inline(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
+        let total: usize = bufs.iter().map(|buf| buf.len()).sum();
+        let (mut done, mut rest) = (0, bufs.to_vec());
+        let mut rest = &mut rest[..];
+        loop {
+            let flags = SendFlags::NOSIGNAL | if nonblocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+            let stop = match sendmsg(&self.fd, rest, &mut SendAncillaryBuffer::default(), flags) {
+                Ok(taken) => {
+                    done += taken;
+                    if done == total || nonblocking {
+                        return Ok(done);
+                    }
+                    IoSlice::advance_slices(&mut rest, taken);
+                    continue;
+                }
+                // The descriptor itself may be non-blocking though this call is not.
+                Err(Errno::AGAIN) if !nonblocking => match self.wait_for(&self.fd) {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            return if done > 0 { Ok(done) } else { Err(stop.into()) };
+        }
     }
 
     /// The socket has news.
@@ -260,6 +348,9 @@ impl Inner {
                 return;
             }
         }
+        if state.flow.inline.is_some() && state.flow.look_at == Time::NEVER {
+            self.watched.store(false, Ordering::Release);
+        }
         let wake = state.flow.next_wake().min(state.closing.unwrap_or(Time::NEVER));
         if wake < state.scheduled {
             self.shared.schedule(self.id, state.scheduled, wake);
@@ -277,12 +368,21 @@ impl Inner {
         }
     }
 
-    /// Blocks until the queue has room.
-    fn wait_for_room(&self) -> Result<(), Errno> {
+    /// The application was told that there is no room for all: the eventfd will say when there is, even if some has become
+    /// free since. Edge-triggered sets wait for it.
+    fn refuse(&self, state: &mut State) {
+        if !state.full {
+            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        }
+        self.show_room(state);
+    }
+
+    /// Blocks until `what` is ready for writing, at most for the socket's `SO_SNDTIMEO`.
+    fn wait_for(&self, what: &OwnedFd) -> Result<(), Errno> {
         let limit = socket_timeout(&self.fd, Timeout::Send)?;
         let limit =
             limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
-        match poll(&mut [PollFd::new(&self.full, PollFlags::OUT)], limit.as_ref())? {
+        match poll(&mut [PollFd::new(what, PollFlags::OUT)], limit.as_ref())? {
             0 => Err(Errno::AGAIN),
             _ => Ok(()),
         }
@@ -334,7 +434,7 @@ impl Inner {
             local: self.local,
             peer: self.peer,
             controller: self.shared.options.controller.to_string(),
-            mode: Mode::Queue,
+            mode: self.mode(),
             acks: flow.source,
             age: flow.age(),
             limited_by: match flow.held_by() {

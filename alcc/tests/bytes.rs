@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Hasher, PATIENCE, connect, engine, pair, reader, send, try_send, until, writes};
-use paceline_alcc::{Acks, Engine, Options};
+use paceline_alcc::{Acks, Engine, Mode, Options};
 
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
@@ -36,6 +36,46 @@ fn each_controller_delivers_random_small_writes_and_a_close_right_after() {
         let options = Options { controller: controller.parse().unwrap(), queue: 300_000, ..Options::default() };
         transfer(options, V4, 8_000_000, 3000);
     }
+}
+
+#[test]
+fn inline_writes_arrive_and_the_rate_is_the_controllers() {
+    let options = Options { mode: Mode::Inline, controller: "fixed:window=10".parse().unwrap(), ..Options::default() };
+    transfer(options.clone(), V4, 3_000_000, 100_000);
+    let engine = Engine::start(options).unwrap();
+    let (socket, peer) = connect(&engine, V4);
+    let received = reader(peer);
+    for _ in 0..20 {
+        send(&socket, &[1; 50_000]).unwrap();
+    }
+    until("all is acknowledged", || socket.stats().delivered == 1_000_000);
+    assert_eq!((socket.mode(), socket.queued()), (Mode::Inline, 0));
+    // Idle: nobody looks. Then a write through another descriptor, of which the engine is told.
+    until("nothing is in flight", || socket.stats().in_flight == 0);
+    std::net::TcpStream::from(socket.fd().try_clone_to_owned().unwrap()).write_all(&[2; 1000]).unwrap();
+    socket.wrote();
+    until("it is seen", || socket.stats().delivered == 1_001_000);
+    drop(socket);
+    assert_eq!(received.join().unwrap().bytes, 1_001_000);
+}
+
+#[test]
+fn a_socket_goes_over_to_inline_when_its_queue_is_empty() {
+    let engine = engine(|options| options.queue = 100_000);
+    let (socket, peer) = connect(&engine, V4);
+    let mut hasher = Hasher::new();
+    let first: Vec<u8> = writes(5, 100_000, 100_000).flatten().collect();
+    hasher.update(&first);
+    send(&socket, &first).unwrap();
+    assert!(socket.drain(PATIENCE));
+    socket.write_through().unwrap();
+    let received = reader(peer);
+    for bytes in writes(6, 2_000_000, 30_000) {
+        send(&socket, &bytes).unwrap();
+        hasher.update(&bytes);
+    }
+    drop(socket);
+    assert_eq!(received.join().unwrap(), hasher.finish());
 }
 
 #[test]

@@ -277,7 +277,7 @@ mod tests {
             ),
             (
                 "copa@tcp:mode=inline",
-                "'copa@tcp:mode=inline': unknown datapath 'tcp:mode=inline'; did you mean tcp or alcc or quic?",
+                "'copa@tcp:mode=inline': unknown datapath 'tcp:mode=inline'; known are udp, tcp, alcc, quic",
             ),
             (
                 "sprout@alcc:mode=inline",

@@ -11,14 +11,14 @@ use crate::next;
 /// A socket option whose value is a plain structure.
 pub(crate) fn option<T: Copy + Default>(fd: c_int, level: c_int, name: c_int) -> Option<T> {
     let mut value = T::default();
-    let mut len = mem::size_of::<T>() as socklen_t;
+    let mut len = size_of::<T>() as socklen_t;
     let done = next::getsockopt(fd, level, name, (&raw mut value).cast(), &mut len);
     (done == 0).then_some(value)
 }
 
 /// Sets a socket option whose value is a plain structure.
 pub(crate) fn set_option<T: Copy>(fd: c_int, level: c_int, name: c_int, value: T) -> bool {
-    next::setsockopt(fd, level, name, (&raw const value).cast(), mem::size_of::<T>() as socklen_t) == 0
+    next::setsockopt(fd, level, name, (&raw const value).cast(), size_of::<T>() as socklen_t) == 0
 }
 
 /// Whether it is a TCP socket over IPv4 or IPv6; `None` when it is no descriptor at all.
@@ -63,7 +63,7 @@ pub(crate) fn ends(fd: c_int) -> Option<(SocketAddr, SocketAddr)> {
     let end = |name: Name| {
         // SAFETY: all zeros are an address of no family.
         let mut address: libc::sockaddr_storage = unsafe { mem::zeroed() };
-        let mut len = mem::size_of_val(&address) as socklen_t;
+        let mut len = size_of_val(&address) as socklen_t;
         // SAFETY: room and length are those of one value.
         let done = unsafe { name(fd, (&raw mut address).cast(), &mut len) };
         if done == 0 { socket_address(&address) } else { None }

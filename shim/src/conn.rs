@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use paceline_alcc::{Acks, Mode, Socket};
 
 use crate::ask;
+use crate::inside::Inside;
 use crate::next;
 use crate::notice::Notice;
 use crate::own;
@@ -237,7 +238,7 @@ impl Conn {
             care.socket.drain(limit);
         }
         let places = self.places();
-        if care.socket.write_through().is_err() {
+        if care.socket.queued() > 0 {
             return false;
         }
         self.go(Via::Inline);
@@ -255,7 +256,10 @@ impl Conn {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut taken = 0;
         loop {
-            let sent = if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) };
+            let sent = {
+                let _inside = Inside::enter();
+                if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) }
+            };
             match sent {
                 Ok(count) => taken += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -329,6 +333,14 @@ impl Conn {
             wait_until_acked(fd, end);
             socket.close(state.config.options.linger);
         }
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        // The descriptors of the engine are closed here, which the application could not.
+        let _inside = Inside::enter();
+        self.care.take();
     }
 }
 

@@ -60,14 +60,10 @@ fn answer(sent: io::Result<usize>, quiet: bool) -> ssize_t {
 fn queue(fd: c_int, parts: &[IoSlice<'_>], flags: c_int) -> Option<ssize_t> {
     let state = state::get()?;
     let Route::Queue(conn) = state.route(fd, false) else { return None };
-    let sent = {
-        let _inside = Inside::enter();
-        let sent = conn.send(fd, parts, flags & libc::MSG_DONTWAIT != 0);
-        if state.ending.load(Ordering::Relaxed) {
-            settle(state, &conn);
-        }
-        sent
-    };
+    let sent = conn.send(fd, parts, flags & libc::MSG_DONTWAIT != 0);
+    if state.ending.load(Ordering::Relaxed) {
+        settle(state, &conn);
+    }
     Some(answer(sent, flags & libc::MSG_NOSIGNAL != 0))
 }
 

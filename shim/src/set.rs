@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use libc::epoll_event;
 
 use crate::conn::{Conn, Place, Via};
+use crate::inside::Inside;
 use crate::next;
 use crate::own;
 
@@ -205,6 +206,14 @@ impl Set {
             kept += 1;
         }
         kept
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        // As for Conn: spare descriptors are ours.
+        let _inside = Inside::enter();
+        *self.lock() = Entries::default();
     }
 }
 

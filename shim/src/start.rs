@@ -1,7 +1,6 @@
 //! The beginning and the end of the program.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use crate::config::Config;
@@ -32,13 +31,17 @@ extern "C" fn begin() {
         }
     };
     if !config.quiet && std::env::var_os(SAID).is_none() {
-        let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
-        let program = program.file_name().unwrap_or(OsStr::new("?")).to_string_lossy().into_owned();
-        notice::say(&format!("{program}: {}", config.describe()), config.log.as_deref());
+        notice::say(&format!("TCP sockets are served: {}", config.describe()), config.log.as_deref());
         // SAFETY: the program has not begun, so no other thread reads the environment.
         unsafe { std::env::set_var(SAID, "1") };
     }
     state::begin(config);
+    // SAFETY: the function is of this library, which is never unloaded. It runs after the program's own.
+    unsafe { at_quick_exit(end) };
+}
+
+unsafe extern "C" {
+    fn at_quick_exit(function: extern "C" fn()) -> c_int;
 }
 
 extern "C" fn end() {

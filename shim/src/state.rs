@@ -4,8 +4,9 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_alcc::export::Export;
 use paceline_alcc::{Engine, Socket};
 
 use crate::ask;
@@ -23,7 +24,7 @@ pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) table: Table,
     process: libc::pid_t,
-    engine: Mutex<Option<Arc<Engine>>>,
+    engine: Mutex<Option<Running>>,
     /// The program copies files to sockets without our seeing the bytes: new sockets are served inline, unless the mode
     /// is given.
     direct: AtomicBool,
@@ -33,6 +34,12 @@ pub(crate) struct State {
     pub(crate) ending: AtomicBool,
     said: AtomicU32,
     passed: AtomicU64,
+}
+
+/// A started engine, and what lets others see it.
+struct Running {
+    engine: Arc<Engine>,
+    _export: Option<Export>,
 }
 
 /// How a call that writes goes on.
@@ -129,18 +136,24 @@ impl State {
 
     /// The engine, started at the first socket.
     pub(crate) fn engine(&self) -> io::Result<Arc<Engine>> {
-        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = &*engine {
-            return Ok(engine.clone());
+        let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &*running {
+            return Ok(running.engine.clone());
         }
-        let started = Engine::start_with(self.config.options.clone(), inside::stay)?;
-        *engine = Some(started.clone());
-        Ok(started)
+        let engine = Engine::start_with(self.config.options.clone(), inside::stay)?;
+        for fd in engine.descriptors() {
+            self.table.set(fd, Kind::Own);
+        }
+        let export = Export::of(&engine, &self.config.settings, inside::stay);
+        let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
+        *running = Some(Running { engine: engine.clone(), _export: export });
+        Ok(engine)
     }
 
     /// The engine if it was started.
-    pub(crate) fn running(&self) -> Option<Arc<Engine>> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn running(&self) -> Option<Arc<Engine>> {
+        let running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().map(|running| running.engine.clone())
     }
 
     /// The TCP socket behind a descriptor.

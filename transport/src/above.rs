@@ -47,6 +47,8 @@ pub struct Delivered<'a> {
     pub at: Time,
     /// It waited for a retransmission: its chunks say nothing about the RTT.
     pub repaired: bool,
+    /// The RTT, where the layer below knows it better than the times of the chunks do.
+    pub rtt: Option<Nanos>,
     /// What the receiver's clock said.
     pub arrived: Arrived<'a>,
 }
@@ -206,8 +208,9 @@ impl Above {
         }
         self.notes.drain(..self.chunks.fresh.len());
         let now = self.tell(delivered.at.min(now));
-        for chunk in self.chunks.fresh.iter_mut().filter(|_| delivered.repaired) {
-            chunk.retransmitted = true;
+        for chunk in &mut self.chunks.fresh {
+            chunk.retransmitted |= delivered.repaired;
+            chunk.sent_at = delivered.rtt.map_or(chunk.sent_at, |rtt| delivered.at - rtt);
         }
         let delivery = self.core.digest(delivered.at, &mut self.chunks.fresh, false, &delivered.arrived);
         if let Some(sample) = delivery.rtt {

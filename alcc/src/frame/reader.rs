@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use paceline_cc::{ReceiverHalf, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{Connection, News};
+use crate::clock::{now, timespec};
 
 /// Bytes that one read asks the kernel for. 64 KiB: 5 ms at 100 Mbit/s (our choice).
 const BUFFER: usize = 64 * 1024;
@@ -151,9 +151,8 @@ impl Reader {
         if !self.out.is_empty() {
             events |= PollFlags::OUT;
         }
-        let timeout = self
-            .next_timeout()
-            .map(|left| Timespec { tv_sec: left.as_secs().min(3600) as i64, tv_nsec: left.subsec_nanos().into() });
+        let due = self.connection.next_timeout();
+        let timeout = (due < Time::NEVER).then(|| timespec(due - now()));
         match poll(&mut [PollFd::new(&self.fd, events)], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -165,11 +164,6 @@ impl AsFd for Reader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-fn now() -> Time {
-    let now = clock_gettime(ClockId::Monotonic);
-    Time::from_nanos((now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64))
 }
 
 fn invalid(violation: super::Violation) -> io::Error {

@@ -11,7 +11,7 @@ use crate::server::{library, shim};
 fn refused(run: Run) -> (i32, String) {
     let output = run.bounded();
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.stdout.is_empty(), "{output:?}");
+    assert!(output.stdout.is_empty(), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     let line = told.trim_end().strip_prefix("paceline: ").unwrap_or_else(|| panic!("{told}")).to_owned();
     (output.status.code().unwrap(), line)

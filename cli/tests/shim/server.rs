@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::bench::{self, Run, Running, eventually, skipped};
 
-/// The preloaded library: beside the command, or where cargo keeps what other members need.
+/// The preloaded library: where cargo has what members of the workspace need of each other, or beside the command.
 fn built() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_BIN_EXE_paceline")).parent()?;
-    let places = [folder.to_owned(), folder.join("deps")];
+    let places = [folder.join("deps"), folder.to_owned()];
     places.iter().map(|place| place.join("libpaceline_shim.so")).find(|place| place.exists())
 }
 

@@ -146,7 +146,7 @@ impl Sending {
         }
         state.outcome.cut = (!state.connections.is_empty()).then(|| end.min(self.clock.now()));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        state.outcome.cpu = thread_cpu();
+        state.outcome.cpu = thread_cpu() + state.engine.as_ref().map_or(Nanos::ZERO, |engine| engine.cpu());
         Ok(state.outcome)
     }
 

@@ -12,7 +12,7 @@ use libc::{off_t, size_t, ssize_t};
 use paceline_alcc::Mode;
 
 use super::answer;
-use crate::conn::{Conn, Via};
+use crate::conn::Conn;
 use crate::inside::Inside;
 use crate::next;
 use crate::state::{self, Route, State};
@@ -23,12 +23,10 @@ const PIECE: usize = 128 * 1024;
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
     let Some(conn) = queued(to) else { return next::sendfile(to, from, offset, count) };
-    let inside = Inside::enter();
     // SAFETY: null, or the application's.
     let mut place = unsafe { offset.as_mut() };
     let start = place.as_deref().copied().unwrap_or_else(|| next::lseek(from, 0, libc::SEEK_CUR));
     if start < 0 {
-        drop(inside);
         return next::sendfile(to, from, offset, count);
     }
     let sent = copy(&conn, to, count, |buffer, done| {
@@ -43,7 +41,6 @@ pub(super) extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, co
             }
         }
     }
-    drop(inside);
     answer(sent, false)
 }
 
@@ -62,10 +59,8 @@ pub(super) extern "C" fn splice(
     flags: c_uint,
 ) -> ssize_t {
     let Some(conn) = queued(to) else { return next::splice(from, from_at, to, to_at, len, flags) };
-    let inside = Inside::enter();
     let dont_wait = flags & libc::SPLICE_F_NONBLOCK != 0;
     let sent = splice_through(&conn, from, to, len, dont_wait);
-    drop(inside);
     answer(sent, false)
 }
 

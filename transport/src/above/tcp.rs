@@ -67,7 +67,7 @@ impl Sender for AboveTcp {
         }
         // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
-        self.above.delivered(now, &Delivered { upto: self.tcp.una, at: now, repaired: false, arrived });
+        self.above.delivered(now, &Delivered { upto: self.tcp.una, at: now, repaired: false, rtt: None, arrived });
     }
 
     fn next_timeout(&self) -> Time {

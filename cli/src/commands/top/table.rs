@@ -102,7 +102,8 @@ fn peer(line: &Line) -> String {
 fn amount(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
-        Some(value) if value < 9.995 => format!("{value:.2}"),
+        // The sum of nothing is -0.
+        Some(value) if value < 9.995 => format!("{:.2}", value + 0.0),
         Some(value) if value < 99.95 => format!("{value:.1}"),
         Some(value) => format!("{value:.0}"),
     }

@@ -1,0 +1,128 @@
+//! Inline mode: no queue of ours and no copy. The application writes to the kernel, as it always did; the controller's
+//! window becomes the rate to which the kernel spreads what it sends.
+//!
+//! Our choice, since nothing bounds TCP's window from outside: `SO_MAX_PACING_RATE` = window / RTT, corrected by how far the
+//! bytes in flight are from the window, so that they reach it within a round trip. What the controller learns comes from
+//! `TCP_INFO`, every [`LOOK`] while something is in flight or waits, and never otherwise: bytes sent and acknowledged since
+//! the look before, and the kernel's smoothed RTT. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning
+//! and cap it at `net.core.wmem_max`, while `TCP_NOTSENT_LOWAT` already bounds what waits.
+
+use std::os::fd::OwnedFd;
+
+use nix::sys::socket::setsockopt;
+use paceline_cc::{Nanos, Pacing, Rate, Time};
+use paceline_transport::{Arrived, Delivered};
+
+use crate::clock;
+use crate::flow::{Flow, LOOK};
+use crate::options::Acks;
+use crate::sockopt::{MaxPacingRate, NotSentLowat};
+use crate::stamps;
+
+/// Bytes that may wait unsent in the kernel: 100 Mbit/s needs a write every 10 ms (our choice).
+const NOT_SENT: u32 = 128 * 1024;
+/// The correction of one look: enough to halve a flight that is too large, and little enough that one that is too small
+/// does not overshoot within a round trip (our choice).
+const CORRECTION: (f64, f64) = (0.5, 1.25);
+/// Changes smaller than this share are not worth a call.
+const WORTH: f64 = 0.01;
+
+/// What inline mode needs.
+pub(crate) struct Inline {
+    /// What the kernel was told last.
+    rate: Rate,
+}
+
+impl Flow {
+    /// Goes over to inline mode; the queue is empty.
+    pub(crate) fn go_inline(&mut self, fd: &OwnedFd) {
+        if self.inline.is_some() {
+            return;
+        }
+        if self.source == Acks::Stamps {
+            stamps::disable(fd);
+            self.source = Acks::Info;
+        }
+        // A kernel that does not know it lets more wait; nothing else changes.
+        let _ = setsockopt(fd, NotSentLowat, &NOT_SENT);
+        // Positions count from what is acknowledged now where they could not be told before.
+        let before = self.info.acked.saturating_sub(self.acked);
+        self.base.get_or_insert(before);
+        self.inline = Some(Inline { rate: Rate::INFINITY });
+        self.watch();
+    }
+
+    /// The application writes to the kernel: look at the connection from now on.
+    pub(crate) fn watch(&mut self) {
+        if self.look_at == Time::NEVER {
+            self.look_at = self.local(clock::now()) + LOOK;
+        }
+    }
+
+    /// Looks at the connection, tells the controller, and sets the rate.
+    pub(crate) fn steer(&mut self, fd: &OwnedFd, now: Time) {
+        let since = self.looked_at;
+        self.look(fd, now);
+        let info = self.info;
+        let acked = info.acked.saturating_sub(self.base.unwrap_or(info.acked)).max(self.acked);
+        let flight = u64::from(info.unacked) * u64::from(info.mss);
+        self.note_sent(since, now, acked + flight);
+        if acked > self.acked {
+            self.acked = acked;
+            self.counters.delivered = acked;
+            self.counters.marked += u64::from(self.repairing);
+            let rtt = Some(info.rtt).filter(|&rtt| rtt > Nanos::ZERO);
+            let delivered =
+                Delivered { upto: acked, at: now, repaired: self.repairing, rtt, arrived: Arrived::Unknown };
+            self.above.delivered(now, &delivered);
+            self.rtt = self.above.take_rtt().or(self.rtt);
+        }
+        // After the news: a controller that permits so much for each tick has been told of what was sent by the last one.
+        self.above.tick(now);
+        // What waits in the kernel is what the application has written and the controller has not permitted.
+        self.above.cut();
+        self.above.queued(u64::from(info.unsent));
+        self.above.poll(now);
+        self.set_rate(fd, info.rtt, flight);
+        self.look_at = if info.is_quiet() { Time::NEVER } else { now + LOOK };
+    }
+
+    /// The kernel has sent everything below `position` since the look before, evenly as far as is known.
+    fn note_sent(&mut self, since: Time, now: Time, position: u64) {
+        let new = position.saturating_sub(self.above.next());
+        if new == 0 {
+            return;
+        }
+        self.counters.written += new;
+        self.above.cut();
+        self.above.queued(new);
+        let (mss, span) = (u64::from(self.mss), (now - since).min(LOOK));
+        let mut sent = 0;
+        while sent < new {
+            let bytes = mss.min(new - sent);
+            sent += bytes;
+            let at = now - span + span.mul_div(sent, new);
+            self.above.handed(at, bytes as u32, false);
+            self.counters.chunks += 1;
+        }
+    }
+
+    fn set_rate(&mut self, fd: &OwnedFd, rtt: Nanos, flight: u64) {
+        let Some(inline) = self.inline.as_mut().filter(|_| rtt > Nanos::ZERO) else { return };
+        let window = self.above.controller().window();
+        let correction = (window as f64 / flight.max(1) as f64).clamp(CORRECTION.0, CORRECTION.1);
+        let by_window = Rate::from_bytes_in(window, rtt).mul_f64(correction);
+        let rate = match self.above.controller().pacing() {
+            Pacing::Rate(rate) => rate.min(by_window),
+            Pacing::Free | Pacing::Gap(_) => by_window,
+        };
+        // Never less than a packet for each look: the kernel must go on to be asked again.
+        let rate = rate.max(Rate::from_bytes_in(u64::from(self.mss), LOOK.mul_div(20, 1)));
+        let change = rate.as_bytes_per_sec().abs_diff(inline.rate.as_bytes_per_sec());
+        if change as f64 > inline.rate.as_bytes_per_sec() as f64 * WORTH {
+            inline.rate = rate;
+            // Where it is refused, what the kernel's own control permits is sent.
+            let _ = setsockopt(fd, MaxPacingRate, &rate.as_bytes_per_sec());
+        }
+    }
+}

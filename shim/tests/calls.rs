@@ -1,0 +1,159 @@
+//! Each call that writes, waits, closes or ends a process: every byte arrives, in order, whatever the mode.
+
+mod common;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread;
+
+use common::{Digest, connect, folder, letters, serve, serve_with, skip};
+
+/// Modes, and queues from the smallest to one that holds the whole file.
+const WAYS: [(&str, &str); 4] = [("queue", "64kB"), ("queue", "10MB"), ("auto", "300kB"), ("inline", "64kB")];
+const LEN: usize = 2_000_000;
+
+/// Serves a file by a method to several clients at once and compares what each of them gets.
+fn arrives(method: &str, clients: usize) {
+    let folder = folder(method);
+    let file = folder.path().join("file");
+    let bytes = letters(LEN, 7);
+    std::fs::write(&file, &bytes).unwrap();
+    for (mode, queue) in WAYS {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)];
+        let Some((mut server, port)) = serve(method, &file, clients, &variables) else {
+            return skip(method, "no C compiler");
+        };
+        let streams: Vec<TcpStream> = (0..clients).map(|_| connect(port)).collect();
+        let readers: Vec<_> = streams.into_iter().map(|stream| thread::spawn(move || read(stream))).collect();
+        for reader in readers {
+            assert_eq!(reader.join().unwrap(), Digest::of(&bytes), "{method} {mode} {queue}");
+        }
+        assert!(server.wait().success(), "{method} {mode} {queue}");
+    }
+}
+
+fn read(mut stream: TcpStream) -> Digest {
+    let digest = Digest::read(&stream).unwrap();
+    // For the method that listens once more.
+    let _ = stream.write_all(b"bye");
+    digest
+}
+
+macro_rules! methods {
+    ($($name:ident: $clients:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            arrives(stringify!($name), $clients);
+        }
+    )*};
+}
+
+methods! {
+    write: 1;
+    writev: 1;
+    pwritev2: 1;
+    send: 1;
+    sendto: 1;
+    sendmsg: 1;
+    sendmmsg: 1;
+    syscall: 1;
+    sendfile: 1;
+    sendfile_at: 1;
+    mixed: 1;
+    splice: 1;
+    stdio: 1;
+    dprintf: 1;
+    dup: 1;
+    poll: 2;
+    ppoll: 2;
+    select: 2;
+    pselect: 2;
+    epoll: 4;
+    epoll_edge: 4;
+    epoll_oneshot: 4;
+    threads: 4;
+    fork: 4;
+    signals: 1;
+    interrupted: 1;
+    outq: 1;
+    options: 1;
+    shutdown: 1;
+    close_range: 1;
+    closefrom: 1;
+    exec: 1;
+    spawn: 1;
+    greeting: 1;
+    passed: 1;
+    exit: 1;
+    _exit: 1;
+    quick_exit: 1;
+}
+
+/// Close with `SO_LINGER` returns when the peer has acknowledged everything: the server kills itself right after it.
+#[test]
+fn linger() {
+    let folder = folder("linger");
+    let file = folder.path().join("file");
+    let bytes = letters(LEN, 8);
+    std::fs::write(&file, &bytes).unwrap();
+    for (mode, queue) in WAYS {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)];
+        let Some((_server, port)) = serve("linger", &file, 1, &variables) else {
+            return skip("linger", "no C compiler");
+        };
+        assert_eq!(Digest::read(connect(port)).unwrap(), Digest::of(&bytes), "{mode} {queue}");
+    }
+}
+
+/// Close with a linger time of zero throws away what is queued and resets the connection.
+#[test]
+fn reset() {
+    let folder = folder("reset");
+    let file = folder.path().join("file");
+    std::fs::write(&file, letters(LEN, 9)).unwrap();
+    for mode in ["queue", "inline"] {
+        let Some((mut server, port)) = serve("reset", &file, 1, &[("PACELINE_MODE", mode)]) else {
+            return skip("reset", "no C compiler");
+        };
+        let client = common::connect_narrow(port);
+        if mode == "queue" {
+            // All is taken and thrown away before anything is read.
+            assert!(server.wait().success());
+        }
+        let error = Digest::read(&client).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{mode}");
+    }
+}
+
+/// Urgent data follows everything that was written before it.
+#[test]
+fn oob() {
+    let folder = folder("oob");
+    let file = folder.path().join("file");
+    let bytes = letters(LEN, 10);
+    std::fs::write(&file, &bytes).unwrap();
+    for (mode, queue) in WAYS {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)];
+        let Some((mut server, port)) = serve("oob", &file, 1, &variables) else { return skip("oob", "no C compiler") };
+        // The urgent byte is not part of the stream.
+        assert_eq!(Digest::read(connect(port)).unwrap(), Digest::of(&bytes[..LEN - 1]), "{mode} {queue}");
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn ipv6() {
+    let folder = folder("ipv6");
+    let file = folder.path().join("file");
+    let bytes = letters(LEN, 11);
+    std::fs::write(&file, &bytes).unwrap();
+    for method in ["write", "epoll_edge"] {
+        let variables = [("PACELINE_MODE", "queue"), ("PACELINE_QUEUE", "64kB")];
+        let Some((mut server, port)) = serve_with(method, &file, 1, &variables, &["5", "v6"]) else {
+            return skip("ipv6", "no C compiler");
+        };
+        let Ok(stream) = TcpStream::connect(("::1", port)) else { return skip("ipv6", "no IPv6") };
+        assert_eq!(Digest::read(stream).unwrap(), Digest::of(&bytes), "{method}");
+        assert!(server.wait().success());
+    }
+}

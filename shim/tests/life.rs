@@ -1,0 +1,233 @@
+//! Lives of sockets and programs: stalled and killed clients, many connections, ends in the middle of a transfer, what the
+//! environment asks.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use common::{Digest, connect, connect_narrow, folder, letters, serve, shimmed, skip, until};
+
+/// The engine's thread is there.
+fn has_engine(server: &common::Running) -> bool {
+    server.threads().iter().any(|name| name.trim() == "alcc")
+}
+
+/// A client that reads nothing for five seconds costs the server no processor time and gets every byte.
+#[test]
+fn stalled() {
+    let folder = folder("stalled");
+    let file = folder.path().join("file");
+    let bytes = letters(12_000_000, 1);
+    std::fs::write(&file, &bytes).unwrap();
+    let one = |method: &'static str, mode: &'static str| {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", "1MB")];
+        let (mut server, port) = serve(method, &file, 1, &variables)?;
+        let client = connect_narrow(port);
+        thread::sleep(Duration::from_secs(1));
+        let before = server.ticks();
+        thread::sleep(Duration::from_secs(4));
+        let ticks = server.ticks() - before;
+        // Ticks are 10 ms. TCP's own probes of the closed window cost nearly nothing.
+        assert!(ticks < 20, "{method} {mode}: {ticks} ticks while the client is stalled");
+        assert_eq!(Digest::read(client).unwrap(), Digest::of(&bytes), "{method} {mode}");
+        assert!(server.wait().success(), "{method} {mode}");
+        Some(())
+    };
+    let ways =
+        [("write", "queue"), ("epoll", "queue"), ("epoll_edge", "queue"), ("poll", "queue"), ("epoll", "inline")];
+    thread::scope(|scope| {
+        let all: Vec<_> = ways.map(|(method, mode)| scope.spawn(move || one(method, mode))).into_iter().collect();
+        if all.into_iter().any(|one| one.join().unwrap().is_none()) {
+            skip("stalled", "no C compiler");
+        }
+    });
+}
+
+/// A client that goes away is told to the server: by the signal, or by the error where it asked for no signal.
+#[test]
+fn killed_client() {
+    let folder = folder("killed");
+    let file = folder.path().join("file");
+    std::fs::write(&file, letters(12_000_000, 2)).unwrap();
+    for (method, mode) in [("write", "queue"), ("send", "queue"), ("write", "inline"), ("epoll", "queue")] {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", "300kB")];
+        let Some((mut server, port)) = serve(method, &file, 1, &variables) else {
+            return skip("killed_client", "no C compiler");
+        };
+        let mut client = connect_narrow(port);
+        client.read_exact(&mut [0; 50_000]).unwrap();
+        // Unread data make the kernel reset the connection, as at a killed process.
+        drop(client);
+        let status = server.wait();
+        if method == "write" {
+            assert_eq!(status.signal(), Some(13), "{method} {mode}: {status}");
+        } else {
+            assert!(matches!(status.code(), Some(70)) || status.signal() == Some(13), "{method} {mode}: {status}");
+        }
+    }
+}
+
+/// Of a thousand connections, half of them dropped by the client at once, nothing remains.
+#[test]
+fn thousand_connections() {
+    let folder = folder("thousand");
+    let file = folder.path().join("file");
+    let bytes = letters(60_000, 3);
+    std::fs::write(&file, &bytes).unwrap();
+    for mode in ["queue", "inline"] {
+        let Some((mut server, port)) = serve("drop", &file, 1101, &[("PACELINE_MODE", mode)]) else {
+            return skip("thousand_connections", "no C compiler");
+        };
+        let expected = Digest::of(&bytes);
+        let turn = |number: usize| {
+            let client = connect(port);
+            if number.is_multiple_of(2) {
+                assert_eq!(Digest::read(client).unwrap(), expected);
+            }
+        };
+        (0..100).for_each(turn);
+        until("descriptors return", || server.descriptors() < 20);
+        let (descriptors, memory) = (server.descriptors(), server.memory());
+        (0..1000).for_each(turn);
+        until("descriptors return", || server.descriptors() <= descriptors);
+        let more = server.memory().saturating_sub(memory);
+        assert!(more < 4000, "{mode}: {more} kB more after 1000 connections");
+        let _last = connect(port);
+        assert!(server.wait().success());
+    }
+}
+
+/// Open connections without traffic cost nothing, and little memory.
+#[test]
+fn idle() {
+    let folder = folder("idle");
+    let file = folder.path().join("file");
+    std::fs::write(&file, letters(1000, 4)).unwrap();
+    let count = 500;
+    let Some((server, port)) = serve("idle", &file, count, &[("PACELINE_MODE", "queue")]) else {
+        return skip("idle", "no C compiler");
+    };
+    let clients: Vec<TcpStream> = (0..count).map(|_| connect(port)).collect();
+    for mut client in &clients {
+        client.read_exact(&mut [0; 10]).unwrap();
+    }
+    thread::sleep(Duration::from_secs(1));
+    let before = server.ticks();
+    thread::sleep(Duration::from_secs(2));
+    assert!(server.ticks() - before <= 1, "{} ticks", server.ticks() - before);
+    let memory = server.memory();
+    assert!(memory < 40_000, "{memory} kB");
+}
+
+/// A server stopped in mid-transfer: what it handles itself (here by `exit`) loses nothing that it wrote, and in no case does
+/// a client get anything but a beginning of the file.
+#[test]
+fn stopped() {
+    let folder = folder("stopped");
+    let file = folder.path().join("file");
+    let bytes = letters(12_000_000, 5);
+    std::fs::write(&file, &bytes).unwrap();
+    for (method, mode) in [("end", "queue"), ("write", "queue"), ("epoll", "queue"), ("write", "inline")] {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", "1MB")];
+        let Some((mut server, port)) = serve(method, &file, 1, &variables) else {
+            return skip("stopped", "no C compiler");
+        };
+        let mut client = connect_narrow(port);
+        let mut got = vec![0; 100_000];
+        client.read_exact(&mut got).unwrap();
+        server.signal("TERM");
+        // An end by reset is as good as one by FIN here.
+        let _ = client.read_to_end(&mut got);
+        assert!(got.len() < bytes.len() && bytes.starts_with(&got), "{method} {mode}: {} bytes", got.len());
+        let status = server.wait();
+        if method == "end" {
+            assert!(status.success());
+            // The queue was full: its megabyte was still sent.
+            assert!(got.len() > 1_000_000, "{} bytes", got.len());
+        } else {
+            assert_eq!(status.signal(), Some(15));
+        }
+    }
+}
+
+/// Only listed ports are served, and what is no TCP never is.
+#[test]
+fn listed_ports() {
+    let folder = folder("listed");
+    let file = folder.path().join("file");
+    let bytes = letters(3_000_000, 6);
+    std::fs::write(&file, &bytes).unwrap();
+    for (ports, served) in [("1", false), ("1024-65535", true)] {
+        let variables = [("PACELINE_PORTS", ports), ("PACELINE_MODE", "queue")];
+        let Some((mut server, port)) = serve("write", &file, 1, &variables) else {
+            return skip("listed_ports", "no C compiler");
+        };
+        let mut client = connect_narrow(port);
+        let mut first = [0; 1000];
+        client.read_exact(&mut first).unwrap();
+        assert_eq!(has_engine(&server), served, "{ports}");
+        assert_eq!(Digest::read(first.chain(&client)).unwrap(), Digest::of(&bytes));
+        assert!(server.wait().success());
+    }
+    let mut command = shimmed(common::server().unwrap(), &[]);
+    assert!(command.arg("untouched").arg(&file).arg("0").status().unwrap().success());
+}
+
+/// What is wrong in the environment ends the program before it begins, in one line.
+#[test]
+fn wrong_environment() {
+    let wrong = [
+        ("PACELINE_CC", "copper", "PACELINE_CC: unknown controller 'copper'"),
+        ("PACELINE_CC", "sprout", "PACELINE_CC: sprout needs its receiver half"),
+        ("PACELINE_MODE", "fast", "PACELINE_MODE: 'fast' is not one of"),
+        ("PACELINE_MODE", "framed", "PACELINE_MODE: framed needs paceline at the other end"),
+        ("PACELINE_PORTS", "http", "PACELINE_PORTS: 'http' is no port"),
+        ("PACELINE_PEERS", "host", "PACELINE_PEERS: 'host' is no address"),
+        ("PACELINE_QUEUE", "1kB", "PACELINE_QUEUE: 1kB is not between"),
+    ];
+    for (name, value, says) in wrong {
+        let output = shimmed("/bin/echo", &[(name, value)]).arg("begun").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}={value}");
+        assert!(output.stdout.is_empty(), "{name}={value}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with(&format!("paceline: {says}")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+/// One line at the start, once for a program and those that it starts; to a file if asked; none if asked.
+#[test]
+fn says_what_is_hooked() {
+    let folder = folder("says");
+    let log = folder.path().join("log");
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = shimmed("/bin/sh", variables);
+        let output = command.args(["-c", "/bin/echo one; /bin/echo two"]).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.stdout, b"one\ntwo\n");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(run(&[]), "");
+    let line = "paceline: TCP sockets are served: copa above TCP, mode auto, ports 80\n";
+    assert_eq!(run(&[("PACELINE_QUIET", ""), ("PACELINE_PORTS", "80")]), line);
+    let log_name = log.to_str().unwrap();
+    assert_eq!(run(&[("PACELINE_QUIET", ""), ("PACELINE_PORTS", "80"), ("PACELINE_LOG", log_name)]), "");
+    assert_eq!(std::fs::read_to_string(log).unwrap(), line);
+}
+
+/// The line goes nowhere if the standard error is the connection itself, as under inetd.
+#[test]
+fn says_nothing_to_a_peer() {
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut command = shimmed("/bin/true", &[("PACELINE_QUIET", "")]);
+    assert!(command.stderr(std::os::fd::OwnedFd::from(theirs)).status().unwrap().success());
+    drop(command);
+    ours.write_all(b"?").err();
+    let mut said = String::new();
+    ours.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+}

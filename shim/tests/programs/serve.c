@@ -1,0 +1,474 @@
+// Serves a file to whoever connects, by the calls that the first argument names:
+//   serve METHOD FILE CONNECTIONS [SEED]
+// Prints the port, serves that many connections and ends. Writes are of random small sizes.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *method, *path, *self;
+static int file;
+static char *data;
+static size_t size;
+static unsigned long long seed = 1;
+
+static void die(const char *what) {
+    fprintf(stderr, "serve %s: %s: %s\n", method, what, strerror(errno));
+    _exit(70);
+}
+
+static unsigned draw(unsigned below) {
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(seed >> 33) % below;
+}
+
+static int is(const char *name) { return strcmp(method, name) == 0; }
+
+// A size for the next write: mostly small, sometimes large.
+static size_t piece(size_t at) {
+    size_t n = draw(4) ? 1 + draw(3000) : 1 + draw(60000);
+    return n < size - at ? n : size - at;
+}
+
+static void nonblocking(int fd) {
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) die("fcntl");
+}
+
+// One write of up to n bytes by the method; as write(2).
+static ssize_t put(int fd, const char *p, size_t n) {
+    struct iovec v[3] = {{(void *)p, n / 3}, {(void *)(p + n / 3), n / 3}, {(void *)(p + n / 3 * 2), n - n / 3 * 2}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 3};
+    if (is("writev")) return writev(fd, v, 3);
+    if (is("pwritev2")) return pwritev2(fd, v, 3, -1, 0);
+    if (is("send")) return send(fd, p, n, MSG_NOSIGNAL);
+    if (is("sendto")) return sendto(fd, p, n, 0, NULL, 0);
+    if (is("sendmsg")) return sendmsg(fd, &m, 0);
+    if (is("syscall")) return syscall(SYS_write, fd, p, n);
+    if (is("sendmmsg")) {
+        struct iovec a = {(void *)p, n / 2}, b = {(void *)(p + n / 2), n - n / 2};
+        struct mmsghdr all[2] = {{.msg_hdr = {.msg_iov = &a, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = &b, .msg_iovlen = 1}}};
+        int k = sendmmsg(fd, all, 2, 0);
+        if (k < 0) return -1;
+        return (k > 0 ? all[0].msg_len : 0) + (k > 1 ? all[1].msg_len : 0);
+    }
+    return write(fd, p, n);
+}
+
+static void put_all(int fd, size_t from, size_t to) {
+    while (from < to) {
+        size_t n = piece(from);
+        if (n > to - from) n = to - from;
+        ssize_t k = put(fd, data + from, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) die("write");
+        from += k;
+    }
+}
+
+static void wait_writable(int fd) {
+    if (is("select") || is("pselect")) {
+        fd_set w, r;
+        FD_ZERO(&w);
+        FD_ZERO(&r);
+        FD_SET(fd, &w);
+        FD_SET(fd, &r);
+        struct timeval t = {10, 0};
+        struct timespec ts = {10, 0};
+        int k = is("select") ? select(fd + 1, &r, &w, NULL, &t) : pselect(fd + 1, &r, &w, NULL, &ts, NULL);
+        if (k <= 0) die("select");
+        if (!FD_ISSET(fd, &w)) die("select told something else");
+        return;
+    }
+    struct pollfd p[2] = {{.fd = fd, .events = POLLOUT | POLLIN}, {.fd = -1}};
+    struct timespec ts = {10, 0};
+    int k = is("ppoll") ? ppoll(p, 2, &ts, NULL) : poll(p, 2, 10000);
+    if (k != 1) die("poll");
+    if (p[0].revents != POLLOUT) { errno = p[0].revents; die("poll told something else"); }
+}
+
+// A server for all connections that waits in epoll, as event-driven servers do.
+static void epoll_server(int listener, int count, unsigned style) {
+    int set = epoll_create1(EPOLL_CLOEXEC), live = 0, fds[64];
+    size_t at[1024] = {0};
+    char full[1024] = {0};
+    while (live < count) {
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) die("accept4");
+        fds[live++] = fd;
+        struct epoll_event e = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | style, {.u64 = 0x1234567800000000ULL | fd}};
+        if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &e) != 0) die("epoll_ctl");
+    }
+    while (live > 0) {
+        struct epoll_event events[16];
+        int n = epoll_wait(set, events, 16, 10000);
+        if (n <= 0) die("epoll_wait");
+        for (int i = 0; i < n; i++) {
+            int fd = (int)(events[i].data.u64 & 0xffff);
+            if (events[i].data.u64 >> 32 != 0x12345678) die("epoll: not our data");
+            for (int j = 0; j < i; j++)
+                if (events[j].data.u64 == events[i].data.u64) die("epoll: two events of one socket");
+            if (events[i].events & EPOLLERR) die("epoll: an error");
+            if (!(events[i].events & EPOLLOUT)) continue;
+            if (full[fd] && !(style & EPOLLET)) full[fd] = 0;
+            for (int turn = 0; at[fd] < size && ((style & EPOLLET) || turn < 8); turn++) {
+                size_t want = piece(at[fd]);
+                ssize_t k = write(fd, data + at[fd], want);
+                if (k < 0 && errno == EAGAIN) break;
+                if (k < 0) die("write");
+                at[fd] += k;
+                // As nginx: less than asked means full.
+                if ((size_t)k < want) break;
+            }
+            if (at[fd] == size) {
+                if (close(fd) != 0) die("close");
+                live--;
+            } else if (style & EPOLLONESHOT) {
+                struct epoll_event e = {EPOLLIN | EPOLLOUT | EPOLLONESHOT, {.u64 = 0x1234567800000000ULL | fd}};
+                if (epoll_ctl(set, EPOLL_CTL_MOD, fd, &e) != 0) die("epoll_ctl MOD");
+            }
+        }
+    }
+    (void)fds;
+}
+
+static void on_signal(int signal) { (void)signal; }
+
+static void on_end(int signal) {
+    (void)signal;
+    exit(0);
+}
+
+static void tick(int flags) {
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = flags};
+    sigaction(SIGALRM, &a, NULL);
+    struct itimerval t = {{0, 700}, {0, 700}};
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static void check_option(int fd, int level, int name, int want) {
+    int value = -1;
+    socklen_t len = sizeof value;
+    if (getsockopt(fd, level, name, &value, &len) != 0 || len != sizeof value) die("getsockopt");
+    if (value != want) { errno = value; die("getsockopt told something else"); }
+}
+
+static void serve(int fd) {
+    if (is("sendfile") || is("mixed") || is("sendfile_at")) {
+        off_t at = 0;
+        size_t head = 0;
+        if (is("mixed")) {
+            head = 70000;
+            put_all(fd, 0, head);
+        }
+        at = head;
+        int own = open(path, O_RDONLY);
+        lseek(own, at, SEEK_SET);
+        while ((size_t)at < size) {
+            off_t before = at;
+            ssize_t k = sendfile(fd, own, is("sendfile_at") ? &at : NULL, 1 + draw(300000));
+            if (k < 0) die("sendfile");
+            if (is("sendfile_at") && at != before + k) die("sendfile: offset");
+            at = before + k;
+            if (!is("sendfile_at") && lseek(own, 0, SEEK_CUR) != at) die("sendfile: place");
+        }
+        close(own);
+    } else if (is("splice")) {
+        int pipes[2], own = open(path, O_RDONLY);
+        if (pipe(pipes) != 0) die("pipe");
+        write(fd, data, 5);
+        lseek(own, 5, SEEK_SET);
+        for (size_t at = 5; at < size;) {
+            ssize_t in = splice(own, NULL, pipes[1], NULL, 1 + draw(60000), 0);
+            if (in <= 0) die("splice in");
+            while (in > 0) {
+                ssize_t k = splice(pipes[0], NULL, fd, NULL, in, SPLICE_F_MORE);
+                if (k < 0) die("splice out");
+                in -= k, at += k;
+            }
+        }
+        close(own), close(pipes[0]), close(pipes[1]);
+    } else if (is("stdio")) {
+        FILE *out = fdopen(fd, "w");
+        for (size_t at = 0; at < size;) at += fwrite(data + at, 1, piece(at), out);
+        if (fclose(out) != 0) die("fclose");
+        return;
+    } else if (is("dprintf")) {
+        put_all(fd, 0, 1000);
+        // Text alone goes through a format.
+        for (size_t at = 1000; at < size;) {
+            size_t n = piece(at);
+            if (dprintf(fd, "%.*s", (int)n, data + at) != (int)n) die("dprintf");
+            at += n;
+        }
+    } else if (is("dup")) {
+        put_all(fd, 0, size / 5);
+        int b = dup(fd);
+        put_all(b, size / 5, size / 5 * 2);
+        close(fd);
+        int c = dup2(b, 100);
+        put_all(c, size / 5 * 2, size / 5 * 3);
+        int d = dup3(c, 101, O_CLOEXEC);
+        close(b), close(c);
+        put_all(d, size / 5 * 3, size / 5 * 4);
+        fd = fcntl(d, F_DUPFD_CLOEXEC, 200);
+        if (fd < 200) die("F_DUPFD");
+        put_all(fd, size / 5 * 4, size);
+        // What had the number is closed, its bytes are not lost.
+        dup2(STDERR_FILENO, fd);
+        close(d);
+    } else if (is("poll") || is("ppoll") || is("select") || is("pselect")) {
+        nonblocking(fd);
+        for (size_t at = 0; at < size;) {
+            ssize_t k = write(fd, data + at, piece(at));
+            if (k < 0 && errno == EAGAIN) { wait_writable(fd); continue; }
+            if (k < 0) die("write");
+            at += k;
+        }
+    } else if (is("outq")) {
+        put_all(fd, 0, size);
+        int outq = -1;
+        if (ioctl(fd, SIOCOUTQ, &outq) != 0 || outq < 0) die("SIOCOUTQ");
+        int told = outq;
+        while (outq > 0) { usleep(1000); ioctl(fd, SIOCOUTQ, &outq); }
+        // Everything is acknowledged now: nothing may be left to send.
+        close(fd);
+        fprintf(stderr, "outq %d\n", told);
+        return;
+    } else if (is("options")) {
+        int one = 1, zero = 0;
+        check_option(fd, IPPROTO_TCP, TCP_NODELAY, 0);
+        put_all(fd, 0, size / 2);
+        check_option(fd, IPPROTO_TCP, TCP_NODELAY, 0);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        check_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+        setsockopt(fd, IPPROTO_TCP, TCP_CORK, &one, sizeof one);
+        check_option(fd, IPPROTO_TCP, TCP_CORK, 1);
+        put_all(fd, size / 2, size);
+        setsockopt(fd, IPPROTO_TCP, TCP_CORK, &zero, sizeof zero);
+        struct linger l = {1, 3}, back = {0};
+        socklen_t len = sizeof back;
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof l);
+        if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &back, &len) != 0 || back.l_onoff != 1 || back.l_linger != 3) die("SO_LINGER");
+        int sndbuf = 200000;
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof sndbuf) != 0) die("SO_SNDBUF");
+    } else if (is("linger")) {
+        struct linger l = {1, 10};
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof l);
+        put_all(fd, 0, size);
+        close(fd);
+        // Returns when the peer has everything: the end of the process may then be as rude as it likes.
+        kill(getpid(), SIGKILL);
+    } else if (is("reset")) {
+        struct linger l = {1, 0};
+        put_all(fd, 0, size);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof l);
+    } else if (is("shutdown")) {
+        put_all(fd, 0, size);
+        if (shutdown(fd, SHUT_WR) != 0) die("shutdown");
+        char word[3];
+        if (recv(fd, word, 3, MSG_WAITALL) != 3 || memcmp(word, "bye", 3)) die("the client's last word");
+        signal(SIGPIPE, SIG_IGN);
+        if (write(fd, "x", 1) != -1 || errno != EPIPE) die("write after shutdown");
+    } else if (is("exec")) {
+        put_all(fd, 0, size / 2);
+        char number[16];
+        snprintf(number, sizeof number, "%d", fd);
+        execl(self, self, "resume", path, number, (char *)NULL);
+        die("execl");
+    } else if (is("exit")) {
+        put_all(fd, 0, size);
+        exit(0);
+    } else if (is("_exit")) {
+        put_all(fd, 0, size);
+        _exit(0);
+    } else if (is("quick_exit")) {
+        put_all(fd, 0, size);
+        quick_exit(0);
+    } else if (is("spawn")) {
+        // Other programs are started in the middle of a transfer, by vfork and exec with descriptors closed.
+        put_all(fd, 0, size / 2);
+        for (int i = 0; i < 3; i++) {
+            pid_t pid = vfork();
+            if (pid == 0) {
+                close(fd);
+                close_range(3, ~0U, 0);
+                execl("/bin/true", "true", (char *)NULL);
+                _exit(1);
+            }
+            int status = 1;
+            if (waitpid(pid, &status, 0) != pid || status != 0) die("vfork");
+            if (system("exec true") != 0) die("system");
+        }
+        put_all(fd, size / 2, size);
+    } else if (is("greeting")) {
+        // The parent says the first half, the child the rest.
+        put_all(fd, 0, size / 2);
+        pid_t pid = fork();
+        if (pid == 0) {
+            put_all(fd, size / 2, size);
+            close(fd);
+            _exit(0);
+        }
+        close(fd);
+        int status = 1;
+        if (waitpid(pid, &status, 0) != pid || status != 0) die("child");
+        return;
+    } else if (is("passed")) {
+        // Another process gets the descriptor through a Unix socket.
+        int ends[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("socketpair");
+        pid_t pid = fork();
+        char room[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
+        struct iovec v = {&byte, 1};
+        struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+        if (pid == 0) {
+            close(fd);
+            if (recvmsg(ends[1], &m, 0) != 1) die("recvmsg");
+            int got;
+            memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof got);
+            put_all(got, size / 2, size);
+            _exit(0);
+        }
+        put_all(fd, 0, size / 2);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        if (sendmsg(ends[0], &m, 0) != 1) die("sendmsg");
+        close(fd);
+        int status = 1;
+        if (waitpid(pid, &status, 0) != pid || status != 0) die("child");
+        return;
+    } else if (is("close_range")) {
+        put_all(fd, 0, size);
+        if (close_range(fd, ~0U, 0) != 0) die("close_range");
+        if (write(fd, "x", 1) != -1 || errno != EBADF) die("write after close");
+        return;
+    } else if (is("closefrom")) {
+        put_all(fd, 0, size);
+        closefrom(fd);
+        return;
+    } else if (is("drop")) {
+        // Whatever becomes of the client.
+        for (size_t at = 0; at < size;) {
+            ssize_t k = send(fd, data + at, piece(at), MSG_NOSIGNAL);
+            if (k < 0) break;
+            at += k;
+        }
+    } else if (is("idle")) {
+        // Stays open.
+        if (write(fd, data, 10) != 10) die("write");
+        return;
+    } else if (is("oob")) {
+        put_all(fd, 0, size - 1);
+        if (send(fd, data + size - 1, 1, MSG_OOB) != 1) die("MSG_OOB");
+    } else {
+        put_all(fd, 0, size);
+    }
+    if (close(fd) != 0) die("close");
+}
+
+static void *thread(void *fd) {
+    put_all((int)(long)fd, 0, size);
+    close((int)(long)fd);
+    return NULL;
+}
+
+// What is no TCP: pipes, Unix sockets, UDP. Then counts the threads of this process: there must be one.
+static int untouched(void) {
+    int pipes[2], ends[2], udp = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    char word[4];
+    if (pipe(pipes) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("pairs");
+    if (bind(udp, (void *)&a, len) != 0 || getsockname(udp, (void *)&a, &len) != 0) die("udp");
+    if (write(pipes[1], "abc", 3) != 3 || read(pipes[0], word, 4) != 3) die("pipe");
+    if (send(ends[0], "abc", 3, 0) != 3 || read(ends[1], word, 4) != 3) die("unix");
+    if (sendto(udp, "abc", 3, 0, (void *)&a, len) != 3 || recv(udp, word, 4, 0) != 3) die("udp");
+    struct pollfd p = {.fd = udp, .events = POLLOUT};
+    if (poll(&p, 1, 1000) != 1 || p.revents != POLLOUT) die("poll");
+    struct stat s;
+    if (stat("/proc/self/task", &s) != 0 || s.st_nlink != 3) die("threads");
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 4) return 64;
+    self = argv[0], method = argv[1], path = argv[2];
+    int count = atoi(argv[3]);
+    if (argc > 4) seed = strtoull(argv[4], NULL, 10);
+    file = open(path, O_RDONLY);
+    struct stat s;
+    if (file < 0 || fstat(file, &s) != 0) die(path);
+    size = s.st_size;
+    data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (is("untouched")) return untouched();
+    if (is("resume")) {
+        put_all(count, size / 2, size);
+        return 0;
+    }
+    int listener = socket(argc > 5 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    socklen_t len = argc > 5 ? sizeof a6 : sizeof a;
+    if (bind(listener, argc > 5 ? (void *)&a6 : (void *)&a, len) != 0 || listen(listener, 1000) != 0) die("listen");
+    struct sockaddr_storage name;
+    len = sizeof name;
+    getsockname(listener, (void *)&name, &len);
+    printf("%d\n", ntohs(((struct sockaddr_in *)&name)->sin_port));
+    fflush(stdout);
+    if (is("end")) signal(SIGTERM, on_end);
+    if (is("signals")) tick(SA_RESTART);
+    if (is("interrupted")) tick(0);
+    if (is("epoll")) return epoll_server(listener, count, 0), 0;
+    if (is("epoll_edge")) return epoll_server(listener, count, EPOLLET), 0;
+    if (is("epoll_oneshot")) return epoll_server(listener, count, EPOLLONESHOT), 0;
+    pthread_t threads[64];
+    for (int i = 0; i < count; i++) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0 && errno == EINTR) { i--; continue; }
+        if (fd < 0) die("accept");
+        if (is("threads")) {
+            pthread_create(&threads[i], NULL, thread, (void *)(long)fd);
+        } else if (is("fork")) {
+            pid_t pid = fork();
+            if (pid == 0) {
+                close(listener);
+                seed += i;
+                put_all(fd, 0, size);
+                // Ends without a close, as a child of inetd may.
+                _exit(0);
+            }
+            close(fd);
+        } else {
+            serve(fd);
+        }
+    }
+    for (int i = 0; is("threads") && i < count; i++) pthread_join(threads[i], NULL);
+    int status;
+    while (is("fork") && wait(&status) > 0)
+        if (status != 0) die("a child failed");
+    if (is("idle")) pause();
+    return 0;
+}
