@@ -217,7 +217,7 @@ impl Above {
         self.chunks.deliver_below(delivered.upto);
         self.notes.drain(..self.notes.len() - self.chunks.len());
         // The rest was told of before.
-        self.ahead -= (self.una() - start) - (prior_in_flight - self.chunks.in_flight);
+        self.ahead = self.ahead.saturating_sub((self.una() - start) - (prior_in_flight - self.chunks.in_flight));
         self.report(now, prior_in_flight, delivered);
     }
 
