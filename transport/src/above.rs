@@ -226,11 +226,7 @@ impl Above {
         if self.chunks.fresh.is_empty() {
             return;
         }
-<<<<<<< HEAD
-        self.notes.drain(..self.chunks.fresh.len());
         // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
-=======
->>>>>>> w-k
         let now = self.tell(delivered.at.min(now));
         let late = now - delivered.at;
         for chunk in &mut self.chunks.fresh {
