@@ -171,7 +171,17 @@ fn nginx_https() {
         let bytes = files(folder.path());
         let (key, certificate) = (folder.path().join("key"), folder.path().join("certificate"));
         let mut command = Command::new(&openssl);
-        command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost"]);
+        command.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+        ]);
         command.arg("-keyout").arg(&key).arg("-out").arg(&certificate).stderr(Stdio::null());
         assert!(command.status().unwrap().success());
         let port = free_port();

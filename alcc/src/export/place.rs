@@ -86,10 +86,15 @@ pub(super) fn all() -> Vec<Place> {
     }
     let folders = bases.iter().flat_map(|base| children(base));
     let folders = folders.filter(|path| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"paceline-")));
-    let mut sockets: Vec<Place> = folders.flat_map(|folder| children(&folder)).filter_map(Place::of).collect();
+    let mut sockets: Vec<Place> = folders.flat_map(|folder| inside(&folder)).collect();
     sockets.sort();
     sockets.dedup_by(|a, b| a.is(b));
     sockets
+}
+
+/// The sockets of a folder.
+pub(super) fn inside(folder: &Path) -> Vec<Place> {
+    children(folder).into_iter().filter_map(Place::of).collect()
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

@@ -159,6 +159,9 @@ struct Server {
 
 impl Server {
     fn run(mut self) {
+        if let Some(folder) = self.place.as_ref().and_then(|place| place.path.parent()) {
+            client::sweep(folder);
+        }
         loop {
             let now = Instant::now();
             if self.logs.as_ref().is_some_and(|logs| logs.due() <= now) && !self.log() {
