@@ -295,12 +295,14 @@ impl Flow {
     /// A time has come: the controller's clock, and the look at what happened without a word.
     pub(crate) fn timer(&mut self, fd: &OwnedFd, reader: &mut Reader) {
         let now = self.local(clock::now());
-        self.above.tick(now);
-        if self.look_at > now || self.dead {
+        if self.inline.is_some() {
+            if self.look_at <= now && !self.dead {
+                self.steer(fd, now);
+            }
             return;
         }
-        if self.inline.is_some() {
-            self.steer(fd, now);
+        self.above.tick(now);
+        if self.look_at > now || self.dead {
             return;
         }
         self.read_stamps(fd, reader);

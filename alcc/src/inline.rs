@@ -77,6 +77,8 @@ impl Flow {
             self.above.delivered(now, &delivered);
             self.rtt = self.above.take_rtt().or(self.rtt);
         }
+        // After the news: a controller that permits so much for each tick has been told of what was sent by the last one.
+        self.above.tick(now);
         // What waits in the kernel is what the application has written and the controller has not permitted.
         self.above.cut();
         self.above.queued(u64::from(info.unsent));
