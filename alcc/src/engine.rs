@@ -20,6 +20,8 @@ use rustix::net::{getpeername, getsockname};
 
 use crate::clock;
 use crate::flow::{self, Flow};
+use crate::frame::MAX_HEADER;
+use crate::high::lift;
 use crate::info::Info;
 use crate::options::{Acks, Mode, Options};
 use crate::socket::{Inner, Socket};
@@ -80,8 +82,8 @@ impl Engine {
         check_kernel()?;
         let shared = Arc::new(Shared {
             options,
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
+            wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
             next_id: AtomicU64::new(0),
@@ -123,37 +125,43 @@ impl Engine {
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
-        if mode == Mode::Framed {
-            let what = "framed sockets are made by their own call, both ends of them";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
-        if options.controller.entry().receiver.is_some() {
+        if options.controller.entry().receiver.is_some() && mode != Mode::Framed {
             let what =
                 format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let info = Info::of(&fd)?;
+        let mut info = Info::of(&fd)?;
         if !info.is_connected() {
             return Err(Errno::NOTCONN.into());
         }
         let local = getsockname(&fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
         let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
-        let full = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let full = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         if let Some(name) = &options.lower {
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
-        let acks = if mode == Mode::Inline { Acks::Info } else { options.acks };
+        let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };
         let source = flow::choose(&fd, acks, info.is_quiet())?;
         let nodelay = tcp_nodelay(&fd)?;
         set_tcp_nodelay(&fd, true)?;
         nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let v6 = local.is_some_and(|address| address.is_ipv6());
-        let flow = Flow::new(options, id + 1, source, &info, clock::now(), v6, nodelay);
+        if mode == Mode::Framed {
+            // A frame shall fit into a packet.
+            info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
+        }
+        let mut flow = Flow::new(options, id + 1, source, &info, clock::now(), v6, nodelay);
+        if mode == Mode::Framed {
+            flow.go_framed();
+        }
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
         // Stamps raise ERR, the end of the connection HUP, whether asked for or not.
-        let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        let mut flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        if mode == Mode::Framed {
+            flags |= epoll::EventFlags::IN;
+        }
         let added = epoll::add(&self.shared.epoll, inner.fd(), epoll::EventData::new_u64(id), flags);
         if let Err(error) = added {
             self.shared.sockets().remove(&id);
@@ -308,7 +316,7 @@ impl Shared {
             self.sleep();
             self.wake_ups.fetch_add(1, Ordering::Relaxed);
             events.clear();
-            let none = clock::timespec(paceline_cc::Nanos::ZERO);
+            let none = clock::timespec(Nanos::ZERO);
             if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).is_err() {
                 events.clear();
             }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::clock;
+use crate::framed::Framed;
 use crate::info::Info;
 use crate::inline::Inline;
 use crate::options::{Acks, Options};
@@ -60,6 +61,8 @@ pub(crate) struct Flow {
     pub(crate) below: Nanos,
     /// What inline mode needs, when in it.
     pub(crate) inline: Option<Inline>,
+    /// What framed mode needs, when in it.
+    pub(crate) framed: Option<Box<Framed>>,
     epoch: Time,
     pub(crate) mss: u32,
     v6: bool,
@@ -75,12 +78,12 @@ pub(crate) struct Flow {
     /// Samples cover a retransmission at present.
     pub(crate) repairing: bool,
     /// TCP has held back bytes since.
-    held_since: Option<Time>,
+    pub(crate) held_since: Option<Time>,
     /// TCP took nothing; it will say when it does.
-    blocked: bool,
+    pub(crate) blocked: bool,
     nodelay: bool,
     /// A chunk that is not full waits for more until then.
-    fill_until: Option<Time>,
+    pub(crate) fill_until: Option<Time>,
     /// The connection is over.
     pub(crate) dead: bool,
 }
@@ -112,6 +115,7 @@ impl Flow {
             rtt: None,
             below: Nanos::ZERO,
             inline: None,
+            framed: None,
             epoch: now,
             mss,
             v6,
@@ -154,6 +158,9 @@ impl Flow {
         if self.blocked || self.dead || self.inline.is_some() {
             return Ok(());
         }
+        if self.framed.is_some() {
+            return self.pump_framed(fd, all);
+        }
         let mut now = self.local(clock::now());
         self.above.tick(now);
         while let Some(bytes) = self.above.poll(now) {
@@ -190,7 +197,7 @@ impl Flow {
     }
 
     /// A chunk of `bytes` is not full, others are in flight, and more may be written soon.
-    fn waits_for_more(&mut self, now: Time, bytes: u32, all: bool) -> bool {
+    pub(crate) fn waits_for_more(&mut self, now: Time, bytes: u32, all: bool) -> bool {
         if bytes >= self.mss || self.nodelay || all || self.above.in_flight() == 0 {
             return false;
         }
@@ -252,7 +259,7 @@ impl Flow {
     }
 
     /// Packets of a chunk at the present rate.
-    fn chunk(&self) -> u32 {
+    pub(crate) fn chunk(&self) -> u32 {
         let rate = self.above.rate().as_mbps();
         if rate < FAST { 1 } else { ((rate * 2.0 / FAST) as u32).min(MAX_CHUNK) }
     }
@@ -305,6 +312,12 @@ impl Flow {
         if self.look_at > now || self.dead {
             return;
         }
+        if self.framed.is_some() {
+            self.look(fd, now);
+            self.blocked = false;
+            self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
+            return;
+        }
         self.read_stamps(fd, reader);
         if self.source == Acks::Stamps && self.told > self.acked {
             // The queue was read to its end since this was told: the stamp is lost, and so is the time.
@@ -326,9 +339,9 @@ impl Flow {
     }
 
     /// How long silence is no news.
-    fn patience(&self) -> Nanos {
+    pub(crate) fn patience(&self) -> Nanos {
         match self.source {
-            Acks::Info => LOOK,
+            Acks::Info if self.framed.is_none() => LOOK,
             _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }
     }
@@ -341,7 +354,8 @@ impl Flow {
             None if self.queue.is_empty() && self.above.in_flight() == 0 => Time::NEVER,
             None => self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER)),
         };
-        if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) }
+        let wake = if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) };
+        wake.min(self.acknowledges_at())
     }
 
     /// What keeps it from sending.

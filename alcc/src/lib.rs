@@ -18,6 +18,8 @@ pub mod export;
 pub mod filter;
 mod flow;
 pub mod frame;
+mod framed;
+pub mod high;
 mod info;
 mod inline;
 pub mod options;

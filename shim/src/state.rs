@@ -15,6 +15,7 @@ use crate::conn::{Conn, Via};
 use crate::inside::{self, Inside};
 use crate::next;
 use crate::notice::{self, Notice};
+use crate::own;
 use crate::pending::{Fork, Pending};
 use crate::set::Set;
 use crate::table::{Kind, Table};
@@ -140,13 +141,19 @@ impl State {
         if let Some(running) = &*running {
             return Ok(running.engine.clone());
         }
+        paceline_alcc::high::keep_above(own::floor());
         let engine = Engine::start_with(self.config.options.clone(), inside::stay)?;
         for fd in engine.descriptors() {
             self.table.set(fd, Kind::Own);
         }
         let export = Export::of(&engine, &self.config.settings, inside::stay);
         let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
+<<<<<<< HEAD
         *running = Some(Running { engine: engine.clone(), export });
+=======
+        own::mark(&self.table);
+        *running = Some(Running { engine: engine.clone(), _export: export });
+>>>>>>> main
         Ok(engine)
     }
 
@@ -199,7 +206,10 @@ impl State {
                 }
                 Via::Queue if conn.is(fd) => return Route::Queue(conn),
                 Via::Queue => self.lost(fd),
-                Via::Inline => return Route::Kernel,
+                Via::Inline => {
+                    conn.wrote();
+                    return Route::Kernel;
+                }
                 Via::Kernel => {
                     conn.wait_for_parent(self.config.options.linger);
                     return Route::Kernel;
