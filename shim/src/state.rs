@@ -148,12 +148,8 @@ impl State {
         }
         let export = Export::of(&engine, &self.config.settings, inside::stay);
         let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
-<<<<<<< HEAD
-        *running = Some(Running { engine: engine.clone(), export });
-=======
         own::mark(&self.table);
-        *running = Some(Running { engine: engine.clone(), _export: export });
->>>>>>> main
+        *running = Some(Running { engine: engine.clone(), export });
         Ok(engine)
     }
 
