@@ -306,6 +306,7 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
+        self.above.arrived_ahead(now, info.ahead(self.above.next() - self.told.max(self.acked)));
         if info.is_dead() {
             self.die();
         }
@@ -352,7 +353,7 @@ impl Flow {
         }
         // TCP says that it can take more, unless what it waited for was never needed.
         self.blocked = false;
-        let soon = self.told > self.acked || self.source == Acks::Info;
+        let soon = self.told > self.acked || self.source == Acks::Info || self.info.sacked > 0;
         self.look_at = match self.above.in_flight() {
             0 if self.queue.is_empty() => Time::NEVER,
             _ if soon => now + LOOK,
@@ -364,6 +365,10 @@ impl Flow {
     pub(crate) fn patience(&self) -> Nanos {
         match self.source {
             Acks::Info if self.framed.is_none() => LOOK,
+            // What arrives behind a loss makes room and has no stamp.
+            _ if self.above.held_by() == Hold::Window => {
+                self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK)
+            }
             _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }
     }
