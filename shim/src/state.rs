@@ -289,9 +289,9 @@ impl State {
     }
 
     /// A socket is left to the kernel: counted, and said once for each reason.
-    pub(crate) fn passed(&self, why: Notice) {
+    pub(crate) fn passed(&self, why: &Notice) {
         self.passed.fetch_add(1, Ordering::Relaxed);
-        self.note(&why);
+        self.note(why);
     }
 
     /// Says something once.
