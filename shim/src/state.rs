@@ -302,6 +302,14 @@ impl State {
         }
     }
 
+    /// How many sockets were left to the kernel, said at the end if it was more than the one already told of.
+    pub(crate) fn sum_up(&self) {
+        let passed = self.passed.load(Ordering::Relaxed);
+        if passed > 1 && !self.config.quiet {
+            notice::say(&format!("{passed} sockets were left to the kernel"), self.config.log.as_deref());
+        }
+    }
+
     /// Sends what all sockets have queued, at most as long as lingering may take. For the end of the program and for exec.
     pub(crate) fn finish(&self) {
         if let Some(engine) = self.running() {
