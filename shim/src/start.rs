@@ -56,4 +56,5 @@ pub(crate) fn finish() {
         state.sum_up();
     }
     state.finish();
+    state.hide();
 }
