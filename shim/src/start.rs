@@ -54,4 +54,5 @@ pub(crate) fn finish() {
     let _inside = Inside::enter();
     state.ending.store(true, Ordering::Relaxed);
     state.finish();
+    state.hide();
 }

@@ -40,7 +40,7 @@ pub(crate) struct State {
 /// A started engine, and what lets others see it.
 struct Running {
     engine: Arc<Engine>,
-    _export: Option<Export>,
+    export: Option<Export>,
 }
 
 /// How a call that writes goes on.
@@ -149,7 +149,7 @@ impl State {
         let export = Export::of(&engine, &self.config.settings, inside::stay);
         let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
         own::mark(&self.table);
-        *running = Some(Running { engine: engine.clone(), _export: export });
+        *running = Some(Running { engine: engine.clone(), export });
         Ok(engine)
     }
 
@@ -307,6 +307,12 @@ impl State {
         if let Some(engine) = self.running() {
             engine.drain(self.config.options.linger);
         }
+    }
+
+    /// Nobody is to look at this process any more.
+    pub(crate) fn hide(&self) {
+        let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(running.as_mut().and_then(|running| running.export.take()));
     }
 
     /// Another program is to take this one's place.

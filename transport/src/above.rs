@@ -229,12 +229,14 @@ impl Above {
         if self.chunks.fresh.is_empty() {
             return;
         }
+        // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
         let now = self.tell(delivered.at.min(now));
+        let late = now - delivered.at;
         for chunk in &mut self.chunks.fresh {
             chunk.retransmitted |= delivered.repaired;
-            chunk.sent_at = delivered.rtt.map_or(chunk.sent_at, |rtt| delivered.at - rtt);
+            chunk.sent_at = delivered.rtt.map_or(chunk.sent_at + late, |rtt| now - rtt);
         }
-        let delivery = self.core.digest(delivered.at, &mut self.chunks.fresh, false, &delivered.arrived);
+        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, &delivered.arrived);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
@@ -273,6 +275,13 @@ impl Above {
     pub fn connected(&mut self, now: Time, rtt: Nanos) {
         let now = self.tell(now);
         self.core.connected(now, rtt, self.next);
+    }
+
+    /// Another flow over the same path measured an RTT of `min`.
+    pub fn on_path(&mut self, now: Time, min: Nanos) {
+        let now = self.tell(now);
+        self.core.controller.on_path(now, min);
+        self.core.refresh();
     }
 
     /// TCP's retransmission timer fired for the `count`th time in a row. To its upper side nothing is ever lost: what was

@@ -15,10 +15,11 @@ use rustix::net::{
     recv, send, shutdown, socket_with, sockopt,
 };
 
-use super::place::{self, Place, high};
+use super::place::{self, Place};
 use super::qlog::Logs;
 use super::{Line, Process, Settings, Source, client, http, metrics};
 use crate::engine::Engine;
+use crate::high::lift;
 
 /// Most connections at a time; one more ends the oldest (our choice).
 const CLIENTS: usize = 16;
@@ -61,12 +62,12 @@ impl Export {
     pub fn start(settings: &Settings, enter: fn(), source: Source) -> io::Result<Self> {
         let path = place::own().ok();
         let listener = path.as_ref().and_then(|path| listen_at(path).ok());
-        let stop = high(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let stop = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
         let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
         let path = path.filter(|_| listener.is_some());
         let place = path.clone().and_then(Place::of);
-        let stopped = high(rustix::io::dup(&stop)?);
+        let stopped = lift(rustix::io::fcntl_dupfd_cloexec(&stop, 0)?)?;
         let server = Server { source, stop: stopped, place, listener, scrapes, logs, clients: Vec::new() };
         // Signals are for the application's threads.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
@@ -109,7 +110,7 @@ pub(super) fn this_process() -> Process {
 fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     // Of an earlier process with the same number.
     let _ = std::fs::remove_file(path);
-    let listener = high(socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?);
+    let listener = lift(socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?)?;
     bind(&listener, &SocketAddrUnix::new(path)?)?;
     listen(&listener, CLIENTS as i32)?;
     Ok(listener)
@@ -133,7 +134,7 @@ impl Scrapes {
     fn take(&mut self) -> io::Result<()> {
         self.tried = Instant::now();
         let family = if self.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let listener = high(socket_with(family, SocketType::STREAM, FLAGS, None)?);
+        let listener = lift(socket_with(family, SocketType::STREAM, FLAGS, None)?)?;
         sockopt::set_socket_reuseaddr(&listener, true)?;
         match bind(&listener, &self.address).and_then(|()| listen(&listener, CLIENTS as i32)) {
             Ok(()) => self.listener = Some(listener),
@@ -159,6 +160,9 @@ struct Server {
 
 impl Server {
     fn run(mut self) {
+        if let Some(folder) = self.place.as_ref().and_then(|place| place.path.parent()) {
+            client::sweep(folder);
+        }
         loop {
             let now = Instant::now();
             if self.logs.as_ref().is_some_and(|logs| logs.due() <= now) && !self.log() {
@@ -229,19 +233,19 @@ impl Server {
         self.clients = clients;
         if ready.listener
             && let Some(listener) = &self.listener
-            && let Ok(socket) = accept_with(listener, FLAGS)
+            && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
             let Some(lines) = self.lines() else { return false };
-            let mut client = Client::new(high(socket), as_lines(&this_process(), &lines), false);
+            let mut client = Client::new(socket, as_lines(&this_process(), &lines), false);
             if client.proceed(String::new).unwrap_or(false) {
                 self.keep(client);
             }
         }
         if ready.scrapes
             && let Some(listener) = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref())
-            && let Ok(socket) = accept_with(listener, FLAGS)
+            && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
-            self.keep(Client::new(high(socket), Vec::new(), true));
+            self.keep(Client::new(socket, Vec::new(), true));
         }
         true
     }
