@@ -324,7 +324,8 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
-        self.above.arrived_ahead(now, info.ahead(self.above.next() - self.told.max(self.acked)));
+        let (ahead, holes) = info.ahead(self.above.next() - self.told.max(self.acked));
+        self.above.arrived_ahead(now, ahead, holes);
         if info.is_dead() {
             self.die();
         }

@@ -192,20 +192,23 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
-    /// TCP repairs losses, and of what is outstanding `bytes` in all have arrived behind them (RFC 2018). They are delivered,
-    /// without a time; which they are is not known: the oldest behind the first hole are taken. A window's worth would
-    /// stand still for each loss otherwise.
-    pub fn arrived_ahead(&mut self, now: Time, bytes: u64) {
+    /// TCP repairs `holes` losses at least, in bytes, and of what is outstanding `bytes` in all have arrived behind them (RFC
+    /// 2018), the newest just now. They are delivered: a window's worth would stand still for each loss otherwise, and the RTT
+    /// be unknown meanwhile. Which they are is not known: those behind so many bytes are taken.
+    pub fn arrived_ahead(&mut self, now: Time, bytes: u64, holes: u64) {
         let Some(hole) = self.chunks.front_end().filter(|_| bytes > self.ahead) else { return };
         let prior_in_flight = self.chunks.in_flight;
         self.chunks.fresh.clear();
-        self.chunks.deliver_some(hole.max(self.ahead_end), bytes - self.ahead);
+        self.chunks.deliver_some(hole.max(self.una() + holes).max(self.ahead_end), bytes - self.ahead);
+        let Some(newest) = self.chunks.fresh.last().copied() else { return };
         self.ahead += prior_in_flight - self.chunks.in_flight;
-        self.ahead_end = self.chunks.fresh.last().map_or(self.ahead_end, Packet::end);
+        self.ahead_end = newest.end();
+        // One that seems faster than the path is not the one that has arrived.
+        let wrong = now - newest.sent_at < self.core.rtt.min;
         self.report(
             now,
             prior_in_flight,
-            &Delivered { upto: 0, at: now, repaired: true, rtt: None, arrived: Arrived::Unknown },
+            &Delivered { upto: 0, at: now, repaired: wrong, rtt: None, arrived: Arrived::Unknown },
         );
     }
 

@@ -174,6 +174,12 @@ impl Scoreboard {
         self.held
     }
 
+    /// Bytes from the first packet to the last that was delivered.
+    pub(crate) fn reach(&self) -> u64 {
+        let last = self.sacked.last().map_or(0, |range| range.end);
+        last.saturating_sub(self.start().unwrap_or(last))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.packets.len()
     }
