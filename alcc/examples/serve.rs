@@ -24,6 +24,7 @@ mod linux {
 
     use paceline_alcc::{Engine, LimitedBy, Options, Socket};
     use paceline_cc::Nanos;
+    use rustix::time::{ClockId, clock_gettime};
 
     pub(super) fn main() -> io::Result<()> {
         let mut args = std::env::args().skip(1);
@@ -44,10 +45,17 @@ mod linux {
         let seconds: f64 = line.trim().parse().map_err(io::Error::other)?;
         let until = Instant::now() + Duration::from_secs_f64(seconds);
         let page = [42; 64 * 1024];
+        let (before, mut written) = (cpu(), 0.0);
+        let report = |written: f64| {
+            let nanos = (cpu() - before) * 1e9 / written.max(1.0);
+            eprintln!("processor time of this program {nanos:.2} ns a byte over {:.1} MB", written / 1e6);
+        };
         if plain {
             while Instant::now() < until {
                 stream.write_all(&page)?;
+                written += page.len() as f64;
             }
+            report(written);
             return Ok(());
         }
         let socket = engine.adopt(stream.into())?;
@@ -58,8 +66,16 @@ mod linux {
         while Instant::now() < until {
             socket.send(&[IoSlice::new(&page)], false)?;
         }
+        written += socket.stats().delivered as f64;
+        report(written);
         socket.close(Duration::ZERO);
         watcher.join().map_err(|_| io::Error::other("the watcher panicked"))
+    }
+
+    /// Processor time of this program in seconds, what the kernel did in its name included.
+    fn cpu() -> f64 {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     }
 
     /// Says what there was to see.
@@ -68,7 +84,7 @@ mod linux {
         let mut limits = [0_u32; 5];
         let mut last = socket.stats();
         while Instant::now() < until {
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(20));
             last = socket.stats();
             rtts.extend(last.rtt.map(Nanos::as_millis_f64));
             below.push(last.below.as_millis_f64());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Env, Nanos, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
 use rustix::io::{Errno, read, write};
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
@@ -21,6 +21,7 @@ use rustix::net::{getpeername, getsockname};
 use crate::clock;
 use crate::flow::{self, Flow};
 use crate::frame::MAX_HEADER;
+use crate::group::Groups;
 use crate::high::lift;
 use crate::info::Info;
 use crate::options::{Acks, Mode, Options};
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     wake: OwnedFd,
     timers: Mutex<Timers>,
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
+    groups: Mutex<Groups>,
+    started: Time,
     next_id: AtomicU64,
     wake_ups: AtomicU64,
     /// The thread's number; 0 before it runs.
@@ -86,6 +89,8 @@ impl Engine {
             wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
+            groups: Mutex::new(Groups::default()),
+            started: clock::now(),
             next_id: AtomicU64::new(0),
             wake_ups: AtomicU64::new(0),
             thread: AtomicI32::new(0),
@@ -114,7 +119,7 @@ impl Engine {
     /// # Errors
     /// The operating system's: not a TCP socket (`ENOTSOCK`, `EOPNOTSUPP`), too many descriptors;
     /// [`io::ErrorKind::NotConnected`]; [`io::ErrorKind::InvalidInput`] for a congestion control that the kernel does not
-    /// have, or a controller that needs a receiver half. The socket is then as it was.
+    /// have, or a controller that needs a receiver half. The socket then sends as it did.
     pub fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<Socket>> {
         self.adopt_as(fd, self.shared.options.mode)
     }
@@ -151,7 +156,16 @@ impl Engine {
             // A frame shall fit into a packet.
             info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
         }
-        let mut flow = Flow::new(options, id + 1, source, &info, clock::now(), v6, nodelay);
+        let env = Env { mss: flow::packet_size(&info), seed: id + 1, paced: false };
+        let group = peer.filter(|_| options.share || options.aggregate).map(|peer| self.shared.groups().of(peer.ip()));
+        let controller = match &group {
+            Some(group) if options.aggregate => group.member(|| options.controller.build(&env), env.mss),
+            _ => options.controller.build(&env),
+        };
+        // Flows with one controller have one clock.
+        let epoch = if options.aggregate { self.shared.started } else { clock::now() };
+        let mut flow = Flow::new(controller, options.queue, source, &info, epoch, v6, nodelay);
+        flow.group = group;
         if mode == Mode::Framed {
             flow.go_framed();
         }
@@ -261,6 +275,10 @@ impl Shared {
 
     fn sockets(&self) -> MutexGuard<'_, HashMap<u64, Arc<Inner>>> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn groups(&self) -> MutexGuard<'_, Groups> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> Vec<Arc<Inner>> {

@@ -3,19 +3,24 @@
 //! Nothing here waits and nothing locks: an engine calls it when the socket has news, when a time has come, and when the
 //! application has written.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use paceline_cc::{Controller, Env, Nanos, Rate, Time};
+use paceline_cc::{Controller, Nanos, Rate, Time};
 use paceline_transport::{Above, Arrived, Config, Delivered, Hold};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::clock;
 use crate::framed::Framed;
+use crate::group::Group;
 use crate::info::Info;
 use crate::inline::Inline;
-use crate::options::{Acks, Options};
+use crate::options::Acks;
 use crate::queue::Queue;
 use crate::stamps::{self, Event, Reader};
 
@@ -48,7 +53,7 @@ pub(crate) struct Counters {
     pub(crate) timeouts: u32,
 }
 
-/// One connection in queue mode. Times are absolute; its controller's count from [`Flow::new`].
+/// One connection in queue mode. Times are absolute; its controller's count from `epoch`.
 pub(crate) struct Flow {
     pub(crate) above: Above,
     pub(crate) queue: Queue,
@@ -59,11 +64,16 @@ pub(crate) struct Flow {
     /// The newest RTT, and how long its chunk waited in TCP.
     pub(crate) rtt: Option<Nanos>,
     pub(crate) below: Nanos,
+    /// What it shares with others to the same place, and the number of the news that it has heard.
+    pub(crate) group: Option<Arc<Group>>,
+    path_told: u64,
     /// What inline mode needs, when in it.
     pub(crate) inline: Option<Inline>,
     /// What framed mode needs, when in it.
     pub(crate) framed: Option<Box<Framed>>,
+    /// When the clock of its controller began, and when it was taken.
     epoch: Time,
+    adopted: Time,
     pub(crate) mss: u32,
     v6: bool,
     /// `tcpi_bytes_acked` when nothing of ours was acknowledged; unknown while older bytes are outstanding.
@@ -91,24 +101,25 @@ pub(crate) struct Flow {
 impl Flow {
     /// Takes a connection as it is: `info` was asked just now, stamps are switched on already.
     pub(crate) fn new(
-        options: &Options,
-        seed: u64,
+        controller: Box<dyn Controller>,
+        queue: usize,
         source: Acks,
         info: &Info,
-        now: Time,
+        epoch: Time,
         v6: bool,
         nodelay: bool,
     ) -> Self {
-        let mss = info.mss.clamp(1, MAX_MSS);
-        let controller = options.controller.build(&Env { mss, seed, paced: false });
+        let mss = packet_size(info);
         let mut above = Above::new(&Config { mss, ..Config::default() }, controller);
         let rtt = if info.min_rtt > Nanos::ZERO { info.min_rtt } else { info.rtt };
         if rtt > Nanos::ZERO {
-            above.connected(Time::ZERO, rtt);
+            above.connected(Time::ZERO + (clock::now() - epoch), rtt);
         }
         Self {
             above,
-            queue: Queue::new(options.queue),
+            queue: Queue::new(queue),
+            group: None,
+            path_told: 0,
             counters: Counters::default(),
             source,
             info: *info,
@@ -116,7 +127,8 @@ impl Flow {
             below: Nanos::ZERO,
             inline: None,
             framed: None,
-            epoch: now,
+            epoch,
+            adopted: clock::now(),
             mss,
             v6,
             base: info.is_quiet().then_some(info.acked),
@@ -253,9 +265,19 @@ impl Flow {
         self.counters.delivered = upto;
         self.counters.marked += u64::from(repaired);
         self.above.delivered(now, &Delivered { upto, at, repaired, rtt: None, arrived: Arrived::Unknown });
-        self.rtt = self.above.take_rtt().or(self.rtt);
+        self.note_rtt(now);
         self.above.set_chunk(self.chunk());
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
+    }
+
+    /// Takes the newest RTT, tells it to the group, and hears what the group knows.
+    pub(crate) fn note_rtt(&mut self, now: Time) {
+        let sample = self.above.take_rtt();
+        self.rtt = sample.or(self.rtt);
+        let Some(group) = &self.group else { return };
+        if let Some(min) = group.exchange(self.epoch + (now - Time::ZERO), sample, &mut self.path_told) {
+            self.above.on_path(now, min);
+        }
     }
 
     /// Packets of a chunk at the present rate.
@@ -284,6 +306,7 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
+        self.above.arrived_ahead(now, info.ahead(self.above.next() - self.told.max(self.acked)));
         if info.is_dead() {
             self.die();
         }
@@ -330,7 +353,7 @@ impl Flow {
         }
         // TCP says that it can take more, unless what it waited for was never needed.
         self.blocked = false;
-        let soon = self.told > self.acked || self.source == Acks::Info;
+        let soon = self.told > self.acked || self.source == Acks::Info || self.info.sacked > 0;
         self.look_at = match self.above.in_flight() {
             0 if self.queue.is_empty() => Time::NEVER,
             _ if soon => now + LOOK,
@@ -342,6 +365,10 @@ impl Flow {
     pub(crate) fn patience(&self) -> Nanos {
         match self.source {
             Acks::Info if self.framed.is_none() => LOOK,
+            // What arrives behind a loss makes room and has no stamp.
+            _ if self.above.held_by() == Hold::Window => {
+                self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK)
+            }
             _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }
     }
@@ -365,7 +392,7 @@ impl Flow {
 
     /// Since it was taken.
     pub(crate) fn age(&self) -> Nanos {
-        clock::now() - self.epoch
+        clock::now() - self.adopted
     }
 
     /// The newest delivery rate.
@@ -388,6 +415,11 @@ impl Flow {
     pub(crate) fn local(&self, at: Time) -> Time {
         Time::ZERO + (at - self.epoch)
     }
+}
+
+/// Payload bytes of a full packet, as a controller is told.
+pub(crate) fn packet_size(info: &Info) -> u32 {
+    info.mss.clamp(1, MAX_MSS)
 }
 
 /// Switches stamps on where they are wanted and given.

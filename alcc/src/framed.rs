@@ -190,7 +190,7 @@ impl Flow {
         let delivered =
             Delivered { upto: ack.position, at, repaired: self.repairing, rtt: None, arrived: Arrived::Unknown };
         self.above.delivered(now, &delivered);
-        self.rtt = self.above.take_rtt().or(self.rtt);
+        self.note_rtt(now);
         self.above.set_chunk(self.chunk());
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
     }

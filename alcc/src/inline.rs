@@ -75,7 +75,7 @@ impl Flow {
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, rtt, arrived: Arrived::Unknown };
             self.above.delivered(now, &delivered);
-            self.rtt = self.above.take_rtt().or(self.rtt);
+            self.note_rtt(now);
         }
         // After the news: a controller that permits so much for each tick has been told of what was sent by the last one.
         self.above.tick(now);

@@ -19,6 +19,7 @@ pub mod filter;
 mod flow;
 pub mod frame;
 mod framed;
+mod group;
 pub mod high;
 mod info;
 mod inline;

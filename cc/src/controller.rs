@@ -326,6 +326,10 @@ pub trait Controller: Send {
     /// The hops of the path reported.
     fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 
+    /// Another flow over the same path, which shares what it knows, measured an RTT of `min`. It may come at any time, and
+    /// may be larger than what this controller has seen itself.
+    fn on_path(&mut self, _now: Time, _min: Nanos) {}
+
     /// A blob from this controller's receiver half arrived.
     ///
     /// # Errors

@@ -238,6 +238,10 @@ impl Controller for Copa {
         self.cut_on_heavy_loss(ack.now, ack.packets.len(), 0);
     }
 
+    fn on_path(&mut self, now: Time, min: Nanos) {
+        self.delays.learn(now, min);
+    }
+
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.aggressiveness.on_loss(loss.now, self.delays.latest);
         self.cut_on_heavy_loss(loss.now, 0, loss.packets.len());

@@ -309,6 +309,12 @@ impl Controller for Verus {
         }
     }
 
+    fn on_path(&mut self, _now: Time, min: Nanos) {
+        if self.d_min.is_finite() {
+            self.d_min = self.d_min.min(min.as_millis_f64());
+        }
+    }
+
     fn on_restart(&mut self, now: Time, _idle: Nanos) {
         self.resume(now);
     }

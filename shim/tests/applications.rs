@@ -117,9 +117,11 @@ fn nginx(test: &str, folder: &Path, port: u16, head: &str, body: &str, variables
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {root}/{name};\n"))
         .concat();
+    // Workers do not know of each other's live films.
+    let workers = if body.is_empty() { 1 } else { 2 };
     let http = format!("http {{ access_log off; default_type application/octet-stream; {temporary} {body} }}");
     let config = format!(
-        "{head}\n{user}\ndaemon off;\nworker_processes 2;\npid {root}/pid;\nerror_log {root}/errors info;\n\
+        "{head}\n{user}\ndaemon off;\nworker_processes {workers};\npid {root}/pid;\nerror_log {root}/errors info;\n\
          events {{ worker_connections 512; }}\n{}\n",
         if body.is_empty() { "" } else { &http }
     );
@@ -333,8 +335,10 @@ fn nginx_rtmp() {
     assert!(make.stdin(Stdio::null()).status().unwrap().success());
     let packets = |input: &str, length: Option<&str>| {
         let mut read = Command::new(&ffmpeg);
-        let patience = if input.starts_with("rtmp") { &["-rw_timeout", "30000000"][..] } else { &[] };
-        read.args(["-loglevel", "error"]).args(patience).args(["-i", input]);
+        // A live film has no end, and ffmpeg would look long for a sound track that there is not.
+        let live =
+            ["-rtmp_live", "live", "-rw_timeout", "20000000", "-probesize", "32768", "-analyzeduration", "200000"];
+        read.args(["-loglevel", "error"]).args(live.iter().filter(|_| length.is_some())).args(["-i", input]);
         read.args(length.into_iter().flat_map(|length| ["-t", length]));
         read.args(["-map", "0:v", "-c", "copy", "-f", "framehash", "-"]).stdin(Stdio::null()).stderr(Stdio::inherit());
         let output = read.output().unwrap();

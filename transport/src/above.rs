@@ -70,6 +70,9 @@ pub struct Above {
     end: u64,
     /// Everything below this position is known to have left.
     departed: u64,
+    /// Bytes of chunks that were taken for arrived behind a hole, and where the last of them ends.
+    ahead: u64,
+    ahead_end: u64,
     hold: Hold,
     limited: u64,
     bad_feedback: u64,
@@ -90,6 +93,8 @@ impl Above {
             next: 0,
             end: 0,
             departed: 0,
+            ahead: 0,
+            ahead_end: 0,
             hold: Hold::Application,
             limited: 0,
             bad_feedback: 0,
@@ -187,21 +192,48 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
+    /// TCP repairs losses, and of what is outstanding `bytes` in all have arrived behind them (RFC 2018). They are delivered,
+    /// without a time; which they are is not known: the oldest behind the first hole are taken. A window's worth would
+    /// stand still for each loss otherwise.
+    pub fn arrived_ahead(&mut self, now: Time, bytes: u64) {
+        let Some(hole) = self.chunks.front_end().filter(|_| bytes > self.ahead) else { return };
+        let prior_in_flight = self.chunks.in_flight;
+        self.chunks.fresh.clear();
+        self.chunks.deliver_some(hole.max(self.ahead_end), bytes - self.ahead);
+        self.ahead += prior_in_flight - self.chunks.in_flight;
+        self.ahead_end = self.chunks.fresh.last().map_or(self.ahead_end, Packet::end);
+        self.report(
+            now,
+            prior_in_flight,
+            &Delivered { upto: 0, at: now, repaired: true, rtt: None, arrived: Arrived::Unknown },
+        );
+    }
+
     /// Tells the controller what TCP has got through.
     pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
         let prior_in_flight = self.chunks.in_flight;
+        let start = self.una();
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
+        self.notes.drain(..self.notes.len() - self.chunks.len());
+        // The rest was told of before.
+        self.ahead = self.ahead.saturating_sub((self.una() - start) - (prior_in_flight - self.chunks.in_flight));
+        self.report(now, prior_in_flight, delivered);
+    }
+
+    /// Tells the controller of the chunks in `fresh`.
+    fn report(&mut self, now: Time, prior_in_flight: u64, delivered: &Delivered<'_>) {
         if self.chunks.fresh.is_empty() {
             return;
         }
-        self.notes.drain(..self.chunks.fresh.len());
+        // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
         let now = self.tell(delivered.at.min(now));
+        let late = now - delivered.at;
         for chunk in &mut self.chunks.fresh {
             chunk.retransmitted |= delivered.repaired;
-            chunk.sent_at = delivered.rtt.map_or(chunk.sent_at, |rtt| delivered.at - rtt);
+            chunk.sent_at = delivered.rtt.map_or(chunk.sent_at + late, |rtt| now - rtt);
         }
-        let delivery = self.core.digest(delivered.at, &mut self.chunks.fresh, false, &delivered.arrived);
+        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, &delivered.arrived);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
@@ -240,6 +272,13 @@ impl Above {
     pub fn connected(&mut self, now: Time, rtt: Nanos) {
         let now = self.tell(now);
         self.core.connected(now, rtt, self.next);
+    }
+
+    /// Another flow over the same path measured an RTT of `min`.
+    pub fn on_path(&mut self, now: Time, min: Nanos) {
+        let now = self.tell(now);
+        self.core.controller.on_path(now, min);
+        self.core.refresh();
     }
 
     /// TCP's retransmission timer fired for the `count`th time in a row. To its upper side nothing is ever lost: what was
@@ -298,7 +337,7 @@ impl Above {
         self.next == self.end && self.chunks.is_empty()
     }
 
-    /// Bytes handed over and not acknowledged.
+    /// Bytes handed over that have not arrived, as far as is known.
     pub fn in_flight(&self) -> u64 {
         self.chunks.in_flight
     }

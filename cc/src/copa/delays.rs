@@ -59,6 +59,13 @@ impl Delays {
         }
     }
 
+    /// Takes the smallest RTT of another flow over the same path.
+    pub(super) fn learn(&mut self, now: Time, min: Nanos) {
+        if self.known() && min < self.min() {
+            self.min.update(now, min, self.rtt_min_window);
+        }
+    }
+
     /// There has been a sample.
     pub(super) fn known(&self) -> bool {
         self.min.get().is_some()

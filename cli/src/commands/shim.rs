@@ -192,6 +192,14 @@ fn servable(options: &Options) -> anyhow::Result<()> {
             "--mode: framed needs paceline at the other end, which an ordinary client is not; take auto, queue or inline"
         );
     }
+    let there = paceline_net::tcp::available();
+    if let Some(lower) = options.lower.as_ref().filter(|lower| !there.contains(lower)) {
+        let mend = match lower.as_str() {
+            "paceline_open" => "as root, keep it loaded with: paceline open-window".to_owned(),
+            other => format!("as root: modprobe tcp_{other}"),
+        };
+        bail!("--lower: this kernel's TCP has no {lower}, it has {}; {mend}", there.join(", "));
+    }
     Ok(())
 }
 

@@ -11,11 +11,11 @@ use crate::report::chart::{Axis, Line, Panel, Row, Sheet};
 use crate::report::svg::short;
 
 /// Windows of the application's, packets: from well below what the path holds to a little above.
-const WINDOWS: [u32; 3] = [10, 20, 30];
+const WINDOWS: [u32; 3] = [10, 24, 40];
 /// TCPs whose throughput and delay are compared with and without a window above.
 const LOWERS: [&str; 2] = ["cubic", "reno"];
-/// The one of [`WINDOWS`] that just fills the path.
-const FULL: u32 = 20;
+/// The one of [`WINDOWS`] that just fills the path: 20 packets in flight, and what leaves and enters it.
+const FULL: u32 = 24;
 
 /// Figures 1 and 2.
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {

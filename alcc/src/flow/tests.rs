@@ -1,0 +1,109 @@
+use std::io::{IoSlice, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline_cc::{Env, Spec};
+
+use super::*;
+
+fn pair() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (ours.into(), listener.accept().unwrap().0)
+}
+
+fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
+    let info = Info::of(fd).unwrap();
+    let source = choose(fd, acks, info.is_quiet()).unwrap();
+    let env = Env { mss: packet_size(&info), ..Env::default() };
+    let controller = spec.parse::<Spec>().unwrap().build(&env);
+    rustix::net::sockopt::set_tcp_nodelay(fd, true).unwrap();
+    Flow::new(controller, 1_000_000, source, &info, clock::now(), false, true)
+}
+
+fn until(mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_mins(2));
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Writes `count` small chunks and waits until the kernel has delivered them.
+fn send_small(flow: &mut Flow, fd: &OwnedFd, peer: &mut TcpStream, count: usize) {
+    for _ in 0..count {
+        assert_eq!(flow.write(&[IoSlice::new(&[9; 100])], 0), 100);
+        flow.pump(fd, false).unwrap();
+    }
+    assert_eq!(flow.queue.len(), 0);
+    peer.read_exact(&mut vec![0; count * 100]).unwrap();
+    until(|| Info::of(fd).unwrap().is_quiet());
+}
+
+#[test]
+fn stamps_that_were_dropped_are_made_up_for_and_later_ones_are_exact_again() {
+    let (fd, mut peer) = pair();
+    let mut flow = flow(&fd, Acks::Stamps, "fixed:window=1000");
+    let mut reader = Reader::new();
+    send_small(&mut flow, &fd, &mut peer, 3000);
+    // Nobody read the error queue meanwhile: it is bounded.
+    flow.read_stamps(&fd, &mut reader);
+    let stamped = flow.acked;
+    assert!(stamped < 300_000, "the queue held every stamp");
+    until(|| {
+        flow.timer(&fd, &mut reader);
+        flow.acked == 300_000
+    });
+    assert_eq!((flow.above.in_flight(), flow.next_wake()), (0, Time::NEVER));
+    let lost = flow.counters.stamps_lost;
+    assert!(lost > 0);
+    for _ in 0..50 {
+        send_small(&mut flow, &fd, &mut peer, 20);
+        flow.read_stamps(&fd, &mut reader);
+    }
+    assert_eq!((flow.acked, flow.counters.stamps_lost), (400_000, lost));
+}
+
+#[test]
+fn acknowledgements_come_from_the_kernels_counters_where_there_are_no_stamps() {
+    let (fd, mut peer) = pair();
+    let mut flow = flow(&fd, Acks::Info, "copa");
+    let mut reader = Reader::new();
+    for _ in 0..20 {
+        send_small(&mut flow, &fd, &mut peer, 5);
+        until(|| {
+            flow.timer(&fd, &mut reader);
+            flow.above.in_flight() == 0
+        });
+    }
+    assert_eq!((flow.counters.delivered, flow.counters.stamps_lost), (10_000, 0));
+    assert!(flow.rtt.is_some());
+}
+
+#[test]
+fn a_full_buffer_below_is_seen_as_the_limit() {
+    let (fd, peer) = pair();
+    let mut flow = flow(&fd, Acks::Stamps, "fixed:window=100000");
+    rustix::net::sockopt::set_socket_send_buffer_size(&fd, 100_000).unwrap();
+    flow.write(&[IoSlice::new(&[1; 1_000_000])], 0);
+    until(|| {
+        // The peer reads nothing, and its buffer is bounded.
+        flow.write(&[IoSlice::new(&[1; 1_000_000])], 0);
+        flow.pump(&fd, false).unwrap();
+        flow.held_by() == Hold::Below
+    });
+    assert!(flow.above.limited_below() > 0 && !flow.queue.is_empty());
+    drop(peer);
+}
+
+#[test]
+fn an_idle_connection_keeps_no_memory_in_its_queue() {
+    let (fd, mut peer) = pair();
+    let mut flow = flow(&fd, Acks::Stamps, "copa");
+    send_small(&mut flow, &fd, &mut peer, 10);
+    assert!(flow.queue.is_empty());
+    // The state itself; what the controller and the chunks in flight take comes to as much again.
+    assert!(size_of::<Flow>() < 2048, "{}", size_of::<Flow>());
+}

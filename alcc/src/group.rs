@@ -1,0 +1,345 @@
+//! What the sockets of one engine to one place share.
+//!
+//! Source: the congestion manager that the paper leaves to others (Zaki et al., section 6; RFC 3124). Our choice of the
+//! place: a prefix, /24 of IPv4 and /48 of IPv6, since clients behind one access link mostly share it. Sockets tell each
+//! other their smallest RTT, so that a late one, which never sees the path without a queue, does not take the queue for
+//! distance. With one aggregate window they are one flow to the controller, and each that has something to send may have
+//! an equal part of the window in flight.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use paceline_cc::{
+    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Recovery, Sent, Stamp, Time, Timeout,
+};
+use paceline_transport::{Departure, RateSampler};
+
+/// How long a smallest RTT is believed. 10 s: Copa's `RTTmin` (NSDI 2018 section 2.1), BBR's.
+const BELIEVED: Nanos = Nanos::from_secs(10);
+
+/// Every group of an engine.
+#[derive(Default)]
+pub(crate) struct Groups {
+    groups: HashMap<IpAddr, Weak<Group>>,
+}
+
+/// Sockets to one prefix.
+#[derive(Default)]
+pub(crate) struct Group {
+    shortest: Mutex<Shortest>,
+    aggregate: Mutex<Option<Arc<Mutex<Aggregate>>>>,
+}
+
+#[derive(Default)]
+struct Shortest {
+    rtt: Option<(Nanos, Time)>,
+    /// Counts the changes, so that each is heard once.
+    news: u64,
+}
+
+impl Groups {
+    /// The group of a peer.
+    pub(crate) fn of(&mut self, peer: IpAddr) -> Arc<Group> {
+        self.groups.retain(|_, group| group.strong_count() > 0);
+        let group = self.groups.entry(prefix(peer)).or_default();
+        group.upgrade().unwrap_or_else(|| {
+            let fresh = Arc::new(Group::default());
+            *group = Arc::downgrade(&fresh);
+            fresh
+        })
+    }
+}
+
+/// The first address of the prefix.
+fn prefix(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            [a, b, c, 0].into()
+        }
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !(u128::MAX >> 48)).into(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Plain values, each of them whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Group {
+    /// A socket tells its newest RTT, if it has one; it hears the smallest of all unless it has `heard` so before.
+    pub(crate) fn exchange(&self, now: Time, sample: Option<Nanos>, heard: &mut u64) -> Option<Nanos> {
+        let mut shortest = lock(&self.shortest);
+        if let Some(sample) = sample
+            && shortest.rtt.is_none_or(|(rtt, at)| sample < rtt || now - at > BELIEVED)
+        {
+            shortest.rtt = Some((sample, now));
+            shortest.news += 1;
+        }
+        let (rtt, _) = shortest.rtt.filter(|_| *heard != shortest.news)?;
+        *heard = shortest.news;
+        Some(rtt)
+    }
+
+    /// A controller for one more socket, which is a part of the group's.
+    pub(crate) fn member(&self, make: impl FnOnce() -> Box<dyn Controller>, mss: u32) -> Box<dyn Controller> {
+        let aggregate = lock(&self.aggregate)
+            .get_or_insert_with(|| {
+                Arc::new(Mutex::new(Aggregate {
+                    controller: make(),
+                    rate: RateSampler::new(),
+                    in_flight: 0,
+                    next: 0,
+                    active: 0,
+                    acked: Vec::new(),
+                }))
+            })
+            .clone();
+        Box::new(Member { aggregate, mss, mine: 0, active: false, sent: VecDeque::new() })
+    }
+}
+
+/// All flows of a group as one.
+struct Aggregate {
+    controller: Box<dyn Controller>,
+    rate: RateSampler,
+    in_flight: u64,
+    next: u64,
+    /// Members that have something in flight or to send.
+    active: u64,
+    acked: Vec<Acked>,
+}
+
+/// One flow's part.
+struct Member {
+    aggregate: Arc<Mutex<Aggregate>>,
+    mss: u32,
+    mine: u64,
+    active: bool,
+    /// What the rate sampler knew when each packet in flight left.
+    sent: VecDeque<Departure>,
+}
+
+impl Member {
+    fn lead<T>(&self, ask: impl FnOnce(&mut Aggregate) -> T) -> T {
+        ask(&mut lock(&self.aggregate))
+    }
+
+    fn set_active(&mut self, active: bool) {
+        if active != self.active {
+            self.active = active;
+            self.lead(|all| all.active = if active { all.active + 1 } else { all.active - 1 });
+        }
+    }
+
+    /// This flow's part of a window: an equal one, and what the others leave unused.
+    fn part(&self, all: &Aggregate) -> u64 {
+        let window = all.controller.window();
+        let equal = window / (all.active + u64::from(!self.active)).max(1);
+        let left = (self.mine + window).saturating_sub(all.in_flight);
+        equal.max(left).max(u64::from(self.mss))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.set_active(false);
+        let mine = self.mine;
+        self.lead(|all| all.in_flight -= mine);
+    }
+}
+
+/// What differs from one flow: positions count the bytes of all, and delivery-rate samples are of all.
+impl Controller for Member {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        self.set_active(true);
+        let bytes = u64::from(sent.bytes);
+        self.mine += bytes;
+        let (stamp, departure) = self.lead(|all| {
+            let departure = all.rate.stamp(sent.now, all.in_flight == 0, false);
+            all.in_flight += bytes;
+            all.next += bytes;
+            let sent = Sent { seq: all.next - bytes, in_flight: all.in_flight, ..*sent };
+            (all.controller.on_sent(&sent), departure)
+        });
+        if bytes > 0 {
+            self.sent.push_back(departure);
+        }
+        stamp
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let count = ack.packets.len().min(self.sent.len());
+        let newest = self.sent.drain(..count).next_back();
+        self.mine = self.mine.saturating_sub(ack.bytes);
+        let aggregate = self.aggregate.clone();
+        let mut guard = lock(&aggregate);
+        let all = &mut *guard;
+        let prior_in_flight = all.in_flight;
+        let mut seq = all.next - all.in_flight;
+        all.in_flight -= ack.bytes;
+        all.acked.clear();
+        for packet in ack.packets {
+            all.acked.push(Acked { seq, ..*packet });
+            seq += u64::from(packet.bytes);
+        }
+        let rate = newest.and_then(|newest| all.rate.deliver(ack.now, ack.bytes, &newest, ack.min_rtt));
+        all.controller.on_ack(&Ack {
+            packets: &all.acked,
+            rate,
+            prior_in_flight,
+            in_flight: all.in_flight,
+            delivered: all.rate.delivered(),
+            una: seq,
+            next: all.next,
+            ..*ack
+        });
+    }
+
+    fn on_loss(&mut self, _loss: &Loss<'_>) {
+        // Nothing is lost above TCP.
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.lead(|all| {
+            let in_flight = all.in_flight;
+            all.controller.on_timeout(&Timeout { prior_in_flight: in_flight, in_flight, ..*timeout });
+        });
+    }
+
+    fn on_restart(&mut self, now: Time, idle: Nanos) {
+        self.lead(|all| {
+            if all.in_flight == 0 {
+                all.controller.on_restart(now, idle);
+            }
+        });
+    }
+
+    fn on_app_limited(&mut self, now: Time, in_flight: u64) {
+        if in_flight == 0 {
+            self.set_active(false);
+        }
+        self.lead(|all| {
+            if all.active <= 1 {
+                all.rate.mark_app_limited(all.in_flight);
+                all.controller.on_app_limited(now, all.in_flight);
+            }
+        });
+    }
+
+    fn on_path(&mut self, now: Time, min: Nanos) {
+        self.lead(|all| all.controller.on_path(now, min));
+    }
+
+    fn on_feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
+        self.lead(|all| all.controller.on_feedback(now, blob))
+    }
+
+    fn next_tick(&self) -> Time {
+        self.lead(|all| all.controller.next_tick())
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        self.lead(|all| {
+            if all.controller.next_tick() <= now {
+                all.controller.on_tick(now);
+            }
+        });
+    }
+
+    fn window(&self) -> u64 {
+        self.lead(|all| self.part(all))
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.lead(|all| {
+            let active = all.active.max(1);
+            match all.controller.pacing() {
+                Pacing::Rate(rate) => Pacing::Rate(rate.mul_f64(1.0 / active as f64)),
+                Pacing::Gap(gap) if gap < Nanos::MAX => Pacing::Gap(gap.mul_div(active, 1)),
+                answer => answer,
+            }
+        })
+    }
+
+    fn recovery(&self) -> Recovery {
+        self.lead(|all| all.controller.recovery())
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.lead(|all| all.controller.ecn())
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        self.lead(|all| all.controller.describe(report));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_cc::{Env, Spec};
+    use paceline_transport::{Above, Arrived, Config, Delivered};
+
+    use super::*;
+
+    const MSS: u64 = 1448;
+
+    fn flows(group: &Group, spec: &str, count: usize) -> Vec<Above> {
+        let spec: Spec = spec.parse().unwrap();
+        let member = || group.member(|| spec.build(&Env::default()), MSS as u32);
+        (0..count).map(|_| Above::new(&Config::default(), member())).collect()
+    }
+
+    fn hand_over(flow: &mut Above, now: Time) {
+        while let Some(bytes) = flow.poll(now) {
+            flow.handed(now, bytes, false);
+        }
+    }
+
+    #[test]
+    fn an_address_belongs_to_its_prefix() {
+        let is = |a: &str, b: &str| prefix(a.parse().unwrap()) == prefix(b.parse().unwrap());
+        assert!(is("192.0.2.1", "192.0.2.200") && !is("192.0.2.1", "192.0.3.1"));
+        assert!(is("2001:db8:1::1", "2001:db8:1:ffff::2") && !is("2001:db8:1::1", "2001:db8:2::1"));
+        assert!(is("::ffff:192.0.2.9", "192.0.2.1"));
+    }
+
+    #[test]
+    fn the_smallest_rtt_is_heard_once_and_believed_for_a_while() {
+        let group = Group::default();
+        let (mut first, mut second) = (0, 0);
+        let (ms, at) = (Nanos::from_millis, Time::from_millis);
+        assert_eq!(group.exchange(at(0), Some(ms(20)), &mut first), Some(ms(20)));
+        assert_eq!(group.exchange(at(1), Some(ms(50)), &mut second), Some(ms(20)));
+        assert_eq!(group.exchange(at(2), Some(ms(50)), &mut second), None);
+        assert_eq!(group.exchange(at(3), Some(ms(18)), &mut second), Some(ms(18)));
+        assert_eq!(group.exchange(at(4), None, &mut first), Some(ms(18)));
+        assert_eq!(group.exchange(at(10_004), Some(ms(30)), &mut first), Some(ms(30)));
+    }
+
+    #[test]
+    fn one_window_is_shared_in_equal_parts_and_what_one_leaves_the_other_takes() {
+        let group = Group::default();
+        let mut flows = flows(&group, "fixed:window=20", 2);
+        let in_flight = |flows: &[Above]| flows.iter().map(|flow| flow.in_flight() / MSS).collect::<Vec<_>>();
+        flows[0].queued(u64::MAX);
+        hand_over(&mut flows[0], Time::from_millis(1));
+        assert_eq!(in_flight(&flows), [20, 0], "alone it has all");
+        flows[1].queued(u64::MAX);
+        for round in 1..200_u64 {
+            let now = Time::from_millis(20 * round);
+            for n in [1, 0] {
+                let upto = flows[n].una() + MSS * 5;
+                let upto = upto.min(flows[n].next());
+                let news = Delivered { upto, at: now, repaired: false, rtt: None, arrived: Arrived::Unknown };
+                flows[n].delivered(now, &news);
+                hand_over(&mut flows[n], now);
+            }
+            assert!(round < 10 || in_flight(&flows) == [10, 10], "{round}: {:?}", in_flight(&flows));
+        }
+        flows.pop();
+        hand_over(&mut flows[0], Time::from_millis(5000));
+        assert_eq!(in_flight(&flows), [20]);
+    }
+}
