@@ -168,7 +168,7 @@ impl Conn {
     }
 
     /// Leaves it to the kernel for good; `why` is said once.
-    pub(crate) fn leave(&self, state: &State, why: Notice) {
+    pub(crate) fn leave(&self, state: &State, why: &Notice) {
         let _places = self.places();
         if self.via() == Via::Undecided {
             self.go(Via::Kernel);
@@ -197,7 +197,7 @@ impl Conn {
             }
             Err(error) => {
                 self.go(Via::Kernel);
-                state.passed(Notice::Refused(error));
+                state.passed(&Notice::Refused(error));
             }
         }
     }

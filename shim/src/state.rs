@@ -289,9 +289,9 @@ impl State {
     }
 
     /// A socket is left to the kernel: counted, and said once for each reason.
-    pub(crate) fn passed(&self, why: Notice) {
+    pub(crate) fn passed(&self, why: &Notice) {
         self.passed.fetch_add(1, Ordering::Relaxed);
-        self.note(&why);
+        self.note(why);
     }
 
     /// Says something once.
@@ -299,6 +299,14 @@ impl State {
         let bit = what.bit();
         if self.said.fetch_or(bit, Ordering::Relaxed) & bit == 0 && !self.config.quiet {
             notice::say(&what.to_string(), self.config.log.as_deref());
+        }
+    }
+
+    /// How many sockets were left to the kernel, said at the end if it was more than the one already told of.
+    pub(crate) fn sum_up(&self) {
+        let passed = self.passed.load(Ordering::Relaxed);
+        if passed > 1 && !self.config.quiet {
+            notice::say(&format!("{passed} sockets were left to the kernel"), self.config.log.as_deref());
         }
     }
 

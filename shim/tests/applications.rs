@@ -122,8 +122,7 @@ fn nginx(test: &str, folder: &Path, port: u16, head: &str, body: &str, variables
     let http = format!("http {{ access_log off; default_type application/octet-stream; {temporary} {body} }}");
     let config = format!(
         "{head}\n{user}\ndaemon off;\nworker_processes {workers};\npid {root}/pid;\nerror_log {root}/errors info;\n\
-         events {{ worker_connections 512; }}\n{}\n",
-        if body.is_empty() { "" } else { &http }
+         events {{ worker_connections 512; }}\n{http}\n"
     );
     std::fs::write(folder.join("config"), config).unwrap();
     let mut command = shimmed(program, variables);
