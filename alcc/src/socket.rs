@@ -403,7 +403,9 @@ impl Inner {
             self.drained.notify_all();
             if state.closing.is_some() {
                 state.gone = true;
-                self.shared.forget(self, state.scheduled);
+                let flow = &state.flow;
+                let delivered = flow.counters.delivered + flow.above.in_flight();
+                self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
                 return;
             }
         }
