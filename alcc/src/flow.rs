@@ -324,8 +324,7 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
-        let (ahead, holes) = info.ahead(self.above.next() - self.told.max(self.acked));
-        self.above.arrived_ahead(now, ahead, holes);
+        self.above.arrived_ahead(info.ahead(self.above.next() - self.told.max(self.acked)));
         if info.is_dead() {
             self.die();
         }

@@ -30,8 +30,6 @@ pub(crate) struct Info {
     pub(crate) unacked: u32,
     /// Those of them that were acknowledged selectively: they arrived behind a loss.
     pub(crate) sacked: u32,
-    /// And those that are taken for lost, sent again or not.
-    lost: u32,
     /// The kernel's smoothed RTT; zero before the first sample.
     pub(crate) rtt: Nanos,
     /// Its window, in segments.
@@ -77,7 +75,6 @@ impl Info {
             mss: u32_at(16),
             unacked: u32_at(24),
             sacked: u32_at(28),
-            lost: u32_at(32),
             rtt: micros(68),
             cwnd: u32_at(80),
             retransmits: u32_at(100),
@@ -88,11 +85,10 @@ impl Info {
         }
     }
 
-    /// Of `outstanding` bytes those that arrived behind losses, and those of the losses.
-    pub(crate) fn ahead(&self, outstanding: u64) -> (u64, u64) {
+    /// Bytes of `outstanding` that arrived behind a loss.
+    pub(crate) fn ahead(&self, outstanding: u64) -> u64 {
         let sent = outstanding.saturating_sub(u64::from(self.unsent));
-        let bytes = |segments: u32| sent * u64::from(segments.min(self.unacked)) / u64::from(self.unacked.max(1));
-        (bytes(self.sacked), bytes(self.lost))
+        sent * u64::from(self.sacked.min(self.unacked)) / u64::from(self.unacked.max(1))
     }
 
     /// Data can be sent.

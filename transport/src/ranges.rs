@@ -24,10 +24,6 @@ impl RangeSet {
         self.ranges.front().copied()
     }
 
-    pub(crate) fn last(&self) -> Option<Range> {
-        self.ranges.back().copied()
-    }
-
     pub(crate) fn pop_first(&mut self) -> Option<Range> {
         self.ranges.pop_front()
     }

@@ -4,7 +4,7 @@
 //! that of the chunk in which it starts. A handshake is TCP's: nothing is handed over before, and the upper controller
 //! learns the RTT of it (`TCP_INFO` after `connect`).
 
-use paceline_cc::{Controller, Nanos, Phase, Time};
+use paceline_cc::{Controller, Nanos, Time};
 
 use super::{Above, Arrived, Delivered};
 use crate::config::Config;
@@ -58,7 +58,6 @@ impl Sender for AboveTcp {
             let _ = self.above.feedback(now, blob);
         }
         let connected = self.tcp.is_connected();
-        let repairing = matches!(self.tcp.phase, Phase::Recovery | Phase::Loss);
         self.tcp.take_ack(now, ack);
         if !connected
             && self.tcp.is_connected()
@@ -68,9 +67,8 @@ impl Sender for AboveTcp {
         }
         // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
-        self.above.delivered(now, &Delivered { upto: self.tcp.una, at: now, repaired: repairing, rtt: None, arrived });
-        let ahead = u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss);
-        self.above.arrived_ahead(now, ahead, self.tcp.board.reach().saturating_sub(ahead));
+        self.above.delivered(now, &Delivered { upto: self.tcp.una, at: now, repaired: false, rtt: None, arrived });
+        self.above.arrived_ahead(u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss));
     }
 
     fn next_timeout(&self) -> Time {
