@@ -21,13 +21,15 @@ use rustix::thread::nanosleep;
 
 use crate::clock;
 use crate::flow::{self, Flow};
+use crate::frame::MAX_HEADER;
 use crate::group::Groups;
+use crate::high::lift;
 use crate::info::Info;
 use crate::options::{Acks, Mode, Options};
 use crate::socket::{Inner, Socket};
 use crate::sockopt::NotSentLowat;
 use crate::stamps::Reader;
-use crate::stats::SocketStats;
+use crate::stats::{SocketStats, Totals};
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
 const NOT_SENT: u32 = 32 * 1024;
@@ -53,6 +55,7 @@ pub(crate) struct Shared {
     timers: Mutex<Timers>,
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
     groups: Mutex<Groups>,
+    past: Mutex<Totals>,
     started: Time,
     next_id: AtomicU64,
     wake_ups: AtomicU64,
@@ -87,11 +90,12 @@ impl Engine {
         check_kernel()?;
         let shared = Arc::new(Shared {
             options,
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
+            wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
             groups: Mutex::new(Groups::default()),
+            past: Mutex::default(),
             started: clock::now(),
             next_id: AtomicU64::new(0),
             wake_ups: AtomicU64::new(0),
@@ -132,32 +136,32 @@ impl Engine {
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
-        if mode == Mode::Framed {
-            let what = "framed sockets are made by their own call, both ends of them";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
-        if options.controller.entry().receiver.is_some() {
+        if options.controller.entry().receiver.is_some() && mode != Mode::Framed {
             let what =
                 format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let info = Info::of(&fd)?;
+        let mut info = Info::of(&fd)?;
         if !info.is_connected() {
             return Err(Errno::NOTCONN.into());
         }
         let local = getsockname(&fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
         let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
-        let full = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let full = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         if let Some(name) = &options.lower {
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
-        let acks = if mode == Mode::Inline { Acks::Info } else { options.acks };
+        let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };
         let source = flow::choose(&fd, acks, info.is_quiet())?;
         let nodelay = tcp_nodelay(&fd)?;
         set_tcp_nodelay(&fd, true)?;
         nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let v6 = local.is_some_and(|address| address.is_ipv6());
+        if mode == Mode::Framed {
+            // A frame shall fit into a packet.
+            info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
+        }
         let env = Env { mss: flow::packet_size(&info), seed: id + 1, paced: false };
         let group = peer.filter(|_| options.share || options.aggregate).map(|peer| self.shared.groups().of(peer.ip()));
         let controller = match &group {
@@ -168,10 +172,16 @@ impl Engine {
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };
         let mut flow = Flow::new(controller, options.queue, source, &info, epoch, v6, nodelay);
         flow.group = group;
+        if mode == Mode::Framed {
+            flow.go_framed();
+        }
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
         // Stamps raise ERR, the end of the connection HUP, whether asked for or not.
-        let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        let mut flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        if mode == Mode::Framed {
+            flags |= epoll::EventFlags::IN;
+        }
         let added = epoll::add(&self.shared.epoll, inner.fd(), epoll::EventData::new_u64(id), flags);
         if let Err(error) = added {
             self.shared.sockets().remove(&id);
@@ -194,6 +204,11 @@ impl Engine {
         let mut stats: Vec<_> = self.shared.all().iter().map(|socket| socket.stats()).collect();
         stats.sort_by_key(|socket| socket.id);
         stats
+    }
+
+    /// What the sockets that are closed have done.
+    pub fn past(&self) -> Totals {
+        *self.shared.past()
     }
 
     /// Waits until every queue is empty, at most `limit`; says whether they are. For the end of a program.
@@ -273,6 +288,10 @@ impl Shared {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn past(&self) -> MutexGuard<'_, Totals> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn groups(&self) -> MutexGuard<'_, Groups> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,7 +326,12 @@ impl Shared {
     }
 
     /// The socket is closed and drained.
-    pub(crate) fn forget(&self, socket: &Inner, scheduled: Time) {
+    pub(crate) fn forget(&self, socket: &Inner, scheduled: Time, delivered: u64, retransmits: u32) {
+        let mut past = self.past();
+        past.sockets += 1;
+        past.delivered += delivered;
+        past.retransmits += u64::from(retransmits);
+        drop(past);
         self.timers().due.remove(&(scheduled, socket.id));
         // Other processes may hold the socket; this one hears of it no more.
         let _ = epoll::delete(&self.epoll, socket.fd());

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::clock;
+use crate::framed::Framed;
 use crate::group::Group;
 use crate::info::Info;
 use crate::inline::Inline;
@@ -80,6 +81,8 @@ pub(crate) struct Flow {
     path_told: u64,
     /// What inline mode needs, when in it.
     pub(crate) inline: Option<Inline>,
+    /// What framed mode needs, when in it.
+    pub(crate) framed: Option<Box<Framed>>,
     /// When the clock of its controller began, and when it was taken.
     epoch: Time,
     adopted: Time,
@@ -99,12 +102,12 @@ pub(crate) struct Flow {
     /// Looks in a row at which it held none back.
     clear: u32,
     /// TCP has held back bytes since.
-    held_since: Option<Time>,
+    pub(crate) held_since: Option<Time>,
     /// TCP took nothing; it will say when it does.
-    blocked: bool,
+    pub(crate) blocked: bool,
     nodelay: bool,
     /// A chunk that is not full waits for more until then.
-    fill_until: Option<Time>,
+    pub(crate) fill_until: Option<Time>,
     /// The connection is over.
     pub(crate) dead: bool,
 }
@@ -137,6 +140,7 @@ impl Flow {
             rtt: None,
             below: Nanos::ZERO,
             inline: None,
+            framed: None,
             epoch,
             adopted: clock::now(),
             mss,
@@ -181,6 +185,9 @@ impl Flow {
         if self.blocked || self.dead || self.inline.is_some() {
             return Ok(());
         }
+        if self.framed.is_some() {
+            return self.pump_framed(fd, all);
+        }
         let mut now = self.local(clock::now());
         self.above.tick(now);
         while let Some(bytes) = self.above.poll(now) {
@@ -218,7 +225,7 @@ impl Flow {
     }
 
     /// A chunk of `bytes` is not full, others are in flight, and more may be written soon.
-    fn waits_for_more(&mut self, now: Time, bytes: u32, all: bool) -> bool {
+    pub(crate) fn waits_for_more(&mut self, now: Time, bytes: u32, all: bool) -> bool {
         if bytes >= self.mss || self.nodelay || all || self.above.in_flight() == 0 {
             return false;
         }
@@ -290,7 +297,7 @@ impl Flow {
     }
 
     /// Packets of a chunk at the present rate.
-    fn chunk(&self) -> u32 {
+    pub(crate) fn chunk(&self) -> u32 {
         let bytes = self.above.rate().bytes_in(CHUNK_TIME);
         let mss = u64::from(self.mss);
         ((bytes + mss / 2) / mss).clamp(1, MAX_CHUNK) as u32
@@ -317,6 +324,7 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
+        self.above.arrived_ahead(info.ahead(self.above.next() - self.told.max(self.acked)));
         if info.is_dead() {
             self.die();
         }
@@ -358,6 +366,12 @@ impl Flow {
         if self.look_at > now || self.dead {
             return;
         }
+        if self.framed.is_some() {
+            self.look(fd, now);
+            self.blocked = false;
+            self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
+            return;
+        }
         self.read_stamps(fd, reader);
         if self.source != Source::Info && self.told > self.acked {
             // The queue was read to its end since this was told: the stamp is lost, and so is the time.
@@ -370,7 +384,7 @@ impl Flow {
         }
         // TCP says that it can take more, unless what it waited for was never needed.
         self.blocked = false;
-        let soon = self.told > self.acked || self.source == Source::Info;
+        let soon = self.told > self.acked || self.source == Source::Info || self.info.sacked > 0;
         self.look_at = match self.above.in_flight() {
             0 if self.queue.is_empty() => Time::NEVER,
             _ if soon => now + LOOK,
@@ -379,10 +393,14 @@ impl Flow {
     }
 
     /// How long silence is no news.
-    fn patience(&self) -> Nanos {
+    pub(crate) fn patience(&self) -> Nanos {
         match self.source {
-            Source::Info => LOOK,
-            Source::Stamps { .. } => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
+            Source::Info if self.framed.is_none() => LOOK,
+            // What arrives behind a loss makes room and has no stamp.
+            _ if self.above.held_by() == Hold::Window => {
+                self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK)
+            }
+            _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }
     }
 
@@ -394,7 +412,8 @@ impl Flow {
             None if self.queue.is_empty() && self.above.in_flight() == 0 => Time::NEVER,
             None => self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER)),
         };
-        if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) }
+        let wake = if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) };
+        wake.min(self.acknowledges_at())
     }
 
     /// What keeps it from sending.

@@ -28,6 +28,8 @@ pub(crate) struct Info {
     pub(crate) mss: u32,
     /// Segments sent and not acknowledged.
     pub(crate) unacked: u32,
+    /// Those of them that were acknowledged selectively: they arrived behind a loss.
+    pub(crate) sacked: u32,
     /// The kernel's smoothed RTT; zero before the first sample.
     pub(crate) rtt: Nanos,
     /// Its window, in segments.
@@ -72,6 +74,7 @@ impl Info {
             app_limited: raw[7] & 1 != 0,
             mss: u32_at(16),
             unacked: u32_at(24),
+            sacked: u32_at(28),
             rtt: micros(68),
             cwnd: u32_at(80),
             retransmits: u32_at(100),
@@ -80,6 +83,12 @@ impl Info {
             min_rtt,
             rate: Rate::from_bytes_per_sec(u64_at(160)),
         }
+    }
+
+    /// Bytes of `outstanding` that arrived behind a loss.
+    pub(crate) fn ahead(&self, outstanding: u64) -> u64 {
+        let sent = outstanding.saturating_sub(u64::from(self.unsent));
+        sent * u64::from(self.sacked.min(self.unacked)) / u64::from(self.unacked.max(1))
     }
 
     /// Data can be sent.

@@ -42,12 +42,16 @@ pub(crate) struct Inner {
     local: Option<SocketAddr>,
     shared: Arc<Shared>,
     state: Mutex<State>,
+    /// The mode is framed.
+    framed: bool,
     /// The mode is inline.
     inline: AtomicBool,
     /// In this mode: a look at the connection is due, so that nobody has to ask for one.
     watched: AtomicBool,
     /// The queue is empty, or will never be.
     drained: Condvar,
+    /// In framed mode: the peer's bytes have come, or will never.
+    arrived: Condvar,
 }
 
 pub(crate) struct State {
@@ -104,8 +108,18 @@ impl Socket {
                     Err(error) => error,
                 },
             };
-            return if done > 0 { Ok(done) } else { Err(stop.into()) };
+            return if done > 0 { Ok(done) } else { Err(self.inner.told(stop)) };
         }
+    }
+
+    /// In mode [`Mode::Framed`]: reads the peer's bytes, as `recv(2)` does. 0 is the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when non-blocking and there are none, or in another mode;
+    /// [`io::ErrorKind::InvalidData`] with a [`Violation`](crate::frame::Violation) when the peer broke the format, which
+    /// [`Socket::send`] says too.
+    pub fn recv(&self, bytes: &mut [u8], nonblocking: bool) -> io::Result<usize> {
+        self.inner.recv(bytes, nonblocking)
     }
 
     /// Bytes for which the queue has room.
@@ -226,6 +240,7 @@ impl Inner {
         shared: Arc<Shared>,
         flow: Flow,
     ) -> Self {
+        let framed = flow.framed.is_some();
         let state = State {
             flow,
             full: false,
@@ -244,9 +259,11 @@ impl Inner {
             local,
             shared,
             state: Mutex::new(state),
+            framed,
             inline: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             drained: Condvar::new(),
+            arrived: Condvar::new(),
         }
     }
 
@@ -264,7 +281,11 @@ impl Inner {
     }
 
     fn mode(&self) -> Mode {
-        if self.inline.load(Ordering::Acquire) { Mode::Inline } else { Mode::Queue }
+        match self.inline.load(Ordering::Acquire) {
+            true => Mode::Inline,
+            false if self.framed => Mode::Framed,
+            false => Mode::Queue,
+        }
     }
 
     /// Writes to the kernel.
@@ -303,6 +324,9 @@ impl Inner {
         if events.contains(epoll::EventFlags::OUT) {
             state.flow.writable();
         }
+        if self.framed {
+            self.read_frames(&mut state);
+        }
         if events.contains(epoll::EventFlags::HUP) {
             state.flow.hung_up(&self.fd);
         }
@@ -325,6 +349,41 @@ impl Inner {
         self.advance(&mut state);
     }
 
+    /// In framed mode: reads what has come.
+    fn read_frames(&self, state: &mut State) {
+        if let Err(error) = state.flow.read_frames(&self.fd) {
+            state.error = Some(error);
+        }
+        self.arrived.notify_all();
+    }
+
+    fn recv(&self, bytes: &mut [u8], nonblocking: bool) -> io::Result<usize> {
+        let mut state = self.lock();
+        loop {
+            if let Some(violation) = state.flow.broken() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, violation));
+            }
+            if let Some(count) = state.flow.receive(bytes) {
+                // There is room again for what was left with TCP.
+                self.read_frames(&mut state);
+                self.advance(&mut state);
+                return Ok(count);
+            }
+            if nonblocking || !self.framed {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How the connection failed, as the application is told.
+    fn told(&self, error: Errno) -> io::Error {
+        match self.lock().flow.broken().filter(|_| error == Errno::PROTO) {
+            Some(violation) => io::Error::new(io::ErrorKind::InvalidData, violation),
+            None => error.into(),
+        }
+    }
+
     /// After any event: hands over what may be, and does what waited for that.
     fn advance(&self, state: &mut State) {
         if state.gone {
@@ -335,7 +394,7 @@ impl Inner {
             state.error = Some(error);
         }
         self.show_room(state);
-        if state.flow.queue.is_empty() {
+        if state.flow.queue.is_empty() && state.flow.frames_are_out() {
             if state.ended && !state.shut {
                 state.shut = true;
                 // It may be over already; then there is nothing to end.
@@ -344,7 +403,9 @@ impl Inner {
             self.drained.notify_all();
             if state.closing.is_some() {
                 state.gone = true;
-                self.shared.forget(self, state.scheduled);
+                let flow = &state.flow;
+                let delivered = flow.counters.delivered + flow.above.in_flight();
+                self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! The emulator on this machine: accuracy at 12, 100 and 500 Mbit/s, and capacity. Needs root or user namespaces.
 //!
-//! `cargo bench -p paceline-net`; figures of a busy machine are those of the machine.
+//! `cargo bench -p paceline-net`, or with `-- veth` or `-- tun` behind it over one kind of interface; figures of a busy machine are those of the machine.
 #![cfg(target_os = "linux")]
 
 use paceline_cc::{Nanos, Rate};
@@ -28,7 +28,11 @@ fn run() -> Result<(), AccuracyError> {
     let span = Nanos::from_secs(4);
     println!("times in us: p50 p99 max");
     println!("ping over a bare veth pair    {}", us(bare(span)?));
-    for wire in [Wire::Veth, Wire::Tun] {
+    let asked: Vec<String> = std::env::args().skip(1).map(|wire| wire.to_lowercase()).collect();
+    let named = |wire: &Wire| asked.contains(&format!("{wire:?}").to_lowercase());
+    let all = [Wire::Veth, Wire::Tun];
+    let some: Vec<Wire> = all.into_iter().filter(named).collect();
+    for wire in if some.is_empty() { all.to_vec() } else { some } {
         for mbps in [12.0, 100.0, 500.0] {
             let figures = accuracy(wire, Rate::from_mbps(mbps), span)?;
             println!(

@@ -118,6 +118,15 @@ impl Sleeper {
         }
     }
 
+    /// Sleeps until `time`, or hardly later: it never spins. A signal may end it early.
+    pub(crate) fn doze(&mut self, time: Time) -> io::Result<()> {
+        let span = time - self.clock.now();
+        if span > Nanos::ZERO {
+            self.poll(&mut [], Some(span))?;
+        }
+        Ok(())
+    }
+
     /// Waits until `deadline` ([`Time::NEVER`]: without end) or until one of `fds` is ready.
     pub fn wait(&mut self, deadline: Time, fds: &mut [PollFd<'_>]) -> io::Result<Wake> {
         let now = self.clock.now();

@@ -7,27 +7,31 @@
 //! enters at the moment it came.
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
+use crate::frame::{self, Entry, Frame, Losses, Lost};
+use crate::port::Port;
+use handover::Handover;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::ClockId;
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Codepoint, Count, LinkStats, Packet, Path, Split};
 use paceline_sim::Direction;
-use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
-    thread_native_id,
-};
+use priority::Priority;
+use turns::{Rest, Turns};
 
-use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
-use crate::frame::{self, Entry, Frame, Losses, Lost};
-use crate::port::Port;
+pub use priority::Scheduling;
+pub(crate) use priority::prefer;
+
+mod handover;
+mod priority;
+mod turns;
 
 /// What an emulator is made of.
 pub struct Setup {
@@ -61,7 +65,8 @@ pub struct Passage<'a> {
     /// When this happened, by logical time: entered, left or was dropped. A drop on arrival is exact; one that an AQM makes
     /// later is noticed when the emulator next looks at the path.
     pub at: Time,
-    /// When it was handed over, by the clock: `at` and the release error. [`Time::NEVER`] unless it left.
+    /// When it was handed over, by the clock: `at` and the release error. Where a delay is at the end of the path it may be
+    /// some microseconds before `at`. [`Time::NEVER`] unless it left.
     pub released: Time,
     /// Its delay so far by where it came from; zero unless it left.
     pub delay: Split,
@@ -88,27 +93,6 @@ pub trait Tap: Any + Send {
     /// One line that says what went wrong, for [`EmulatorReport::troubles`].
     fn finish(&mut self) -> Result<(), String> {
         Ok(())
-    }
-}
-
-/// How the kernel schedules the emulator's thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// `SCHED_FIFO` at the lowest real-time priority.
-    RealTime,
-    /// Nice -15.
-    Nice,
-    /// As any other thread: neither was permitted.
-    Ordinary,
-}
-
-impl fmt::Display for Scheduling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RealTime => "real-time priority",
-            Self::Nice => "nice -15",
-            Self::Ordinary => "ordinary priority",
-        })
     }
 }
 
@@ -258,6 +242,11 @@ struct Lane {
     time: Time,
     losses: Losses,
     report: DirectionReport,
+    /// What the last turn read and handed over, and whether it read all that was there.
+    read_now: usize,
+    left_now: usize,
+    drained: bool,
+    handover: Handover,
     /// Scratch: what was read, what comes out and how it travelled, what was lost.
     read: Vec<Frame>,
     out: Vec<Frame>,
@@ -279,20 +268,45 @@ impl Runner {
     }
 
     fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
-        let scheduling = prefer();
         let clock = self.watch.clock;
+        let mut priority = Priority::new(clock.now());
         let mut sleeper = Sleeper::new(clock);
+        let mut turns = Turns::new(self.down.path.least().min(self.up.path.least()));
         let mut wake = Wake::Ready;
         while !stop.asked.load(Ordering::Acquire) {
             let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
             self.down.turn(wake, far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
             self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
-            let next = self.down.path.next().min(self.up.path.next());
-            let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-            let mut fds = [near.fd(), far.fd(), stop.event.as_fd()].map(readable);
-            wake = sleeper.wait(next, &mut fds).map_err(EmulatorError::Wait)?;
+            let now = clock.now();
+            priority.review(now);
+            wake = if self.down.drained && self.up.drained {
+                let due = self.down.due().min(self.up.due());
+                let (read, left) = (self.down.read_now + self.up.read_now, self.down.left_now + self.up.left_now);
+                let rest = turns.rest(now, due, read, left);
+                self.wait(rest, due, stop, &mut sleeper).map_err(EmulatorError::Wait)?
+            } else {
+                Wake::Ready
+            };
         }
-        Ok(self.finish(scheduling))
+        Ok(self.finish(priority.scheduling()))
+    }
+
+    fn wait(&self, rest: Rest, due: Time, stop: &Stop, sleeper: &mut Sleeper) -> io::Result<Wake> {
+        match rest {
+            Rest::Gather(until) => {
+                sleeper.doze(until)?;
+                Ok(Wake::Ready)
+            }
+            Rest::Due(due) => {
+                sleeper.sleep_until(due);
+                Ok(Wake::Ready)
+            }
+            Rest::Listen(from) => {
+                sleeper.doze(from)?;
+                let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+                sleeper.wait(due, &mut [self.near.fd(), self.far.fd(), stop.event.as_fd()].map(readable))
+            }
+        }
     }
 
     fn finish(self, scheduling: Scheduling) -> EmulatorReport {
@@ -324,8 +338,31 @@ impl Failed {
 impl Lane {
     fn new(direction: Direction, path: Path<Frame>) -> Self {
         let (losses, report) = (Losses::default(), DirectionReport::default());
+        let handover = Handover::new(path.foresight());
         let (read, out, travelled, lost) = Default::default();
-        Self { direction, path, time: Time::ZERO, losses, report, read, out, travelled, lost }
+        Self {
+            direction,
+            path,
+            time: Time::ZERO,
+            losses,
+            report,
+            read_now: 0,
+            left_now: 0,
+            drained: true,
+            handover,
+            read,
+            out,
+            travelled,
+            lost,
+        }
+    }
+
+    /// When to begin to hand over what comes out next.
+    fn due(&self) -> Time {
+        match self.path.next() {
+            Time::NEVER => Time::NEVER,
+            due => due - self.handover.lead(),
+        }
     }
 
     /// Takes in what arrived, hands over what is due.
@@ -337,22 +374,29 @@ impl Lane {
         watch: &mut Watch,
     ) -> Result<(), Failed> {
         // The path may run up to where everything that came has been read.
-        let complete = match wake {
-            Wake::Due(now) => now,
+        (self.read_now, self.drained) = (0, true);
+        let (begin, complete) = match wake {
+            Wake::Due(now) => (now, now),
             Wake::Ready => {
                 let before = watch.clock.now();
-                let drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+                self.drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+                self.read_now = self.read.len();
                 self.enter(watch);
-                if drained { before } else { Time::ZERO }
+                (before, if self.drained { before } else { Time::ZERO })
             }
         };
         self.time = self.time.max(complete);
-        while let Some(packet) = self.path.pop(self.time) {
+        while let Some(packet) = self.path.pop_ahead(self.time, self.handover.lead()) {
             self.leave(packet);
         }
+        self.left_now = self.out.len();
         if !self.out.is_empty() {
             self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
-            self.released(watch);
+            let now = watch.clock.now();
+            if self.left_now == 1 {
+                self.handover.took(now - begin);
+            }
+            self.released(now, watch);
         }
         self.lost(watch);
         Ok(())
@@ -384,8 +428,7 @@ impl Lane {
         self.out.push(frame);
     }
 
-    fn released(&mut self, watch: &mut Watch) {
-        let now = watch.clock.now();
+    fn released(&mut self, now: Time, watch: &mut Watch) {
         for (frame, travelled) in self.out.drain(..).zip(self.travelled.drain(..)) {
             watch.lateness.record(travelled.left, now);
             if !watch.taps.is_empty() {
@@ -427,15 +470,4 @@ impl<'a> Passage<'a> {
     pub fn ecn(&self) -> Codepoint {
         frame::ecn(self.bytes)
     }
-}
-
-/// Asks for the best scheduling that this thread may have. Spinning has a budget, so that a real-time thread leaves the
-/// processor to others.
-pub(crate) fn prefer() -> Scheduling {
-    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    if set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok() {
-        return Scheduling::RealTime;
-    }
-    // Process 0 is the calling thread alone, on Linux.
-    if rustix::process::setpriority_process(None, -15).is_ok() { Scheduling::Nice } else { Scheduling::Ordinary }
 }

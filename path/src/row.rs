@@ -108,12 +108,43 @@ impl<P: Clone + Send> Path<P> {
         ends.min().unwrap_or(Time::NEVER)
     }
 
+    /// The least time that any packet pushed from now on spends inside.
+    pub fn least(&self) -> Nanos {
+        self.stages.first().map_or(Nanos::ZERO, |stage| stage.least() + self.behind[0])
+    }
+
     /// Takes out a packet that is due by `now`.
     pub fn pop(&mut self, now: Time) -> Option<Packet<P>> {
         if self.out.is_empty() {
             self.advance(now);
         }
         self.out.pop_front_if(|packet| packet.entered <= now)
+    }
+
+    /// How far ahead of the present packets can be known that come out: the length of a fixed delay at the end.
+    pub fn foresight(&self) -> Nanos {
+        match self.stages.last() {
+            Some(Stage::Delay(delay)) => delay.least(),
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// Takes out a packet that is due by `now`, or within `ahead` after it if it cannot change any more that it comes out then:
+    /// no further ahead than [`Path::foresight`]. The rest of the path stands at `now`.
+    pub fn pop_ahead(&mut self, now: Time, ahead: Nanos) -> Option<Packet<P>> {
+        if let Some(packet) = self.pop(now) {
+            return Some(packet);
+        }
+        let horizon = now + ahead.min(self.foresight());
+        let last = self.stages.len().checked_sub(1)?;
+        let due = self.due[last];
+        if !self.out.is_empty() || due > horizon {
+            return None;
+        }
+        let mut packet = self.stages[last].pop(due)?;
+        self.due[last] = self.stages[last].next();
+        packet.entered = due;
+        Some(packet)
     }
 
     /// Does inside what is due by `now`, so that lengths and counters are those of `now`.

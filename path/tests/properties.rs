@@ -191,14 +191,14 @@ proptest! {
     }
 
     #[test]
-    fn a_late_runner_sees_the_same_as_a_punctual_one(
+    fn a_late_or_foreseeing_runner_sees_the_same_as_a_punctual_one(
         direction in directions(),
         trace in traces(),
         arrivals in arrivals(),
         seed: u64,
     ) {
         let trace = Arc::new(trace);
-        let run = |step: Option<Nanos>| {
+        let run = |step: Option<Nanos>, ahead: Nanos| {
             let load = |_: &str| Ok::<_, String>(trace.clone());
             let mut path: Path<usize> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
             let mut left = Vec::new();
@@ -212,6 +212,10 @@ proptest! {
                     }
                 }
                 path.push(now, Packet::new(0, *size, Codepoint::NotEct, number));
+                while ahead > Nanos::ZERO && let Some(packet) = path.pop_ahead(now, ahead) {
+                    assert!(packet.entered <= now + ahead);
+                    left.push((packet.body, packet.entered));
+                }
             }
             while path.next() != Time::NEVER {
                 now = now.max(path.next()) + step.unwrap_or(Nanos::ZERO);
@@ -221,7 +225,9 @@ proptest! {
             }
             left
         };
-        prop_assert_eq!(run(None), run(Some(Nanos::from_millis(7))));
+        let punctual = run(None, Nanos::ZERO);
+        prop_assert_eq!(&punctual, &run(Some(Nanos::from_millis(7)), Nanos::ZERO));
+        prop_assert_eq!(&punctual, &run(None, Nanos::from_millis(3)));
     }
 
     #[test]

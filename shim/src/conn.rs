@@ -39,7 +39,8 @@ struct Care {
     socket: Arc<Socket>,
     /// To tell that a descriptor still means this socket.
     cookie: u64,
-    /// Its acknowledgements come through the error queue, which makes the application's sets say `EPOLLERR`.
+    /// Its acknowledgements come through the error queue, which makes the application's sets say `EPOLLERR`; some may wait
+    /// there still when it has gone inline.
     stamped: bool,
 }
 
@@ -167,7 +168,7 @@ impl Conn {
     }
 
     /// Leaves it to the kernel for good; `why` is said once.
-    pub(crate) fn leave(&self, state: &State, why: Notice) {
+    pub(crate) fn leave(&self, state: &State, why: &Notice) {
         let _places = self.places();
         if self.via() == Via::Undecided {
             self.go(Via::Kernel);
@@ -196,7 +197,7 @@ impl Conn {
             }
             Err(error) => {
                 self.go(Via::Kernel);
-                state.passed(Notice::Refused(error));
+                state.passed(&Notice::Refused(error));
             }
         }
     }
@@ -223,8 +224,28 @@ impl Conn {
         let stamped = stats.acks == Acks::Stamps;
         let via = if socket.mode() == Mode::Inline { Via::Inline } else { Via::Queue };
         let _ = self.care.set(Care { socket, cookie, stamped });
+        drop(kept);
+        if via == Via::Inline {
+            self.give_back(fd);
+        }
         self.go(via);
         Ok(())
+    }
+
+    /// Inline the kernel packs what the application writes, as the application has it.
+    fn give_back(&self, fd: c_int) {
+        let kept = *self.kept();
+        ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, kept.nodelay);
+        if kept.cork != 0 {
+            ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_CORK, kept.cork);
+        }
+    }
+
+    /// The application is going to write to the kernel: the engine looks how it goes on.
+    pub(crate) fn wrote(&self) {
+        if let Some(socket) = self.socket() {
+            socket.wrote();
+        }
     }
 
     /// Lets the application write to the kernel from now on, if our queue is empty or becomes so within `limit`; says
@@ -238,10 +259,11 @@ impl Conn {
             care.socket.drain(limit);
         }
         let places = self.places();
-        if care.socket.queued() > 0 {
+        if care.socket.write_through().is_err() {
             return false;
         }
         self.go(Via::Inline);
+        self.give_back(care.socket.fd().as_raw_fd());
         for place in places.iter() {
             if let Some(set) = place.set.upgrade() {
                 set.renew(place.fd);
@@ -333,6 +355,14 @@ impl Conn {
             wait_until_acked(fd, end);
             socket.close(state.config.options.linger);
         }
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        // The descriptors of the engine are closed here, which the application could not.
+        let _inside = Inside::enter();
+        self.care.take();
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::next;
 use crate::state;
-use crate::table::Kind;
+use crate::table::{Kind, Table};
 
 static FLOOR: AtomicI32 = AtomicI32::new(0);
 /// No more descriptors than the table has room for.
@@ -38,6 +38,17 @@ pub(crate) fn floor() -> c_int {
     let floor = c_int::try_from(floor).unwrap_or(c_int::MAX).max(3);
     FLOOR.store(floor, Ordering::Relaxed);
     floor
+}
+
+/// Marks what lies up there as ours, after an engine has begun.
+pub(crate) fn mark(table: &Table) {
+    let Ok(list) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = list.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<c_int>().ok());
+    for fd in numbers.filter(|&fd| fd >= floor()).collect::<Vec<_>>() {
+        if matches!(table.get(fd), Kind::Unknown) {
+            table.set(fd, Kind::Own);
+        }
+    }
 }
 
 /// A duplicate of ours.

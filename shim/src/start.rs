@@ -52,6 +52,9 @@ extern "C" fn end() {
 pub(crate) fn finish() {
     let Some(state) = state::own() else { return };
     let _inside = Inside::enter();
-    state.ending.store(true, Ordering::Relaxed);
+    if !state.ending.swap(true, Ordering::Relaxed) {
+        state.sum_up();
+    }
     state.finish();
+    state.hide();
 }

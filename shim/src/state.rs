@@ -15,6 +15,7 @@ use crate::conn::{Conn, Via};
 use crate::inside::{self, Inside};
 use crate::next;
 use crate::notice::{self, Notice};
+use crate::own;
 use crate::pending::{Fork, Pending};
 use crate::set::Set;
 use crate::table::{Kind, Table};
@@ -39,7 +40,7 @@ pub(crate) struct State {
 /// A started engine, and what lets others see it.
 struct Running {
     engine: Arc<Engine>,
-    _export: Option<Export>,
+    export: Option<Export>,
 }
 
 /// How a call that writes goes on.
@@ -140,13 +141,15 @@ impl State {
         if let Some(running) = &*running {
             return Ok(running.engine.clone());
         }
+        paceline_alcc::high::keep_above(own::floor());
         let engine = Engine::start_with(self.config.options.clone(), inside::stay)?;
         for fd in engine.descriptors() {
             self.table.set(fd, Kind::Own);
         }
         let export = Export::of(&engine, &self.config.settings, inside::stay);
         let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
-        *running = Some(Running { engine: engine.clone(), _export: export });
+        own::mark(&self.table);
+        *running = Some(Running { engine: engine.clone(), export });
         Ok(engine)
     }
 
@@ -199,7 +202,10 @@ impl State {
                 }
                 Via::Queue if conn.is(fd) => return Route::Queue(conn),
                 Via::Queue => self.lost(fd),
-                Via::Inline => return Route::Kernel,
+                Via::Inline => {
+                    conn.wrote();
+                    return Route::Kernel;
+                }
                 Via::Kernel => {
                     conn.wait_for_parent(self.config.options.linger);
                     return Route::Kernel;
@@ -283,9 +289,9 @@ impl State {
     }
 
     /// A socket is left to the kernel: counted, and said once for each reason.
-    pub(crate) fn passed(&self, why: Notice) {
+    pub(crate) fn passed(&self, why: &Notice) {
         self.passed.fetch_add(1, Ordering::Relaxed);
-        self.note(&why);
+        self.note(why);
     }
 
     /// Says something once.
@@ -296,11 +302,25 @@ impl State {
         }
     }
 
+    /// How many sockets were left to the kernel, said at the end if it was more than the one already told of.
+    pub(crate) fn sum_up(&self) {
+        let passed = self.passed.load(Ordering::Relaxed);
+        if passed > 1 && !self.config.quiet {
+            notice::say(&format!("{passed} sockets were left to the kernel"), self.config.log.as_deref());
+        }
+    }
+
     /// Sends what all sockets have queued, at most as long as lingering may take. For the end of the program and for exec.
     pub(crate) fn finish(&self) {
         if let Some(engine) = self.running() {
             engine.drain(self.config.options.linger);
         }
+    }
+
+    /// Nobody is to look at this process any more.
+    pub(crate) fn hide(&self) {
+        let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(running.as_mut().and_then(|running| running.export.take()));
     }
 
     /// Another program is to take this one's place.

@@ -48,7 +48,7 @@ fn stalled() {
     });
 }
 
-/// A client that goes away is told to the server: by the signal, or by the error where it asked for no signal.
+/// A client that goes away is told to the server: by an error, or by the signal where it may come.
 #[test]
 fn killed_client() {
     let folder = folder("killed");
@@ -64,11 +64,9 @@ fn killed_client() {
         // Unread data make the kernel reset the connection, as at a killed process.
         drop(client);
         let status = server.wait();
-        if method == "write" {
-            assert_eq!(status.signal(), Some(13), "{method} {mode}: {status}");
-        } else {
-            assert!(matches!(status.code(), Some(70)) || status.signal() == Some(13), "{method} {mode}: {status}");
-        }
+        // As the kernel has it: ECONNRESET once, EPIPE and the signal from then on.
+        let told = status.code() == Some(70) || status.signal() == Some(13) && method != "send";
+        assert!(told, "{method} {mode}: {status}");
     }
 }
 

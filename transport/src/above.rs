@@ -70,6 +70,8 @@ pub struct Above {
     end: u64,
     /// Everything below this position is known to have left.
     departed: u64,
+    /// Bytes behind a hole that have arrived.
+    ahead: u64,
     hold: Hold,
     limited: u64,
     bad_feedback: u64,
@@ -90,6 +92,7 @@ impl Above {
             next: 0,
             end: 0,
             departed: 0,
+            ahead: 0,
             hold: Hold::Application,
             limited: 0,
             bad_feedback: 0,
@@ -122,7 +125,7 @@ impl Above {
         self.wake_at = Time::NEVER;
         let mss = u64::from(self.core.config.mss);
         let window = self.core.controller.window();
-        let in_flight = self.chunks.in_flight;
+        let in_flight = self.in_flight();
         // A chunk of several packets shrinks to what the window has room for, but not below one.
         let fits = window.saturating_sub(in_flight) / mss * mss;
         let bytes = (self.end - self.next).min(self.chunk.min(fits.max(mss)));
@@ -160,7 +163,7 @@ impl Above {
         let window = self.core.controller.window();
         let mut chunk = Packet::new(self.next, bytes, now);
         let bytes = u64::from(bytes);
-        let in_flight = self.chunks.in_flight + bytes;
+        let in_flight = self.in_flight() + bytes;
         let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
         chunk.window_limited = in_flight.saturating_mul(2) > window;
         self.chunks.push(chunk);
@@ -173,7 +176,7 @@ impl Above {
         let now = self.tell(now);
         self.hold = Hold::Below;
         self.limited += 1;
-        self.core.run_dry(now, self.chunks.in_flight);
+        self.core.run_dry(now, self.in_flight());
         self.chunks.end_burst(false);
     }
 
@@ -187,15 +190,24 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
+    /// TCP repairs losses, and of what is outstanding `bytes` in all have arrived behind them (RFC 2018). They make room now,
+    /// though the controller is told of them when the holes are closed: a window's worth would stand still for each loss
+    /// otherwise.
+    pub fn arrived_ahead(&mut self, bytes: u64) {
+        self.ahead = bytes;
+    }
+
     /// Tells the controller what TCP has got through.
     pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
-        let prior_in_flight = self.chunks.in_flight;
+        let prior_in_flight = self.in_flight();
+        let outstanding = self.chunks.in_flight;
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
         if self.chunks.fresh.is_empty() {
             return;
         }
         self.notes.drain(..self.chunks.fresh.len());
+        self.ahead = self.ahead.saturating_sub(outstanding - self.chunks.in_flight);
         // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
         let now = self.tell(delivered.at.min(now));
         let late = now - delivered.at;
@@ -224,7 +236,7 @@ impl Above {
             min_rtt: self.core.rtt.min,
             rate: delivery.rate,
             prior_in_flight,
-            in_flight: self.chunks.in_flight,
+            in_flight: self.in_flight(),
             lost_bytes: 0,
             ce_bytes: 0,
             ce_packets: 0,
@@ -255,7 +267,7 @@ impl Above {
     /// handed over will arrive.
     pub fn timeout(&mut self, now: Time, count: u32) {
         let now = self.tell(now);
-        let in_flight = self.chunks.in_flight;
+        let in_flight = self.in_flight();
         self.core.controller.on_timeout(&Timeout { now, prior_in_flight: in_flight, in_flight, count });
         self.core.refresh();
     }
@@ -284,7 +296,7 @@ impl Above {
             return None;
         }
         let now = self.tell(now);
-        Some(self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next))
+        Some(self.core.sent_empty(now, self.next, self.in_flight(), self.end - self.next))
     }
 
     /// The controller's word to its receiver half on the chunk that holds `position`.
@@ -307,9 +319,11 @@ impl Above {
         self.next == self.end && self.chunks.is_empty()
     }
 
-    /// Bytes handed over and not acknowledged.
+    /// Bytes handed over that have not arrived, as far as is known. At least half of what is not acknowledged: a repair
+    /// takes a round trip, in which a window passes; where it takes longer, the path is full and the flow has to wait (our
+    /// choice: to a controller above, a loss is no signal that would make it).
     pub fn in_flight(&self) -> u64 {
-        self.chunks.in_flight
+        self.chunks.in_flight.saturating_sub(self.ahead).max(self.chunks.in_flight.div_ceil(2))
     }
 
     /// Bytes queued and not handed over.

@@ -53,6 +53,20 @@ fn the_upper_controller_sees_a_loss_as_delay_only() {
 }
 
 #[test]
+fn what_arrives_behind_a_loss_makes_room() {
+    let sent = |lost: usize| {
+        let mut world = above_on(Path::default(), "fixed:window=20", "fixed:window=1000");
+        world.fate = Box::new(move |n, _| Fate { lost: lost > 0 && n % lost == 0, ..Fate::default() });
+        world.sender.write(u64::MAX);
+        world.run(Time::from_millis(4005), false);
+        world.sender.stats().packets_sent
+    };
+    // Every tenth packet is lost, two of each window; each costs its own place for a round trip, not the window's.
+    let (whole, lossy) = (sent(0), sent(10));
+    assert!(lossy * 100 > whole * 70, "{lossy} of {whole}");
+}
+
+#[test]
 fn a_time_out_of_tcp_reaches_the_upper_controller() {
     let mut world = above_on(Path::default(), "reno", "fixed:window=1000");
     world.fate = Box::new(|n, _| Fate { lost: (40..200).contains(&n), ..Fate::default() });

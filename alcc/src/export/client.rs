@@ -30,27 +30,40 @@ pub(super) fn processes_but(own: Option<&Place>) -> Vec<Process> {
     found
 }
 
-fn ask(place: &Place) -> io::Result<Process> {
+/// Removes what killed processes of this user left behind in a folder.
+pub(super) fn sweep(folder: &Path) {
+    for place in place::inside(folder) {
+        // Numbers of another namespace mean nothing here, but their processes answer.
+        let alive = place.path.file_stem().is_some_and(|pid| Path::new("/proc").join(pid).exists());
+        if !alive {
+            let _ = connect(&place);
+        }
+    }
+}
+
+fn connect(place: &Place) -> io::Result<UnixStream> {
     let remove = || {
         if place.own {
             let _ = std::fs::remove_file(&place.path);
         }
     };
-    let stream = match UnixStream::connect(&place.path) {
-        Ok(stream) => stream,
-        Err(error) => {
-            if error.kind() == io::ErrorKind::ConnectionRefused {
-                remove();
-            }
-            return Err(error);
+    let stream = UnixStream::connect(&place.path).inspect_err(|error| {
+        if error.kind() == io::ErrorKind::ConnectionRefused {
+            remove();
         }
-    };
+    })?;
     // Who listened first: a child that a fork made may hold the socket beyond its end, and answers nobody.
     let listener = getsockopt(&stream, PeerCredentials)?.pid();
     if listener > 0 && !Path::new(&format!("/proc/{listener}")).exists() {
         remove();
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
+    Ok(stream)
+}
+
+fn ask(place: &Place) -> io::Result<Process> {
+    let stream = connect(place)?;
+    let listener = getsockopt(&stream, PeerCredentials)?.pid();
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut process = read(stream)?;
     // As this process knows it; 0 when it is in a namespace that cannot be seen from here.

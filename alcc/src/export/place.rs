@@ -2,23 +2,11 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Resource, getpid, getrlimit, getuid};
-
-/// Where descriptors of ours begin: programs expect the lowest free numbers for their own (our choice: the limit that
-/// most programs start with).
-const OURS: u64 = 1024;
-
-/// The same behind a high number; where there is none, as it is.
-pub(super) fn high(fd: OwnedFd) -> OwnedFd {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(2 * OURS);
-    let first = if limit > OURS { OURS } else { limit / 2 };
-    rustix::io::fcntl_dupfd_cloexec(&fd, first as i32).unwrap_or(fd)
-}
+use rustix::process::{getpid, getuid};
 
 /// The folder of this user's sockets below `base`, made where it is missing.
 fn folder(base: &Path) -> io::Result<PathBuf> {
@@ -86,10 +74,15 @@ pub(super) fn all() -> Vec<Place> {
     }
     let folders = bases.iter().flat_map(|base| children(base));
     let folders = folders.filter(|path| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"paceline-")));
-    let mut sockets: Vec<Place> = folders.flat_map(|folder| children(&folder)).filter_map(Place::of).collect();
+    let mut sockets: Vec<Place> = folders.flat_map(|folder| inside(&folder)).collect();
     sockets.sort();
     sockets.dedup_by(|a, b| a.is(b));
     sockets
+}
+
+/// The sockets of a folder.
+pub(super) fn inside(folder: &Path) -> Vec<Place> {
+    children(folder).into_iter().filter_map(Place::of).collect()
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

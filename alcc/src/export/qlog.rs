@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use super::place::high;
 use super::{Line, Process};
+use crate::high::lift;
 
 /// Time between samples (our choice: a few a round trip of a cellular path).
 const STEP: Duration = Duration::from_millis(50);
@@ -98,7 +98,7 @@ impl Logs {
                 },
             },
         });
-        let file = File::from(high(File::create_new(path)?.into()));
+        let file = File::from(lift(File::create_new(path)?.into())?);
         let mut log = Log { file: BufWriter::new(file), last: Line::default() };
         writeln!(log.file, "\u{1e}{header}")?;
         let mut started = Map::new();

@@ -15,10 +15,11 @@ use rustix::net::{
     recv, send, shutdown, socket_with, sockopt,
 };
 
-use super::place::{self, Place, high};
+use super::place::{self, Place};
 use super::qlog::Logs;
 use super::{Line, Process, Settings, Source, client, http, metrics};
 use crate::engine::Engine;
+use crate::high::lift;
 
 /// Most connections at a time; one more ends the oldest (our choice).
 const CLIENTS: usize = 16;
@@ -49,7 +50,11 @@ impl Export {
     /// As [`Export::start`].
     pub fn of(engine: &Arc<Engine>, settings: &Settings, enter: fn()) -> io::Result<Self> {
         let engine = Arc::downgrade(engine);
-        Self::start(settings, enter, Box::new(move || Some(engine.upgrade()?.sockets())))
+        let source = move || {
+            let engine = engine.upgrade()?;
+            Some((engine.sockets(), engine.past()))
+        };
+        Self::start(settings, enter, Box::new(source))
     }
 
     /// Starts to answer. The thread calls `enter` first. Without a folder for the Unix socket there is none. Of several
@@ -61,12 +66,12 @@ impl Export {
     pub fn start(settings: &Settings, enter: fn(), source: Source) -> io::Result<Self> {
         let path = place::own().ok();
         let listener = path.as_ref().and_then(|path| listen_at(path).ok());
-        let stop = high(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let stop = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
         let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
         let path = path.filter(|_| listener.is_some());
         let place = path.clone().and_then(Place::of);
-        let stopped = high(rustix::io::dup(&stop)?);
+        let stopped = lift(rustix::io::fcntl_dupfd_cloexec(&stop, 0)?)?;
         let server = Server { source, stop: stopped, place, listener, scrapes, logs, clients: Vec::new() };
         // Signals are for the application's threads.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
@@ -102,14 +107,14 @@ pub(super) fn this_process() -> Process {
         pid: std::process::id(),
         program: program.trim_end().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        sockets: Vec::new(),
+        ..Process::default()
     }
 }
 
 fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     // Of an earlier process with the same number.
     let _ = std::fs::remove_file(path);
-    let listener = high(socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?);
+    let listener = lift(socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?)?;
     bind(&listener, &SocketAddrUnix::new(path)?)?;
     listen(&listener, CLIENTS as i32)?;
     Ok(listener)
@@ -133,7 +138,7 @@ impl Scrapes {
     fn take(&mut self) -> io::Result<()> {
         self.tried = Instant::now();
         let family = if self.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let listener = high(socket_with(family, SocketType::STREAM, FLAGS, None)?);
+        let listener = lift(socket_with(family, SocketType::STREAM, FLAGS, None)?)?;
         sockopt::set_socket_reuseaddr(&listener, true)?;
         match bind(&listener, &self.address).and_then(|()| listen(&listener, CLIENTS as i32)) {
             Ok(()) => self.listener = Some(listener),
@@ -159,6 +164,9 @@ struct Server {
 
 impl Server {
     fn run(mut self) {
+        if let Some(folder) = self.place.as_ref().and_then(|place| place.path.parent()) {
+            client::sweep(folder);
+        }
         loop {
             let now = Instant::now();
             if self.logs.as_ref().is_some_and(|logs| logs.due() <= now) && !self.log() {
@@ -186,17 +194,24 @@ impl Server {
 
     /// Writes to the logs; `false` when the engine is gone.
     fn log(&mut self) -> bool {
-        let lines = self.lines();
-        let alive = lines.is_some();
+        let process = self.process();
+        let alive = process.is_some();
         if let Some(logs) = &mut self.logs {
-            logs.sample(&lines.unwrap_or_default());
+            logs.sample(&process.unwrap_or_default().sockets);
         }
         alive
     }
 
-    /// The sockets; `None` when the engine is gone.
-    fn lines(&self) -> Option<Vec<Line>> {
-        Some((self.source)()?.iter().map(Line::from).collect())
+    /// This process; `None` when the engine is gone.
+    fn process(&self) -> Option<Process> {
+        let (sockets, past) = (self.source)()?;
+        Some(Process {
+            closed: past.sockets,
+            closed_delivered_bytes: past.delivered,
+            closed_retransmits: past.retransmits,
+            sockets: sockets.iter().map(Line::from).collect(),
+            ..this_process()
+        })
     }
 
     fn wait(&self, now: Instant) -> Option<Ready> {
@@ -229,19 +244,19 @@ impl Server {
         self.clients = clients;
         if ready.listener
             && let Some(listener) = &self.listener
-            && let Ok(socket) = accept_with(listener, FLAGS)
+            && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
-            let Some(lines) = self.lines() else { return false };
-            let mut client = Client::new(high(socket), as_lines(&this_process(), &lines), false);
+            let Some(process) = self.process() else { return false };
+            let mut client = Client::new(socket, as_lines(&process), false);
             if client.proceed(String::new).unwrap_or(false) {
                 self.keep(client);
             }
         }
         if ready.scrapes
             && let Some(listener) = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref())
-            && let Ok(socket) = accept_with(listener, FLAGS)
+            && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
-            self.keep(Client::new(high(socket), Vec::new(), true));
+            self.keep(Client::new(socket, Vec::new(), true));
         }
         true
     }
@@ -255,9 +270,8 @@ impl Server {
 
     /// Of this process, and of every other that this user has.
     fn metrics(&self) -> String {
-        let own = Process { sockets: self.lines().unwrap_or_default(), ..this_process() };
         let mut processes = client::processes_but(self.place.as_ref());
-        processes.push(own);
+        processes.extend(self.process());
         metrics::encode(&processes)
     }
 }
@@ -271,8 +285,8 @@ struct Ready {
 }
 
 /// One JSON object a line: the process, then its sockets.
-fn as_lines(process: &Process, lines: &[Line]) -> Vec<u8> {
-    let objects = std::iter::once(serde_json::to_vec(process)).chain(lines.iter().map(serde_json::to_vec));
+fn as_lines(process: &Process) -> Vec<u8> {
+    let objects = std::iter::once(serde_json::to_vec(process)).chain(process.sockets.iter().map(serde_json::to_vec));
     let mut text = Vec::new();
     for object in objects.flatten() {
         text.extend_from_slice(&object);

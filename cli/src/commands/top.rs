@@ -2,9 +2,10 @@
 
 mod table;
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paceline_alcc::export::{Process, processes};
 use serde_json::{Value, json};
@@ -31,8 +32,12 @@ const CLEAR_BELOW: &str = "\x1b[J";
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let live = io::stdout().is_terminal() && !args.once && !args.json;
     let mut first = true;
+    let mut before = None;
     loop {
-        let processes = processes();
+        let mut processes = processes();
+        if !args.json {
+            before = Some(as_seen(&mut processes, before.as_ref()));
+        }
         let text = match (args.json, live) {
             (true, _) => as_json(&processes),
             (false, true) => {
@@ -58,6 +63,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What was delivered by then, by process and socket.
+struct Round {
+    at: Instant,
+    delivered: HashMap<(u32, u64), u64>,
+}
+
+/// Replaces rates, which are a flow's newest samples however old, by what came since the round before: nothing where
+/// nothing is on its way.
+fn as_seen(processes: &mut [Process], before: Option<&Round>) -> Round {
+    let mut now = Round { at: Instant::now(), delivered: HashMap::new() };
+    for process in processes {
+        for line in &mut process.sockets {
+            let key = (process.pid, line.id);
+            let known = before.and_then(|before| Some((before.at, *before.delivered.get(&key)?)));
+            if let Some((at, delivered)) = known {
+                let seconds = (now.at - at).as_secs_f64().max(1e-3);
+                line.rate_mbps = line.delivered_bytes.saturating_sub(delivered) as f64 * 8e-6 / seconds;
+            } else if line.in_flight_bytes == 0 && line.queue_bytes == 0 {
+                line.rate_mbps = 0.0;
+            }
+            now.delivered.insert(key, line.delivered_bytes);
+        }
+    }
+    now
+}
+
 /// A text in the place of the one before.
 fn on_screen(text: &str, first: bool) -> String {
     let start = if first { format!("{HOME}{CLEAR_BELOW}") } else { HOME.to_owned() };
@@ -77,4 +108,30 @@ fn as_json(processes: &[Process]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_alcc::export::Line;
+
+    fn socket(rate_mbps: f64, delivered_bytes: u64, in_flight_bytes: u64) -> Vec<Process> {
+        let line = Line { rate_mbps, delivered_bytes, in_flight_bytes, ..Line::default() };
+        vec![Process { pid: 1, sockets: vec![line], ..Process::default() }]
+    }
+
+    #[test]
+    fn rates_are_of_the_last_round() {
+        let rate = |processes: &[Process]| processes[0].sockets[0].rate_mbps;
+        let mut idle = socket(8.0, 1000, 0);
+        let mut before = as_seen(&mut idle, None);
+        assert_eq!(rate(&idle), 0.0);
+        let mut busy = socket(8.0, 1000, 1);
+        as_seen(&mut busy, None);
+        assert_eq!(rate(&busy), 8.0);
+        before.at -= Duration::from_secs(2);
+        let mut later = socket(8.0, 1_001_000, 1);
+        as_seen(&mut later, Some(&before));
+        assert!((rate(&later) - 4.0).abs() < 0.1, "{}", rate(&later));
+    }
 }

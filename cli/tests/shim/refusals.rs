@@ -11,7 +11,7 @@ use crate::server::{library, shim};
 fn refused(run: Run) -> (i32, String) {
     let output = run.bounded();
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.stdout.is_empty(), "{output:?}");
+    assert!(output.stdout.is_empty(), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     let line = told.trim_end().strip_prefix("paceline: ").unwrap_or_else(|| panic!("{told}")).to_owned();
     (output.status.code().unwrap(), line)
@@ -19,12 +19,13 @@ fn refused(run: Run) -> (i32, String) {
 
 #[test]
 fn options_that_are_none() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--cc", "copper"], "--cc: unknown controller 'copper'; did you mean copa?"),
         (&["--cc", "copa:delta=x"], "--cc: controller 'copa': delta=x is not"),
         (&["--cc", "sprout"], "--cc: sprout needs its receiver half at the other end"),
         (&["--mode", "fast"], "--mode: 'fast' is not one of"),
         (&["--mode", "framed"], "--mode: framed needs paceline at the other end"),
+        (&["--lower", "none"], "--lower: this kernel's TCP has no none, it has "),
         (&["--ports", "80,http"], "--ports: 'http' is no port;"),
         (&["--ports", "70000"], "--ports: '70000' is no port;"),
         (&["--peers", "10.0.0.0/40"], "--peers: '10.0.0.0/40' is no address;"),

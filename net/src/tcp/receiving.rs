@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
-use paceline_alcc::frame::Reader;
+use paceline_alcc::frame::{MAX_HEADER, Reader};
 use paceline_cc::{Env, Nanos, Time};
 use paceline_sim::Flow;
 
@@ -132,7 +132,10 @@ impl Receiving {
                 Ok((stream, peer)) => {
                     stream.set_nonblocking(true)?;
                     let reading = if self.framed {
-                        let half = self.flow.controller.build_receiver(&Env { mss: self.flow.mss, ..Env::default() });
+                        let half = self.flow.controller.build_receiver(&Env {
+                            mss: self.flow.mss.saturating_sub(MAX_HEADER as u32),
+                            ..Env::default()
+                        });
                         Reading::Framed(Box::new(Reader::new(stream.into(), half)?))
                     } else {
                         Reading::Plain(stream)

@@ -78,19 +78,19 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
             conn.go_direct();
             (!conn.write_through(HANDSHAKE)).then_some(libc::ENOENT)
         }
-        (libc::SOL_SOCKET, libc::SO_ZEROCOPY) if number()? != 0 => keep_out(state, conn, Notice::ZeroCopy),
+        (libc::SOL_SOCKET, libc::SO_ZEROCOPY) if number()? != 0 => keep_out(state, conn, &Notice::ZeroCopy),
         (libc::SOL_SOCKET, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW) if number()? != 0 => {
-            keep_out(state, conn, Notice::Timestamps)
+            keep_out(state, conn, &Notice::Timestamps)
         }
-        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, _) if number()? != 0 => keep_out(state, conn, Notice::ErrorQueue),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, _) if number()? != 0 => keep_out(state, conn, &Notice::ErrorQueue),
         _ => None,
     }
 }
 
 /// The application wants the error queue for itself. It gets it, unless we use it already.
-fn keep_out(state: &State, conn: &Conn, why: Notice) -> Option<c_int> {
+fn keep_out(state: &State, conn: &Conn, why: &Notice) -> Option<c_int> {
     if conn.is_stamped() {
-        state.note(&why);
+        state.note(why);
         return Some(libc::EOPNOTSUPP);
     }
     conn.leave(state, why);

@@ -174,6 +174,37 @@ extern "C" fn before_execlp() -> *mut c_void {
     next::find(&SLOT, c"execlp")
 }
 
+before!(io_uring_queue_init, before_ring);
+before!(io_uring_queue_init_params, before_ring_params);
+before!(io_uring_queue_init_mem, before_ring_mem);
+
+extern "C" fn before_ring() -> *mut c_void {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    rings();
+    next::find(&SLOT, c"io_uring_queue_init")
+}
+
+extern "C" fn before_ring_params() -> *mut c_void {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    rings();
+    next::find(&SLOT, c"io_uring_queue_init_params")
+}
+
+extern "C" fn before_ring_mem() -> *mut c_void {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    rings();
+    next::find(&SLOT, c"io_uring_queue_init_mem")
+}
+
+/// The program makes a ring through which it may write to any socket.
+fn rings() {
+    if let Some(state) = state::get() {
+        let _inside = Inside::enter();
+        state.bypassed();
+        state.note(&Notice::Ring);
+    }
+}
+
 /// System calls by number: those that have a hook go there. It is declared with any number of arguments; on the
 /// architectures served these lie where six whole ones do.
 #[unsafe(no_mangle)]
@@ -202,11 +233,7 @@ extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long
             next::syscall(number, a, b, c, d, e, f)
         }
         libc::SYS_io_uring_setup => {
-            if let Some(state) = state::get() {
-                let _inside = Inside::enter();
-                state.bypassed();
-                state.note(&Notice::Ring);
-            }
+            rings();
             next::syscall(number, a, b, c, d, e, f)
         }
         _ => next::syscall(number, a, b, c, d, e, f),

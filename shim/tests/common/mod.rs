@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for a busy machine: nothing waits for it unless something hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The library under test, beside this test's executable.
 pub(crate) fn library() -> PathBuf {
@@ -108,7 +109,7 @@ pub(crate) fn shimmed(program: impl AsRef<OsStr>, variables: &[(&str, &str)]) ->
         command.env_remove(name);
     }
     command.env("LD_PRELOAD", library()).env("PACELINE_QUIET", "1").envs(variables.iter().copied());
-    command.stdin(Stdio::null());
+    command.stdin(Stdio::null()).process_group(0);
     command
 }
 
@@ -161,6 +162,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // With its workers.
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,0 +1,114 @@
+//! Framed sockets: bytes whole in both directions, acknowledged by their receivers, and strangers refused.
+
+use std::io::{IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use paceline_alcc::frame::{Connection, Reader, Violation};
+use paceline_alcc::{Engine, Mode, Options};
+use paceline_cc::{Env, Spec};
+
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (listener.accept().unwrap().0, client)
+}
+
+fn options(controller: &str) -> Options {
+    Options { controller: controller.parse().unwrap(), mode: Mode::Framed, ..Options::default() }
+}
+
+/// Bytes that tell their position.
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+}
+
+fn down(controller: &str, length: usize) {
+    let (server, client) = pair();
+    let spec: Spec = controller.parse().unwrap();
+    let mut reader = Reader::new(client.into(), spec.build_receiver(&Env::default())).unwrap();
+    let client = std::thread::spawn(move || {
+        let (mut all, mut buffer) = (Vec::new(), vec![0; 10_000]);
+        loop {
+            match reader.read(&mut buffer).unwrap() {
+                0 => return all,
+                count => all.extend_from_slice(&buffer[..count]),
+            }
+        }
+    });
+    let engine = Engine::start(options(controller)).unwrap();
+    let socket = engine.adopt(server.into()).unwrap();
+    assert_eq!(socket.mode(), Mode::Framed);
+    let all = content(length);
+    for piece in all.chunks(7_001) {
+        assert_eq!(socket.send(&[IoSlice::new(piece)], false).unwrap(), piece.len());
+    }
+    socket.shutdown_write();
+    assert!(client.join().unwrap() == all, "{controller}: altered on the way");
+    assert!(socket.stats().chunks > 0 && socket.stats().rtt.is_some(), "{controller}: nothing was acknowledged");
+    socket.close(Duration::from_secs(5));
+}
+
+#[test]
+fn every_byte_arrives_under_any_controller() {
+    for controller in ["copa", "verus", "cubic", "sprout"] {
+        down(controller, 1_500_000);
+    }
+}
+
+#[test]
+fn two_engines_speak_both_ways() {
+    let (a, b) = pair();
+    let engine = Engine::start(options("copa")).unwrap();
+    let (a, b) = (engine.adopt(a.into()).unwrap(), engine.adopt(b.into()).unwrap());
+    let (up, down) = (content(300_000), content(200_000));
+    std::thread::scope(|scope| {
+        for (socket, own, other) in [(&a, &down, &up), (&b, &up, &down)] {
+            scope.spawn(|| {
+                assert_eq!(socket.send(&[IoSlice::new(own)], false).unwrap(), own.len());
+                socket.shutdown_write();
+            });
+            scope.spawn(|| {
+                let (mut all, mut buffer) = (Vec::new(), vec![0; 4096]);
+                loop {
+                    match socket.recv(&mut buffer, false).unwrap() {
+                        0 => break,
+                        count => all.extend_from_slice(&buffer[..count]),
+                    }
+                }
+                assert!(all == *other);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_breaks_the_format_is_told_of_in_one_line() {
+    let (server, mut client) = pair();
+    let engine = Engine::start(options("copa")).unwrap();
+    let socket = engine.adopt(server.into()).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let error = socket.recv(&mut [0; 16], false).unwrap_err();
+    assert_eq!(error.to_string(), Violation::Version(b'G').to_string());
+    let error = socket.send(&[IoSlice::new(b"no")], false).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (std::io::ErrorKind::InvalidData, Violation::Version(b'G').to_string())
+    );
+    // The connection is over.
+    assert!(matches!(client.read(&mut [0; 16]), Ok(0) | Err(_)));
+}
+
+#[test]
+fn acknowledgements_of_what_was_never_sent_end_the_connection() {
+    let (server, mut client) = pair();
+    let engine = Engine::start(options("copa")).unwrap();
+    let socket = engine.adopt(server.into()).unwrap();
+    let mut stranger = Connection::new(None);
+    let mut wire = Vec::new();
+    stranger.data(0, 0, &mut wire).unwrap();
+    paceline_alcc::frame::Ack { position: 1 << 40, delay: paceline_cc::Nanos::ZERO, feedback: None }.write(&mut wire);
+    client.write_all(&wire).unwrap();
+    let error = socket.recv(&mut [0; 16], false).unwrap_err();
+    assert_eq!(error.to_string(), Violation::Unsent { found: 1 << 40, sent: 0 }.to_string());
+}
