@@ -280,7 +280,9 @@ impl Flow {
         self.acked = upto;
         self.counters.delivered = upto;
         self.counters.marked += u64::from(repaired);
-        self.above.delivered(now, &Delivered { upto, at, repaired, rtt: None, arrived: Arrived::Unknown });
+        // Without stamps the kernel's own estimate, which is smoothed, is better than times known to 5 ms.
+        let rtt = Some(self.info.rtt).filter(|&rtt| self.source == Source::Info && rtt > Nanos::ZERO);
+        self.above.delivered(now, &Delivered { upto, at, repaired, rtt, arrived: Arrived::Unknown });
         self.note_rtt(now);
         self.above.set_chunk(self.chunk());
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
