@@ -20,7 +20,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let setup = Setup::new(&CELLULAR, name).trace(trace).sampled(STEP);
         lost.map_or(setup.clone(), |key| setup.set(key, "0.01"))
     };
-    let setups: Vec<Setup> = LOSSES.iter().flat_map(|(_, lost)| NAMES.map(|name| setup(name, *lost))).collect();
+    let names = if is_there(bench, "open") { &NAMES[..] } else { &NAMES[..3] };
+    let setups: Vec<Setup> = LOSSES.iter().flat_map(|(_, lost)| names.iter().map(|name| setup(name, *lost))).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     // By loss, then by name.
     let rate = |lost: usize, name: usize| over(&results[lost * names.len() + name], |run| run.mbps);
