@@ -62,6 +62,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let paper = Paper::find(name)?;
+    if let Some(seconds) = args.seconds.filter(|seconds| seconds.is_nan() || *seconds <= 0.0) {
+        anyhow::bail!("--seconds: {seconds} is not above 0; write 10 for ten seconds");
+    }
     let to_standard = args.json.as_deref() == Some(Path::new("-"));
     if let Some(path) = args.json.as_deref().filter(|_| !to_standard) {
         Draft::check(path).context("--json")?;
