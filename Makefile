@@ -77,7 +77,7 @@ bench: ## time: cost of an acknowledgement, packets per second, the emulator's a
 bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these are installed (needs root and iperf3)
 	@scripts/compare-emulators
 
-bench-alcc: build ## processor time of a byte above TCP: nginx, vsftpd, iperf3 with and without the shim (needs root, tc)
+bench-alcc: build ## processor time of a byte above TCP: nginx, vsftpd, iperf3 with and without the shim (needs root)
 	@scripts/bench-alcc
 
 bench-instructions: ## instructions of an acknowledgement (needs valgrind)

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use paceline_cc::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::stats::SocketStats;
+use crate::stats::{SocketStats, Totals};
 
 pub use client::processes;
 pub use server::Export;
@@ -86,8 +86,8 @@ pub struct SettingsError {
     pub text: String,
 }
 
-/// Where the numbers come from: an engine. `None` when it is gone.
-pub type Source = Box<dyn Fn() -> Option<Vec<SocketStats>> + Send>;
+/// Where the numbers come from: an engine, its sockets and what those that are closed have done. `None` when it is gone.
+pub type Source = Box<dyn Fn() -> Option<(Vec<SocketStats>, Totals)> + Send>;
 
 /// One process and its sockets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,6 +98,15 @@ pub struct Process {
     pub program: String,
     /// The version of paceline in it.
     pub version: String,
+    /// Sockets that are closed.
+    #[serde(default)]
+    pub closed: u64,
+    /// Bytes that these delivered.
+    #[serde(default)]
+    pub closed_delivered_bytes: u64,
+    /// Segments that TCP sent again on these.
+    #[serde(default)]
+    pub closed_retransmits: u64,
     /// Its sockets.
     #[serde(skip)]
     pub sockets: Vec<Line>,

@@ -33,4 +33,4 @@ pub mod stats;
 pub use engine::Engine;
 pub use options::{Acks, Mode, Options, OptionsError};
 pub use socket::Socket;
-pub use stats::{LimitedBy, SocketStats};
+pub use stats::{LimitedBy, SocketStats, Totals};

@@ -34,6 +34,17 @@ impl std::fmt::Display for LimitedBy {
     }
 }
 
+/// What the sockets of an engine that are closed have done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Sockets.
+    pub sockets: u64,
+    /// Bytes handed to TCP, which delivers them after the close.
+    pub delivered: u64,
+    /// Segments that TCP sent again.
+    pub retransmits: u64,
+}
+
 /// A socket's state and counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SocketStats {

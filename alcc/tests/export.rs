@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use paceline_alcc::export::{Export, Settings, address, processes};
-use paceline_alcc::{Acks, LimitedBy, Mode, SocketStats};
+use paceline_alcc::{Acks, LimitedBy, Mode, SocketStats, Totals};
 use paceline_cc::{Nanos, Rate};
 
 fn socket(id: u64) -> SocketStats {
@@ -64,7 +64,8 @@ fn a_process_tells_of_its_sockets() {
     let open = Arc::new(AtomicBool::new(true));
     let source = {
         let open = Arc::clone(&open);
-        move || Some(if open.load(Ordering::Relaxed) { vec![socket(0), socket(1)] } else { Vec::new() })
+        let past = Totals { sockets: 5, delivered: 1_000_000, retransmits: 1 };
+        move || Some((if open.load(Ordering::Relaxed) { vec![socket(0), socket(1)] } else { Vec::new() }, past))
     };
     let export = Export::start(&settings, || {}, Box::new(source)).unwrap();
     let pid = std::process::id();
@@ -85,11 +86,13 @@ fn a_process_tells_of_its_sockets() {
     assert!(scrape.starts_with("HTTP/1.1 200 OK\r\n"), "{scrape}");
     let body = scrape.split_once("\r\n\r\n").unwrap().1;
     assert!(scrape.contains(&format!("Content-Length: {}\r\n", body.len())), "{scrape}");
-    let labels = format!("program=\"{}\",pid=\"{pid}\",controller=\"copa\"", process.program);
+    let program = format!("program=\"{}\",pid=\"{pid}\"", process.program);
+    let labels = format!("{program},controller=\"copa\"");
     for row in [
         format!("paceline_sockets{{{labels},mode=\"queue\",limited_by=\"window\"}} 2"),
-        format!("paceline_delivered_bytes_total{{{labels}}} 4000000"),
-        format!("paceline_retransmits_total{{{labels}}} 6"),
+        format!("paceline_closed_sockets_total{{{program}}} 5"),
+        format!("paceline_delivered_bytes_total{{{program}}} 5000000"),
+        format!("paceline_retransmits_total{{{program}}} 7"),
         format!("paceline_delivery_rate_bytes_per_second{{{labels}}} 2000000.0"),
         format!("paceline_rtt_seconds{{{labels},quantile=\"0.5\"}} 0.05"),
         format!("paceline_queueing_delay_seconds{{{labels},quantile=\"1\"}} 0.02"),

@@ -17,6 +17,12 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 const QUANTILES: [f64; 3] = [0.5, 0.95, 1.0];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Program {
+    program: String,
+    pid: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Flows {
     program: String,
     pid: u32,
@@ -44,19 +50,23 @@ type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
 pub(super) fn encode(processes: &[Process]) -> String {
     let sockets = Family::<Limited, Gauge>::default();
-    let (delivered, retransmits) = (Family::<Flows, Counter>::default(), Family::<Flows, Counter>::default());
+    let closed = Family::<Program, Counter>::default();
+    let (delivered, retransmits) = (Family::<Program, Counter>::default(), Family::<Program, Counter>::default());
     let (queued, in_flight) = (Family::<Flows, Gauge>::default(), Family::<Flows, Gauge>::default());
     let rate = Amounts::<Flows>::default();
     let (rtt, queueing) = (Amounts::<Quantile>::default(), Amounts::<Quantile>::default());
     for process in processes {
+        let program = Program { program: process.program.clone(), pid: process.pid };
+        let all = |closed: u64, of: fn(&Line) -> u64| process.sockets.iter().map(of).fold(closed, u64::saturating_add);
+        closed.get_or_create(&program).inc_by(process.closed);
+        delivered.get_or_create(&program).inc_by(all(process.closed_delivered_bytes, |line| line.delivered_bytes));
+        retransmits.get_or_create(&program).inc_by(all(process.closed_retransmits, |line| line.retransmits.into()));
         let mut lines: Vec<&Line> = process.sockets.iter().collect();
         lines.sort_by(|a, b| a.controller.cmp(&b.controller));
         for alike in lines.chunk_by(|a, b| a.controller == b.controller) {
             let (program, pid, controller) = (&process.program, process.pid, &alike[0].controller);
             let flows = Flows { program: program.clone(), pid, controller: controller.clone() };
             let sum = |of: fn(&Line) -> u64| alike.iter().map(|line| of(line)).fold(0, u64::saturating_add);
-            delivered.get_or_create(&flows).inc_by(sum(|line| line.delivered_bytes));
-            retransmits.get_or_create(&flows).inc_by(sum(|line| line.retransmits.into()));
             queued.get_or_create(&flows).set(sum(|line| line.queue_bytes).cast_signed());
             in_flight.get_or_create(&flows).set(sum(|line| line.in_flight_bytes).cast_signed());
             rate.get_or_create(&flows).set(alike.iter().map(|line| line.rate_mbps * 1e6 / 8.0).sum());
@@ -82,8 +92,9 @@ pub(super) fn encode(processes: &[Process]) -> String {
     }
     let mut registry = Registry::with_prefix("paceline");
     registry.register("sockets", "Sockets above TCP", sockets);
-    registry.register_with_unit("delivered", "Acknowledged on sockets that are open", Unit::Bytes, delivered);
-    registry.register("retransmits", "Segments sent again on sockets that are open", retransmits);
+    registry.register("closed_sockets", "Sockets above TCP that are closed", closed);
+    registry.register_with_unit("delivered", "Acknowledged, on all sockets so far", Unit::Bytes, delivered);
+    registry.register("retransmits", "Segments sent again, on all sockets so far", retransmits);
     registry.register_with_unit("queue", "Taken from the application, not yet handed to TCP", Unit::Bytes, queued);
     registry.register_with_unit("in_flight", "Handed to TCP, not yet acknowledged", Unit::Bytes, in_flight);
     registry.register("delivery_rate_bytes_per_second", "Rate of delivery of all sockets together", rate);

@@ -50,7 +50,11 @@ impl Export {
     /// As [`Export::start`].
     pub fn of(engine: &Arc<Engine>, settings: &Settings, enter: fn()) -> io::Result<Self> {
         let engine = Arc::downgrade(engine);
-        Self::start(settings, enter, Box::new(move || Some(engine.upgrade()?.sockets())))
+        let source = move || {
+            let engine = engine.upgrade()?;
+            Some((engine.sockets(), engine.past()))
+        };
+        Self::start(settings, enter, Box::new(source))
     }
 
     /// Starts to answer. The thread calls `enter` first. Without a folder for the Unix socket there is none. Of several
@@ -103,7 +107,7 @@ pub(super) fn this_process() -> Process {
         pid: std::process::id(),
         program: program.trim_end().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        sockets: Vec::new(),
+        ..Process::default()
     }
 }
 
@@ -190,17 +194,24 @@ impl Server {
 
     /// Writes to the logs; `false` when the engine is gone.
     fn log(&mut self) -> bool {
-        let lines = self.lines();
-        let alive = lines.is_some();
+        let process = self.process();
+        let alive = process.is_some();
         if let Some(logs) = &mut self.logs {
-            logs.sample(&lines.unwrap_or_default());
+            logs.sample(&process.unwrap_or_default().sockets);
         }
         alive
     }
 
-    /// The sockets; `None` when the engine is gone.
-    fn lines(&self) -> Option<Vec<Line>> {
-        Some((self.source)()?.iter().map(Line::from).collect())
+    /// This process; `None` when the engine is gone.
+    fn process(&self) -> Option<Process> {
+        let (sockets, past) = (self.source)()?;
+        Some(Process {
+            closed: past.sockets,
+            closed_delivered_bytes: past.delivered,
+            closed_retransmits: past.retransmits,
+            sockets: sockets.iter().map(Line::from).collect(),
+            ..this_process()
+        })
     }
 
     fn wait(&self, now: Instant) -> Option<Ready> {
@@ -235,8 +246,8 @@ impl Server {
             && let Some(listener) = &self.listener
             && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
-            let Some(lines) = self.lines() else { return false };
-            let mut client = Client::new(socket, as_lines(&this_process(), &lines), false);
+            let Some(process) = self.process() else { return false };
+            let mut client = Client::new(socket, as_lines(&process), false);
             if client.proceed(String::new).unwrap_or(false) {
                 self.keep(client);
             }
@@ -259,9 +270,8 @@ impl Server {
 
     /// Of this process, and of every other that this user has.
     fn metrics(&self) -> String {
-        let own = Process { sockets: self.lines().unwrap_or_default(), ..this_process() };
         let mut processes = client::processes_but(self.place.as_ref());
-        processes.push(own);
+        processes.extend(self.process());
         metrics::encode(&processes)
     }
 }
@@ -275,8 +285,8 @@ struct Ready {
 }
 
 /// One JSON object a line: the process, then its sockets.
-fn as_lines(process: &Process, lines: &[Line]) -> Vec<u8> {
-    let objects = std::iter::once(serde_json::to_vec(process)).chain(lines.iter().map(serde_json::to_vec));
+fn as_lines(process: &Process) -> Vec<u8> {
+    let objects = std::iter::once(serde_json::to_vec(process)).chain(process.sockets.iter().map(serde_json::to_vec));
     let mut text = Vec::new();
     for object in objects.flatten() {
         text.extend_from_slice(&object);

@@ -70,7 +70,9 @@ mod ebpf {
 mod without_ebpf {
     pub(super) const NAME: &str = "paceline_open";
 
-    pub(super) fn load() -> anyhow::Result<()> {
+    pub(super) struct Nothing;
+
+    pub(super) fn load() -> anyhow::Result<Nothing> {
         anyhow::bail!(
             "open-window: this paceline has no eBPF; build it with: cargo build --release -p paceline-cli --features ebpf"
         )

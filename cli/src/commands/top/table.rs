@@ -136,7 +136,7 @@ mod tests {
 
     fn processes() -> Vec<Process> {
         let sockets = vec![one(1.0, "192.0.2.1:5000"), one(12.0, "[2001:db8::1]:80")];
-        vec![Process { pid: 77, program: "nginx".to_owned(), version: String::new(), sockets }]
+        vec![Process { pid: 77, program: "nginx".to_owned(), sockets, ..Process::default() }]
     }
 
     #[test]
