@@ -51,6 +51,27 @@ pub(crate) fn can_send(fd: c_int) -> bool {
     matches!(tcp_state(fd), Some(ESTABLISHED | CLOSE_WAIT))
 }
 
+/// Switches stamps off and empties the error queue.
+pub(crate) fn silence(fd: c_int) {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0);
+    empty_error_queue(fd);
+}
+
+/// Reads what the error queue holds.
+pub(crate) fn empty_error_queue(fd: c_int) {
+    let mut control = [0_u64; 64];
+    loop {
+        // SAFETY: all zeros are a message without anything.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        // SAFETY: the message names nothing but the room above.
+        if unsafe { libc::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) } < 0 {
+            return;
+        }
+    }
+}
+
 /// Whether the application wants its calls to return at once.
 pub(crate) fn is_nonblocking(fd: c_int) -> bool {
     let flags = next::fcntl(fd, libc::F_GETFL, 0);

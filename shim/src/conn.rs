@@ -76,16 +76,22 @@ pub(crate) struct Conn {
     names: AtomicUsize,
     places: Mutex<Vec<Place>>,
     kept: Mutex<Kept>,
-    /// Another process may still be sending what it queued before it forked this one.
+    /// The engine of a process that forked this one cares for it. Stamps may come that nobody here has asked for.
+    inherited: bool,
+    /// That process may still be sending what it had queued.
     pending: Option<Arc<Pending>>,
 }
 
+/// How long another process's bytes may take to be acknowledged before this one goes on. What comes later is taken for a
+/// stamp all the same (our choice: many round trips).
+const ACKED: Duration = Duration::from_secs(2);
+
 impl Conn {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self::with(Via::Undecided, None))
+        Arc::new(Self::with(Via::Undecided))
     }
 
-    fn with(via: Via, pending: Option<Arc<Pending>>) -> Self {
+    fn with(via: Via) -> Self {
         Self {
             via: AtomicU8::new(via as u8),
             direct: AtomicBool::new(false),
@@ -93,16 +99,21 @@ impl Conn {
             names: AtomicUsize::new(1),
             places: Mutex::default(),
             kept: Mutex::default(),
-            pending,
+            inherited: false,
+            pending: None,
         }
     }
 
-    /// The same socket in a forked child. What the parent's engine cares for the child writes to the kernel, after what
-    /// the parent had queued.
+    /// The same socket in a forked child. What the parent's engine cares for the child's may care for later: inline, since
+    /// there is one error queue, and after what the parent had queued.
     pub(crate) fn in_child(&self, pending: Option<&Arc<Pending>>) -> Arc<Self> {
-        let cared_for = self.care.get().is_some();
-        let via = if cared_for { Via::Kernel } else { self.via() };
-        let conn = Self::with(via, pending.filter(|_| self.via() == Via::Queue).cloned());
+        let mut conn = Self::with(self.via());
+        if self.care.get().is_some() {
+            conn.pending = pending.filter(|_| self.via() == Via::Queue).cloned();
+            conn.inherited = true;
+            conn.go_direct();
+            conn.go(Via::Undecided);
+        }
         conn.names.store(self.names.load(Ordering::Relaxed), Ordering::Relaxed);
         Arc::new(conn)
     }
@@ -126,7 +137,7 @@ impl Conn {
 
     /// Whether `EPOLLERR` on it may mean no more than that acknowledgements have come.
     pub(crate) fn is_stamped(&self) -> bool {
-        self.care.get().is_some_and(|care| care.stamped)
+        self.inherited || self.care.get().is_some_and(|care| care.stamped)
     }
 
     /// Whether the descriptor still means this socket.
@@ -135,9 +146,12 @@ impl Conn {
     }
 
     /// Lets the engine read what the error queue holds, so that a set stops saying `EPOLLERR`.
-    pub(crate) fn catch_up(&self) {
-        if let Some(socket) = self.socket() {
-            socket.catch_up();
+    pub(crate) fn catch_up(&self, fd: c_int) {
+        match self.socket() {
+            Some(socket) => socket.catch_up(),
+            // Another process's engine makes good for stamps that it misses.
+            None if self.inherited => ask::empty_error_queue(fd),
+            None => {}
         }
     }
 
@@ -160,11 +174,26 @@ impl Conn {
         self.direct.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until a parent process has sent what it had queued for this socket before the fork.
-    pub(crate) fn wait_for_parent(&self, limit: Duration) {
+    /// Takes the socket over from the process that forked this one: waits for the bytes which that had queued.
+    fn take_over(&self, fd: c_int, limit: Duration) {
         if let Some(pending) = &self.pending {
             pending.wait(limit);
         }
+        if self.inherited {
+            wait_until_acked(fd, Instant::now() + ACKED);
+            ask::silence(fd);
+        }
+    }
+
+    /// Another process will write to the socket, or another program in this one: what is queued goes first, and no stamps
+    /// are left for it to find.
+    pub(crate) fn hand_over(&self, fd: c_int, limit: Duration) {
+        self.take_over(fd, limit);
+        let Some(socket) = self.socket() else { return };
+        socket.drain(limit);
+        wait_until_acked(fd, Instant::now() + ACKED);
+        self.write_through(Duration::ZERO);
+        ask::silence(fd);
     }
 
     /// Leaves it to the kernel for good; `why` is said once.
@@ -187,6 +216,7 @@ impl Conn {
             self.go(Via::Kernel);
             return;
         }
+        self.take_over(fd, state.config.options.linger);
         match self.give(state, fd, direct) {
             Ok(()) => {
                 for place in places.iter() {
@@ -319,16 +349,15 @@ impl Conn {
         }
     }
 
-    /// Another program may take this one's place: gives the socket the options that the application set, and waits for a
-    /// parent's bytes if the program inherits it.
+    /// Another program may take this one's place: hands over what it inherits, with the options that the application set.
     pub(crate) fn before_exec(&self, fd: c_int, limit: Duration) {
         if next::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
             return;
         }
-        self.wait_for_parent(limit);
-        let kept = *self.kept();
-        if self.socket().is_some() && kept.linger.on != 0 {
-            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, kept.linger);
+        self.hand_over(fd, limit);
+        let linger = self.kept().linger;
+        if self.socket().is_some() && linger.on != 0 {
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
         }
     }
 

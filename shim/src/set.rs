@@ -129,6 +129,7 @@ impl Set {
                 let entry =
                     Entry { conn, events: entry.events, data: entry.data, plain: entry.plain, room: None, spare: None };
                 entries.by_fd.insert(fd, entry);
+                self.watch(&mut entries, fd);
             }
         }
     }
@@ -186,7 +187,7 @@ impl Set {
                     && let Some(entry) = by_fd.get(&fd).filter(|entry| entry.events & EDGE == 0)
                 {
                     // An edge is told once; a level until the queue is read.
-                    entry.conn.catch_up();
+                    entry.conn.catch_up(fd);
                 }
             }
             if alike > 0 && event.events & (ERR | HUP) == ERR {

@@ -188,6 +188,14 @@ impl State {
         }
     }
 
+    /// The socket if what the kernel tells of it is not what the application is to hear.
+    pub(crate) fn watched(&self, fd: c_int) -> Option<Arc<Conn>> {
+        match self.table.get(fd) {
+            Kind::Tcp(conn) if conn.via() == Via::Queue || conn.is_stamped() => Some(conn),
+            _ => None,
+        }
+    }
+
     /// How bytes written to a descriptor go. `direct`: they are not the application's to show us.
     pub(crate) fn route(&self, fd: c_int, direct: bool) -> Route {
         loop {
@@ -206,10 +214,7 @@ impl State {
                     conn.wrote();
                     return Route::Kernel;
                 }
-                Via::Kernel => {
-                    conn.wait_for_parent(self.config.options.linger);
-                    return Route::Kernel;
-                }
+                Via::Kernel => return Route::Kernel,
             }
         }
     }

@@ -76,7 +76,7 @@ fn served<'a>(set: *mut pollfd, count: nfds_t) -> Option<(&'static State, &'a mu
     }
     // SAFETY: the application vouches for `count` of them.
     let entries = unsafe { std::slice::from_raw_parts_mut(set, count as usize) };
-    entries.iter().any(|entry| state.cared_for(entry.fd).is_some()).then_some((state, entries))
+    entries.iter().any(|entry| state.watched(entry.fd).is_some()).then_some((state, entries))
 }
 
 /// Waits for what the application may see of `entries`.
@@ -115,8 +115,8 @@ fn wait(
         let _inside = Inside::enter();
         let (own, rooms) = asked.split_at_mut(entries.len());
         for entry in own.iter_mut().filter(|entry| entry.revents & (libc::POLLERR | libc::POLLHUP) == libc::POLLERR) {
-            if let Some(conn) = state.cared_for(entry.fd).filter(|conn| conn.is_stamped()) {
-                conn.catch_up();
+            if let Some(conn) = state.watched(entry.fd).filter(|conn| conn.is_stamped()) {
+                conn.catch_up(entry.fd);
                 entry.revents &= !libc::POLLERR;
             }
         }
@@ -207,7 +207,7 @@ impl Sets {
     fn served(count: c_int, sets: [*mut fd_set; 3]) -> Option<(&'static State, Self)> {
         let state = state::get()?;
         let sets = Self { count: usize::try_from(count).ok()?, sets: sets.map(<*mut fd_set>::cast) };
-        let served = (0..sets.count).any(|fd| sets.asks(fd) != 0 && state.cared_for(fd as c_int).is_some());
+        let served = (0..sets.count).any(|fd| sets.asks(fd) != 0 && state.watched(fd as c_int).is_some());
         served.then_some((state, sets))
     }
 

@@ -6,6 +6,7 @@ use libc::{cmsghdr, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, 
 
 use super::{bytes, pieces, queue, settle};
 use crate::conn::Via;
+use crate::inside::Inside;
 use crate::next;
 use crate::state;
 
@@ -165,8 +166,9 @@ fn settle_passed(header: &msghdr) {
             for at in 0..bytes / size_of::<c_int>() {
                 // SAFETY: within this part.
                 let fd = unsafe { libc::CMSG_DATA(part).cast::<c_int>().add(at).read_unaligned() };
-                if let Some(conn) = state.cared_for(fd).filter(|conn| conn.via() == Via::Queue) {
-                    settle(state, &conn);
+                if let Some(conn) = state.cared_for(fd) {
+                    let _inside = Inside::enter();
+                    conn.hand_over(fd, state.config.options.linger);
                 }
             }
         }
