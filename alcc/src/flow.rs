@@ -38,9 +38,22 @@ const FILL: Nanos = Nanos::from_millis(1);
 const SILENCE: Nanos = Nanos::from_millis(50);
 /// Largest packet that a controller is told of: a loop-back device's are 64 KB, and a chunk may have four.
 const MAX_MSS: u32 = 16 * 1024;
-/// Above this rate chunks have several packets, one more for each half of it, at most [`MAX_CHUNK`].
-const FAST: f64 = 50.0;
-const MAX_CHUNK: u32 = 4;
+/// A chunk has as many packets as leave in this time, at most [`MAX_CHUNK`] (our choice: half of what Linux
+/// `tcp_tso_autosize` lets leave at once).
+const CHUNK_TIME: Nanos = Nanos::from_micros(500);
+const MAX_CHUNK: u64 = 4;
+/// Looks in a row at which TCP held nothing back after which departures are not stamped any more: they are the hand-overs
+/// then, and each stamp wakes the thread. 200: a second.
+const CLEAR: u32 = 200;
+
+/// Where acknowledgements come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Stamps; `sure` when the kernel counts their positions from the next byte to be written.
+    Stamps { sure: bool },
+    /// `TCP_INFO`.
+    Info,
+}
 
 /// Counters of a flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +71,7 @@ pub(crate) struct Flow {
     pub(crate) above: Above,
     pub(crate) queue: Queue,
     pub(crate) counters: Counters,
-    pub(crate) source: Acks,
+    pub(crate) source: Source,
     /// The newest look at `TCP_INFO`.
     pub(crate) info: Info,
     /// The newest RTT, and how long its chunk waited in TCP.
@@ -87,6 +100,8 @@ pub(crate) struct Flow {
     pub(crate) look_at: Time,
     /// Samples cover a retransmission at present.
     pub(crate) repairing: bool,
+    /// Looks in a row at which it held none back.
+    clear: u32,
     /// TCP has held back bytes since.
     pub(crate) held_since: Option<Time>,
     /// TCP took nothing; it will say when it does.
@@ -103,7 +118,7 @@ impl Flow {
     pub(crate) fn new(
         controller: Box<dyn Controller>,
         queue: usize,
-        source: Acks,
+        source: Source,
         info: &Info,
         epoch: Time,
         v6: bool,
@@ -137,6 +152,7 @@ impl Flow {
             looked_at: Time::ZERO,
             look_at: Time::NEVER,
             repairing: false,
+            clear: 0,
             held_since: None,
             blocked: false,
             nodelay,
@@ -193,6 +209,7 @@ impl Flow {
                 }
                 Err(Errno::AGAIN) => {
                     self.blocked = true;
+                    self.stamp_departures(fd, true);
                     self.above.blocked(now);
                     self.look_at = self.look_at.min(now + self.patience());
                     break;
@@ -218,7 +235,7 @@ impl Flow {
 
     /// Reads the stamps that wait and tells the controller.
     pub(crate) fn read_stamps(&mut self, fd: &OwnedFd, reader: &mut Reader) {
-        if self.source != Acks::Stamps {
+        if self.source == Source::Info {
             return;
         }
         while let Ok(more) = reader.read(fd, self.v6) {
@@ -282,8 +299,8 @@ impl Flow {
 
     /// Packets of a chunk at the present rate.
     pub(crate) fn chunk(&self) -> u32 {
-        let rate = self.above.rate().as_mbps();
-        if rate < FAST { 1 } else { ((rate * 2.0 / FAST) as u32).min(MAX_CHUNK) }
+        let bytes = self.above.rate().bytes_in(CHUNK_TIME);
+        bytes.div_ceil(u64::from(self.mss)).clamp(1, MAX_CHUNK) as u32
     }
 
     /// Asks `TCP_INFO`: is TCP repairing losses, did it time out, does it hold bytes back?
@@ -296,6 +313,7 @@ impl Flow {
             self.counters.timeouts += 1;
             self.above.timeout(now, u32::from(info.backoff.max(1)));
         }
+        self.stamp_departures(fd, info.unsent > 0);
         if info.unsent == 0 {
             self.held_since = None;
         } else if now - *self.held_since.get_or_insert(now) >= self.above.rtt().smoothed().unwrap_or(LOOK) {
@@ -306,9 +324,22 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
-        self.above.arrived_ahead(now, info.ahead(self.above.next() - self.told.max(self.acked)));
+        self.above.arrived_ahead(info.ahead(self.above.next() - self.told.max(self.acked)));
         if info.is_dead() {
             self.die();
+        }
+    }
+
+    /// Departures are stamped while TCP `holds` bytes back.
+    fn stamp_departures(&mut self, fd: &OwnedFd, holds: bool) {
+        let before = self.clear < CLEAR;
+        self.clear = if holds { 0 } else { self.clear.saturating_add(1) };
+        let after = self.clear < CLEAR;
+        if let Source::Stamps { sure } = self.source
+            && before != after
+        {
+            stamps::set_departures(fd, sure, after);
+            self.below = Nanos::ZERO;
         }
     }
 
@@ -342,18 +373,18 @@ impl Flow {
             return;
         }
         self.read_stamps(fd, reader);
-        if self.source == Acks::Stamps && self.told > self.acked {
+        if self.source != Source::Info && self.told > self.acked {
             // The queue was read to its end since this was told: the stamp is lost, and so is the time.
             self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
             self.deliver(fd, self.told, now, true);
         }
         self.look(fd, now);
-        if self.source == Acks::Info {
+        if self.source == Source::Info {
             self.deliver(fd, self.told, now, false);
         }
         // TCP says that it can take more, unless what it waited for was never needed.
         self.blocked = false;
-        let soon = self.told > self.acked || self.source == Acks::Info || self.info.sacked > 0;
+        let soon = self.told > self.acked || self.source == Source::Info || self.info.sacked > 0;
         self.look_at = match self.above.in_flight() {
             0 if self.queue.is_empty() => Time::NEVER,
             _ if soon => now + LOOK,
@@ -364,7 +395,7 @@ impl Flow {
     /// How long silence is no news.
     pub(crate) fn patience(&self) -> Nanos {
         match self.source {
-            Acks::Info if self.framed.is_none() => LOOK,
+            Source::Info if self.framed.is_none() => LOOK,
             // What arrives behind a loss makes room and has no stamp.
             _ if self.above.held_by() == Hold::Window => {
                 self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK)
@@ -426,22 +457,22 @@ pub(crate) fn packet_size(info: &Info) -> u32 {
 ///
 /// # Errors
 /// They were asked for by name and the kernel gives none.
-pub(crate) fn choose(fd: &OwnedFd, wanted: Acks, quiet: bool) -> io::Result<Acks> {
+pub(crate) fn choose(fd: &OwnedFd, wanted: Acks, quiet: bool) -> io::Result<Source> {
     if wanted == Acks::Info {
-        return Ok(Acks::Info);
+        return Ok(Source::Info);
     }
     match stamps::enable(fd) {
         // Without a sure start the positions of bytes written before are in the way.
-        Ok(sure) if sure || quiet => Ok(Acks::Stamps),
+        Ok(sure) if sure || quiet => Ok(Source::Stamps { sure }),
         Ok(_) => {
             stamps::disable(fd);
-            Ok(Acks::Info)
+            Ok(Source::Info)
         }
         Err(error) if wanted == Acks::Stamps => {
             let hint =
                 format!("the kernel stamps no acknowledgements on this socket ({error}); leave PACELINE_ACKS=auto");
             Err(io::Error::new(io::ErrorKind::Unsupported, hint))
         }
-        Err(_) => Ok(Acks::Info),
+        Err(_) => Ok(Source::Info),
     }
 }

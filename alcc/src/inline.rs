@@ -14,8 +14,7 @@ use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_transport::{Arrived, Delivered};
 
 use crate::clock;
-use crate::flow::{Flow, LOOK};
-use crate::options::Acks;
+use crate::flow::{Flow, LOOK, Source};
 use crate::sockopt::{MaxPacingRate, NotSentLowat};
 use crate::stamps;
 
@@ -39,9 +38,9 @@ impl Flow {
         if self.inline.is_some() {
             return;
         }
-        if self.source == Acks::Stamps {
+        if self.source != Source::Info {
             stamps::disable(fd);
-            self.source = Acks::Info;
+            self.source = Source::Info;
         }
         // A kernel that does not know it lets more wait; nothing else changes.
         let _ = setsockopt(fd, NotSentLowat, &NOT_SENT);

@@ -17,8 +17,8 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::clock;
 use crate::engine::Shared;
-use crate::flow::Flow;
-use crate::options::Mode;
+use crate::flow::{Flow, Source};
+use crate::options::{Acks, Mode};
 use crate::stamps::Reader;
 use crate::stats::{LimitedBy, SocketStats};
 
@@ -496,7 +496,10 @@ impl Inner {
             peer: self.peer,
             controller: self.shared.options.controller.to_string(),
             mode: self.mode(),
-            acks: flow.source,
+            acks: match flow.source {
+                Source::Stamps { .. } => Acks::Stamps,
+                Source::Info => Acks::Info,
+            },
             age: flow.age(),
             limited_by: match flow.held_by() {
                 Hold::Nothing => LimitedBy::Nothing,

@@ -47,6 +47,15 @@ pub(crate) struct Stamp {
     pub(crate) at: Time,
 }
 
+/// Switches stamps of departures on or off; those of acknowledgements stay.
+pub(crate) fn set_departures(fd: &impl AsFd, sure: bool, on: bool) {
+    let mut flags = SOFTWARE | OPT_ID | TX_ACK | OPT_TSONLY;
+    flags |= if on { TX_SOFTWARE } else { 0 };
+    flags |= if sure { OPT_ID_TCP } else { 0 };
+    // The kernel took more than these.
+    let _ = setsockopt(fd, Timestamping, &flags);
+}
+
 /// Switches stamps on. Says whether offsets are sure to count from the next byte to be written.
 ///
 /// # Errors

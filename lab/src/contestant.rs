@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The TCP under `@alcc` where none is named (Linux's default controller).
 const LOWER: &str = "cubic";
+/// The TCP under `@alcc/open`, whose window is never the limit: in the real world the open window (docs/open-window.md), 65536
+/// packets.
+const OPEN: &str = "fixed:window=65536";
 
 /// A controller over a datapath.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +102,7 @@ impl Contestant {
             Via::Quic => "quic".to_owned(),
             Via::Alcc(lower, handover) => match lower.to_string() {
                 lower if lower == LOWER => format!("alcc{}", handover_text(*handover)),
+                lower if lower == OPEN => format!("alcc{}/open", handover_text(*handover)),
                 lower => format!("alcc{}/{lower}", handover_text(*handover)),
             },
         }
@@ -142,7 +146,11 @@ impl FromStr for Contestant {
             "tcp" if has_receiver => return Err(ContestantError::NeedsReceiver { text: shown(), name }),
             "tcp" => Via::Tcp,
             "alcc" => {
-                let lower: Spec = lower.unwrap_or(LOWER).parse()?;
+                let lower: Spec = match lower {
+                    None => LOWER.parse()?,
+                    Some("open") => OPEN.parse()?,
+                    Some(lower) => lower.parse()?,
+                };
                 if lower.entry().receiver.is_some() {
                     return Err(ContestantError::LowerNeedsReceiver { text: shown(), name: lower.entry().name });
                 }
@@ -255,6 +263,7 @@ mod tests {
             "sprout@alcc:mode=framed/bbr",
             "copa@alcc:mode=queue,acks=stamps",
             "copa@alcc:buffer=100kB/reno",
+            "copa@alcc/open",
         ] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }

@@ -24,6 +24,7 @@ use crate::own;
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
 const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM | libc::EPOLLWRBAND) as u32;
+const EDGE: u32 = libc::EPOLLET as u32;
 const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
 const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 /// What is asked for the eventfd as it is for the socket.
@@ -182,8 +183,9 @@ impl Set {
                 alike += 1;
                 only = Some(fd);
                 if event.events & (ERR | HUP) == ERR
-                    && let Some(entry) = by_fd.get(&fd)
+                    && let Some(entry) = by_fd.get(&fd).filter(|entry| entry.events & EDGE == 0)
                 {
+                    // An edge is told once; a level until the queue is read.
                     entry.conn.catch_up();
                 }
             }

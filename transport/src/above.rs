@@ -70,9 +70,8 @@ pub struct Above {
     end: u64,
     /// Everything below this position is known to have left.
     departed: u64,
-    /// Bytes of chunks that were taken for arrived behind a hole, and where the last of them ends.
+    /// Bytes behind a hole that have arrived.
     ahead: u64,
-    ahead_end: u64,
     hold: Hold,
     limited: u64,
     bad_feedback: u64,
@@ -94,7 +93,6 @@ impl Above {
             end: 0,
             departed: 0,
             ahead: 0,
-            ahead_end: 0,
             hold: Hold::Application,
             limited: 0,
             bad_feedback: 0,
@@ -127,7 +125,7 @@ impl Above {
         self.wake_at = Time::NEVER;
         let mss = u64::from(self.core.config.mss);
         let window = self.core.controller.window();
-        let in_flight = self.chunks.in_flight;
+        let in_flight = self.in_flight();
         // A chunk of several packets shrinks to what the window has room for, but not below one.
         let fits = window.saturating_sub(in_flight) / mss * mss;
         let bytes = (self.end - self.next).min(self.chunk.min(fits.max(mss)));
@@ -165,7 +163,7 @@ impl Above {
         let window = self.core.controller.window();
         let mut chunk = Packet::new(self.next, bytes, now);
         let bytes = u64::from(bytes);
-        let in_flight = self.chunks.in_flight + bytes;
+        let in_flight = self.in_flight() + bytes;
         let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
         chunk.window_limited = in_flight.saturating_mul(2) > window;
         self.chunks.push(chunk);
@@ -178,7 +176,7 @@ impl Above {
         let now = self.tell(now);
         self.hold = Hold::Below;
         self.limited += 1;
-        self.core.run_dry(now, self.chunks.in_flight);
+        self.core.run_dry(now, self.in_flight());
         self.chunks.end_burst(false);
     }
 
@@ -192,40 +190,24 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
-    /// TCP repairs losses, and of what is outstanding `bytes` in all have arrived behind them (RFC 2018). They are delivered,
-    /// without a time; which they are is not known: the oldest behind the first hole are taken. A window's worth would
-    /// stand still for each loss otherwise.
-    pub fn arrived_ahead(&mut self, now: Time, bytes: u64) {
-        let Some(hole) = self.chunks.front_end().filter(|_| bytes > self.ahead) else { return };
-        let prior_in_flight = self.chunks.in_flight;
-        self.chunks.fresh.clear();
-        self.chunks.deliver_some(hole.max(self.ahead_end), bytes - self.ahead);
-        self.ahead += prior_in_flight - self.chunks.in_flight;
-        self.ahead_end = self.chunks.fresh.last().map_or(self.ahead_end, Packet::end);
-        self.report(
-            now,
-            prior_in_flight,
-            &Delivered { upto: 0, at: now, repaired: true, rtt: None, arrived: Arrived::Unknown },
-        );
+    /// TCP repairs losses, and of what is outstanding `bytes` in all have arrived behind them (RFC 2018). They make room now,
+    /// though the controller is told of them when the holes are closed: a window's worth would stand still for each loss
+    /// otherwise.
+    pub fn arrived_ahead(&mut self, bytes: u64) {
+        self.ahead = bytes;
     }
 
     /// Tells the controller what TCP has got through.
     pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
-        let prior_in_flight = self.chunks.in_flight;
-        let start = self.una();
+        let prior_in_flight = self.in_flight();
+        let outstanding = self.chunks.in_flight;
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
-        self.notes.drain(..self.notes.len() - self.chunks.len());
-        // The rest was told of before.
-        self.ahead = self.ahead.saturating_sub((self.una() - start) - (prior_in_flight - self.chunks.in_flight));
-        self.report(now, prior_in_flight, delivered);
-    }
-
-    /// Tells the controller of the chunks in `fresh`.
-    fn report(&mut self, now: Time, prior_in_flight: u64, delivered: &Delivered<'_>) {
         if self.chunks.fresh.is_empty() {
             return;
         }
+        self.notes.drain(..self.chunks.fresh.len());
+        self.ahead = self.ahead.saturating_sub(outstanding - self.chunks.in_flight);
         // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
         let now = self.tell(delivered.at.min(now));
         let late = now - delivered.at;
@@ -254,7 +236,7 @@ impl Above {
             min_rtt: self.core.rtt.min,
             rate: delivery.rate,
             prior_in_flight,
-            in_flight: self.chunks.in_flight,
+            in_flight: self.in_flight(),
             lost_bytes: 0,
             ce_bytes: 0,
             ce_packets: 0,
@@ -285,7 +267,7 @@ impl Above {
     /// handed over will arrive.
     pub fn timeout(&mut self, now: Time, count: u32) {
         let now = self.tell(now);
-        let in_flight = self.chunks.in_flight;
+        let in_flight = self.in_flight();
         self.core.controller.on_timeout(&Timeout { now, prior_in_flight: in_flight, in_flight, count });
         self.core.refresh();
     }
@@ -314,7 +296,7 @@ impl Above {
             return None;
         }
         let now = self.tell(now);
-        Some(self.core.sent_empty(now, self.next, self.chunks.in_flight, self.end - self.next))
+        Some(self.core.sent_empty(now, self.next, self.in_flight(), self.end - self.next))
     }
 
     /// The controller's word to its receiver half on the chunk that holds `position`.
@@ -337,9 +319,11 @@ impl Above {
         self.next == self.end && self.chunks.is_empty()
     }
 
-    /// Bytes handed over that have not arrived, as far as is known.
+    /// Bytes handed over that have not arrived, as far as is known. At least half of what is not acknowledged: a repair
+    /// takes a round trip, in which a window passes; where it takes longer, the path is full and the flow has to wait (our
+    /// choice: to a controller above, a loss is no signal that would make it).
     pub fn in_flight(&self) -> u64 {
-        self.chunks.in_flight
+        self.chunks.in_flight.saturating_sub(self.ahead).max(self.chunks.in_flight.div_ceil(2))
     }
 
     /// Bytes queued and not handed over.

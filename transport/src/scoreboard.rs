@@ -160,11 +160,6 @@ impl Scoreboard {
         self.packets.front().map(|packet| packet.seq)
     }
 
-    /// Where the first packet ends.
-    pub(crate) fn front_end(&self) -> Option<u64> {
-        self.packets.front().map(Packet::end)
-    }
-
     pub(crate) fn get(&self, number: u64) -> Option<&Packet> {
         self.packets.get(number.checked_sub(self.first)? as usize)
     }
@@ -267,19 +262,6 @@ impl Scoreboard {
             }
         }
         self.scratch = parts;
-    }
-
-    /// Of the packets from `position` on, the first that are `bytes` in all have arrived.
-    pub(crate) fn deliver_some(&mut self, position: u64, mut bytes: u64) {
-        let from = self.index_of(position).min(self.packets.len());
-        for packet in self.packets.range_mut(from..).filter(|packet| packet.state == State::InFlight) {
-            let Some(rest) = bytes.checked_sub(u64::from(packet.bytes)) else { return };
-            bytes = rest;
-            self.in_flight -= u64::from(packet.bytes);
-            self.fresh.push(*packet);
-            packet.state = State::Delivered;
-            self.held += 1;
-        }
     }
 
     /// Index of the first packet at or after `position`; a guess is right when all packets are full.

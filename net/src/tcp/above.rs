@@ -18,8 +18,18 @@ const QUEUE_FEW: usize = 64_000;
 /// # Errors
 /// One line: what the kernel does not have, and the mend.
 pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Kernel, Options, Vec<String>), String> {
+    /// As `paceline_kernel::OpenWindow` loads it.
+    const OPEN: &str = "paceline_open";
     let spec = &flow.controller;
     let (name, there) = (lower.entry().name, available());
+    let open = name == "fixed";
+    let name = if open { OPEN } else { name };
+    if open && !there.iter().any(|known| known == name) {
+        return Err(format!(
+            "{spec}@alcc/open: this kernel's TCP has no open window; load it by 'paceline open-window' \
+             (docs/open-window.md), or write {spec}@alcc"
+        ));
+    }
     if !there.iter().any(|known| known == name) {
         let has = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
         let other = if name == "cubic" { "reno" } else { "cubic" };
@@ -27,7 +37,7 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
             "{spec}@alcc/{name}: this kernel's TCP has no {name}, it has {has}; write {spec}@alcc/{other}, or load the module tcp_{name}"
         ));
     }
-    if let Some(param) = given(lower).first() {
+    if let Some(param) = given(lower).iter().find(|param| !open || *param != "window=65536") {
         return Err(format!("{spec}@alcc/{lower}: the kernel's {name} takes no {param}; write {spec}@alcc/{name}"));
     }
     if flow.arrivals {
@@ -86,6 +96,10 @@ mod tests {
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
         };
         refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
+        refused(
+            "fixed:window=3",
+            if available().iter().any(|name| name == "paceline_open") { "window=3" } else { "open-window" },
+        );
         refused("reno:start=hystart", "takes no start=hystart");
         let paced = Flow { ack_every: 1, paced: true, ..flow("copa") };
         assert_eq!(above(&paced, &reno, Handover::default()).unwrap().2.len(), 2);

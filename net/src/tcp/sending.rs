@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
-use paceline_alcc::{Engine, Options, Socket as Above};
+use paceline_alcc::{Engine, Mode, Options, Socket as Above};
 use paceline_cc::{Nanos, Time};
 use paceline_sim::{Application, Arrivals, Distribution, Flow, Handover, Sample, Seed, Turn, Via, Workload};
 use paceline_transport::SenderStats;
@@ -284,7 +284,10 @@ impl Connection {
 
     /// What can be written to when there is room.
     fn room(&self) -> BorrowedFd<'_> {
-        self.above.as_ref().map_or_else(|| self.stream.as_fd(), |above| above.full())
+        match &self.above {
+            Some(above) if above.mode() != Mode::Inline => above.full(),
+            _ => self.stream.as_fd(),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl Sender for AboveTcp {
         // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
         self.above.delivered(now, &Delivered { upto: self.tcp.una, at: now, repaired: false, rtt: None, arrived });
-        self.above.arrived_ahead(now, u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss));
+        self.above.arrived_ahead(u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss));
     }
 
     fn next_timeout(&self) -> Time {

@@ -353,16 +353,20 @@ pub(super) fn sprout(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     Ok(runs.findings(bench, claims, drawings))
 }
 
-/// TCPs below that both the paper and this machine have, and BBR.
+/// TCPs below that both the paper and this machine have, BBR, and the open window, which limits nothing.
 fn lowers(bench: &Bench<'_>) -> (Vec<&'static str>, Option<String>) {
-    let has = |lower: &&str| {
-        let known = format!("copa@alcc/{lower}").parse::<crate::contestant::Contestant>().is_ok();
-        known && (bench.settings.world == World::Sim || kernel_has(lower))
-    };
-    let all = ["cubic", "bic", "reno", "bbr"];
+    let has = |lower: &&str| is_there(bench, lower);
+    let all = ["cubic", "bic", "reno", "bbr", "open"];
     let (there, missing): (Vec<_>, Vec<_>) = all.into_iter().partition(has);
     let missing = (!missing.is_empty()).then(|| format!("Not here: {}.", missing.join(", ")));
     (there, missing)
+}
+
+/// Whether this TCP can run below, here.
+pub(super) fn is_there(bench: &Bench<'_>, lower: &str) -> bool {
+    let known = format!("copa@alcc/{lower}").parse::<crate::contestant::Contestant>().is_ok();
+    let name = if lower == "open" { "paceline_open" } else { lower };
+    known && (bench.settings.world == World::Sim || kernel_has(name))
 }
 
 #[cfg(target_os = "linux")]

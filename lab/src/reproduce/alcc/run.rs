@@ -18,7 +18,7 @@ pub(super) struct Run {
     pub(super) mbps: f64,
     /// One-way delay in ms below which 0, 1, ... 100 % of packets are.
     pub(super) delays: Vec<f64>,
-    /// Share of what was handed over while TCP still held back earlier bytes.
+    /// Share of what was handed over, or refused, while TCP was the limit.
     pub(super) limited: f64,
     /// Real world: CPU time, share of one core.
     pub(super) cpu: Option<f64>,
@@ -33,7 +33,7 @@ impl Run {
         Self {
             mbps: if seconds > 0.0 { flow.wire_bytes_arrived as f64 * 8e-6 / seconds } else { 0.0 },
             delays: (0..=100).filter_map(|percent| flow.delay.quantile_ms(f64::from(percent) / 100.0)).collect(),
-            limited: flow.sender.limited_below as f64 / chunks,
+            limited: (flow.sender.limited_below as f64 / chunks).min(1.0),
             cpu: run.cpu,
             series: run.series().clone(),
         }
