@@ -103,3 +103,39 @@ fn other_roots() -> Vec<PathBuf> {
     }
     roots
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_that_others_may_use_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let made = folder(base.path()).unwrap();
+        assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(folder(base.path()).unwrap(), made);
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(
+            folder(base.path()).unwrap_err().to_string().ends_with("is not a folder of this user alone; remove it")
+        );
+        fs::remove_dir(&made).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &made).unwrap();
+        assert!(folder(base.path()).is_err(), "a link that somebody made");
+    }
+
+    #[test]
+    fn only_sockets_of_the_folders_user_are_asked() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("1.sock");
+        fs::write(&path, "no socket").unwrap();
+        assert!(inside(base.path()).is_empty());
+        fs::remove_file(&path).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert_eq!(inside(base.path()).len(), 1);
+        let link = base.path().join("2.sock");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(inside(base.path()).len(), 1, "the link is not followed");
+    }
+}

@@ -14,8 +14,6 @@ use paceline_alcc::filter::{self, Filter};
 use paceline_alcc::options::{self, Mode, Options};
 use paceline_net::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_net::machine::Verdict;
-use rustix::net::sockopt::set_tcp_congestion;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::complaint;
 use elf::Elf;
@@ -137,9 +135,6 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     };
     let options = Options::from_vars(value).map_err(|error| as_option(&error))?;
     servable(&options)?;
-    if let Some(name) = &options.lower {
-        below(name)?;
-    }
     let filter = Filter::from_vars(value).map_err(|error| as_option(&error))?;
     let mut settings = Settings::from_vars(value).map_err(|error| anyhow!("--{error}"))?;
     if let Some(folder) = &args.qlog {
@@ -201,16 +196,6 @@ fn servable(options: &Options) -> anyhow::Result<()> {
         bail!("--lower: this kernel's TCP has no {lower}, it has {}; {mend}", there.join(", "));
     }
     Ok(())
-}
-
-/// Asks the kernel for a congestion control by giving it to a socket, which loads its module where that is allowed.
-fn below(name: &str) -> anyhow::Result<()> {
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_tcp_congestion(&socket, name).map_err(|error| {
-        let offered =
-            std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-        anyhow!("--lower: the kernel does not give '{name}' ({error}); it has {}", offered.trim())
-    })
 }
 
 /// Finds the preloaded library: named by `PACELINE_SHIM`, beside this executable, or in `../lib/paceline` from there.
@@ -296,7 +281,7 @@ mod tests {
         assert!(wrong(|args| args.ports = text("http")).starts_with("--ports: 'http' is no port;"));
         assert!(wrong(|args| args.peers = text("host")).starts_with("--peers: 'host' is no address;"));
         assert!(wrong(|args| args.metrics = text("0")).starts_with("--metrics: '0' is no address;"));
-        assert!(wrong(|args| args.lower = text("copper")).starts_with("--lower: the kernel does not give 'copper'"));
+        assert!(wrong(|args| args.lower = text("copper")).starts_with("--lower: this kernel's TCP has no copper"));
         assert!(wrong(|args| args.cc = text("sprout")).contains("needs its receiver half"));
         assert!(wrong(|args| args.mode = text("framed")).contains("needs paceline at the other end"));
     }
