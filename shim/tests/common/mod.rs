@@ -152,6 +152,20 @@ impl Running {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
+    /// Waits until it waits: its queue is full, and nobody reads.
+    pub(crate) fn settle(&self) {
+        let (begun, mut since, mut last) = (Instant::now(), Instant::now(), self.ticks());
+        while since.elapsed() < Duration::from_millis(300) {
+            assert!(begun.elapsed() < PATIENCE, "the program does not come to rest");
+            thread::sleep(Duration::from_millis(20));
+            let (ticks, stat) = (self.ticks(), std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap());
+            let sleeps = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'));
+            if ticks != last || !sleeps {
+                (since, last) = (Instant::now(), ticks);
+            }
+        }
+    }
+
     /// Memory in use, in kB.
     pub(crate) fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
