@@ -138,6 +138,8 @@ fn stopped() {
         let mut client = connect_narrow(port);
         let mut got = vec![0; 100_000];
         client.read_exact(&mut got).unwrap();
+        // The queue fills meanwhile.
+        thread::sleep(Duration::from_secs(1));
         server.signal("TERM");
         // An end by reset is as good as one by FIN here.
         let _ = client.read_to_end(&mut got);
