@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use paceline_alcc::{Acks, Mode, Socket};
 
 use crate::ask;
-use crate::inside::Inside;
+use crate::inside::{Inside, Undisturbed};
 use crate::next;
 use crate::notice::Notice;
 use crate::own;
@@ -309,6 +309,7 @@ impl Conn {
         let mut taken = 0;
         loop {
             let sent = {
+                let _undisturbed = Undisturbed::begin();
                 let _inside = Inside::enter();
                 if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) }
             };

@@ -1,6 +1,8 @@
 //! Whether a thread is in this library's own code, where calls of the C library are not the application's.
 
 use std::cell::Cell;
+use std::mem;
+use std::ptr;
 
 use crate::next;
 
@@ -35,4 +37,30 @@ pub(crate) fn inside() -> bool {
 /// Makes every call of this thread our own: for the engine's.
 pub(crate) fn stay() {
     INSIDE.set(true);
+}
+
+/// While it lives, no signal handler of the application runs on this thread. For what holds locks and is called often: a
+/// handler may end the program, which then waits for what is queued.
+pub(crate) struct Undisturbed {
+    before: libc::sigset_t,
+}
+
+impl Undisturbed {
+    pub(crate) fn begin() -> Self {
+        // SAFETY: all zeros are a value; the calls fill them in.
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (mem::zeroed(), mem::zeroed()) };
+        // SAFETY: both have room for one value.
+        unsafe {
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        // SAFETY: the mask is the one from before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
+    }
 }

@@ -200,17 +200,22 @@ impl State {
     pub(crate) fn route(&self, fd: c_int, direct: bool) -> Route {
         loop {
             let Some(conn) = self.tcp(fd) else { return Route::Kernel };
-            let _inside = Inside::enter();
             match conn.via() {
+                // Without the guard, so that a signal handler that ends the program waits for what is queued.
+                Via::Queue if conn.is(fd) => return Route::Queue(conn),
+                Via::Queue => {
+                    let _inside = Inside::enter();
+                    self.lost(fd);
+                }
                 Via::Undecided => {
+                    let _inside = Inside::enter();
                     conn.adopt(self, fd, direct);
                     if conn.via() == Via::Undecided {
                         return Route::Kernel;
                     }
                 }
-                Via::Queue if conn.is(fd) => return Route::Queue(conn),
-                Via::Queue => self.lost(fd),
                 Via::Inline => {
+                    let _inside = Inside::enter();
                     conn.wrote();
                     return Route::Kernel;
                 }
