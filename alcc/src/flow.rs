@@ -368,10 +368,11 @@ impl Flow {
         if self.look_at > now || self.dead {
             return;
         }
-        if self.framed.is_some() {
+        if let Some(framed) = &self.framed {
+            let unheard = framed.has_ended();
             self.look(fd, now);
             self.blocked = false;
-            self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
+            self.look_at = if self.above.in_flight() == 0 || unheard { Time::NEVER } else { now + self.patience() };
             return;
         }
         self.read_stamps(fd, reader);

@@ -30,8 +30,10 @@ pub(crate) struct Framed {
     frame: Vec<u8>,
     /// What the peer has sent and the application has not read.
     inbox: VecDeque<u8>,
-    /// The peer sends no more.
+    /// The peer sends no more, and so acknowledges no more: what is left goes as fast as TCP takes it.
     ended: bool,
+    /// We send no more, acknowledgements included.
+    shut: bool,
     /// How the peer broke the format.
     broken: Option<Violation>,
 }
@@ -50,6 +52,11 @@ impl Framed {
         Ok(true)
     }
 
+    /// The peer acknowledges no more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Puts the head of a frame on the wire.
     fn put(&mut self, bytes: u32, note: u64) -> Result<(), Violation> {
         self.frame.clear();
@@ -60,6 +67,9 @@ impl Framed {
 
     /// Puts an acknowledgement on the wire, if one is due.
     fn acknowledge(&mut self) -> bool {
+        if self.shut {
+            return false;
+        }
         self.frame.clear();
         let due = self.connection.ack(clock::now(), &mut self.frame);
         self.wire.extend(&self.frame);
@@ -73,7 +83,8 @@ impl Flow {
     pub(crate) fn go_framed(&mut self) {
         let (wire, frame, inbox) = (VecDeque::new(), Vec::new(), VecDeque::new());
         let connection = Connection::new(None);
-        self.framed = Some(Box::new(Framed { connection, wire, frame, inbox, ended: false, broken: None }));
+        self.framed =
+            Some(Box::new(Framed { connection, wire, frame, inbox, ended: false, shut: false, broken: None }));
     }
 
     /// Hands to TCP what the controller permits, and acknowledgements that are due.
@@ -96,6 +107,13 @@ impl Flow {
                 self.above.blocked(now);
                 self.look_at = self.look_at.min(now + self.patience());
                 return Ok(());
+            }
+            if framed.ended {
+                match self.queue.len().min(MAX_PAYLOAD as usize) as u32 {
+                    0 => return Ok(()),
+                    bytes => self.hand_over_framed(now, bytes, framed)?,
+                }
+                continue;
             }
             let chunk = self.above.poll(now).filter(|bytes| !self.waits_for_more(now, *bytes, all));
             if let Some(bytes) = chunk {
@@ -123,6 +141,13 @@ impl Flow {
         Ok(())
     }
 
+    /// The end of our stream has been handed over.
+    pub(crate) fn shut_frames(&mut self) {
+        if let Some(framed) = &mut self.framed {
+            framed.shut = true;
+        }
+    }
+
     /// Reads what the peer has sent.
     ///
     /// # Errors
@@ -143,7 +168,7 @@ impl Flow {
 
     fn read_into(&mut self, fd: &OwnedFd, framed: &mut Framed) -> Result<(), Errno> {
         let mut buffer = [0; READ];
-        while !self.dead && !framed.ended && framed.inbox.len() < INBOX {
+        while framed.broken.is_none() && !framed.ended && framed.inbox.len() < INBOX {
             let count = match recv(fd, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((_, count)) => count.min(READ),
                 Err(Errno::AGAIN) => return Ok(()),
@@ -203,7 +228,7 @@ impl Flow {
     /// When an acknowledgement is due, by the monotonic clock.
     pub(crate) fn acknowledges_at(&self) -> Time {
         match &self.framed {
-            Some(framed) if !self.dead && !self.blocked => framed.connection.next_timeout(),
+            Some(framed) if !self.dead && !self.blocked && !framed.shut => framed.connection.next_timeout(),
             _ => Time::NEVER,
         }
     }

@@ -397,6 +397,7 @@ impl Inner {
         if state.flow.queue.is_empty() && state.flow.frames_are_out() {
             if state.ended && !state.shut {
                 state.shut = true;
+                state.flow.shut_frames();
                 // It may be over already; then there is nothing to end.
                 let _ = shutdown(&self.fd, Shutdown::Write);
             }
