@@ -34,3 +34,20 @@ pub use engine::Engine;
 pub use options::{Acks, Mode, Options, OptionsError};
 pub use socket::Socket;
 pub use stats::{LimitedBy, SocketStats, Totals};
+
+/// The number of a system call's failure that an error of this crate stands for; `EIO` when it is none of those.
+pub fn errno(error: &std::io::Error) -> i32 {
+    use std::io::ErrorKind;
+    error.raw_os_error().unwrap_or_else(|| match error.kind() {
+        ErrorKind::WouldBlock => libc::EAGAIN,
+        ErrorKind::Interrupted => libc::EINTR,
+        ErrorKind::BrokenPipe => libc::EPIPE,
+        ErrorKind::ConnectionReset => libc::ECONNRESET,
+        ErrorKind::TimedOut => libc::ETIMEDOUT,
+        ErrorKind::NotConnected => libc::ENOTCONN,
+        ErrorKind::InvalidInput => libc::EINVAL,
+        ErrorKind::Unsupported => libc::EOPNOTSUPP,
+        ErrorKind::OutOfMemory => libc::ENOMEM,
+        _ => libc::EIO,
+    })
+}

@@ -34,18 +34,7 @@ fn answer(sent: io::Result<usize>, quiet: bool) -> ssize_t {
     match sent {
         Ok(count) => ssize_t::try_from(count).unwrap_or(ssize_t::MAX),
         Err(error) => {
-            let number = match error.raw_os_error() {
-                Some(number) => number,
-                None => match error.kind() {
-                    io::ErrorKind::WouldBlock => libc::EAGAIN,
-                    io::ErrorKind::Interrupted => libc::EINTR,
-                    io::ErrorKind::BrokenPipe => libc::EPIPE,
-                    io::ErrorKind::ConnectionReset => libc::ECONNRESET,
-                    io::ErrorKind::TimedOut => libc::ETIMEDOUT,
-                    io::ErrorKind::NotConnected => libc::ENOTCONN,
-                    _ => libc::EIO,
-                },
-            };
+            let number = paceline_alcc::errno(&error);
             if number == libc::EPIPE && !quiet {
                 // SAFETY: sends a signal to this thread, as the kernel's write does.
                 unsafe { libc::raise(libc::SIGPIPE) };

@@ -27,21 +27,10 @@ impl Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        if let Some(errno) = error.raw_os_error() {
+        let errno = paceline_alcc::errno(&error);
+        if error.raw_os_error().is_some() {
             return Self::plain(errno);
         }
-        let errno = match error.kind() {
-            io::ErrorKind::WouldBlock => libc::EAGAIN,
-            io::ErrorKind::Interrupted => libc::EINTR,
-            io::ErrorKind::BrokenPipe => libc::EPIPE,
-            io::ErrorKind::ConnectionReset => libc::ECONNRESET,
-            io::ErrorKind::TimedOut => libc::ETIMEDOUT,
-            io::ErrorKind::NotConnected => libc::ENOTCONN,
-            io::ErrorKind::InvalidInput => libc::EINVAL,
-            io::ErrorKind::Unsupported => libc::EOPNOTSUPP,
-            io::ErrorKind::OutOfMemory => libc::ENOMEM,
-            _ => libc::EIO,
-        };
         Self::told(errno, error.to_string())
     }
 }

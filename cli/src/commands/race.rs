@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// A value for a key of the scenario, such as down.delay=25ms or flows.0.count=3; may be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Threads; 0 for one a core. Changes no figure.
+    /// Runs at once; 0 for one a core. Changes no figure of the simulator. With --real 0 is one: runs share the host.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
     /// Records as JSON Lines; - for standard output.

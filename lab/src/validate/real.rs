@@ -131,6 +131,11 @@ pub fn real<E: From<RaceError>>(
     if !settings.traces_only {
         cases.extend(shipped());
     }
+    let runs = |wanted: &&String| cases.iter().any(|case| case.contestants.split(',').any(|name| name == *wanted));
+    if let Some(wanted) = settings.contestants.iter().flatten().find(|wanted| !runs(wanted)) {
+        let nobody = format!("--contestants: nobody called '{wanted}' runs here; the contestants are {EVERYONE}");
+        return Err(RaceError::Real(nobody).into());
+    }
     let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let mut checks = Vec::new();
     for (done, case) in cases.iter().enumerate() {
@@ -144,10 +149,9 @@ pub fn real<E: From<RaceError>>(
         progress((done + 1) as f64 / cases.len() as f64, &checks)?;
     }
     if checks.is_empty() {
-        let nobody = format!(
-            "nothing to run; the contestants are {EVERYONE}, on shipped scenarios and on traces that are given"
+        return Err(
+            RaceError::Real("--traces: no trace in this folder, so that there is nothing to run".to_owned()).into()
         );
-        return Err(RaceError::Real(nobody).into());
     }
     Ok(checks)
 }
