@@ -3,15 +3,16 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use super::Process;
+use super::{Line, Process};
 use super::place::{self, Place};
 
-/// Longest wait for one process (our choice: an answer takes well under a millisecond).
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Longest wait for the whole answer of one process (our choice: it takes well under a millisecond).
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Most bytes of an answer: some 10 000 sockets (our choice).
 const LONGEST: u64 = 8 << 20;
 
@@ -47,11 +48,15 @@ fn connect(place: &Place) -> io::Result<UnixStream> {
             let _ = std::fs::remove_file(&place.path);
         }
     };
-    let stream = UnixStream::connect(&place.path).inspect_err(|error| {
-        if error.kind() == io::ErrorKind::ConnectionRefused {
+    // Without waiting: a program that is stopped accepts nobody, and at some time no more may queue for it.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = UnixStream::from(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
+    rustix::net::connect(&stream, &SocketAddrUnix::new(&place.path)?).inspect_err(|error| {
+        if *error == rustix::io::Errno::CONNREFUSED {
             remove();
         }
     })?;
+    stream.set_nonblocking(false)?;
     // Who listened first: a child that a fork made may hold the socket beyond its end, and answers nobody.
     let listener = getsockopt(&stream, PeerCredentials)?.pid();
     if listener > 0 && !Path::new(&format!("/proc/{listener}")).exists() {
@@ -64,20 +69,48 @@ fn connect(place: &Place) -> io::Result<UnixStream> {
 fn ask(place: &Place) -> io::Result<Process> {
     let stream = connect(place)?;
     let listener = getsockopt(&stream, PeerCredentials)?.pid();
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut process = read(stream)?;
+    let mut process = read(Patient { stream, end: Instant::now() + PATIENCE })?;
     // As this process knows it; 0 when it is in a namespace that cannot be seen from here.
     process.pid = u32::try_from(listener).ok().filter(|pid| *pid > 0).unwrap_or(process.pid);
     Ok(process)
 }
 
-fn read(from: impl Read) -> io::Result<Process> {
+/// A stream that is read until some moment, however little comes at a time.
+struct Patient {
+    stream: UnixStream,
+    end: Instant,
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+/// Reads what a process answers to who connects to its Unix socket. Control characters are left out: a terminal would obey
+/// those of a stranger.
+///
+/// # Errors
+/// The reader's, or that it is no such answer.
+pub fn read(from: impl Read) -> io::Result<Process> {
     let mut lines = BufReader::new(from.take(LONGEST)).lines();
     let first = lines.next().ok_or(io::ErrorKind::UnexpectedEof)??;
     let mut process: Process = serde_json::from_str(&first)?;
-    process.program.retain(|c| !c.is_control());
     for line in lines {
         process.sockets.push(serde_json::from_str(&line?)?);
+    }
+    let Process { program, version, sockets, .. } = &mut process;
+    let of_sockets = sockets.iter_mut().flat_map(|line| {
+        let Line { controller, mode, acks, limited_by, .. } = line;
+        [controller, mode, acks, limited_by]
+    });
+    for text in [program, version].into_iter().chain(of_sockets) {
+        text.retain(|c| !c.is_control());
     }
     Ok(process)
 }
