@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use super::{Line, Process};
 use super::place::{self, Place};
+use super::{Line, Process};
 
 /// Longest wait for the whole answer of one process (our choice: it takes well under a millisecond).
 const PATIENCE: Duration = Duration::from_secs(1);
