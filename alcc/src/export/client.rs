@@ -114,3 +114,63 @@ pub fn read(from: impl Read) -> io::Result<Process> {
     }
     Ok(process)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::thread;
+
+    use rustix::net::{bind, listen};
+
+    use super::*;
+
+    /// A listener that accepts nobody, and where it is.
+    fn stopped(folder: &Path) -> (OwnedFd, Place) {
+        let path = folder.join("1.sock");
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&listener, 0).unwrap();
+        (listener, Place::of(path).unwrap())
+    }
+
+    #[test]
+    fn who_does_not_answer_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (listener, place) = stopped(folder.path());
+        let waiting: Vec<io::Result<UnixStream>> = (0..10).map(|_| connect(&place)).collect();
+        // No more may queue: nothing waits for room.
+        assert!(waiting[0].is_ok());
+        assert_eq!(waiting[9].as_ref().map(|_| ()).map_err(io::Error::kind), Err(io::ErrorKind::WouldBlock));
+        assert!(ask(&place).is_err() && place.path.exists(), "it may go on one day");
+        drop((waiting, listener));
+        assert!(ask(&place).is_err() && !place.path.exists(), "nobody is left to answer");
+    }
+
+    #[test]
+    fn little_at_a_time_is_not_waited_for() {
+        let (stream, mut slow) = UnixStream::pair().unwrap();
+        let writer = thread::spawn(move || {
+            // Ends when nobody reads any more.
+            while slow.write_all(b" ").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let found = read(Patient { stream, end: Instant::now() + Duration::from_millis(200) });
+        assert!(found.is_err());
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn no_stranger_commands_the_terminal() {
+        let process = "{\"pid\":1,\"program\":\"a\\u001b[2J\",\"version\":\"\\u0007\"}\n";
+        let socket = "{\"controller\":\"\\u001b]0;x\\u0007copa\",\"mode\":\"\\n\",\"limited_by\":\"\\u009b\"}\n";
+        let found = read(format!("{process}{socket}").as_bytes()).unwrap();
+        let line = &found.sockets[0];
+        let texts = [&found.program, &found.version, &line.controller, &line.mode, &line.limited_by];
+        assert_eq!(texts, ["a[2J", "", "]0;xcopa", "", ""]);
+        for wrong in ["", "{}", "[", "{\"pid\":1,\"program\":\"a\",\"version\":\"0\"}\nx"] {
+            assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

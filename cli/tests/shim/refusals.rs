@@ -49,6 +49,11 @@ fn programs_that_are_none() {
         (status, line.as_str()),
         (127, "no-such-program: there is no such program; give one that is in PATH, or its path")
     );
+    // An ordinary user's PATH does not lead to servers.
+    if let Some(name) = ["nologin", "ldconfig"].iter().find(|name| Path::new("/usr/sbin").join(name).exists()) {
+        let (status, line) = refused(shim(&[]).env("PATH", "/nowhere").args(["--", name]));
+        assert_eq!((status, line), (127, format!("{name}: there is no such program; give /usr/sbin/{name}")));
+    }
     let plain = bench.file("plain", "no program");
     assert_eq!(refused(shim(&[]).args(["--", &plain])).0, 126);
     assert_eq!(refused(shim(&[]).args(["--", "/"])).0, 126);
