@@ -30,7 +30,7 @@ use crate::clock::{Clock, Lateness};
 use crate::emulator::EmulatorReport;
 use crate::frame::Frame;
 use crate::namespace::NamespaceError;
-use crate::tcp::{self, Kernel, Ledger, Receiving, Sending};
+use crate::tcp::{self, Engines, Kernel, Ledger, Receiving, Sending};
 use crate::world::{Between, Ends, Far, Site, Wire, World, WorldError};
 
 use datagrams::Datagrams;
@@ -187,7 +187,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
     let between = Between { down, up, taps: vec![Box::new(tap)], clock, bound: Lateness::BOUND };
     let world = ends.join(between)?;
     let abort = Arc::new(AtomicBool::new(false));
-    let crew = Crew { world: &world, seed, clock, until, sample_every, abort: abort.clone() };
+    let crew = Crew { world: &world, seed, clock, until, sample_every, engines: Arc::default(), abort: abort.clone() };
     let ended = crew.race(&flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let report = world.stop().map_err(WorldError::from);
@@ -256,6 +256,7 @@ struct Crew<'a> {
     clock: Clock,
     until: Time,
     sample_every: Option<Nanos>,
+    engines: Arc<Engines>,
     abort: Arc<AtomicBool>,
 }
 
@@ -378,7 +379,8 @@ impl Crew<'_> {
         };
         let start = flow.start;
         let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
-        let sending = Sending { flow, kernel, above, index, seed, to, clock, until, ledger, state, abort };
+        let engines = self.engines.clone();
+        let sending = Sending { flow, kernel, above, engines, index, seed, to, clock, until, ledger, state, abort };
         Ok(Box::new(move || {
             prefer_endpoint();
             let receiver = thread::Builder::new()
