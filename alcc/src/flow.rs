@@ -15,6 +15,7 @@ use paceline_transport::{Above, Arrived, Config, Delivered, Hold};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
+use crate::burst::Burst;
 use crate::clock;
 use crate::framed::Framed;
 use crate::group::Group;
@@ -105,6 +106,7 @@ pub(crate) struct Flow {
     pub(crate) held_since: Option<Time>,
     /// TCP took nothing; it will say when it does.
     pub(crate) blocked: bool,
+    pub(crate) burst: Burst,
     nodelay: bool,
     /// A chunk that is not full waits for more until then.
     pub(crate) fill_until: Option<Time>,
@@ -154,6 +156,7 @@ impl Flow {
             clear: 0,
             held_since: None,
             blocked: false,
+            burst: Burst::default(),
             nodelay,
             fill_until: None,
             dead: false,
@@ -190,11 +193,11 @@ impl Flow {
         }
         let mut now = self.local(clock::now());
         self.above.tick(now);
-        while let Some(bytes) = self.above.poll(now) {
-            if self.waits_for_more(now, bytes, all) {
-                break;
-            }
+        loop {
+            self.shape_chunk(now);
+            let Some(bytes) = self.above.poll(now).filter(|&bytes| !self.waits_for_more(now, bytes, all)) else { break };
             self.fill_until = None;
+            self.stamp_chunk(fd, now, bytes);
             let (pieces, count) = self.queue.front(bytes as usize);
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL | SendFlags::EOR;
             match sendmsg(fd, &pieces[..count], &mut SendAncillaryBuffer::default(), flags) {
@@ -272,7 +275,7 @@ impl Flow {
             return;
         }
         let now = self.local(clock::now());
-        let many = upto - self.acked > MANY * u64::from(self.mss);
+        let many = self.all_is_stamped() && upto - self.acked > MANY * u64::from(self.mss);
         if many || self.repairing || now - self.looked_at >= LOOK {
             self.look(fd, now);
         }
@@ -284,7 +287,7 @@ impl Flow {
         let rtt = Some(self.info.rtt).filter(|&rtt| self.source == Source::Info && rtt > Nanos::ZERO);
         self.above.delivered(now, &Delivered { upto, at, repaired, rtt, arrived: Arrived::Unknown });
         self.note_rtt(now);
-        self.above.set_chunk(self.chunk());
+        self.plan_burst();
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
     }
 
@@ -334,15 +337,20 @@ impl Flow {
 
     /// Departures are stamped while TCP `holds` bytes back.
     fn stamp_departures(&mut self, fd: &OwnedFd, holds: bool) {
-        let before = self.clear < CLEAR;
+        let before = self.departures_are_stamped();
         self.clear = if holds { 0 } else { self.clear.saturating_add(1) };
-        let after = self.clear < CLEAR;
+        let after = self.departures_are_stamped();
         if let Source::Stamps { sure } = self.source
             && before != after
         {
-            stamps::set_departures(fd, sure, after);
+            stamps::set(fd, sure, true, after);
+            self.burst.speaks();
             self.below = Nanos::ZERO;
         }
+    }
+
+    pub(crate) fn departures_are_stamped(&self) -> bool {
+        self.clear < CLEAR
     }
 
     /// The socket can be written to again.
@@ -377,8 +385,10 @@ impl Flow {
         }
         self.read_stamps(fd, reader);
         if self.source != Source::Info && self.told > self.acked {
-            // The queue was read to its end since this was told: the stamp is lost, and so is the time.
-            self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
+            // The queue was read to its end since this was told: the stamp is lost, and so is the time. Or there was none.
+            if self.all_is_stamped() {
+                self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
+            }
             self.deliver(fd, self.told, now, true);
         }
         self.look(fd, now);

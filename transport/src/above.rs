@@ -107,6 +107,11 @@ impl Above {
         self.chunk = u64::from(self.core.config.mss) * u64::from(packets.max(1));
     }
 
+    /// From now on it is asked once in `grain`: a paced flow may catch up by so much, and by [`Config::burst`] at least.
+    pub fn set_grain(&mut self, grain: Nanos) {
+        self.core.pacer.set_burst(grain.max(self.core.config.burst));
+    }
+
     /// The application queues `bytes` more. [`u64::MAX`] means "never runs out". A controller that holds the flow is
     /// asked again.
     pub fn queued(&mut self, bytes: u64) {
