@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 
 use nix::sys::socket::setsockopt;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
-use paceline_transport::{Arrived, Delivered};
+use paceline_transport::{Arrived, Delivered, Took};
 
 use crate::clock;
 use crate::flow::{Flow, LOOK, Source};
@@ -70,9 +70,10 @@ impl Flow {
             self.acked = acked;
             self.counters.delivered = acked;
             self.counters.marked += u64::from(self.repairing);
-            let rtt = Some(info.rtt).filter(|&rtt| rtt > Nanos::ZERO);
+            // When what was written left is known to a look, no better.
+            let took = if info.rtt > Nanos::ZERO { Took::Known(info.rtt) } else { Took::Told };
             let delivered =
-                Delivered { upto: acked, at: now, repaired: self.repairing, rtt, arrived: Arrived::Unknown };
+                Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
             self.above.delivered(now, &delivered);
             self.note_rtt(now);
         }

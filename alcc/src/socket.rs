@@ -409,7 +409,7 @@ impl Inner {
             if state.closing.is_some() {
                 state.gone = true;
                 let flow = &state.flow;
-                let delivered = flow.counters.delivered + flow.above.in_flight();
+                let delivered = flow.above.next().max(flow.counters.delivered);
                 self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
                 return;
             }

@@ -97,7 +97,8 @@ impl Engines {
             return Ok((start()?, true));
         }
         let mut engines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, engine)) = engines.iter().find(|(way, engine)| *way == direction && engine.options() == options) {
+        if let Some((_, engine)) = engines.iter().find(|(way, engine)| *way == direction && engine.options() == options)
+        {
             return Ok((engine.clone(), false));
         }
         let engine = start()?;

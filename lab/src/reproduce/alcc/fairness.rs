@@ -56,7 +56,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let whose = if name.contains("share=on") { "of one process" } else { "that know nothing of each other" };
         let text = format!("ten flows {whose} share with a Jain's index of at least {FAIR} (target of ours)");
         let paper = "several flows of a host need a congestion manager for fair sharing, an essential extension";
-        let cell = Cell { setup: "ten flows".to_owned(), ours: ours.clone(), holds: index >= FAIR, command: setup.command() };
+        let cell =
+            Cell { setup: "ten flows".to_owned(), ours: ours.clone(), holds: index >= FAIR, command: setup.command() };
         claims.push(Claim::new(&text, *name, paper).got(ours, vec![cell]));
     }
     let beside = |runs: &[Run]| {
@@ -78,7 +79,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         holds: cubic.median >= (own.median + cubic.median) / 2.0,
         command: setups[ten.len()].command(),
     };
-    let text = "beside Copa above TCP a CUBIC flow gets at least its fair share, half of what both carry (target of ours)";
+    let text =
+        "beside Copa above TCP a CUBIC flow gets at least its fair share, half of what both carry (target of ours)";
     claims.push(Claim::new(text, pairs[0], "ALCC-Copa is fair to the competing TCP flow").got(ours, vec![cell]));
 
     let row = |(name, runs): (&&str, &Vec<Run>)| {
