@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         let text = |text: &str| assert!(!text.contains(char::is_control), "{text:?}");
         text(&process.program);
         for line in &process.sockets {
-            [&line.controller, &line.mode, &line.acks, &line.limited_by].map(|field| text(field));
+            [&line.controller, &line.mode, &line.acks, &line.limited_by].into_iter().for_each(|field| text(field));
         }
         let metrics = encode(&[process]);
         assert!(metrics.ends_with("# EOF\n"));
