@@ -2,8 +2,8 @@
 //!
 //! The paper's figures that need no phone: a controller above TCP beside the same one native. What differs from the paper: other
 //! links (its traces can be given with `--trace`), and controllers of our own making in both places, so that a difference
-//! is that of the datapath. Figures 4, 15 to 17 and 19 are of real cellular networks and are left out. Of the tunnel of figures
-//! 21 to 24 there is what flows see of it: a rate and the queue at its entry.
+//! is that of the datapath. Figures 4, 15 to 17 and 19 are of real cellular networks and are left out. The tunnel of
+//! figures 21 to 24 is a TCP connection in real time; in the simulator there is what flows see of it, a rate and a queue at its entry.
 
 mod cost;
 mod fairness;

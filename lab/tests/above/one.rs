@@ -3,16 +3,16 @@
 use crate::bench::{Run, race, told};
 
 /// 12 Mbit/s and a buffer of 2 MB, which takes 1.3 s to empty.
-const CONSTANT: &str = "[down]\nrate = '12 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=2MB'\n[up]\ndelay = '10ms'\n";
+const CONSTANT: &str =
+    "[down]\nrate = '12 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=2MB'\n[up]\ndelay = '10ms'\n";
 /// What it carries, Mbit/s.
 const MBPS: f64 = 12.0;
 
 #[test]
 fn copa_above_cubic_has_the_delay_and_the_use_of_native_copa_where_cubic_fills_the_buffer() {
     let name = "copa_above_cubic_has_the_delay_and_the_use_of_native_copa";
-    let scenario = format!(
-        "name = 'constant'\nseconds = 14\ncontestants = ['copa@udp', 'copa@alcc', 'cubic@tcp']\n{CONSTANT}"
-    );
+    let scenario =
+        format!("name = 'constant'\nseconds = 14\ncontestants = ['copa@udp', 'copa@alcc', 'cubic@tcp']\n{CONSTANT}");
     let Some(runs) = race::<3>(name, &scenario) else { return };
     let all = told(&runs);
     let [native, above, cubic] = &runs;
@@ -60,8 +60,7 @@ fn loss_bounds_copa_above_cubic_as_cubic_and_the_record_says_so() {
     let name = "loss_bounds_copa_above_cubic_as_cubic_and_the_record_says_so";
     // 40 ms: with 1 % lost, CUBIC's window averages some 12 packets (RFC 9438 section 5), of 40 that the path holds.
     let path = CONSTANT.replace("10ms", "20ms").replacen("delay", "loss = 0.01\ndelay", 1);
-    let scenario =
-        format!("name = 'loss'\nseconds = 8\ncontestants = ['copa@udp', 'copa@alcc', 'cubic@tcp']\n{path}");
+    let scenario = format!("name = 'loss'\nseconds = 8\ncontestants = ['copa@udp', 'copa@alcc', 'cubic@tcp']\n{path}");
     let Some(runs) = race::<3>(name, &scenario) else { return };
     let all = told(&runs);
     let [native, above, cubic] = &runs;

@@ -293,22 +293,29 @@ impl Comparison {
         }
     }
 
-    fn findings(&self, bench: &Bench<'_>, claims: Vec<Claim>, drawings: Vec<Drawing>) -> Findings {
+    fn findings(
+        &self,
+        bench: &Bench<'_>,
+        claims: Vec<Claim>,
+        drawings: Vec<Drawing>,
+    ) -> Result<Findings, ReproduceError> {
         let runs = self.native.1.first().map_or(0, |runs| runs.runs.len());
-        Findings {
-            setup: vec![format!(
-                "{} and {}, alone on each link with the same seeds: {runs} run{} of each, {}.",
-                self.native.0,
-                self.above.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
-                if runs == 1 { "" } else { "s" },
-                where_it_ran(bench),
-            )],
+        let said = format!(
+            "{} and {}, alone on each link with the same seeds: {runs} run{} of each, {}.",
+            self.native.0,
+            self.above.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+            if runs == 1 { "" } else { "s" },
+            where_it_ran(bench),
+        );
+        let setup = std::iter::once(said).chain(target::why(bench, self)?).collect();
+        Ok(Findings {
+            setup,
             claims,
             tables: vec![self.table()],
             drawings,
             scenarios: vec![(CELLULAR.path, CELLULAR.text), (RAPID.path, RAPID.text)],
             ..Findings::default()
-        }
+        })
     }
 }
 
@@ -333,7 +340,7 @@ fn trio(bench: &Bench<'_>, controller: &str, figures: [&str; 3], paper: &str) ->
     let mut claims = runs.shapes(figures[0], figures[1], paper);
     claims.extend(runs.medians(figures[2], paper, PAPER_CLAIM, |link| link.paper));
     let drawings = vec![runs.instants(), runs.distributions(), runs.populations()];
-    Ok(runs.findings(bench, claims, drawings))
+    runs.findings(bench, claims, drawings)
 }
 
 /// Figures 5 to 7.
@@ -356,7 +363,7 @@ pub(super) fn sprout(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let mut claims = runs.shapes("Fig 8", "Fig 8", paper);
     claims.extend(runs.medians("Fig 8", paper, PAPER_CLAIM, |link| link.paper));
     let drawings = vec![runs.instants(), runs.distributions()];
-    Ok(runs.findings(bench, claims, drawings))
+    runs.findings(bench, claims, drawings)
 }
 
 /// TCPs below that both the paper and this machine have, BBR, and the open window, which limits nothing.
@@ -392,7 +399,7 @@ fn above_several(bench: &Bench<'_>, controller: &str, figure: &str) -> Result<Fi
     let paper = "throughput and delay are independent of the TCP below (CUBIC, BIC, Reno)";
     let claims = runs.medians(figure, paper, "10 % (15 % on the rapidly changing channel)", |link| link.paper);
     let drawings = vec![runs.populations(), runs.distributions()];
-    let mut findings = runs.findings(bench, claims, drawings);
+    let mut findings = runs.findings(bench, claims, drawings)?;
     findings.setup.extend(missing);
     Ok(findings)
 }
