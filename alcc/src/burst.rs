@@ -94,6 +94,11 @@ impl Flow {
         }
     }
 
+    /// What leaves in a grain leaves together.
+    pub(crate) fn comes_in_bursts(&self) -> bool {
+        self.burst.grain.is_some()
+    }
+
     /// Everything that is outstanding bears a stamp.
     pub(crate) fn all_is_stamped(&self) -> bool {
         self.burst.unstamped <= self.acked
