@@ -343,10 +343,11 @@ impl Flow {
             self.counters.timeouts += 1;
             self.above.timeout(now, u32::from(info.backoff.max(1)));
         }
-        self.stamp_departures(fd, info.unsent > 0);
-        if info.unsent == 0 {
-            self.held_since = None;
-        } else if now - *self.held_since.get_or_insert(now) >= self.above.rtt().smoothed().unwrap_or(LOOK) {
+        self.held_since = (info.unsent > 0).then(|| self.held_since.unwrap_or(now));
+        let held = self.held_since.is_some_and(|since| now - since >= self.above.rtt().smoothed().unwrap_or(LOOK));
+        // A burst may be in TCP for a moment.
+        self.stamp_departures(fd, if self.comes_in_bursts() { held } else { info.unsent > 0 });
+        if held {
             self.above.blocked(now);
         }
         if self.base.is_none() && info.is_quiet() {
