@@ -36,6 +36,8 @@ pub(crate) struct Info {
     pub(crate) rtt: Nanos,
     /// Its window, in segments.
     pub(crate) cwnd: u32,
+    /// Segments without data that came since the connection began: acknowledgements, nearly all.
+    acks: u32,
     /// Segments sent again since the connection began.
     pub(crate) retransmits: u32,
     /// Bytes acknowledged since the connection began.
@@ -80,6 +82,7 @@ impl Info {
             lost: u32_at(32),
             rtt: micros(68),
             cwnd: u32_at(80),
+            acks: u32_at(140).wrapping_sub(u32_at(152)),
             retransmits: u32_at(100),
             acked: u64_at(120),
             unsent: u32_at(144),
@@ -95,6 +98,18 @@ impl Info {
         let of = |packets: u32| sent * u64::from(packets.min(self.unacked)) / u64::from(self.unacked.max(1));
         // There is a hole before it is taken for a loss.
         (of(self.sacked.saturating_add(self.lost.max(1))), of(self.sacked))
+    }
+
+    /// RTT of what was acknowledged since an earlier look, on average. The kernel's estimate takes in an eighth of each sample, one
+    /// an acknowledgement (RFC 6298 section 2; Linux `tcp_rtt_estimator`); what it was before is taken out of it here.
+    pub(crate) fn rtt_since(&self, earlier: &Self) -> Nanos {
+        let acks = self.acks.wrapping_sub(earlier.acks).min(100) as i32;
+        if acks == 0 || earlier.rtt == Nanos::ZERO {
+            return self.rtt;
+        }
+        let kept = (7.0 / 8.0_f64).powi(acks);
+        let millis = (self.rtt.as_millis_f64() - kept * earlier.rtt.as_millis_f64()) / (1.0 - kept);
+        Nanos::from_secs_f64((millis / 1000.0).max(0.0))
     }
 
     /// Something arrived behind what has not.
