@@ -147,3 +147,34 @@ impl Info {
         u64::from(self.cwnd) * u64::from(self.mss)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smoothing_of_the_kernels_rtt_is_undone() {
+        let smooth = |rtt: Nanos, sample: u64| Nanos::from_micros((rtt.as_nanos() * 7 / 8 + sample * 125) / 1000);
+        let before = Info { rtt: Nanos::from_millis(20), acks: u32::MAX, ..Info::default() };
+        let mut now = before;
+        for sample in [30_000, 30_000, 30_000] {
+            now.rtt = smooth(now.rtt, sample);
+            now.acks = now.acks.wrapping_add(1);
+        }
+        assert!(now.rtt < Nanos::from_millis(24), "{}", now.rtt);
+        let millis = now.rtt_since(&before).as_millis_f64();
+        assert!((millis - 30.0).abs() < 0.05, "{millis}");
+        // Nothing came, or nothing was known before.
+        assert_eq!(before.rtt_since(&before), before.rtt);
+        assert_eq!(now.rtt_since(&Info::default()), now.rtt);
+    }
+
+    #[test]
+    fn what_arrived_behind_a_loss_is_above_its_holes() {
+        let info = Info { unacked: 20, sacked: 7, lost: 2, unsent: 500, ..Info::default() };
+        assert_eq!(info.ahead(20_500), (9_000, 7_000));
+        // A hole that nobody has declared lost yet.
+        assert_eq!(Info { lost: 0, ..info }.ahead(20_500), (8_000, 7_000));
+        assert_eq!(Info::default().ahead(0), (0, 0));
+    }
+}
