@@ -71,6 +71,7 @@ lint-ebpf: ## clippy for what needs clang to build
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check
+	@$(CARGO) deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
 
 bench: ## time: cost of an acknowledgement, packets per second, the emulator's accuracy
 	@scripts/setup build
