@@ -140,7 +140,7 @@ mod tests {
     fn flows_that_share_are_sockets_of_one_engine() {
         let engines = Engines::default();
         let options = |share| Options { share, ..Options::default() };
-        let mut serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
+        let serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
         let (first, fresh) = serve(Direction::Down, true);
         let (second, again) = serve(Direction::Down, true);
         assert!(Arc::ptr_eq(&first, &second) && fresh && !again);
