@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::{SocketStats, Totals};
 
-pub use client::processes;
+pub use client::{processes, read};
+pub use metrics::encode;
 pub use server::Export;
 
 /// The address for Prometheus.

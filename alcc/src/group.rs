@@ -279,7 +279,7 @@ impl Controller for Member {
 #[cfg(test)]
 mod tests {
     use paceline_cc::{Env, Spec};
-    use paceline_transport::{Above, Arrived, Config, Delivered};
+    use paceline_transport::{Above, Arrived, Config, Delivered, Took};
 
     use super::*;
 
@@ -332,7 +332,7 @@ mod tests {
             for n in [1, 0] {
                 let upto = flows[n].una() + MSS * 5;
                 let upto = upto.min(flows[n].next());
-                let news = Delivered { upto, at: now, repaired: false, rtt: None, arrived: Arrived::Unknown };
+                let news = Delivered { upto, at: now, repaired: false, took: Took::Told, arrived: Arrived::Unknown };
                 flows[n].delivered(now, &news);
                 hand_over(&mut flows[n], now);
             }

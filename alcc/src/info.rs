@@ -30,6 +30,8 @@ pub(crate) struct Info {
     pub(crate) unacked: u32,
     /// Those of them that were acknowledged selectively: they arrived behind a loss.
     pub(crate) sacked: u32,
+    /// Segments that are taken for lost and have not been repaired.
+    lost: u32,
     /// The kernel's smoothed RTT; zero before the first sample.
     pub(crate) rtt: Nanos,
     /// Its window, in segments.
@@ -75,6 +77,7 @@ impl Info {
             mss: u32_at(16),
             unacked: u32_at(24),
             sacked: u32_at(28),
+            lost: u32_at(32),
             rtt: micros(68),
             cwnd: u32_at(80),
             retransmits: u32_at(100),
@@ -85,10 +88,18 @@ impl Info {
         }
     }
 
-    /// Bytes of `outstanding` that arrived behind a loss.
-    pub(crate) fn ahead(&self, outstanding: u64) -> u64 {
+    /// Of `outstanding` bytes that are not acknowledged, so many lie up to the newest that has arrived behind a loss, and so
+    /// many of them have arrived: the rest are the holes. As if all packets were of one size.
+    pub(crate) fn ahead(&self, outstanding: u64) -> (u64, u64) {
         let sent = outstanding.saturating_sub(u64::from(self.unsent));
-        sent * u64::from(self.sacked.min(self.unacked)) / u64::from(self.unacked.max(1))
+        let of = |packets: u32| sent * u64::from(packets.min(self.unacked)) / u64::from(self.unacked.max(1));
+        // There is a hole before it is taken for a loss.
+        (of(self.sacked.saturating_add(self.lost.max(1))), of(self.sacked))
+    }
+
+    /// Something arrived behind what has not.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.sacked > 0 || self.lost > 0
     }
 
     /// Data can be sent.

@@ -82,7 +82,11 @@ impl Socket {
     /// [`Socket::shutdown_write`]. [`io::ErrorKind::Interrupted`] when a signal arrived before anything was taken.
     pub fn send(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
         if self.mode() == Mode::Inline {
-            return self.inner.send_inline(bufs, nonblocking);
+            // Before, since it may block; after, since the engine may have looked in between and found nothing.
+            self.wrote();
+            let sent = self.inner.send_inline(bufs, nonblocking);
+            self.wrote();
+            return sent;
         }
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         let mut done = 0;
@@ -143,7 +147,9 @@ impl Socket {
         thread_local! {
             static READER: RefCell<Reader> = RefCell::new(Reader::new());
         }
-        READER.with_borrow_mut(|reader| self.inner.on_events(epoll::EventFlags::ERR, reader));
+        READER.with_borrow_mut(|reader| {
+            self.inner.on_events(epoll::EventFlags::ERR, reader);
+        });
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
@@ -192,7 +198,8 @@ impl Socket {
         Ok(())
     }
 
-    /// In mode [`Mode::Inline`]: the application has written to the kernel. Cheap while the engine is watching already.
+    /// In mode [`Mode::Inline`]: the application has written to the kernel, not by [`Socket::send`]. Cheap while the engine is
+    /// watching already. A call that may block is told of before it as well.
     pub fn wrote(&self) {
         if self.inner.inline.load(Ordering::Acquire) && !self.inner.watched.swap(true, Ordering::AcqRel) {
             let mut state = self.inner.lock();
@@ -315,8 +322,8 @@ impl Inner {
         }
     }
 
-    /// The socket has news.
-    pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) {
+    /// The socket has news. Says how long its next may wait.
+    pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) -> Nanos {
         let mut state = self.lock();
         if events.contains(epoll::EventFlags::ERR) {
             state.flow.read_stamps(&self.fd, reader);
@@ -331,22 +338,27 @@ impl Inner {
             state.flow.hung_up(&self.fd);
         }
         self.advance(&mut state);
+        state.flow.grain()
     }
 
-    /// The time has come for which it was scheduled.
-    pub(crate) fn on_timer(&self, reader: &mut Reader) {
+    /// The time has come for which it was scheduled. Says how long its news may wait.
+    pub(crate) fn on_timer(&self, reader: &mut Reader) -> Nanos {
         let mut state = self.lock();
         if state.gone {
-            return;
+            return Nanos::MAX;
         }
         state.scheduled = Time::NEVER;
+        // Before the look: whoever writes behind it finds that nobody watches, and waits for the lock.
+        self.watched.swap(false, Ordering::AcqRel);
         if state.closing.is_some_and(|deadline| deadline <= clock::now()) {
             // Unread, unsent: the peer shall not take what it has for the whole.
             let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));
             state.flow.die();
         }
         state.flow.timer(&self.fd, reader);
+        self.watched.store(state.flow.inline.is_some() && state.flow.look_at != Time::NEVER, Ordering::Release);
         self.advance(&mut state);
+        state.flow.grain()
     }
 
     /// In framed mode: reads what has come.
@@ -405,13 +417,10 @@ impl Inner {
             if state.closing.is_some() {
                 state.gone = true;
                 let flow = &state.flow;
-                let delivered = flow.counters.delivered + flow.above.in_flight();
+                let delivered = flow.above.next().max(flow.counters.delivered);
                 self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
                 return;
             }
-        }
-        if state.flow.inline.is_some() && state.flow.look_at == Time::NEVER {
-            self.watched.store(false, Ordering::Release);
         }
         let wake = state.flow.next_wake().min(state.closing.unwrap_or(Time::NEVER));
         if wake < state.scheduled {

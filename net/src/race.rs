@@ -30,7 +30,7 @@ use crate::clock::{Clock, Lateness};
 use crate::emulator::{EmulatorReport, Tap};
 use crate::frame::Frame;
 use crate::namespace::NamespaceError;
-use crate::tcp::{self, Kernel, Ledger, Receiving, Sending};
+use crate::tcp::{self, Engines, Kernel, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
 use crate::world::{Between, Ends, Far, Site, Wire, World, WorldError};
 
@@ -205,7 +205,8 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     };
     let abort = Arc::new(AtomicBool::new(false));
     let sites = tunnel.as_ref().map_or((world.near(), world.far()), |tunnel| (tunnel.near(), tunnel.far()));
-    let crew = Crew { world: &world, sites, seed, clock, until, sample_every, abort: abort.clone() };
+    let engines = Arc::default();
+    let crew = Crew { world: &world, sites, seed, clock, until, sample_every, engines, abort: abort.clone() };
     let ended = crew.race(&flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let inside = tunnel.map(Tunnel::stop).transpose();
@@ -279,6 +280,7 @@ struct Crew<'a> {
     clock: Clock,
     until: Time,
     sample_every: Option<Nanos>,
+    engines: Arc<Engines>,
     abort: Arc<AtomicBool>,
 }
 
@@ -401,7 +403,8 @@ impl Crew<'_> {
         };
         let start = flow.start;
         let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
-        let sending = Sending { flow, kernel, above, index, seed, to, clock, until, ledger, state, abort };
+        let engines = self.engines.clone();
+        let sending = Sending { flow, kernel, above, engines, index, seed, to, clock, until, ledger, state, abort };
         Ok(Box::new(move || {
             prefer_endpoint();
             let receiver = thread::Builder::new()
