@@ -5,6 +5,7 @@
 //! `docs/add-a-controller.md`.
 
 pub mod bbr;
+pub mod bic;
 pub mod chirp;
 pub mod controller;
 pub mod copa;

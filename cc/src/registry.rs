@@ -16,6 +16,7 @@ use crate::window::{SlowStart, StartUp};
 pub const CONTROLLERS: &[Entry] = &[
     crate::reno::ENTRY,
     crate::cubic::ENTRY,
+    crate::bic::ENTRY,
     crate::dctcp::ENTRY,
     crate::prague::ENTRY,
     crate::bbr::ENTRY,

@@ -205,8 +205,8 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     };
     let abort = Arc::new(AtomicBool::new(false));
     let sites = tunnel.as_ref().map_or((world.near(), world.far()), |tunnel| (tunnel.near(), tunnel.far()));
-    let crew =
-        Crew { world: &world, sites, seed, clock, until, sample_every, engines: Arc::default(), abort: abort.clone() };
+    let engines = Arc::default();
+    let crew = Crew { world: &world, sites, seed, clock, until, sample_every, engines, abort: abort.clone() };
     let ended = crew.race(&flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let inside = tunnel.map(Tunnel::stop).transpose();

@@ -314,7 +314,7 @@ fn any_parameters_survive_any_sequence_of_events() {
 
 /// Window controllers with each of their start-ups.
 fn window_controllers() -> impl Iterator<Item = Spec> {
-    let names = ["reno", "cubic", "dctcp", "prague"];
+    let names = ["reno", "cubic", "bic", "dctcp", "prague"];
     let spec = |spec: &Spec| spec.to_string();
     defaults().into_iter().filter(move |one| names.contains(&spec(one).split(':').next().unwrap_or_default()))
 }

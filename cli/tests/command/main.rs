@@ -94,7 +94,7 @@ fn files_are_whole_and_alone() {
 fn controllers_tell_their_parameters() {
     let lab = Lab::new();
     let text = String::from_utf8(lab.run(&["controllers"]).stdout).unwrap();
-    for name in ["reno", "cubic", "dctcp", "bbr", "copa", "verus", "sprout", "sprout-ewma"] {
+    for name in ["reno", "cubic", "bic", "dctcp", "bbr", "copa", "verus", "sprout", "sprout-ewma"] {
         assert!(text.lines().any(|line| line.starts_with(&format!("{name}  "))), "{name}");
     }
     let json = String::from_utf8(lab.run(&["controllers", "copa", "--json"]).stdout).unwrap();

@@ -287,26 +287,32 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
         let row = &rows[*at];
         let causes = row.outside().map(|(figure, apart)| {
             let sure = if apart.surely_outside(row.target) { "" } else { ", of which chance may be a part" };
-            format!("{} {}{sure}. {}", FIGURES[figure].name, apart.percent(), cause(&FIGURES[figure], runs, row.target))
+            format!(
+                "{} {}{sure}. {}",
+                FIGURES[figure].name,
+                apart.percent(),
+                cause(&FIGURES[figure], apart.percent.median, runs, row.target)
+            )
         });
         rows[*at].causes = causes.collect();
     }
     Ok(())
 }
 
-/// Why a figure is outside, from simulated runs: native, as it is, and without each of [`WITHOUT`].
-fn cause(figure: &Figure, runs: &[Vec<Run>], target: f64) -> String {
+/// Why a figure is outside, by so many percent, from simulated runs: native, as it is, and without each of [`WITHOUT`].
+fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> String {
     let [native, as_it_is, without @ ..] = runs else { return String::new() };
     let apart = |runs: &[Run]| Apart::of(figure, runs, native);
     let Some(simulated) = apart(as_it_is) else { return "In the simulator nothing arrives.".to_owned() };
     let mut text = format!("Simulated {}", simulated.percent());
-    if simulated.within(target) {
+    let share = simulated.percent.median / outside;
+    if share < 0.5 && simulated.within(target) {
         return text + ": the method does not make it; host and chance do.";
     }
     for (runs, (_, _, told)) in without.iter().zip(&WITHOUT) {
         let Some(apart) = apart(runs) else { continue };
         let _ = write!(text, ", {told} {}", apart.percent());
-        if apart.within(target) {
+        if apart.within(target) && apart.percent.median.abs() <= 0.5 * simulated.percent.median.abs() {
             return text + ": that is it.";
         }
     }
@@ -416,9 +422,16 @@ mod tests {
     fn the_cause_is_what_takes_the_difference_away() {
         let with = |ms: f64| vec![run(8.0, ms), run(8.0, ms)];
         let told = |as_it_is, each, open, both| {
-            cause(&FIGURES[2], &[with(100.0), with(as_it_is), with(each), with(open), with(both)], TARGET)
+            let native = with(100.0);
+            cause(&FIGURES[2], 50.0, &[native, with(as_it_is), with(each), with(open), with(both)], TARGET)
         };
         assert!(told(101.0, 1.0, 1.0, 1.0).ends_with("host and chance do."));
+        let most = told(104.0, 100.5, 1.0, 1.0);
+        let most_of_little = cause(&FIGURES[2], 6.0, &[with(100.0), with(104.0), with(100.5)], TARGET);
+        assert!(
+            most.ends_with("host and chance do.") && most_of_little.ends_with("+0.5 %: that is it."),
+            "{most_of_little}"
+        );
         let text = told(150.0, 140.0, 102.0, 100.0);
         assert_eq!(
             text,
