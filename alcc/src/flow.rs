@@ -195,7 +195,9 @@ impl Flow {
         self.above.tick(now);
         loop {
             self.shape_chunk(now);
-            let Some(bytes) = self.above.poll(now).filter(|&bytes| !self.waits_for_more(now, bytes, all)) else { break };
+            let Some(bytes) = self.above.poll(now).filter(|&bytes| !self.waits_for_more(now, bytes, all)) else {
+                break;
+            };
             self.fill_until = None;
             self.stamp_chunk(fd, now, bytes);
             let (pieces, count) = self.queue.front(bytes as usize);
@@ -424,7 +426,12 @@ impl Flow {
             _ if self.dead => Time::NEVER,
             Some(_) => self.look_at,
             None if self.queue.is_empty() && self.above.in_flight() == 0 => Time::NEVER,
-            None => self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER)),
+            None => self
+                .above
+                .next_wake()
+                .max(self.next_burst())
+                .min(self.look_at)
+                .min(self.fill_until.unwrap_or(Time::NEVER)),
         };
         let wake = if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) };
         wake.min(self.acknowledges_at())
