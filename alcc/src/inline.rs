@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 
 use nix::sys::socket::setsockopt;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
-use paceline_transport::{Arrived, Delivered};
+use paceline_transport::{Arrived, Delivered, Took};
 
 use crate::clock;
 use crate::flow::{Flow, LOOK, Source};
@@ -36,6 +36,9 @@ const LOOKS: u64 = 4;
 pub(crate) struct Inline {
     /// What the kernel was told last.
     rate: Rate,
+    /// Bytes that were taken for sent and never were: the kernel counts segments, and not all were full.
+    never_sent: u64,
+    /// `TCP_NOTSENT_LOWAT`, as set last.
     not_sent: u64,
 }
 
@@ -55,7 +58,7 @@ impl Flow {
         // Positions count from what is acknowledged now where they could not be told before.
         let before = self.info.acked.saturating_sub(self.acked);
         self.base.get_or_insert(before);
-        self.inline = Some(Inline { rate: Rate::INFINITY, not_sent });
+        self.inline = Some(Inline { rate: Rate::INFINITY, never_sent: 0, not_sent });
         self.watch();
     }
 
@@ -71,16 +74,27 @@ impl Flow {
         let since = self.looked_at;
         self.look(fd, now);
         let info = self.info;
-        let acked = info.acked.saturating_sub(self.base.unwrap_or(info.acked)).max(self.acked);
+        let never_sent = self.inline.as_ref().map_or(0, |inline| inline.never_sent);
+        let mut acked = (info.acked.saturating_sub(self.base.unwrap_or(info.acked)) + never_sent).max(self.acked);
         let flight = u64::from(info.unacked) * u64::from(info.mss);
         self.note_sent(since, now, acked + flight);
+        self.counters.delivered = acked - never_sent;
+        if info.is_quiet()
+            && let Some(inline) = &mut self.inline
+        {
+            // Else they would be in flight for ever.
+            let more = self.above.next().saturating_sub(acked);
+            inline.never_sent += more;
+            acked += more;
+            self.counters.written = self.counters.written.saturating_sub(more);
+        }
         if acked > self.acked {
             self.acked = acked;
-            self.counters.delivered = acked;
             self.counters.marked += u64::from(self.repairing);
-            let rtt = Some(info.rtt).filter(|&rtt| rtt > Nanos::ZERO);
+            // When what was written left is known to a look, no better.
+            let took = if info.rtt > Nanos::ZERO { Took::Known(info.rtt) } else { Took::Told };
             let delivered =
-                Delivered { upto: acked, at: now, repaired: self.repairing, rtt, arrived: Arrived::Unknown };
+                Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
             self.above.delivered(now, &delivered);
             self.note_rtt(now);
         }

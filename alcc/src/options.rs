@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use paceline_cc::text::clipped;
 use paceline_cc::{Bytes, Nanos, Spec, SpecError, UnitError};
 
 /// How bytes reach TCP.
@@ -191,7 +192,7 @@ fn word<T: Copy>(
     words: &[(&'static str, T)],
 ) -> Result<T, OptionsError> {
     let found = words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value);
-    found.ok_or_else(|| OptionsError::Word { name, value: text.to_owned(), wanted })
+    found.ok_or_else(|| OptionsError::Word { name, value: clipped(text), wanted })
 }
 
 fn name_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> String {
@@ -240,6 +241,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let says = |name, value| from(&[(name, value)]).unwrap_err().to_string();
+        for name in [CONTROLLER, MODE, ACKS, QUEUE, LINGER, SHARE, AGGREGATE] {
+            assert!(!says(name, "a\nb\u{1b}[2J").contains(char::is_control), "{name}");
+        }
         assert!(says(CONTROLLER, "copper").starts_with("PACELINE_CC: unknown controller 'copper'"));
         assert_eq!(says(MODE, "fast"), "PACELINE_MODE: 'fast' is not one of auto, queue, inline, framed");
         assert_eq!(says(QUEUE, "1kB"), "PACELINE_QUEUE: 1kB is not between 64kB and 4GB");

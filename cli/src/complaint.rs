@@ -21,7 +21,7 @@ pub(crate) fn of_error(error: &anyhow::Error) -> String {
     line
 }
 
-/// What clap says of wrong arguments, in one line: the error and its tips.
+/// What clap says of wrong arguments, in one line: the error, its tips, and what to write instead.
 pub(crate) fn of_arguments(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut line = String::new();
@@ -41,5 +41,11 @@ pub(crate) fn of_arguments(error: &clap::Error) -> String {
     if line.is_empty() || text.starts_with("Usage:") || !text.starts_with("error:") {
         line = "no command is given".to_owned();
     }
-    format!("{line}; see paceline --help")
+    let usage = text.lines().find_map(|part| part.strip_prefix("Usage: ")).unwrap_or_default();
+    // The words of the command come before what it takes.
+    let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
+    match command.as_slice() {
+        ["paceline", _, ..] => format!("{line}; write {usage}; see {} --help", command.join(" ")),
+        _ => format!("{line}; see paceline --help"),
+    }
 }

@@ -156,7 +156,7 @@ pub fn pairs<'a>(records: impl IntoIterator<Item = &'a Record>, figure: fn(&Reco
 }
 
 /// Records by contestant, in the order in which they first appear.
-fn by_contestant<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(String, Vec<&'a Record>)> {
+pub(crate) fn by_contestant<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(String, Vec<&'a Record>)> {
     let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
     for record in records {
         let name = record.contestant();

@@ -56,7 +56,7 @@ const PASSED_ON: [Signal; 7] = [
 #[non_exhaustive]
 pub enum CommandError {
     /// There is no such program.
-    #[error("{program}: there is no such program; give one that is in PATH, or its path")]
+    #[error("{program}: there is no such program; give {}", instead(.program))]
     NotFound {
         /// As it was given.
         program: String,
@@ -208,6 +208,18 @@ pub fn find(program: &OsStr) -> Result<PathBuf, CommandError> {
     let place = present.first().ok_or_else(not_found)?;
     let reason = if place.is_dir() { "it is a folder" } else { "it is not executable" };
     Err(CommandError::NotRunnable { program: name, reason: reason.to_owned() })
+}
+
+/// Where an ordinary user's `PATH` does not lead, and servers are.
+const ELSEWHERE: [&str; 2] = ["/usr/local/sbin", "/usr/sbin"];
+
+/// What to give instead of a program that is not in `PATH`.
+fn instead(program: &str) -> String {
+    let places = ELSEWHERE.map(|folder| Path::new(folder).join(program));
+    match places.iter().find(|place| !program.contains('/') && is_executable(place)) {
+        Some(place) => place.display().to_string(),
+        None => "one that is in PATH, or its path".to_owned(),
+    }
 }
 
 fn is_executable(place: &Path) -> bool {

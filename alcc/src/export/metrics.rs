@@ -48,7 +48,8 @@ struct Quantile {
 
 type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
-pub(super) fn encode(processes: &[Process]) -> String {
+/// What is known of processes and their sockets, as OpenMetrics 1.0 has it.
+pub fn encode(processes: &[Process]) -> String {
     let sockets = Family::<Limited, Gauge>::default();
     let closed = Family::<Program, Counter>::default();
     let (delivered, retransmits) = (Family::<Program, Counter>::default(), Family::<Program, Counter>::default());

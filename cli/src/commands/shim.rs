@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (library, elf) = library()?;
     let examined = match program::examine(&path, Some(&elf)) {
         Ok(examined) => examined,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(refuse_script(name, &error)),
     };
     let told = examined.told(name);
     match &examined.verdict {
@@ -111,6 +111,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// One line, and the exit status that a shell would have.
 fn refuse(error: &CommandError) -> ExitCode {
     complaint::print(&error.to_string());
+    ExitCode::from(error.exit_status())
+}
+
+/// As [`refuse`], for a script whose interpreter cannot be had.
+fn refuse_script(name: &OsStr, error: &CommandError) -> ExitCode {
+    complaint::print(&format!("{}: its interpreter: {error}", name.display()));
     ExitCode::from(error.exit_status())
 }
 
@@ -146,7 +152,13 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     }
     if let Some(address) = settings.metrics {
         std::net::TcpListener::bind(address).map_err(|error| {
-            anyhow!("--metrics: {address}: {error}; one that has it answers for all of this user's programs, or give another")
+            let mend = match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    "leave it out where a shim of this user has it, which answers for all of them, or give another"
+                }
+                _ => "give one of this machine, such as 127.0.0.1:9464",
+            };
+            anyhow!("--metrics: {address}: {error}; {mend}")
         })?;
     }
     let all = [options.to_env(), filter.to_env(), settings.to_env()].concat();
@@ -243,11 +255,12 @@ fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
     let elf = library.as_ref().ok().map(|(_, elf)| elf);
     let examined = match program::examine(&path, elf) {
         Ok(examined) => examined,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(refuse_script(name, &error)),
     };
     let mut text = examined.told(name) + "\n";
-    let served = !matches!(examined.verdict, Verdict::No(_));
-    if served {
+    let capable = !matches!(examined.verdict, Verdict::No(_));
+    let served = capable && library.is_ok();
+    if capable {
         text += "not knowable before it runs: io_uring without liburing, own system calls, a seccomp filter\n";
     }
     match library {

@@ -37,7 +37,8 @@ fn options_that_are_none() {
         assert_eq!(status, 2, "{line}");
         assert!(line.starts_with(expected), "{line}");
     }
-    assert_eq!(refused(shim(&["--cc", "copa"])).0, 2, "no program");
+    let (status, line) = refused(shim(&["--cc", "copa"]));
+    assert!(status == 2 && line.contains("write paceline shim [OPTIONS] -- <COMMAND>...;"), "{status} {line}");
 }
 
 #[test]
@@ -48,6 +49,11 @@ fn programs_that_are_none() {
         (status, line.as_str()),
         (127, "no-such-program: there is no such program; give one that is in PATH, or its path")
     );
+    // An ordinary user's PATH does not lead to servers.
+    if let Some(name) = ["nologin", "ldconfig"].iter().find(|name| Path::new("/usr/sbin").join(name).exists()) {
+        let (status, line) = refused(shim(&[]).env("PATH", "/nowhere").args(["--", name]));
+        assert_eq!((status, line), (127, format!("{name}: there is no such program; give /usr/sbin/{name}")));
+    }
     let plain = bench.file("plain", "no program");
     assert_eq!(refused(shim(&[]).args(["--", &plain])).0, 126);
     assert_eq!(refused(shim(&[]).args(["--", "/"])).0, 126);
@@ -64,6 +70,8 @@ fn a_library_that_is_none() {
     {
         let (status, line) = refused(shim(&[]).env("PACELINE_SHIM", place).args(["--", "true"]));
         assert!(status == 2 && line.contains(expected) && line.contains("PACELINE_SHIM"), "{status} {line}");
+        let checked = shim(&["--check", "sh"]).env("PACELINE_SHIM", place).bounded();
+        assert_eq!(checked.status.code(), Some(1), "without a library nothing can be served");
     }
 }
 
@@ -147,7 +155,11 @@ fn scripts_are_followed() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains(&format!("run by {inner}, run by ")) && told.contains("sh: works"), "{told}");
     let (status, line) = refused(shim(&[]).args(["--", &script("lost", "#!/no/such/interpreter")]));
-    assert_eq!((status, line.contains("/no/such/interpreter: there is no such program")), (127, true), "{line}");
+    assert_eq!(
+        (status, line.contains("lost: its interpreter: /no/such/interpreter: there is no")),
+        (127, true),
+        "{line}"
+    );
     let (status, line) = refused(shim(&[]).args(["--", &script("bare", "#!/usr/bin/env -i sh")]));
     assert_eq!((status, line.contains("clears the environment")), (2, true), "{line}");
 }

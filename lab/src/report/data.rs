@@ -6,7 +6,7 @@ use paceline_sim::Series;
 
 use crate::race::Race;
 use crate::record::{Record, Split};
-use crate::stats::Summary;
+use crate::stats::{Summary, by_contestant};
 
 /// Everything that a report shows.
 #[derive(Debug)]
@@ -169,16 +169,8 @@ impl<'a> Data<'a> {
 
 /// Records by contestant, in the order in which they first appear.
 fn group<'a>(records: impl Iterator<Item = &'a Record>, styles: &mut Styles) -> Vec<Contestant<'a>> {
-    let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
-    for record in records {
-        let name = record.contestant();
-        match groups.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, group)) => group.push(record),
-            None => groups.push((name, vec![record])),
-        }
-    }
     let mut contestants = Vec::new();
-    for (_, records) in groups {
+    for (_, records) in by_contestant(records) {
         let Some(summary) = Summary::of(&records) else { continue };
         let style = styles.of(records[0]);
         contestants.push(Contestant { summary, records, series: None, delay_quantiles_ms: Vec::new(), style });
