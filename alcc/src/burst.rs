@@ -94,6 +94,11 @@ impl Flow {
         }
     }
 
+    /// Before then nothing has to leave.
+    pub(crate) fn next_burst(&self) -> Time {
+        if self.comes_in_bursts() { self.burst.next.0 } else { Time::ZERO }
+    }
+
     /// What leaves in a grain leaves together.
     pub(crate) fn comes_in_bursts(&self) -> bool {
         self.burst.grain.is_some()

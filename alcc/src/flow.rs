@@ -473,7 +473,12 @@ impl Flow {
             _ if self.dead => Time::NEVER,
             Some(_) => self.look_at,
             None if self.queue.is_empty() && self.above.in_flight() == 0 => Time::NEVER,
-            None => self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER)),
+            None => self
+                .above
+                .next_wake()
+                .max(self.next_burst())
+                .min(self.look_at)
+                .min(self.fill_until.unwrap_or(Time::NEVER)),
         };
         let wake = if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) };
         wake.min(self.acknowledges_at())
