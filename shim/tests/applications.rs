@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Digest, Running, connect, connect_narrow, folder, free_port, installed, is_root, letters, listens, lowers_rights,
-    shimmed, shimmed_as_we_are, skip, threads, until,
+    Digest, Running, connect, connect_narrow, folder, free_port, give, installed, is_root, letters, listens,
+    lowers_rights, shimmed, shimmed_as_we_are, skip, threads, until,
 };
 
 const LEN: usize = 8_000_000;
@@ -271,6 +271,10 @@ fn try_vsftpd(test: &str, shimmed: fn(PathBuf, &[(&str, &str)]) -> Command, user
         );
         let file = folder.path().join("config");
         std::fs::write(&file, config).unwrap();
+        if !user.is_empty() {
+            // Its own, or vsftpd refuses it.
+            give(&file);
+        }
         let mut command = shimmed(program.clone(), &[("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)]);
         command.arg(&file);
         let server = start(command, port);
@@ -398,7 +402,7 @@ fn nginx_rtmp() {
     for mode in ["queue", "inline"] {
         let port = free_port();
         let rtmp = format!(
-            "load_module {MODULE};\nrtmp {{ server {{ listen 127.0.0.1:{port}; \
+            "load_module {MODULE};\nrtmp {{ access_log off; server {{ listen 127.0.0.1:{port}; \
              application live {{ live on; }} application films {{ play {}; }} }} }}",
             folder.path().display()
         );

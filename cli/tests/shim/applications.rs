@@ -149,7 +149,7 @@ fn vsftpd_in_passive_and_active_mode() {
          no_anon_password=YES\nlocal_enable=NO\nxferlog_enable=NO\nsecure_chroot_dir={{dir}}/files\n\
          connect_from_port_20=NO\nrun_as_launching_user=YES\npasv_promiscuous=YES\nport_promiscuous=YES\n"
     );
-    let command = "mkdir {dir}/files && ln {dir}/data {dir}/files && chmod 555 {dir}/files && exec vsftpd {dir}/config";
+    let command = "mkdir {dir}/files && cp {dir}/data {dir}/files && chmod 555 {dir}/files && exec vsftpd {dir}/config";
     let server = Server::of(BYTES, port, &[("config", config)], shim.run(&[]), command);
     let url = format!("ftp://$PACELINE_BASE:{port}/data");
     fetches(&server, &[url.clone(), format!("--ftp-port - {url}")]);
@@ -245,7 +245,7 @@ fn a_film_and_a_live_one_over_rtmp() {
     assert_eq!(whole.len(), 75);
     let folder = Path::new(&film).parent().unwrap().display();
     let blocks = format!(
-        "load_module {RTMP};\nevents {{}}\nrtmp {{ server {{ listen {port}; application live {{ live on; }} \
+        "load_module {RTMP};\nevents {{}}\nrtmp {{ access_log off; server {{ listen {port}; application live {{ live on; }} \
          application films {{ play {folder}; }} }} }}"
     );
     let _server = nginx(&shim, port, &blocks);

@@ -112,6 +112,10 @@ impl Server {
         let directory = folder.path().display().to_string();
         for (name, text) in files {
             fs::write(folder.path().join(name), text.replace("{dir}", &directory)).unwrap();
+            if has_other_users() {
+                // vsftpd refuses another's.
+                chown(folder.path().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+            }
         }
         let command = command.replace("{dir}", &directory);
         Self { running: run.args(["--", "sh", "-c", &command]).start(), port, folder }.ready()

@@ -83,10 +83,15 @@ pub(crate) fn installed(program: &str) -> Option<PathBuf> {
 pub(crate) fn folder(name: &str) -> tempfile::TempDir {
     let made = tempfile::Builder::new().prefix(name).tempdir_in(place()).unwrap();
     std::fs::set_permissions(made.path(), Permissions::from_mode(0o755)).unwrap();
-    if lowers_rights() {
-        std::os::unix::fs::chown(made.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    }
+    give(made.path());
     made
+}
+
+/// Makes it the user's by whom programs run.
+pub(crate) fn give(path: &Path) {
+    if lowers_rights() {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
 }
 
 /// The server of `programs/serve.c`, compiled; `None` without a C compiler.
