@@ -11,10 +11,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use paceline_cc::{Controller, Nanos, Rate, Time};
-use paceline_transport::{Above, Arrived, Config, Delivered, Hold};
+use paceline_transport::{Above, Arrived, Config, Delivered, Hold, Took};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
+use crate::burst::Burst;
 use crate::clock;
 use crate::framed::Framed;
 use crate::group::Group;
@@ -26,6 +27,13 @@ use crate::stamps::{self, Event, Reader};
 
 /// Shortest time between two looks at `TCP_INFO` (our choice: it takes the socket's lock).
 pub(crate) const LOOK: Nanos = Nanos::from_millis(5);
+/// The same while holes are open, where TCP tells what arrives behind them and nothing else does: as often as stamps are
+/// taken (our choice). Without news the looks become rarer: no more of them than [`LOOKS`] in the time of the silence.
+const CLOSE_LOOK: Nanos = Nanos::from_millis(1);
+const LOOKS: u64 = 8;
+/// So many looks a round trip where nothing else tells, no further apart than [`LOOK`]: Copa takes the smallest RTT of half
+/// a round trip for that of the standing queue, and must see the queue when it is short (our choice).
+const ROUND_LOOKS: u64 = 16;
 /// Stamps that lie closer together belong to one acknowledgement.
 const ONE_ACK: Nanos = Nanos::from_micros(10);
 /// An acknowledgement that covers more packets is suspected to have waited for a retransmission: receivers acknowledge
@@ -95,6 +103,12 @@ pub(crate) struct Flow {
     /// So `TCP_INFO` said of this, when last asked.
     told: u64,
     pub(crate) looked_at: Time,
+    /// And the time before.
+    looked_before: Time,
+    /// RTT of what was acknowledged between them, as far as the kernel's estimate tells.
+    rtt_between: Nanos,
+    /// When something was last acknowledged.
+    news_at: Time,
     /// When to look next although nothing happened.
     pub(crate) look_at: Time,
     /// Samples cover a retransmission at present.
@@ -105,6 +119,7 @@ pub(crate) struct Flow {
     pub(crate) held_since: Option<Time>,
     /// TCP took nothing; it will say when it does.
     pub(crate) blocked: bool,
+    pub(crate) burst: Burst,
     nodelay: bool,
     /// A chunk that is not full waits for more until then.
     pub(crate) fill_until: Option<Time>,
@@ -149,11 +164,15 @@ impl Flow {
             acked: 0,
             told: 0,
             looked_at: Time::ZERO,
+            looked_before: Time::ZERO,
+            rtt_between: info.rtt,
+            news_at: Time::ZERO,
             look_at: Time::NEVER,
             repairing: false,
             clear: 0,
             held_since: None,
             blocked: false,
+            burst: Burst::default(),
             nodelay,
             fill_until: None,
             dead: false,
@@ -190,11 +209,13 @@ impl Flow {
         }
         let mut now = self.local(clock::now());
         self.above.tick(now);
-        while let Some(bytes) = self.above.poll(now) {
-            if self.waits_for_more(now, bytes, all) {
+        loop {
+            self.shape_chunk(now);
+            let Some(bytes) = self.above.poll(now).filter(|&bytes| !self.waits_for_more(now, bytes, all)) else {
                 break;
-            }
+            };
             self.fill_until = None;
+            self.stamp_chunk(fd, now, bytes);
             let (pieces, count) = self.queue.front(bytes as usize);
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL | SendFlags::EOR;
             match sendmsg(fd, &pieces[..count], &mut SendAncillaryBuffer::default(), flags) {
@@ -220,6 +241,11 @@ impl Flow {
                 }
             }
             now = self.local(clock::now());
+        }
+        if self.above.held_by() == Hold::Window {
+            // What arrives behind a loss makes room and has no stamp.
+            let patience = self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK);
+            self.look_at = self.look_at.min(now + patience);
         }
         Ok(())
     }
@@ -272,20 +298,26 @@ impl Flow {
             return;
         }
         let now = self.local(clock::now());
-        let many = upto - self.acked > MANY * u64::from(self.mss);
-        if many || self.repairing || now - self.looked_at >= LOOK {
+        let many = self.all_is_stamped() && upto - self.acked > MANY * u64::from(self.mss);
+        // Without stamps the look is what tells.
+        if self.source != Source::Info && (many || self.repairing || now - self.looked_at >= LOOK) {
             self.look(fd, now);
         }
         let repaired = self.repairing || unsure;
         self.acked = upto;
         self.counters.delivered = upto;
         self.counters.marked += u64::from(repaired);
-        // Without stamps the kernel's own estimate, which is smoothed, is better than times known to 5 ms.
-        let rtt = Some(self.info.rtt).filter(|&rtt| self.source == Source::Info && rtt > Nanos::ZERO);
-        self.above.delivered(now, &Delivered { upto, at, repaired, rtt, arrived: Arrived::Unknown });
+        let took = if self.source == Source::Info { self.took() } else { Took::Told };
+        self.above.delivered(now, &Delivered { upto, at, repaired, took, arrived: Arrived::Unknown });
+        self.news_at = now;
         self.note_rtt(now);
-        self.above.set_chunk(self.chunk());
+        self.plan_burst();
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
+    }
+
+    /// How long a chunk took that was found acknowledged by the newest look.
+    fn took(&self) -> Took {
+        Took::Within { since: self.looked_before, rtt: self.rtt_between }
     }
 
     /// Takes the newest RTT, tells it to the group, and hears what the group knows.
@@ -309,16 +341,19 @@ impl Flow {
     pub(crate) fn look(&mut self, fd: &OwnedFd, now: Time) {
         let Ok(info) = Info::of(fd) else { return };
         let last = std::mem::replace(&mut self.info, info);
-        self.looked_at = now;
-        self.repairing = info.retransmits != last.retransmits || last.is_repairing() || info.is_repairing();
+        self.looked_before = std::mem::replace(&mut self.looked_at, now);
+        self.rtt_between = info.rtt_since(&last);
+        let resent = info.retransmits.wrapping_sub(last.retransmits);
+        self.repairing = resent > 0 || last.has_holes() || info.has_holes();
         if info.timed_out() && (!last.timed_out() || info.backoff > last.backoff) {
             self.counters.timeouts += 1;
             self.above.timeout(now, u32::from(info.backoff.max(1)));
         }
-        self.stamp_departures(fd, info.unsent > 0);
-        if info.unsent == 0 {
-            self.held_since = None;
-        } else if now - *self.held_since.get_or_insert(now) >= self.above.rtt().smoothed().unwrap_or(LOOK) {
+        self.held_since = (info.unsent > 0).then(|| self.held_since.unwrap_or(now));
+        let held = self.held_since.is_some_and(|since| now - since >= self.above.rtt().smoothed().unwrap_or(LOOK));
+        // A burst may be in TCP for a moment.
+        self.stamp_departures(fd, if self.comes_in_bursts() { held } else { info.unsent > 0 });
+        if held {
             self.above.blocked(now);
         }
         if self.base.is_none() && info.is_quiet() {
@@ -326,23 +361,45 @@ impl Flow {
         }
         // The end of the stream counts as a byte.
         self.told = self.base.map_or(0, |base| info.acked.saturating_sub(base).min(self.above.next()));
-        self.above.arrived_ahead(info.ahead(self.above.next() - self.told.max(self.acked)));
+        if (last.is_repairing() || info.is_repairing()) && !last.timed_out() && !info.timed_out() {
+            self.above.lost(now, resent);
+        }
+        self.note_ahead(now);
         if info.is_dead() {
             self.die();
         }
     }
 
+    /// Tells the controller of what has arrived behind a loss. After a time-out nobody knows where.
+    fn note_ahead(&mut self, now: Time) {
+        if self.info.sacked == 0 || self.info.timed_out() || self.inline.is_some() || self.framed.is_some() {
+            return;
+        }
+        let una = self.told.max(self.acked);
+        let (upto, bytes) = self.info.ahead(self.above.next() - una);
+        let took = self.took();
+        if self.above.arrived_ahead(now, una + upto, bytes, took) {
+            self.news_at = now;
+            self.note_rtt(now);
+        }
+    }
+
     /// Departures are stamped while TCP `holds` bytes back.
     fn stamp_departures(&mut self, fd: &OwnedFd, holds: bool) {
-        let before = self.clear < CLEAR;
+        let before = self.departures_are_stamped();
         self.clear = if holds { 0 } else { self.clear.saturating_add(1) };
-        let after = self.clear < CLEAR;
+        let after = self.departures_are_stamped();
         if let Source::Stamps { sure } = self.source
             && before != after
         {
-            stamps::set_departures(fd, sure, after);
+            stamps::set(fd, sure, true, after);
+            self.burst.speaks();
             self.below = Nanos::ZERO;
         }
+    }
+
+    pub(crate) fn departures_are_stamped(&self) -> bool {
+        self.clear < CLEAR
     }
 
     /// The socket can be written to again.
@@ -377,8 +434,10 @@ impl Flow {
         }
         self.read_stamps(fd, reader);
         if self.source != Source::Info && self.told > self.acked {
-            // The queue was read to its end since this was told: the stamp is lost, and so is the time.
-            self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
+            // The queue was read to its end since this was told: the stamp is lost, and so is the time. Or there was none.
+            if self.all_is_stamped() {
+                self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
+            }
             self.deliver(fd, self.told, now, true);
         }
         self.look(fd, now);
@@ -387,7 +446,7 @@ impl Flow {
         }
         // TCP says that it can take more, unless what it waited for was never needed.
         self.blocked = false;
-        let soon = self.told > self.acked || self.source == Source::Info || self.info.sacked > 0;
+        let soon = self.told > self.acked && self.info.sacked == 0;
         self.look_at = match self.above.in_flight() {
             0 if self.queue.is_empty() => Time::NEVER,
             _ if soon => now + LOOK,
@@ -398,10 +457,11 @@ impl Flow {
     /// How long silence is no news.
     pub(crate) fn patience(&self) -> Nanos {
         match self.source {
-            Source::Info if self.framed.is_none() => LOOK,
-            // What arrives behind a loss makes room and has no stamp.
-            _ if self.above.held_by() == Hold::Window => {
-                self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(1, 8).max(LOOK)
+            _ if self.framed.is_none() && self.info.sacked > 0 => {
+                (self.looked_at - self.news_at).mul_div(1, LOOKS).clamp(CLOSE_LOOK, SILENCE)
+            }
+            Source::Info if self.framed.is_none() => {
+                self.above.rtt().smoothed().unwrap_or(LOOK).mul_div(1, ROUND_LOOKS).clamp(CLOSE_LOOK, LOOK)
             }
             _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use paceline_cc::Time;
-use paceline_transport::{Arrived, Delivered};
+use paceline_transport::{Arrived, Delivered, Took};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
@@ -213,7 +213,7 @@ impl Flow {
         self.counters.marked += u64::from(self.repairing);
         let at = now - ack.delay;
         let delivered =
-            Delivered { upto: ack.position, at, repaired: self.repairing, rtt: None, arrived: Arrived::Unknown };
+            Delivered { upto: ack.position, at, repaired: self.repairing, took: Took::Told, arrived: Arrived::Unknown };
         self.above.delivered(now, &delivered);
         self.note_rtt(now);
         self.above.set_chunk(self.chunk());

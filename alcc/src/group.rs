@@ -197,8 +197,12 @@ impl Controller for Member {
         });
     }
 
-    fn on_loss(&mut self, _loss: &Loss<'_>) {
-        // Nothing is lost above TCP.
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        // The repairs have left in place of the lost.
+        self.lead(|all| {
+            let in_flight = all.in_flight;
+            all.controller.on_loss(&Loss { prior_in_flight: in_flight, in_flight, ..*loss });
+        });
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
@@ -279,7 +283,7 @@ impl Controller for Member {
 #[cfg(test)]
 mod tests {
     use paceline_cc::{Env, Spec};
-    use paceline_transport::{Above, Arrived, Config, Delivered};
+    use paceline_transport::{Above, Arrived, Config, Delivered, Took};
 
     use super::*;
 
@@ -332,7 +336,7 @@ mod tests {
             for n in [1, 0] {
                 let upto = flows[n].una() + MSS * 5;
                 let upto = upto.min(flows[n].next());
-                let news = Delivered { upto, at: now, repaired: false, rtt: None, arrived: Arrived::Unknown };
+                let news = Delivered { upto, at: now, repaired: false, took: Took::Told, arrived: Arrived::Unknown };
                 flows[n].delivered(now, &news);
                 hand_over(&mut flows[n], now);
             }

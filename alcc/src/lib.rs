@@ -12,6 +12,7 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+mod burst;
 mod clock;
 pub mod engine;
 pub mod export;

@@ -82,7 +82,11 @@ impl Socket {
     /// [`Socket::shutdown_write`]. [`io::ErrorKind::Interrupted`] when a signal arrived before anything was taken.
     pub fn send(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
         if self.mode() == Mode::Inline {
-            return self.inner.send_inline(bufs, nonblocking);
+            // Before, since it may block; after, since the engine may have looked in between and found nothing.
+            self.wrote();
+            let sent = self.inner.send_inline(bufs, nonblocking);
+            self.wrote();
+            return sent;
         }
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         let mut done = 0;
@@ -192,7 +196,8 @@ impl Socket {
         Ok(())
     }
 
-    /// In mode [`Mode::Inline`]: the application has written to the kernel. Cheap while the engine is watching already.
+    /// In mode [`Mode::Inline`]: the application has written to the kernel, not by [`Socket::send`]. Cheap while the engine is
+    /// watching already. A call that may block is told of before it as well.
     pub fn wrote(&self) {
         if self.inner.inline.load(Ordering::Acquire) && !self.inner.watched.swap(true, Ordering::AcqRel) {
             let mut state = self.inner.lock();
@@ -340,12 +345,15 @@ impl Inner {
             return;
         }
         state.scheduled = Time::NEVER;
+        // Before the look: whoever writes behind it finds that nobody watches, and waits for the lock.
+        self.watched.swap(false, Ordering::AcqRel);
         if state.closing.is_some_and(|deadline| deadline <= clock::now()) {
             // Unread, unsent: the peer shall not take what it has for the whole.
             let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));
             state.flow.die();
         }
         state.flow.timer(&self.fd, reader);
+        self.watched.store(state.flow.inline.is_some() && state.flow.look_at != Time::NEVER, Ordering::Release);
         self.advance(&mut state);
     }
 
@@ -405,13 +413,10 @@ impl Inner {
             if state.closing.is_some() {
                 state.gone = true;
                 let flow = &state.flow;
-                let delivered = flow.counters.delivered + flow.above.in_flight();
+                let delivered = flow.above.next().max(flow.counters.delivered);
                 self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
                 return;
             }
-        }
-        if state.flow.inline.is_some() && state.flow.look_at == Time::NEVER {
-            self.watched.store(false, Ordering::Release);
         }
         let wake = state.flow.next_wake().min(state.closing.unwrap_or(Time::NEVER));
         if wake < state.scheduled {

@@ -47,10 +47,11 @@ pub(crate) struct Stamp {
     pub(crate) at: Time,
 }
 
-/// Switches stamps of departures on or off; those of acknowledgements stay.
-pub(crate) fn set_departures(fd: &impl AsFd, sure: bool, on: bool) {
-    let mut flags = SOFTWARE | OPT_ID | TX_ACK | OPT_TSONLY;
-    flags |= if on { TX_SOFTWARE } else { 0 };
+/// Says which stamps what is written from now on gets: that of its acknowledgement, and if so that of its departure.
+pub(crate) fn set(fd: &impl AsFd, sure: bool, acks: bool, departures: bool) {
+    let mut flags = SOFTWARE | OPT_ID | OPT_TSONLY;
+    flags |= if acks { TX_ACK } else { 0 };
+    flags |= if acks && departures { TX_SOFTWARE } else { 0 };
     flags |= if sure { OPT_ID_TCP } else { 0 };
     // The kernel took more than these.
     let _ = setsockopt(fd, Timestamping, &flags);

@@ -7,7 +7,7 @@ use std::io::{IoSlice, Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use common::{Hasher, PATIENCE, connect, engine, pair, reader, send, try_send, until, writes};
+use common::{HELD, Hasher, PATIENCE, connect, engine, narrow, pair, reader, send, try_send, until, writes};
 use paceline_alcc::{Acks, Engine, Mode, Options};
 
 const V4: &str = "127.0.0.1:0";
@@ -117,8 +117,8 @@ fn several_buffers_are_one_write_and_the_end_of_the_stream_comes_last() {
 
 #[test]
 fn a_stalled_peer_stops_the_application_and_loses_nothing() {
-    let engine = engine(|options| options.queue = 200_000);
-    let (socket, mut peer) = connect(&engine, V4);
+    let engine = engine(|options| options.queue = 5 * HELD);
+    let (socket, mut peer) = narrow(&engine);
     let mut hasher = Hasher::new();
     // The peer reads nothing: the kernel's buffers fill, then the queue.
     let mut refused = 0;
@@ -136,7 +136,7 @@ fn a_stalled_peer_stops_the_application_and_loses_nothing() {
         }
     }
     assert!(refused > 50, "the peer took everything without reading");
-    assert_eq!(socket.room(), 0);
+    assert!(socket.room() <= HELD, "{}", socket.room());
     assert!(!socket.drain(Duration::from_millis(20)));
     let received = reader(peer.try_clone().unwrap());
     assert!(socket.drain(PATIENCE));

@@ -57,7 +57,9 @@ pub enum ContestantError {
         via: String,
     },
     /// What stands behind `alcc:` is none of its options.
-    #[error("'{text}': alcc takes mode=queue, inline or framed, acks=stamps or info and buffer=BYTES, not '{option}'")]
+    #[error(
+        "'{text}': alcc takes mode=queue, inline or framed, acks=stamps or info, buffer=BYTES and share=on, not '{option}'"
+    )]
     Handover {
         /// The contestant as given.
         text: String,
@@ -188,6 +190,8 @@ fn handover(options: &str) -> Result<Handover, String> {
                 let bytes = u32::try_from(bytes.0).ok().filter(|bytes| (4096..=1 << 30).contains(bytes));
                 handover.buffer = Some(bytes.ok_or_else(refused)?);
             }
+            "share" if word == "on" => handover.share = true,
+            "share" if word == "off" => handover.share = false,
             _ => return Err(refused()),
         }
     }
@@ -199,7 +203,8 @@ fn handover_text(handover: Handover) -> String {
     let mode = MODES.iter().find(|(_, mode)| *mode == handover.mode).map(|(name, _)| format!("mode={name}"));
     let acks = ACKS.iter().find(|(_, acks)| *acks == handover.acks).map(|(name, _)| format!("acks={name}"));
     let buffer = handover.buffer.map(|bytes| format!("buffer={}", Bytes(bytes.into())));
-    let options: Vec<String> = mode.into_iter().chain(acks).chain(buffer).collect();
+    let share = handover.share.then(|| "share=on".to_owned());
+    let options: Vec<String> = mode.into_iter().chain(acks).chain(buffer).chain(share).collect();
     if options.is_empty() { String::new() } else { format!(":{}", options.join(",")) }
 }
 
@@ -263,6 +268,7 @@ mod tests {
             "sprout@alcc:mode=framed/bbr",
             "copa@alcc:mode=queue,acks=stamps",
             "copa@alcc:buffer=100kB/reno",
+            "copa@alcc:acks=stamps,share=on/bbr",
             "copa@alcc/open",
         ] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
@@ -282,7 +288,7 @@ mod tests {
             ),
             (
                 "copa@alcc:mode=fast",
-                "'copa@alcc:mode=fast': alcc takes mode=queue, inline or framed, acks=stamps or info and buffer=BYTES, not 'mode=fast'",
+                "'copa@alcc:mode=fast': alcc takes mode=queue, inline or framed, acks=stamps or info, buffer=BYTES and share=on, not 'mode=fast'",
             ),
             (
                 "copa@tcp:mode=inline",

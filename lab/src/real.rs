@@ -61,6 +61,16 @@ mod linux {
     /// One line: the first thing that it cannot do, and the mend.
     pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, String> {
         let mut notes = Vec::new();
+        if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {
+            let there = paceline_net::tcp::available();
+            if !there.contains(name) {
+                let has = there.join(", ");
+                return Err(format!(
+                    "tunnel: this kernel's TCP has no '{}', it has {has}; name one of them",
+                    name.escape_debug()
+                ));
+            }
+        }
         for contestant in contestants {
             for plan in plans {
                 let world: config::Config<paceline_net::Frame> =
@@ -84,7 +94,8 @@ mod linux {
     ) -> Result<(Vec<config::Flow>, Outcome, Host), String> {
         let world = plan.world(contestant, sample_every).map_err(|(key, problem)| format!("{key}: {problem}"))?;
         let flows = world.flows.clone();
-        let race::Finished { outcome, host } = race::run(world).map_err(|error| error.to_string())?;
+        let race::Finished { outcome, host } =
+            race::run_in(world, plan.scenario.tunnel.as_deref()).map_err(|error| error.to_string())?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
         let lateness = &host.lateness;

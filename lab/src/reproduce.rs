@@ -8,12 +8,14 @@ mod bench;
 mod contrast;
 mod curves;
 mod grid;
+mod journal;
 mod paced_chirping;
 mod page;
 mod reading;
 mod text;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use paceline_cc::registry::nearest;
@@ -23,6 +25,7 @@ use crate::race::World;
 use crate::report::ReportError;
 use crate::scenario::ScenarioError;
 
+pub use journal::Journal;
 pub use page::write;
 pub use text::table;
 
@@ -73,8 +76,12 @@ pub struct Settings {
     pub traces: Vec<PathBuf>,
     /// Where; in real time only for papers with [`Paper::real`], after [`crate::real::acquire`].
     pub world: World,
-    /// Threads; 0 for one a core.
+    /// Runs at once; 0 for one a core, in real time for a single one.
     pub threads: usize,
+    /// Where runs that take long are written down as they end.
+    pub journal: Option<Arc<Journal>>,
+    /// Takes a line for the person who waits.
+    pub tell: Option<fn(&str)>,
 }
 
 impl Settings {
@@ -178,6 +185,9 @@ struct Findings {
     /// A picture for a file of its own.
     #[serde(skip)]
     figure: Option<String>,
+    /// A page of its own in Markdown: name of the file, and text.
+    #[serde(skip)]
+    page: Option<(&'static str, String)>,
     /// Scenario files: name and text.
     scenarios: Vec<(&'static str, &'static str)>,
 }
@@ -225,6 +235,9 @@ pub enum ReproduceError {
     /// The real world refused.
     #[error("{0}")]
     Real(String),
+    /// The journal cannot be read or written.
+    #[error("{0}")]
+    Journal(String),
     /// A scenario or the trace is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),

@@ -17,6 +17,7 @@ pub mod namespace;
 pub mod port;
 pub mod race;
 pub mod tcp;
+pub mod tunnel;
 pub mod udp;
 pub mod world;
 

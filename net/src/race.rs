@@ -27,10 +27,11 @@ use paceline_sim::{Config, Cross, Direction, Distribution, Flow, Links, Outcome,
 use paceline_transport::SenderStats;
 
 use crate::clock::{Clock, Lateness};
-use crate::emulator::EmulatorReport;
+use crate::emulator::{EmulatorReport, Tap};
 use crate::frame::Frame;
 use crate::namespace::NamespaceError;
-use crate::tcp::{self, Kernel, Ledger, Receiving, Sending};
+use crate::tcp::{self, Engines, Kernel, Ledger, Receiving, Sending};
+use crate::tunnel::Tunnel;
 use crate::world::{Between, Ends, Far, Site, Wire, World, WorldError};
 
 use datagrams::Datagrams;
@@ -176,6 +177,15 @@ pub(crate) fn prefer_endpoint() {
 /// # Errors
 /// When the machine refuses, or an endpoint fails. Nothing is left behind.
 pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
+    run_in(config, None)
+}
+
+/// The same; with a `tunnel`, flows and cross traffic travel inside a TCP connection of this congestion control, and figures are of
+/// what they see there. What the tunnel's entry drops counts for nobody.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
     let Config { seed, duration, down, up, flows, cross, sample_every } = config;
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
     let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
@@ -184,15 +194,27 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
     let (down_link, up_link) = (schedule(&down), schedule(&up));
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
     let tap = RaceTap::new(&flows, &glimpses, down_link.clone(), sample_every, until);
-    let between = Between { down, up, taps: vec![Box::new(tap)], clock, bound: Lateness::BOUND };
+    let mut tap: Option<Box<dyn Tap>> = Some(Box::new(tap));
+    let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
+    let base = [down.least(), up.least()];
+    let between = Between { down, up, taps, clock, bound: Lateness::BOUND };
     let world = ends.join(between)?;
+    let tunnel = match (tunnel, tap) {
+        (Some(congestion), Some(tap)) => Some(Tunnel::build(&world, congestion, clock, base, tap)?),
+        _ => None,
+    };
     let abort = Arc::new(AtomicBool::new(false));
-    let crew = Crew { world: &world, seed, clock, until, sample_every, abort: abort.clone() };
+    let sites = tunnel.as_ref().map_or((world.near(), world.far()), |tunnel| (tunnel.near(), tunnel.far()));
+    let crew =
+        Crew { world: &world, sites, seed, clock, until, sample_every, engines: Arc::default(), abort: abort.clone() };
     let ended = crew.race(&flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
+    let inside = tunnel.map(Tunnel::stop).transpose();
     let report = world.stop().map_err(WorldError::from);
     // The emulator's failure is the cause of whatever else went wrong.
     let (mut report, ended) = (report?, ended?);
+    let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
+    report.taps.extend(inside.flatten());
     let (tap, host) = (take_tap(&mut report)?, host(&report, &ended));
     let links = Links {
         down_capacity_bytes: down_link.map(|link| link.capacity(Time::ZERO, until)),
@@ -252,10 +274,13 @@ impl Ended {
 /// Those who run the flows of a world.
 struct Crew<'a> {
     world: &'a World,
+    /// Near and far end as the flows see them.
+    sites: (&'a Site, &'a Site),
     seed: paceline_sim::Seed,
     clock: Clock,
     until: Time,
     sample_every: Option<Nanos>,
+    engines: Arc<Engines>,
     abort: Arc<AtomicBool>,
 }
 
@@ -330,8 +355,8 @@ impl Crew<'_> {
     /// Where data of this direction comes from, and where it goes.
     fn ends(&self, direction: Direction) -> (&Site, &Site) {
         match direction {
-            Direction::Down => (self.world.far(), self.world.near()),
-            Direction::Up => (self.world.near(), self.world.far()),
+            Direction::Down => (self.sites.1, self.sites.0),
+            Direction::Up => self.sites,
         }
     }
 
@@ -378,7 +403,8 @@ impl Crew<'_> {
         };
         let start = flow.start;
         let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
-        let sending = Sending { flow, kernel, above, index, seed, to, clock, until, ledger, state, abort };
+        let engines = self.engines.clone();
+        let sending = Sending { flow, kernel, above, engines, index, seed, to, clock, until, ledger, state, abort };
         Ok(Box::new(move || {
             prefer_endpoint();
             let receiver = thread::Builder::new()

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_cc::{Nanos, Spec, Time};
 use paceline_sim::{Flow, Workload};
 
-pub(crate) use above::above;
+pub(crate) use above::{Engines, above};
 pub use diag::{Diagnosis, Info};
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;

@@ -34,6 +34,9 @@ pub struct Direction {
     /// File of a delivery trace in the Mahimahi format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// Where in the trace the world begins, rounded down to an opportunity; beyond its end, laps are taken off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_start: Option<Nanos>,
     /// The queue in front of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
@@ -127,6 +130,9 @@ impl Direction {
                 return Err(field("schedule_lap", "it is not after the last step", "give a time after the last step"));
             }
         }
+        if self.trace_start.is_some() && self.trace.is_none() {
+            return Err(field("trace_start", "there is no trace to start in", "give a trace, or leave it out"));
+        }
         if links == 0 && self.queue.is_some() {
             let mend = "give rate, schedule or trace, or leave out the queue";
             return Err(field("queue", "there is no link for it to wait at", mend));
@@ -204,7 +210,11 @@ impl Direction {
             let steps: Vec<(Time, Rate)> = steps.iter().map(|(start, rate)| (Time::ZERO + *start, *rate)).collect();
             Schedule::steps(&steps, self.schedule_lap)
         } else if let Some(name) = &self.trace {
-            Schedule::from_trace(load(name).map_err(|error| PathError::Trace { reason: error.to_string() })?)
+            let trace = load(name).map_err(|error| PathError::Trace { reason: error.to_string() })?;
+            Schedule::from_trace(match self.trace_start {
+                None | Some(Nanos::ZERO) => trace,
+                Some(start) => Arc::new(trace.starting(start)),
+            })
         } else {
             return Ok(None);
         };

@@ -152,6 +152,19 @@ impl Trace {
         Self { name: name.to_owned(), times }
     }
 
+    /// The same lap from another place in it on: the last opportunity that is no later than `start`, whole laps taken off.
+    #[must_use]
+    pub fn starting(&self, start: Nanos) -> Self {
+        let lap = self.lap_millis();
+        let within = start.as_nanos() / 1_000_000 % lap;
+        let first = self.times.partition_point(|time| u64::from(*time) <= within);
+        let Some(zero) = first.checked_sub(1).map(|before| self.times[before]) else { return self.clone() };
+        let (before, after) = self.times.split_at(first);
+        let last = self.times.last().copied().unwrap_or_default();
+        let shifted = after.iter().map(|time| time - zero).chain(before.iter().map(|time| time + (last - zero)));
+        Self { name: self.name.clone(), times: shifted.collect() }
+    }
+
     /// Writes the trace, one number a line.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         self.times.iter().try_for_each(|time| writeln!(out, "{time}"))
@@ -296,6 +309,15 @@ mod tests {
     fn an_error_carries_no_control_characters() {
         let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
         assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
+    }
+
+    #[test]
+    fn a_trace_that_starts_elsewhere_is_the_same_lap() {
+        let trace = Trace::from_millis("t", vec![2, 5, 5, 9, 20]).unwrap();
+        let starting = |ms: u64| trace.starting(Nanos::from_millis(ms)).times;
+        assert_eq!((starting(0), starting(1)), (trace.times.clone(), trace.times.clone()), "nothing is before");
+        assert_eq!((starting(5), starting(8), starting(28)), (vec![4, 15, 17, 20, 20], starting(5), starting(5)));
+        assert_eq!(starting(9), [11, 13, 16, 16, 20]);
     }
 
     fn read(text: &[u8]) -> Result<Trace, String> {

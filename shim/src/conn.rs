@@ -271,11 +271,18 @@ impl Conn {
         }
     }
 
-    /// The application is going to write to the kernel: the engine looks how it goes on.
-    pub(crate) fn wrote(&self) {
-        if let Some(socket) = self.socket() {
+    /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It is told before as well, since
+    /// the call may block.
+    pub(crate) fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
+        let Some(socket) = self.socket() else { return call() };
+        let wrote = || {
+            let _inside = Inside::enter();
             socket.wrote();
-        }
+        };
+        wrote();
+        let answer = call();
+        wrote();
+        answer
     }
 
     /// Lets the application write to the kernel from now on, if our queue is empty or becomes so within `limit`; says
@@ -300,6 +307,15 @@ impl Conn {
             }
         }
         true
+    }
+
+    /// As [`Self::write_through`], and if it is adopted later, then inline.
+    pub(crate) fn go_through(&self, limit: Duration) -> bool {
+        let through = self.write_through(limit);
+        if through {
+            self.go_direct();
+        }
+        through
     }
 
     /// Writes into the queue as `sendmsg(2)` would into the socket's buffer.
@@ -356,9 +372,13 @@ impl Conn {
             return;
         }
         self.hand_over(fd, limit);
-        let linger = self.kept().linger;
-        if self.socket().is_some() && linger.on != 0 {
-            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
+        if self.socket().is_some() {
+            // Nobody will set it any more.
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX);
+            let linger = self.kept().linger;
+            if linger.on != 0 {
+                ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
+            }
         }
     }
 

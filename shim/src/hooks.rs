@@ -5,9 +5,11 @@
 
 mod copy;
 mod life;
+mod limit;
 mod option;
 mod process;
 mod set;
+mod spawn;
 mod stream;
 mod wait;
 mod write;
@@ -45,15 +47,19 @@ fn answer(sent: io::Result<usize>, quiet: bool) -> ssize_t {
     }
 }
 
-/// Writes `parts` into the queue of the socket behind `fd`; `None` when the kernel's function is to be called.
-fn queue(fd: c_int, parts: &[IoSlice<'_>], flags: c_int) -> Option<ssize_t> {
-    let state = state::get()?;
-    let Route::Queue(conn) = state.route(fd, false) else { return None };
+/// Writes `parts` into the queue of the socket behind `fd`, or by `kernel`, which calls the next definition.
+fn queue(fd: c_int, parts: &[IoSlice<'_>], flags: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(state) = state::get() else { return kernel() };
+    let conn = match state.route(fd, false) {
+        Route::Kernel => return kernel(),
+        Route::Inline(conn) => return conn.written_by(kernel),
+        Route::Queue(conn) => conn,
+    };
     let sent = conn.send(fd, parts, flags & libc::MSG_DONTWAIT != 0);
     if state.ending.load(Ordering::Relaxed) {
         settle(state, &conn);
     }
-    Some(answer(sent, flags & libc::MSG_NOSIGNAL != 0))
+    answer(sent, flags & libc::MSG_NOSIGNAL != 0)
 }
 
 /// Lets what is queued for a socket go to the kernel first, so that what the application does next to the socket comes after

@@ -9,8 +9,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
-    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigset_t, size_t, sockaddr, socklen_t,
-    ssize_t, timespec, timeval,
+    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pid_t, pollfd, rlimit, sigset_t, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 /// What a function answers when no library has it; `errno` is `ENOSYS` then.
@@ -130,6 +130,19 @@ next! {
     fn execveat(
         folder: c_int, path: *const c_char, words: *const *const c_char, variables: *const *const c_char, flags: c_int
     ) -> c_int;
+    fn posix_spawn(
+        process: *mut pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void,
+        words: *const *mut c_char, variables: *const *mut c_char
+    ) -> c_int;
+    fn posix_spawnp(
+        process: *mut pid_t, file: *const c_char, actions: *const c_void, attributes: *const c_void,
+        words: *const *mut c_char, variables: *const *mut c_char
+    ) -> c_int;
+    fn posix_spawn_file_actions_adddup2(actions: *mut c_void, from: c_int, to: c_int) -> c_int;
+    fn system(command: *const c_char) -> c_int;
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE;
+    fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int;
+    fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int;
     fn _exit(status: c_int);
     fn syscall(
         number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long

@@ -47,6 +47,8 @@ struct Running {
 pub(crate) enum Route {
     /// The kernel's function, as if we were not there.
     Kernel,
+    /// The same, and the engine is told.
+    Inline(Arc<Conn>),
     /// Into the queue.
     Queue(Arc<Conn>),
 }
@@ -153,6 +155,19 @@ impl State {
         Ok(engine)
     }
 
+    /// Starts the engine if a socket is there that it will be wanted for. Where it fails, so it will at the first write.
+    pub(crate) fn start_early(&self) {
+        let wanted = |fd: c_int, conn: &Conn| {
+            conn.via() == Via::Undecided
+                && ask::can_send(fd)
+                && ask::ends(fd).is_some_and(|(local, peer)| self.config.filter.takes(local, peer))
+        };
+        let known = self.table.known(0, c_int::MAX).into_iter();
+        if known.into_iter().any(|(fd, kind)| matches!(kind, Kind::Tcp(conn) if wanted(fd, &conn))) {
+            let _ = self.engine();
+        }
+    }
+
     /// The engine if it was started.
     fn running(&self) -> Option<Arc<Engine>> {
         let running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,11 +229,7 @@ impl State {
                         return Route::Kernel;
                     }
                 }
-                Via::Inline => {
-                    let _inside = Inside::enter();
-                    conn.wrote();
-                    return Route::Kernel;
-                }
+                Via::Inline => return Route::Inline(conn),
                 Via::Kernel => return Route::Kernel,
             }
         }
@@ -355,7 +366,7 @@ impl State {
     }
 }
 
-extern "C" fn before_fork() {
+pub(crate) extern "C" fn before_fork() {
     let Some(state) = get() else { return };
     let _inside = Inside::enter();
     if state.running().is_none() {
@@ -366,7 +377,7 @@ extern "C" fn before_fork() {
     }
 }
 
-extern "C" fn after_fork() {
+pub(crate) extern "C" fn after_fork() {
     let Some(state) = get() else { return };
     let _inside = Inside::enter();
     if let Some(fork) = FORK.lock().unwrap_or_else(PoisonError::into_inner).take() {

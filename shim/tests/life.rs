@@ -28,9 +28,9 @@ fn stalled() {
         let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", "1MB")];
         let (mut server, port) = serve(method, &file, 1, &variables)?;
         let client = connect_narrow(port);
-        thread::sleep(Duration::from_secs(1));
+        server.settle();
         let before = server.ticks();
-        thread::sleep(Duration::from_secs(4));
+        thread::sleep(Duration::from_secs(5));
         let ticks = server.ticks() - before;
         // Ticks are 10 ms. TCP's own probes of the closed window cost nearly nothing.
         assert!(ticks < 20, "{method} {mode}: {ticks} ticks while the client is stalled");
@@ -78,7 +78,7 @@ fn thousand_connections() {
     let bytes = letters(60_000, 3);
     std::fs::write(&file, &bytes).unwrap();
     for mode in ["queue", "inline"] {
-        let Some((mut server, port)) = serve("drop", &file, 1101, &[("PACELINE_MODE", mode)]) else {
+        let Some((mut server, port)) = serve("drop", &file, 1001, &[("PACELINE_MODE", mode)]) else {
             return skip("thousand_connections", "no C compiler");
         };
         let expected = Digest::of(&bytes);
@@ -88,13 +88,17 @@ fn thousand_connections() {
                 assert_eq!(Digest::read(client).unwrap(), expected);
             }
         };
-        (0..100).for_each(turn);
-        until("descriptors return", || server.descriptors() < 20);
-        let (descriptors, memory) = (server.descriptors(), server.memory());
-        (0..1000).for_each(turn);
-        until("descriptors return", || server.descriptors() <= descriptors);
-        let more = server.memory().saturating_sub(memory);
-        assert!(more < 4000, "{mode}: {more} kB more after 1000 connections");
+        // How much is open at once depends on who runs first, so memory may grow; but not again and again.
+        let mut memory = u64::MAX;
+        let more: Vec<u64> = (0..5)
+            .map(|_| {
+                (0..200).for_each(turn);
+                until("descriptors return", || server.descriptors() < 20);
+                let before = std::mem::replace(&mut memory, server.memory());
+                memory.saturating_sub(before)
+            })
+            .collect();
+        assert!(more[1..].iter().any(|more| *more < 400), "{mode}: {more:?} kB more after each 200 connections");
         let _last = connect(port);
         assert!(server.wait().success());
     }
@@ -114,7 +118,7 @@ fn idle() {
     for mut client in &clients {
         client.read_exact(&mut [0; 10]).unwrap();
     }
-    thread::sleep(Duration::from_secs(1));
+    server.settle();
     let before = server.ticks();
     thread::sleep(Duration::from_secs(2));
     assert!(server.ticks() - before <= 1, "{} ticks", server.ticks() - before);
@@ -146,8 +150,14 @@ fn stopped() {
         let status = server.wait();
         if method == "end" {
             assert!(status.success());
-            // The queue was full: its megabyte was still sent.
-            assert!(got.len() > 1_000_000, "{} bytes", got.len());
+            // The queue was full: all that had been taken was still sent, and of the call under way at most the whole.
+            let told = std::fs::read_to_string(folder.path().join("file.written")).unwrap();
+            let written: usize = told.parse().unwrap();
+            assert!(
+                written > 1_000_000 && (written..written + 60_000).contains(&got.len()),
+                "{written}: {}",
+                got.len()
+            );
         } else {
             assert_eq!(status.signal(), Some(15));
         }

@@ -57,6 +57,9 @@ pub struct Handover {
     pub acks: Acks,
     /// Bytes of the socket's send buffer (`SO_SNDBUF`); `None` leaves it to the datapath.
     pub buffer: Option<u32>,
+    /// Flows of a world with the same contestant and direction are sockets of one process, which tell each other what they know
+    /// of the path.
+    pub share: bool,
 }
 
 /// How bytes reach TCP.

@@ -5,14 +5,16 @@
 //! mapping; one acknowledgement that covers several chunks is one event with several packets.
 //!
 //! The upper controller sees the time from a chunk's departure to its cumulative acknowledgement; a chunk departs when it
-//! is handed over, unless the layer below tells when it left. The controller sees no losses, which TCP repairs, but TCP's
-//! time-outs.
+//! is handed over, unless the layer below tells when it left. TCP repairs losses and delivers nothing behind a hole, so what
+//! was acknowledged cumulatively would stand still for a round trip at each loss, and a controller that answers losses would
+//! never learn of one. So the controller is told of what has [arrived behind a hole](Above::arrived_ahead) and of what
+//! TCP [sends again](Above::lost), as it would be natively; the repair itself is no sample.
 
 mod tcp;
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ack, BadFeedback, Controller, Nanos, Phase, Rate, Time, Timeout};
+use paceline_cc::{Ack, BadFeedback, Cause, Controller, Loss, Lost, Nanos, Phase, Rate, Time, Timeout};
 
 use crate::config::Config;
 use crate::core::Core;
@@ -47,10 +49,38 @@ pub struct Delivered<'a> {
     pub at: Time,
     /// It waited for a retransmission: its chunks say nothing about the RTT.
     pub repaired: bool,
-    /// The RTT, where the layer below knows it better than the times of the chunks do.
-    pub rtt: Option<Nanos>,
+    /// How long its chunks took.
+    pub took: Took,
     /// What the receiver's clock said.
     pub arrived: Arrived<'a>,
+}
+
+/// How long a chunk took from its departure to its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub enum Took {
+    /// As long as the two times say.
+    Told,
+    /// No longer than that, but longer than until `since`, when it was not acknowledged yet; within these bounds, the layer
+    /// below's own estimate `rtt`.
+    Within {
+        /// The look before.
+        since: Time,
+        /// The estimate.
+        rtt: Nanos,
+    },
+    /// As the layer below says, which knows better than the times do.
+    Known(Nanos),
+}
+
+impl Took {
+    /// When a chunk has to have left that departed at `sent_at` and was acknowledged by `now`.
+    fn departure(self, sent_at: Time, now: Time) -> Time {
+        match self {
+            Self::Told => sent_at,
+            Self::Within { since, rtt } => now - rtt.min(now - sent_at).max(since.min(now) - sent_at),
+            Self::Known(rtt) => now - rtt,
+        }
+    }
 }
 
 /// The half above TCP, whichever TCP it is. Sans-IO.
@@ -70,8 +100,10 @@ pub struct Above {
     end: u64,
     /// Everything below this position is known to have left.
     departed: u64,
-    /// Bytes behind a hole that have arrived.
+    /// Up to this position the controller was told what has arrived, holes apart.
     ahead: u64,
+    /// Losses below this position belong to an episode of which it was told.
+    episode: u64,
     hold: Hold,
     limited: u64,
     bad_feedback: u64,
@@ -93,6 +125,7 @@ impl Above {
             end: 0,
             departed: 0,
             ahead: 0,
+            episode: 0,
             hold: Hold::Application,
             limited: 0,
             bad_feedback: 0,
@@ -105,6 +138,11 @@ impl Above {
     /// From now on a chunk has up to `packets` full packets. Never less than one.
     pub fn set_chunk(&mut self, packets: u32) {
         self.chunk = u64::from(self.core.config.mss) * u64::from(packets.max(1));
+    }
+
+    /// From now on it is asked once in `grain`: a paced flow may catch up by so much, and by [`Config::burst`] at least.
+    pub fn set_grain(&mut self, grain: Nanos) {
+        self.core.pacer.set_burst(grain.max(self.core.config.burst));
     }
 
     /// The application queues `bytes` more. [`u64::MAX`] means "never runs out". A controller that holds the flow is
@@ -190,32 +228,85 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
-    /// TCP repairs losses, and of what is outstanding `bytes` in all have arrived behind them (RFC 2018). They make room now,
-    /// though the controller is told of them when the holes are closed: a window's worth would stand still for each loss
-    /// otherwise.
-    pub fn arrived_ahead(&mut self, bytes: u64) {
-        self.ahead = bytes;
+    /// TCP repairs losses, and of what is outstanding the `bytes` below `upto` have arrived behind them (RFC 2018): tells the
+    /// controller of those that are new. Which of the chunks below are holes is not told, only how much they are: the
+    /// lowest are taken for them. Says whether there was news.
+    pub fn arrived_ahead(&mut self, now: Time, upto: u64, bytes: u64, took: Took) -> bool {
+        let upto = upto.min(self.next);
+        let from = upto.saturating_sub(bytes).max(self.ahead).max(self.una());
+        if from >= upto {
+            return false;
+        }
+        let prior = self.in_flight();
+        self.chunks.fresh.clear();
+        self.chunks.deliver_within(from, upto);
+        let Some(last) = self.chunks.fresh.last() else { return false };
+        self.ahead = last.end();
+        let now = self.tell(now);
+        for chunk in &mut self.chunks.fresh {
+            chunk.sent_at = took.departure(chunk.sent_at, now);
+        }
+        self.acknowledge(now, prior, &Arrived::Unknown);
+        true
+    }
+
+    /// TCP has found `packets` lost and sent them again: tells the controller. Which ones is not told: the oldest that is
+    /// outstanding begins an episode, later ones were lost where the newest arrived.
+    pub fn lost(&mut self, now: Time, packets: u32) {
+        if packets == 0 {
+            return;
+        }
+        let now = self.tell(now);
+        let una = self.una();
+        let new_episode = una >= self.episode;
+        let position = if new_episode { una } else { self.ahead.max(una) };
+        let Some(chunk) = self.chunks.at(position) else { return };
+        let bytes = chunk.bytes.min(self.core.config.mss);
+        let lost = Lost { seq: chunk.seq, bytes, sent_at: chunk.sent_at, tag: chunk.tag };
+        let packets = (packets as usize).min(self.chunks.len());
+        self.core.lost.clear();
+        self.core.lost.resize(packets, lost);
+        if new_episode {
+            self.episode = self.next;
+        }
+        // The repairs have left in place of the lost.
+        let in_flight = self.in_flight();
+        self.core.controller.on_loss(&Loss {
+            now,
+            packets: &self.core.lost,
+            bytes: u64::from(bytes) * packets as u64,
+            prior_in_flight: in_flight,
+            in_flight,
+            new_episode,
+            cause: Cause::Unknown,
+        });
+        self.core.lost.clear();
+        self.core.refresh();
     }
 
     /// Tells the controller what TCP has got through.
     pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
-        let prior_in_flight = self.in_flight();
-        let outstanding = self.chunks.in_flight;
+        let prior = self.in_flight();
+        let first = self.chunks.first_number();
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
+        self.notes.drain(..(self.chunks.first_number() - first) as usize);
         if self.chunks.fresh.is_empty() {
             return;
         }
-        self.notes.drain(..self.chunks.fresh.len());
-        self.ahead = self.ahead.saturating_sub(outstanding - self.chunks.in_flight);
         // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
         let now = self.tell(delivered.at.min(now));
         let late = now - delivered.at;
         for chunk in &mut self.chunks.fresh {
             chunk.retransmitted |= delivered.repaired;
-            chunk.sent_at = delivered.rtt.map_or(chunk.sent_at + late, |rtt| now - rtt);
+            chunk.sent_at = delivered.took.departure(chunk.sent_at + late, now);
         }
-        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, &delivered.arrived);
+        self.acknowledge(now, prior, &delivered.arrived);
+    }
+
+    /// Tells the controller of the fresh chunks.
+    fn acknowledge(&mut self, now: Time, prior_in_flight: u64, arrived: &Arrived<'_>) {
+        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, arrived);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
         }
@@ -223,7 +314,7 @@ impl Above {
             self.rate = sample.rate();
         }
         if let Some(newest) = delivery.newest {
-            // Nothing is ever lost here: this only drops the transmissions that are over.
+            // Nothing is found lost here: this only drops the transmissions that are over.
             self.chunks.advance(newest.serial, now - newest.sent_at);
             self.chunks.detect(now, Nanos::MAX, &mut self.core.lost);
         }
@@ -263,8 +354,7 @@ impl Above {
         self.core.refresh();
     }
 
-    /// TCP's retransmission timer fired for the `count`th time in a row. To its upper side nothing is ever lost: what was
-    /// handed over will arrive.
+    /// TCP's retransmission timer fired for the `count`th time in a row. What was handed over will arrive nevertheless.
     pub fn timeout(&mut self, now: Time, count: u32) {
         let now = self.tell(now);
         let in_flight = self.in_flight();
@@ -319,11 +409,11 @@ impl Above {
         self.next == self.end && self.chunks.is_empty()
     }
 
-    /// Bytes handed over that have not arrived, as far as is known. At least half of what is not acknowledged: a repair
-    /// takes a round trip, in which a window passes; where it takes longer, the path is full and the flow has to wait (our
-    /// choice: to a controller above, a loss is no signal that would make it).
+    /// Bytes handed over that have not arrived, as far as is known. At least a quarter of what is not acknowledged: a repair
+    /// takes a round trip and the time of finding it, in which a window and a little pass, and twice as long where the repair
+    /// is lost; where it takes longer still, the path is full and the flow has to wait (our choice).
     pub fn in_flight(&self) -> u64 {
-        self.chunks.in_flight.saturating_sub(self.ahead).max(self.chunks.in_flight.div_ceil(2))
+        self.chunks.in_flight.max((self.next - self.una()).div_ceil(4))
     }
 
     /// Bytes queued and not handed over.

@@ -19,7 +19,7 @@ pub mod segment;
 mod sender;
 pub mod stream;
 
-pub use above::{Above, Arrived, Delivered, Hold};
+pub use above::{Above, Arrived, Delivered, Hold, Took};
 pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use rate::{Departure, RateSampler};

@@ -34,6 +34,11 @@ impl Pacer {
         }
     }
 
+    /// How far a sender that was held up may catch up.
+    pub(crate) fn set_burst(&mut self, burst: Nanos) {
+        self.burst = burst;
+    }
+
     /// The earliest time at which the next packet may leave.
     pub(crate) fn due(&self) -> Time {
         self.due

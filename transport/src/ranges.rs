@@ -24,6 +24,10 @@ impl RangeSet {
         self.ranges.front().copied()
     }
 
+    pub(crate) fn last(&self) -> Option<Range> {
+        self.ranges.back().copied()
+    }
+
     pub(crate) fn pop_first(&mut self) -> Option<Range> {
         self.ranges.pop_front()
     }

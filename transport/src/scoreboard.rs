@@ -164,6 +164,11 @@ impl Scoreboard {
         self.packets.get(number.checked_sub(self.first)? as usize)
     }
 
+    /// The packet that holds `position`, or the last one before it.
+    pub(crate) fn at(&self, position: u64) -> Option<&Packet> {
+        self.packets.get(self.offset_of(position).min(self.packets.len().checked_sub(1)?))
+    }
+
     /// Delivered packets behind a hole.
     pub(crate) fn held(&self) -> u32 {
         self.held
@@ -262,6 +267,26 @@ impl Scoreboard {
             }
         }
         self.scratch = parts;
+    }
+
+    /// The packets that lie wholly between `from` and `to` have arrived, as far as is known: which ones are holes there does
+    /// not matter.
+    pub(crate) fn deliver_within(&mut self, from: u64, to: u64) {
+        let mut index = self.index_of(from);
+        while let Some(packet) = self.packets.get_mut(index).filter(|packet| packet.end() <= to) {
+            if packet.state == State::InFlight {
+                self.in_flight -= u64::from(packet.bytes);
+                self.fresh.push(*packet);
+                packet.state = State::Delivered;
+                self.held += 1;
+            }
+            index += 1;
+        }
+    }
+
+    /// One past the last byte that was reported by SACK.
+    pub(crate) fn highest(&self) -> Option<u64> {
+        self.sacked.last().map(|range| range.end)
     }
 
     /// Index of the first packet at or after `position`; a guess is right when all packets are full.

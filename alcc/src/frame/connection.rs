@@ -4,6 +4,10 @@ use paceline_cc::{Arrival, MAX_FEEDBACK, ReceiverHalf, Time};
 
 use super::{ACK_EVERY, Ack, Data, Decoder, Item, LIMIT, MAX_PAYLOAD, VERSION, Violation};
 
+/// So many frames are acknowledged at once where there is no receiver half: acknowledgements clock the sender then (RFC 5681
+/// section 4.2).
+const EACH: u32 = 2;
+
 /// What came from the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News<'a> {
@@ -31,8 +35,8 @@ struct Receiving {
     /// One past the last byte of the newest complete frame, and when it came.
     position: u64,
     came_at: Time,
-    /// Something came that no acknowledgement covers.
-    news: bool,
+    /// Frames that no acknowledgement covers.
+    news: u32,
     /// Before this no acknowledgement leaves.
     ack_from: Time,
 }
@@ -41,7 +45,7 @@ impl Connection {
     /// Before the first byte. `half`: the receiver half of the peer's controller, where that has one.
     pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Self {
         let receiving =
-            Receiving { half, blob: Vec::new(), position: 0, came_at: Time::ZERO, news: false, ack_from: Time::ZERO };
+            Receiving { half, blob: Vec::new(), position: 0, came_at: Time::ZERO, news: 0, ack_from: Time::ZERO };
         Self { decoder: Decoder::new(), receiving, open: false, sent: 0, acked: 0 }
     }
 
@@ -136,7 +140,7 @@ impl Connection {
 
 impl Receiving {
     fn take(&mut self, now: Time, data: &Data) {
-        (self.position, self.came_at, self.news) = (data.end(), now, true);
+        (self.position, self.came_at, self.news) = (data.end(), now, self.news.saturating_add(1));
         if let Some(half) = &mut self.half {
             let Data { position, bytes, note } = *data;
             half.on_arrival(&Arrival { now, seq: position, bytes, note, ce: false });
@@ -148,10 +152,10 @@ impl Receiving {
             return None;
         }
         let feedback = self.feedback(now);
-        if !self.news && feedback.is_none() {
+        if self.news == 0 && feedback.is_none() {
             return None;
         }
-        self.news = false;
+        self.news = 0;
         self.ack_from = now + ACK_EVERY;
         Some(Ack { position: self.position, delay: now - self.came_at, feedback })
     }
@@ -166,6 +170,11 @@ impl Receiving {
 
     fn next_timeout(&self) -> Time {
         let tick = self.half.as_ref().map_or(Time::NEVER, |half| half.next_tick());
-        if self.news { self.ack_from.max(self.came_at) } else { tick.max(self.ack_from) }
+        match self.news {
+            0 => tick.max(self.ack_from),
+            // Its times are in its blobs, not in when they come.
+            EACH.. if self.half.is_none() => self.came_at,
+            _ => self.ack_from.max(self.came_at),
+        }
     }
 }

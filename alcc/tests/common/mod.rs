@@ -12,6 +12,7 @@ use paceline_alcc::{Engine, Options, Socket};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use ring::digest::{Context, SHA256};
+use rustix::net::sockopt;
 
 /// Longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
@@ -26,6 +27,21 @@ pub(crate) fn engine(change: impl FnOnce(&mut Options)) -> Arc<Engine> {
 pub(crate) fn connect(engine: &Engine, at: &str) -> (Arc<Socket>, TcpStream) {
     let (ours, theirs) = pair(at);
     (engine.adopt(OwnedFd::from(ours)).unwrap(), theirs)
+}
+
+/// What [`narrow`] lets the kernel hold of a connection nobody reads from, at most: both buffers.
+pub(crate) const HELD: usize = 4 * BUFFER;
+/// Linux doubles what is asked for.
+const BUFFER: usize = 128 * 1024;
+
+/// A connection whose kernel buffers are bounded: a queue that holds much more than [`HELD`] stays full while nobody reads,
+/// however slowly the engine is served.
+pub(crate) fn narrow(engine: &Engine) -> (Arc<Socket>, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    sockopt::set_socket_recv_buffer_size(&listener, BUFFER).unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    sockopt::set_socket_send_buffer_size(&ours, BUFFER).unwrap();
+    (engine.adopt(OwnedFd::from(ours)).unwrap(), listener.accept().unwrap().0)
 }
 
 pub(crate) fn pair(at: &str) -> (TcpStream, TcpStream) {

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
 use paceline_lab::real;
-use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
+use paceline_lab::reproduce::{Journal, PAPERS, Paper, Section, Settings, table, write};
 
 use super::{count, number};
 
@@ -51,9 +52,13 @@ pub(crate) struct Args {
     /// The machine permits real time.
     #[arg(skip)]
     permitted: OnceCell<bool>,
-    /// Threads; 0 for one a core. Changes no number.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
+    /// Runs at once; 0 for one a core in the simulator, where it changes no number, and a single one in real time, where runs share
+    /// the host: more than two a core show the host instead of the path.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads, allow_negative_numbers = true)]
     threads: usize,
+    /// Write each run of `fidelity` down here as it ends, one JSON object a line; runs that stand here are not run again.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -79,6 +84,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         traces: args.trace.clone(),
         world: if args.permitted.get() == Some(&true) { World::Real } else { World::Sim },
         threads: args.threads,
+        journal: args.journal.as_deref().map(Journal::open).transpose()?.map(Arc::new),
+        tell: Some(|line| eprintln!("{line}")),
     };
     let bar = progress();
     let sections = paper.run(&settings, &bar)?;
@@ -121,6 +128,20 @@ impl Args {
         let _ = self.permitted.set(permitted.is_ok());
     }
 }
+
+/// A number of threads.
+fn threads(text: &str) -> Result<usize, String> {
+    count::<usize>(text).and_then(|threads| {
+        if threads <= MOST_THREADS {
+            Ok(threads)
+        } else {
+            Err(format!("{threads} are too many; at most {MOST_THREADS}"))
+        }
+    })
+}
+
+/// Most runs at once: as many threads, and in real time as many network namespaces (our choice).
+const MOST_THREADS: usize = 256;
 
 /// Every paper with its experiments.
 fn list() -> String {

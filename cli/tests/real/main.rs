@@ -93,6 +93,47 @@ fn both_datapaths_fill_a_link_and_delays_are_those_of_the_path() {
 }
 
 #[test]
+fn a_controller_above_tcp_keeps_the_queue_short() {
+    // A buffer of 300 ms, which CUBIC fills.
+    let path = "[down]\nrate = '10 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=375kB'\n[up]\ndelay = '10ms'\n";
+    let scenario = format!("name = 'above'\nseconds = 3\ncontestants = ['copa@alcc', 'cubic@tcp']\n{path}");
+    let Some(records) = records("a_controller_above_tcp", &scenario) else { return };
+    let [above, plain] = &records[..] else { panic!("{} records", records.len()) };
+    assert_eq!((above["world"].as_str(), above["via"].as_str()), (Some("real"), Some("alcc")), "{above}");
+    // A machine that others use may take most of it away, but nothing adds to the link's rate.
+    assert!((0.2..=1.01).contains(&number(above, "/utilization")), "{above}");
+    assert!(number(above, "/delay_ms/min") >= 10.0, "{above}");
+    // Copa's own is some milliseconds.
+    let (own, cubic) = (number(above, "/queue_ms/p50"), number(plain, "/queue_ms/p50"));
+    assert!(own < 100.0 && own < cubic, "Copa's queue {own} ms, CUBIC's {cubic} ms");
+    let limited = number(&above["flows"][0], "/limited_below");
+    assert!((0.0..=1.0).contains(&limited), "{above}");
+}
+
+#[test]
+fn flows_inside_a_tunnel_run_and_a_tunnel_that_nobody_has_is_refused() {
+    let flows = "[[flows]]\n[[flows]]\ncontestant = 'cubic@tcp'\n[[cross]]\nrate = '1 Mbit/s'\n";
+    let scenario = |tunnel: &str| {
+        format!(
+            "name = 'tunnel'\nseconds = 3\ntunnel = '{tunnel}'\ncontestants = ['copa@alcc', 'copa@udp']\n{PATH}{flows}"
+        )
+    };
+    let Some(records) = records("flows_inside_a_tunnel", &scenario("cubic")) else { return };
+    for record in &records {
+        // The tunnel's own headers and the cross traffic take their part.
+        assert!((4.0..=20.0).contains(&number(record, "/throughput_mbps")), "{record}");
+        for flow in record["flows"].as_array().unwrap() {
+            assert!(number(flow, "/goodput_mbps") > 0.0, "{record}");
+        }
+        assert!(number(record, "/delay_ms/min") >= 10.0, "{record}");
+    }
+    let output = run(&scenario("none"), &[]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("tunnel: this kernel's TCP has no 'none', it has "), "{errors}");
+}
+
+#[test]
 fn flows_end_start_and_stop_as_the_scenario_says_in_both_directions() {
     let scenario = format!(
         "name = 'flows'\nseconds = 3\ncontestants = ['reno@tcp', 'copa@udp']\n{PATH}\

@@ -2,10 +2,11 @@
 //!
 //! The paper's figures that need no phone: a controller above TCP beside the same one native. What differs from the paper: other
 //! links (its traces can be given with `--trace`), and controllers of our own making in both places, so that a difference
-//! is that of the datapath. Figures 4, 15 to 17 and 19 are of real cellular networks and are left out. Of the tunnel of figures
-//! 21 to 24 there is what flows see of it: a rate and the queue at its entry.
+//! is that of the datapath. Figures 4, 15 to 17 and 19 are of real cellular networks and are left out. The tunnel of
+//! figures 21 to 24 is a TCP connection in real time; in the simulator there is what flows see of it, a rate and a queue at its entry.
 
 mod cost;
+mod fairness;
 mod fidelity;
 mod loss;
 mod run;
@@ -57,6 +58,12 @@ pub(super) const PAPER: Paper = Paper {
         Experiment { name: "fig23", figure: "Fig 23", title: "Copa beside UDP in a tunnel", conduct: tunnel::copa },
         Experiment { name: "fig24", figure: "Fig 24", title: "Verus beside UDP in a tunnel", conduct: tunnel::verus },
         Experiment {
+            name: "fairness",
+            figure: "Sharing",
+            title: "Ten flows above TCP, and one beside CUBIC",
+            conduct: fairness::conduct,
+        },
+        Experiment {
             name: "fidelity",
             figure: "Fidelity",
             title: "Copa, Verus and Sprout above TCP and native, over every link",
@@ -76,6 +83,8 @@ static RAPID: File = file!("rapid.toml");
 static CONSTANT: File = file!("constant.toml");
 static TUNNEL_TCP: File = file!("tunnel-tcp.toml");
 static TUNNEL_UDP: File = file!("tunnel-udp.toml");
+static TEN: File = file!("ten.toml");
+static BESIDE_CUBIC: File = file!("beside-cubic.toml");
 
 #[cfg(test)]
 mod tests {
@@ -86,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_scenarios_run_as_they_are() {
-        for file in [&CELLULAR, &RAPID, &CONSTANT, &TUNNEL_TCP, &TUNNEL_UDP] {
+        for file in [&CELLULAR, &RAPID, &CONSTANT, &TUNNEL_TCP, &TUNNEL_UDP, &TEN, &BESIDE_CUBIC] {
             let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file.path);
             assert_eq!(std::fs::read_to_string(&there).unwrap(), file.text, "{}", file.path);
             let plans = Source::read(&there, Options::default()).unwrap().plans();

@@ -13,7 +13,7 @@ use crate::race::World;
 use crate::report::{self, ReportError};
 
 /// Writes the page into a folder, made where it is missing, and gives its path; beside it the picture that stands for the
-/// paper, `NAME.svg`, where its experiment ran.
+/// paper, `NAME.svg`, and pages of single experiments, where those ran.
 ///
 /// # Errors
 /// When the folder cannot be written to.
@@ -26,6 +26,9 @@ pub fn write(
     let page = render(paper, settings, sections).map_err(ReportError::from)?;
     if let Some(figure) = sections.iter().find_map(|section| section.findings.figure.as_ref()) {
         report::store(folder, &format!("{}.svg", paper.name), figure)?;
+    }
+    for (name, text) in sections.iter().filter_map(|section| section.findings.page.as_ref()) {
+        report::store(folder, name, text)?;
     }
     Ok(report::store(folder, report::PAGE, &page)?)
 }

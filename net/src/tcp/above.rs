@@ -1,9 +1,13 @@
 //! A controller above a kernel flow: `copa@alcc/bbr`. The kernel's flow is an ordinary one; `paceline_alcc` decides what it is
 //! given.
 
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_alcc::Engine;
 use paceline_alcc::options::{Acks, Mode, Options};
 use paceline_cc::{Nanos, Spec};
-use paceline_sim::{Flow, Handover, config};
+use paceline_sim::{Direction, Flow, Handover, config};
 
 use super::{Kernel, available, given};
 
@@ -63,8 +67,8 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
         acks,
         queue: if fickle { QUEUE_FEW } else { QUEUE },
         lower: Some(name.to_owned()),
-        // Contestants are compared one by one: what several of one process may do together is another matter.
-        share: false,
+        // Contestants are compared one by one: what several of one process do together is asked for.
+        share: handover.share,
         ..Options::default()
     };
     let mut notes = Vec::new();
@@ -76,6 +80,31 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
         note("paced", "without fq the kernel paces bbr alone");
     }
     Ok((Kernel { name, ecn: false }, options, notes))
+}
+
+/// Engines of a world's flows. Those that share, with the same options and direction, are sockets of one.
+#[derive(Default)]
+pub(crate) struct Engines(Mutex<Vec<(Direction, Arc<Engine>)>>);
+
+impl Engines {
+    /// An engine for a flow, and whether it was started for it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::start`].
+    pub(crate) fn serve(&self, direction: Direction, options: &Options) -> io::Result<(Arc<Engine>, bool)> {
+        let start = || Engine::start_with(options.clone(), crate::race::prefer_endpoint);
+        if !options.share {
+            return Ok((start()?, true));
+        }
+        let mut engines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, engine)) = engines.iter().find(|(way, engine)| *way == direction && engine.options() == options)
+        {
+            return Ok((engine.clone(), false));
+        }
+        let engine = start()?;
+        engines.push((direction, engine.clone()));
+        Ok((engine, true))
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +120,8 @@ mod tests {
         assert_eq!((options.mode, options.controller.to_string()), (Mode::Auto, "copa".to_owned()));
         let sprout = above(&flow("sprout"), &reno, Handover::default()).unwrap().1;
         assert_eq!(sprout.mode, Mode::Framed);
+        let shared = above(&flow("copa"), &reno, Handover { share: true, ..Handover::default() }).unwrap().1;
+        assert!(shared.share && !options.share);
         let refused = |lower: &str, what: &str| {
             let error = above(&flow("copa"), &lower.parse().unwrap(), Handover::default()).unwrap_err();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
@@ -103,5 +134,18 @@ mod tests {
         refused("reno:start=hystart", "takes no start=hystart");
         let paced = Flow { ack_every: 1, paced: true, ..flow("copa") };
         assert_eq!(above(&paced, &reno, Handover::default()).unwrap().2.len(), 2);
+    }
+
+    #[test]
+    fn flows_that_share_are_sockets_of_one_engine() {
+        let engines = Engines::default();
+        let options = |share| Options { share, ..Options::default() };
+        let mut serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
+        let (first, fresh) = serve(Direction::Down, true);
+        let (second, again) = serve(Direction::Down, true);
+        assert!(Arc::ptr_eq(&first, &second) && fresh && !again);
+        for other in [serve(Direction::Up, true), serve(Direction::Down, false), serve(Direction::Down, false)] {
+            assert!(!Arc::ptr_eq(&first, &other.0) && other.1);
+        }
     }
 }

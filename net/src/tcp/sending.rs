@@ -15,7 +15,7 @@ use paceline_sim::{Application, Arrivals, Distribution, Flow, Handover, Sample, 
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Diagnosis, Entry, Info, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
+use super::{Diagnosis, Engines, Entry, Info, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
 use crate::clock::Clock;
 use crate::udp::run::thread_cpu;
 
@@ -32,6 +32,7 @@ pub(crate) struct Sending {
     pub(crate) kernel: Kernel,
     /// Of the controller above the kernel's, where there is one.
     pub(crate) above: Option<Options>,
+    pub(crate) engines: Arc<Engines>,
     /// Index of the configured flow, and the seed of the run: for the draws of its workload.
     pub(crate) index: usize,
     pub(crate) seed: Seed,
@@ -94,8 +95,8 @@ impl Sending {
     pub(crate) fn run(self) -> Result<SendingOutcome, String> {
         let via = if self.above.is_some() { "alcc" } else { "tcp" };
         let failed = |error: io::Error| format!("{}@{via}: {error}", self.flow.controller);
-        let start = |options: &Options| Engine::start_with(options.clone(), crate::race::prefer_endpoint);
-        let engine = self.above.as_ref().map(start).transpose().map_err(failed)?;
+        let serve = |options: &Options| self.engines.serve(self.flow.direction, options);
+        let (engine, counts) = self.above.as_ref().map(serve).transpose().map_err(failed)?.unzip();
         let mut diagnosis = Diagnosis::open().map_err(failed)?;
         let mut state = State {
             engine,
@@ -146,7 +147,9 @@ impl Sending {
         }
         state.outcome.cut = (!state.connections.is_empty()).then(|| end.min(self.clock.now()));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        state.outcome.cpu = thread_cpu() + state.engine.as_ref().map_or(Nanos::ZERO, |engine| engine.cpu());
+        // An engine of several flows counts for the one that started it.
+        let engine = state.engine.as_ref().filter(|_| counts == Some(true));
+        state.outcome.cpu = thread_cpu() + engine.map_or(Nanos::ZERO, |engine| engine.cpu());
         Ok(state.outcome)
     }
 

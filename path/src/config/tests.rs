@@ -82,6 +82,7 @@ fn the_error_names_field_and_mend() {
         (&format!("{}\nschedule_lap = '1s'", markov(two, "1s", "")), "schedule_lap: a Markov chain has no last step;"),
         (&format!("{}\nrate = '1 Mbit/s'", markov(two, "1s", "")), "rate: more than one of rate, schedule and trace"),
         ("trace = 'x.down'", "trace: x.down: no such file"),
+        ("trace_start = '3s'", "trace_start: there is no trace to start in; give a trace, or leave it out"),
         ("queue = 'codel'", "queue: there is no link for it to wait at"),
         ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
         ("rate = '1 Mbit/s'\noutages = [['2s', '1s']]", "outages: a span ends before it begins, or two overlap"),

@@ -5,7 +5,6 @@
 
 use std::ffi::{c_int, c_uint};
 use std::io::{self, IoSlice};
-use std::sync::Arc;
 use std::time::Duration;
 
 use libc::{off_t, size_t, ssize_t};
@@ -22,12 +21,17 @@ const PIECE: usize = 128 * 1024;
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-    let Some(conn) = queued(to) else { return next::sendfile(to, from, offset, count) };
+    let kernel = || next::sendfile(to, from, offset, count);
+    let conn = match route(to) {
+        Route::Kernel => return kernel(),
+        Route::Inline(conn) => return conn.written_by(kernel),
+        Route::Queue(conn) => conn,
+    };
     // SAFETY: null, or the application's.
     let mut place = unsafe { offset.as_mut() };
     let start = place.as_deref().copied().unwrap_or_else(|| next::lseek(from, 0, libc::SEEK_CUR));
     if start < 0 {
-        return next::sendfile(to, from, offset, count);
+        return kernel();
     }
     let sent = copy(&conn, to, count, |buffer, done| {
         result(next::pread(from, buffer.as_mut_ptr().cast(), buffer.len(), start + done as off_t))
@@ -58,23 +62,29 @@ pub(super) extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    let Some(conn) = queued(to) else { return next::splice(from, from_at, to, to_at, len, flags) };
+    let kernel = || next::splice(from, from_at, to, to_at, len, flags);
+    let conn = match route(to) {
+        Route::Kernel => return kernel(),
+        Route::Inline(conn) => return conn.written_by(kernel),
+        Route::Queue(conn) => conn,
+    };
     let dont_wait = flags & libc::SPLICE_F_NONBLOCK != 0;
     let sent = splice_through(&conn, from, to, len, dont_wait);
     answer(sent, false)
 }
 
-/// The socket if the bytes must go through its queue.
-fn queued(fd: c_int) -> Option<Arc<Conn>> {
-    let state = state::get()?;
-    let Route::Queue(conn) = state.route(fd, true) else {
-        note(state, fd);
-        return None;
-    };
+/// How the bytes go.
+fn route(fd: c_int) -> Route {
+    let Some(state) = state::get() else { return Route::Kernel };
+    let route = state.route(fd, true);
     let _inside = Inside::enter();
     note(state, fd);
-    let inline = state.config.options.mode == Mode::Auto && conn.write_through(Duration::ZERO);
-    (!inline).then_some(conn)
+    match route {
+        Route::Queue(conn) if state.config.options.mode == Mode::Auto && conn.write_through(Duration::ZERO) => {
+            Route::Inline(conn)
+        }
+        route => route,
+    }
 }
 
 /// A program that does this once does it again: its next sockets begin inline.

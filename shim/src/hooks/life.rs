@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use libc::{sockaddr, socklen_t};
 
-use super::fail;
+use super::{fail, spawn};
 use crate::conn::{Conn, Via};
 use crate::inside::{self, Inside};
 use crate::next;
@@ -172,7 +172,10 @@ pub(super) extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
 
 /// A duplicate closes what had its number; says whether it will be made.
 fn make_way(from: c_int, to: c_int) -> bool {
-    let Some(state) = state::own() else { return false };
+    let Some(state) = state::own() else {
+        spawn::lend(from);
+        return false;
+    };
     let _inside = Inside::enter();
     if next::fcntl(from, libc::F_GETFD, 0) < 0 {
         return false;

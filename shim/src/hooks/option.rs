@@ -17,6 +17,8 @@ use crate::state::{self, State};
 /// How long kernel TLS may wait for the last bytes of the handshake to leave our queue. One second (our choice): a few kB,
 /// at the beginning of a connection.
 const HANDSHAKE: Duration = Duration::from_secs(1);
+/// Linux `linux/tls.h`: from here on the kernel encrypts what is written.
+const TLS_TX: c_int = 1;
 /// Linux `asm-generic/socket.h`.
 const SO_TIMESTAMPING_NEW: c_int = 65;
 /// Linux `linux/sockios.h`: bytes not sent yet.
@@ -43,7 +45,8 @@ fn concerns_us(level: c_int, name: c_int) -> bool {
         libc::SOL_SOCKET => {
             matches!(name, libc::SO_LINGER | libc::SO_ZEROCOPY | libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
         }
-        libc::IPPROTO_TCP => matches!(name, libc::TCP_NODELAY | libc::TCP_CORK | libc::TCP_ULP),
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_NODELAY | libc::TCP_CORK),
+        libc::SOL_TLS => name == TLS_TX,
         libc::IPPROTO_IP => name == libc::IP_RECVERR,
         libc::IPPROTO_IPV6 => name == libc::IPV6_RECVERR,
         _ => false,
@@ -74,10 +77,8 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
             conn.kept().cork = c_int::from(number()? != 0);
             Some(0)
         }
-        (libc::IPPROTO_TCP, libc::TCP_ULP) => {
-            conn.go_direct();
-            (!conn.write_through(HANDSHAKE)).then_some(libc::ENOENT)
-        }
+        // What is queued is encrypted already. A program whom this is refused goes on to encrypt by itself.
+        (libc::SOL_TLS, TLS_TX) => (!conn.go_through(HANDSHAKE)).then_some(libc::EBUSY),
         (libc::SOL_SOCKET, libc::SO_ZEROCOPY) if number()? != 0 => keep_out(state, conn, &Notice::ZeroCopy),
         (libc::SOL_SOCKET, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW) if number()? != 0 => {
             keep_out(state, conn, &Notice::Timestamps)

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::sync::atomic::AtomicPtr;
 
-use super::{copy, life, set, write};
+use super::{copy, life, set, spawn, write};
 use crate::inside::Inside;
 use crate::next;
 use crate::notice::Notice;
@@ -24,9 +24,14 @@ extern "C" fn _Exit(status: c_int) -> ! {
 
 /// The new program has no engine that would send what is queued.
 fn before_exec() {
-    let Some(state) = state::own() else { return };
-    let _inside = Inside::enter();
-    state.before_exec();
+    match state::own() {
+        Some(state) => {
+            let _inside = Inside::enter();
+            state.before_exec();
+        }
+        // After `vfork` the program goes on beside the new one.
+        None => spawn::lend_standard(),
+    }
 }
 
 type Words = *const *const c_char;
@@ -205,6 +210,20 @@ fn rings() {
     }
 }
 
+fn copies_memory(flags: u64) -> bool {
+    flags & libc::CLONE_VM as u64 == 0
+}
+
+/// A fork that the C library does not know of. The child finds out by itself.
+fn forked(call: impl FnOnce() -> c_long) -> c_long {
+    state::before_fork();
+    let answer = call();
+    if answer != 0 {
+        state::after_fork();
+    }
+    answer
+}
+
 /// System calls by number: those that have a hook go there. It is declared with any number of arguments; on the
 /// architectures served these lie where six whole ones do.
 #[unsafe(no_mangle)]
@@ -232,6 +251,9 @@ extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long
             start::finish();
             next::syscall(number, a, b, c, d, e, f)
         }
+        libc::SYS_clone if copies_memory(a as u64) => forked(|| next::syscall(number, a, b, c, d, e, f)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_fork => forked(|| next::syscall(number, a, b, c, d, e, f)),
         libc::SYS_io_uring_setup => {
             rings();
             next::syscall(number, a, b, c, d, e, f)

@@ -80,6 +80,7 @@ fn written_past_us(fd: c_int) {
         conn.write_through(state.config.options.linger);
     }
     if conn.via() == Via::Inline {
+        conn.written_by(|| ());
         let _inside = Inside::enter();
         state.note(&Notice::Stream);
     }

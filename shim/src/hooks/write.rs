@@ -17,14 +17,17 @@ const UNQUEUED: c_int = libc::MSG_OOB | libc::MSG_FASTOPEN;
 pub(super) extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: the application vouches for them.
     let part = unsafe { bytes(data, len) };
-    queue(fd, &[part], 0).unwrap_or_else(|| next::write(fd, data, len))
+    queue(fd, &[part], 0, || next::write(fd, data, len))
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    let kernel = || next::writev(fd, parts, count);
     // SAFETY: the application vouches for them.
-    let queued = unsafe { pieces(parts, count as usize) }.and_then(|parts| queue(fd, parts, 0));
-    queued.unwrap_or_else(|| next::writev(fd, parts, count))
+    match unsafe { pieces(parts, count as usize) } {
+        Some(parts) => queue(fd, parts, 0, kernel),
+        None => kernel(),
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -37,10 +40,12 @@ pub(super) extern "C" fn pwritev2(
 ) -> ssize_t {
     // Only without a place does it write to sockets; `RWF_NOWAIT` is the one flag that means something there.
     let at_once = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+    let kernel = || next::pwritev2(fd, parts, count, offset, flags);
     // SAFETY: the application vouches for them.
-    let queued =
-        unsafe { pieces(parts, count as usize) }.filter(|_| offset == -1).and_then(|parts| queue(fd, parts, at_once));
-    queued.unwrap_or_else(|| next::pwritev2(fd, parts, count, offset, flags))
+    match unsafe { pieces(parts, count as usize) }.filter(|_| offset == -1) {
+        Some(parts) => queue(fd, parts, at_once, kernel),
+        None => kernel(),
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -58,9 +63,8 @@ pub(super) extern "C" fn pwritev64v2(
 pub(super) extern "C" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the application vouches for them.
     let part = unsafe { bytes(data, len) };
-    unless_unqueued(fd, flags)
-        .and_then(|()| queue(fd, &[part], flags))
-        .unwrap_or_else(|| next::send(fd, data, len, flags))
+    let kernel = || next::send(fd, data, len, flags);
+    if goes_past(fd, flags) { kernel() } else { queue(fd, &[part], flags, kernel) }
 }
 
 #[unsafe(no_mangle)]
@@ -74,13 +78,23 @@ pub(super) extern "C" fn sendto(
 ) -> ssize_t {
     // SAFETY: the application vouches for them.
     let part = unsafe { bytes(data, len) };
-    let queued = unless_unqueued(fd, flags).and_then(|()| queue(fd, &[part], flags));
-    queued.unwrap_or_else(|| next::sendto(fd, data, len, flags, to, to_len))
+    let kernel = || next::sendto(fd, data, len, flags, to, to_len);
+    if goes_past(fd, flags) { kernel() } else { queue(fd, &[part], flags, kernel) }
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    queue_message(fd, message, flags).unwrap_or_else(|| next::sendmsg(fd, message, flags))
+    let kernel = || next::sendmsg(fd, message, flags);
+    // SAFETY: the application vouches for it.
+    let Some(header) = (unsafe { message.as_ref() }) else { return kernel() };
+    if is_controlled(fd, header) || goes_past(fd, flags) {
+        return kernel();
+    }
+    // SAFETY: the application vouches for them.
+    match unsafe { pieces(header.msg_iov, header.msg_iovlen) } {
+        Some(parts) => queue(fd, parts, flags, kernel),
+        None => kernel(),
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -125,32 +139,30 @@ pub(super) extern "C" fn __sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_
 }
 
 /// Urgent data follows what is queued; data in the handshake precedes everything.
-fn unless_unqueued(fd: c_int, flags: c_int) -> Option<()> {
-    if flags & UNQUEUED == 0 {
-        return Some(());
+fn goes_past(fd: c_int, flags: c_int) -> bool {
+    let past = flags & UNQUEUED != 0;
+    if past {
+        settle_queued(fd);
     }
-    let state = state::get()?;
-    if let Some(conn) = state.cared_for(fd).filter(|conn| conn.via() == Via::Queue) {
-        settle(state, &conn);
-    }
-    None
+    past
 }
 
-fn queue_message(fd: c_int, message: *const msghdr, flags: c_int) -> Option<ssize_t> {
-    let state = state::get()?;
-    // SAFETY: the application vouches for it.
-    let header = unsafe { message.as_ref() }?;
-    if header.msg_controllen > 0 && !header.msg_control.is_null() {
+/// What control data asks of the kernel concerns these bytes alone, so they follow what is queued.
+fn is_controlled(fd: c_int, header: &msghdr) -> bool {
+    let controlled = header.msg_controllen > 0 && !header.msg_control.is_null();
+    if controlled {
         settle_passed(header);
-        // What control data asks of the kernel concerns these bytes alone, so they follow what is queued.
-        if let Some(conn) = state.cared_for(fd).filter(|conn| conn.via() == Via::Queue) {
-            settle(state, &conn);
-        }
-        return None;
+        settle_queued(fd);
     }
-    unless_unqueued(fd, flags)?;
-    // SAFETY: the application vouches for them.
-    queue(fd, unsafe { pieces(header.msg_iov, header.msg_iovlen) }?, flags)
+    controlled
+}
+
+fn settle_queued(fd: c_int) {
+    if let Some(state) = state::get()
+        && let Some(conn) = state.cared_for(fd).filter(|conn| conn.via() == Via::Queue)
+    {
+        settle(state, &conn);
+    }
 }
 
 /// Another process may write to a socket that is passed to it: what is queued goes first.

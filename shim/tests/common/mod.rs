@@ -4,11 +4,12 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -152,15 +153,21 @@ impl Running {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
+    /// Whether each of its threads waits for something, and not for a processor.
+    fn sleeps(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
+        let mut stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+        stats.all(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S')))
+    }
+
     /// Waits until it waits: its queue is full, and nobody reads.
     pub(crate) fn settle(&self) {
         let (begun, mut since, mut last) = (Instant::now(), Instant::now(), self.ticks());
         while since.elapsed() < Duration::from_millis(300) {
             assert!(begun.elapsed() < PATIENCE, "the program does not come to rest");
             thread::sleep(Duration::from_millis(20));
-            let (ticks, stat) = (self.ticks(), std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap());
-            let sleeps = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'));
-            if ticks != last || !sleeps {
+            let ticks = self.ticks();
+            if ticks != last || !self.sleeps() {
                 (since, last) = (Instant::now(), ticks);
             }
         }
@@ -203,6 +210,29 @@ pub(crate) fn serve_with(
     BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let port = line.trim().parse().unwrap_or_else(|_| panic!("{method}: no port: {line:?}"));
     Some((child, port))
+}
+
+/// A port that nobody has, below those that the kernel gives to clients: none of them takes it meanwhile.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(40) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 12_000 + (number % 16_000) as u16;
+        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Whether a server listens, found without disturbing it.
+pub(crate) fn listens(port: u16) -> bool {
+    // Linux Documentation/networking/proc_net_tcp.rst: the local address is the second field, the state the fourth.
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let end = format!(":{port:04X}");
+    table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .any(|row| row.get(1).is_some_and(|local| local.ends_with(&end)) && row.get(3) == Some(&"0A"))
 }
 
 /// A connection whose reads give up in the end.

@@ -6,7 +6,7 @@
 
 use paceline_cc::{Controller, Nanos, Time};
 
-use super::{Above, Arrived, Delivered};
+use super::{Above, Arrived, Delivered, Took};
 use crate::config::Config;
 use crate::endpoint::{Sender, SenderStats};
 use crate::segment::{AckSegment, Segment};
@@ -18,14 +18,27 @@ pub fn sender(config: &Config, upper: Box<dyn Controller>, lower: Box<dyn Contro
         above: Above::new(config, upper),
         tcp: FlowSender::new(config, lower, Delivery::Reliable, 0),
         timeouts: 0,
+        lost: 0,
     })
 }
 
 struct AboveTcp {
     above: Above,
     tcp: FlowSender,
-    /// Time-outs of TCP that the upper controller knows of.
+    /// Time-outs of TCP that the upper controller knows of, and losses.
     timeouts: u64,
+    lost: u64,
+}
+
+impl AboveTcp {
+    /// Tells the upper controller of what TCP has found lost, but by a time-out.
+    fn tell_losses(&mut self, now: Time) {
+        let lost = self.tcp.stats.packets_lost;
+        let new = lost - std::mem::replace(&mut self.lost, lost);
+        if self.tcp.stats.timeouts == self.timeouts {
+            self.above.lost(now, new.min(u64::from(u32::MAX)) as u32);
+        }
+    }
 }
 
 impl Sender for AboveTcp {
@@ -58,6 +71,7 @@ impl Sender for AboveTcp {
             let _ = self.above.feedback(now, blob);
         }
         let connected = self.tcp.is_connected();
+        let repaired = self.tcp.board.held() > 0;
         self.tcp.take_ack(now, ack);
         if !connected
             && self.tcp.is_connected()
@@ -65,10 +79,15 @@ impl Sender for AboveTcp {
         {
             self.above.connected(now, rtt);
         }
+        self.tell_losses(now);
         // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
-        self.above.delivered(now, &Delivered { upto: self.tcp.una, at: now, repaired: false, rtt: None, arrived });
-        self.above.arrived_ahead(u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss));
+        let upto = self.tcp.una;
+        self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Told, arrived });
+        if let Some(highest) = self.tcp.board.highest() {
+            let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss);
+            self.above.arrived_ahead(now, highest, bytes, Took::Told);
+        }
     }
 
     fn next_timeout(&self) -> Time {
@@ -81,6 +100,7 @@ impl Sender for AboveTcp {
             return;
         }
         self.tcp.on_timeout(now);
+        self.tell_losses(now);
         if self.tcp.stats.timeouts > self.timeouts {
             self.timeouts = self.tcp.stats.timeouts;
             self.above.timeout(now, self.tcp.backoff);

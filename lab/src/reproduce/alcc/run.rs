@@ -2,6 +2,7 @@
 
 use paceline_cc::Nanos;
 use paceline_sim::{FlowSeries, Series};
+use serde::{Deserialize, Serialize};
 
 use super::super::bench::Finished;
 use crate::report::svg::short;
@@ -12,7 +13,11 @@ pub(super) const STEP: Nanos = Nanos::from_millis(100);
 /// Two delays that are closer agree, ms: an opportunity of a delivery trace comes in whole milliseconds.
 const CLOSE_MS: f64 = 1.0;
 
+/// The start-up, s: what is told apart from the rest of a run (our choice).
+pub(super) const START_UP: f64 = 5.0;
+
 /// A run of one contestant, whose own flow is the first.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Run {
     /// Mbit/s over the time for which the flow ran.
     pub(super) mbps: f64,
@@ -22,6 +27,11 @@ pub(super) struct Run {
     pub(super) limited: f64,
     /// Real world: CPU time, share of one core.
     pub(super) cpu: Option<f64>,
+    /// Whether the emulator kept time.
+    pub(super) trusted: bool,
+    /// 95th percentile of queueing delay in ms without the start-up: of packets by the means of their 100 ms.
+    pub(super) later: f64,
+    #[serde(skip)]
     pub(super) series: Series,
 }
 
@@ -35,6 +45,8 @@ impl Run {
             delays: (0..=100).filter_map(|percent| flow.delay.quantile_ms(f64::from(percent) / 100.0)).collect(),
             limited: (flow.sender.limited_below as f64 / chunks).min(1.0),
             cpu: run.cpu,
+            trusted: run.trusted,
+            later: later(run.series(), flow.start.as_secs_f64() + START_UP),
             series: run.series().clone(),
         }
     }
@@ -61,6 +73,21 @@ impl Run {
         let Some(flow) = self.series.flows.get(flow) else { return 0.0 };
         super::super::reading::rate(&self.series, flow, from, to - from)
     }
+}
+
+/// 95th percentile over packets of the first flow's queueing delay from a time on, ms; each packet has the mean of its step.
+fn later(series: &Series, from: f64) -> f64 {
+    let Some(flow) = series.flows.first() else { return 0.0 };
+    let first = (from / series.step.as_secs_f64()).ceil() as usize;
+    let steps = flow.queue_ms.iter().zip(&flow.throughput_mbps).skip(first);
+    let mut steps: Vec<(f64, f64)> = steps.filter_map(|(queue, mbps)| queue.map(|queue| (queue, *mbps))).collect();
+    steps.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = 0.95 * steps.iter().map(|(_, mbps)| mbps).sum::<f64>();
+    let within = |(_, mbps): &&(f64, f64)| {
+        left -= mbps;
+        left <= 1e-9
+    };
+    steps.iter().find(within).map_or(0.0, |(queue, _)| *queue)
 }
 
 /// The median of a figure over runs, with its interval where there are enough.
@@ -125,6 +152,19 @@ mod tests {
         assert!(distance(&low, &high) > 0.98 && distance(&high, &low) > 0.98);
         assert!((distance(&low, &wide) - 0.5).abs() < 0.03, "{}", distance(&low, &wide));
         assert_eq!(distance(&[], &low), 1.0);
+    }
+
+    #[test]
+    fn later_delays_leave_the_start_up_out() {
+        let flow = FlowSeries {
+            queue_ms: vec![Some(900.0), Some(7.0), None, Some(5.0), Some(60.0)],
+            throughput_mbps: vec![100.0, 9.0, 0.0, 10.0, 1.0],
+            ..FlowSeries::default()
+        };
+        let series = |flows| Series { step: STEP, flows, ..Series::default() };
+        assert_eq!(later(&series(vec![flow.clone()]), 0.1), 7.0, "95 % of 20 are 19");
+        assert_eq!(later(&series(vec![flow]), 0.0), 900.0);
+        assert_eq!(later(&series(Vec::new()), 0.0), 0.0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
+use crate::race::World;
 use crate::report::chart::{Axis, Line, Panel, Row, Sheet};
 use crate::report::svg::short;
 
@@ -112,9 +113,13 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
 }
 
 fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
+    let tunnel = match bench.settings.world {
+        World::Sim => "as flows see it, a rate and a queue of 200 kB at its entry",
+        World::Real => "a TCP connection (CUBIC) between two TUN devices over a link with a queue of 200 kB",
+    };
     format!(
-        "A tunnel of {MBPS} Mbit/s as flows see it, a rate and a queue of 200 kB at its entry, with 20 ms of RTT; {what}. {runs} \
-         run(s) of each, {}. Rates are means of a visit without its first fifth.",
+        "A tunnel of {MBPS} Mbit/s, {tunnel}, with 20 ms of RTT; {what}. {runs} run(s) of each, {}. Rates are means of a visit \
+         without its first fifth.",
         where_it_ran(bench)
     )
 }

@@ -1,0 +1,106 @@
+//! Runs that are over, written down at once: what was cut off goes on where it stopped.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ReproduceError;
+use crate::measure::VERSION;
+
+/// A file of JSON lines, one a run. Runs that it holds are not run again.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Mutex<File>,
+    /// What the file held when it was opened.
+    held: BTreeMap<Key, Value>,
+}
+
+/// What was run, the command with every option that changes a number, and which of its runs.
+type Key = (String, u32);
+
+#[derive(Serialize, Deserialize)]
+struct Line<T> {
+    version: String,
+    command: String,
+    run: u32,
+    kept: T,
+}
+
+impl Journal {
+    /// Opens the file, made where it is missing, and reads what it holds. Runs of another version of paceline are left aside; a
+    /// last line that was cut off is taken off.
+    ///
+    /// # Errors
+    /// When it cannot be written to, or a line is none of ours.
+    pub fn open(path: &Path) -> Result<Self, ReproduceError> {
+        let wrong = |problem: String| ReproduceError::Journal(format!("--journal {}: {problem}", path.display()));
+        let cannot = |error: std::io::Error| wrong(format!("{error}; name a file that you may write to"));
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot)?;
+        let (mut held, mut whole, mut number) = (BTreeMap::new(), 0_u64, 0);
+        let mut reader = BufReader::new(&mut file);
+        loop {
+            let mut text = Vec::new();
+            let length = reader.read_until(b'\n', &mut text).map_err(cannot)?;
+            if text.last() != Some(&b'\n') {
+                break;
+            }
+            (whole, number) = (whole + length as u64, number + 1);
+            let line: Line<Value> = serde_json::from_slice(&text).map_err(|error| {
+                wrong(format!("line {number} is no run ({error}); name another file, or take the line out"))
+            })?;
+            if line.version == VERSION {
+                held.insert((line.command, line.run), line.kept);
+            }
+        }
+        file.set_len(whole).map_err(cannot)?;
+        Ok(Self { path: path.to_owned(), file: Mutex::new(file), held })
+    }
+
+    /// What was kept of a run.
+    pub(super) fn recall<T: DeserializeOwned>(&self, command: &str, run: u32) -> Option<T> {
+        let kept = self.held.get(&(command.to_owned(), run))?;
+        serde_json::from_value(kept.clone()).ok()
+    }
+
+    /// Writes a run down.
+    pub(super) fn keep<T: Serialize>(&self, command: &str, run: u32, kept: &T) -> Result<(), ReproduceError> {
+        let line = Line { version: VERSION.to_owned(), command: command.to_owned(), run, kept };
+        let failed = |error: &dyn std::fmt::Display| {
+            ReproduceError::Journal(format!("--journal {}: cannot be written ({error})", self.path.display()))
+        };
+        let mut text = serde_json::to_vec(&line).map_err(|error| failed(&error))?;
+        text.push(b'\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&text).map_err(|error| failed(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_kept_is_recalled_and_a_torn_line_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let journal = Journal::open(&path).unwrap();
+        assert_eq!(journal.recall::<Vec<f64>>("race a", 1), None);
+        journal.keep("race a", 1, &vec![1.5, 2.0]).unwrap();
+        File::options().append(true).open(&path).unwrap().write_all(b"{\"version\":\"x\",\"comm").unwrap();
+        let journal = Journal::open(&path).unwrap();
+        assert_eq!(journal.recall("race a", 1), Some(vec![1.5, 2.0]));
+        assert_eq!(journal.recall::<Vec<f64>>("race a", 2), None);
+        journal.keep("race a", 2, &vec![3.0]).unwrap();
+        assert_eq!(Journal::open(&path).unwrap().recall("race a", 2), Some(vec![3.0]), "the torn line is gone");
+        File::options().append(true).open(&path).unwrap().write_all(b"{}\n").unwrap();
+        let problem = Journal::open(&path).unwrap_err().to_string();
+        assert!(problem.contains("line 3 is no run"), "{problem}");
+    }
+}

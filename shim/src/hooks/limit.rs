@@ -1,0 +1,44 @@
+//! Limits that a program sets for itself. One on processes counts threads: where it may be below what there are, the
+//! engine's is started before, for the sockets which the program has by then (vsftpd's sessions do so).
+
+use std::ffi::{c_int, c_uint};
+
+use libc::{pid_t, rlimit};
+
+use crate::inside::Inside;
+use crate::next;
+use crate::state;
+
+#[unsafe(no_mangle)]
+extern "C" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
+    before(resource);
+    next::setrlimit(resource, limit)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn setrlimit64(resource: c_uint, limit: *const rlimit) -> c_int {
+    setrlimit(resource, limit)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    // SAFETY: always succeeds.
+    if !new.is_null() && (process == 0 || process == unsafe { libc::getpid() }) {
+        before(resource);
+    }
+    next::prlimit(process, resource, new, old)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    prlimit(process, resource, new, old)
+}
+
+fn before(resource: c_uint) {
+    if resource == libc::RLIMIT_NPROC
+        && let Some(state) = state::own()
+    {
+        let _inside = Inside::enter();
+        state.start_early();
+    }
+}
