@@ -105,6 +105,22 @@ fn nginx_serves_with_and_without_sendfile() {
 }
 
 #[test]
+fn without_time_stamps_tcp_info_is_asked() {
+    let name = "without_time_stamps_tcp_info_is_asked";
+    if lacks(name, &["curl", "ping", "python3", "sha256sum"]) {
+        return;
+    }
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return skipped(name, "it does not know the number of setsockopt on this architecture");
+    }
+    let server = Server::python(SHORT, shim(&["--cc", "copa"]).env("REFUSE_STAMPS", "1"));
+    let client = fetch(server.port, 9);
+    let line = seen(server.port);
+    assert_eq!((line["mode"].as_str(), line["acks"].as_str()), (Some("queue"), Some("info")), "{line}");
+    assert_eq!(found(client).0, sum_of(&server));
+}
+
+#[test]
 fn only_the_ports_that_are_listed() {
     if lacks("only_the_ports_that_are_listed", &["curl", "python3"]) {
         return;
