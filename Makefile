@@ -12,7 +12,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c demo test test-quic test-ebpf soak-alcc fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,10 @@ test-ebpf: ## tests of the open window, which needs clang to build and root to r
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command open_window; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 
+soak-alcc: ## gigabytes above TCP over each controller and mode, hashes compared: some minutes
+	@scripts/setup build
+	@$(CARGO) test $(QUIET) --locked -p paceline-alcc --test soak -- --ignored --nocapture --test-threads 1
+
 build-c: ## libalcc, in target/release
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c
@@ -71,6 +75,7 @@ lint-ebpf: ## clippy for what needs clang to build
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check
+	@$(CARGO) deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
 
 bench: ## time: cost of an acknowledgement, packets per second, the emulator's accuracy
 	@scripts/setup build

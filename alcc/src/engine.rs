@@ -19,7 +19,6 @@ use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
 use rustix::net::{getpeername, getsockname};
 use rustix::thread::nanosleep;
 
-use crate::burst::{BREATH, LONGEST};
 use crate::clock;
 use crate::flow::{self, Flow};
 use crate::frame::MAX_HEADER;
@@ -36,6 +35,9 @@ use crate::stats::{SocketStats, Totals};
 const NOT_SENT: u32 = 32 * 1024;
 /// The wake-up call among the events; sockets count from zero.
 const WAKE: u64 = u64::MAX;
+/// When news comes faster, the thread takes it together: stamps keep their times, and what is permitted meanwhile leaves
+/// as one burst. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once.
+const BREATH: Nanos = Nanos::from_millis(1);
 /// Events taken in one call.
 const EVENTS: usize = 64;
 
@@ -348,11 +350,11 @@ impl Shared {
         let mut reader = Reader::new();
         let mut events = Vec::with_capacity(EVENTS);
         let mut due = Vec::new();
-        let (mut last, mut grain, mut hurried) = (Time::ZERO, BREATH, false);
+        let (mut last, mut hurried) = (Time::ZERO, false);
         while !(self.ending.load(Ordering::Acquire) && self.sockets().is_empty()) {
             if hurried {
                 // An early end does no harm.
-                let _ = nanosleep(&clock::timespec(grain - (clock::now() - last)));
+                let _ = nanosleep(&clock::timespec(BREATH - (clock::now() - last)));
             } else {
                 self.sleep();
             }
@@ -364,25 +366,23 @@ impl Shared {
             if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).is_err() {
                 events.clear();
             }
-            grain = LONGEST;
             for event in &events {
                 let (id, flags) = (event.data.u64(), event.flags);
                 if id == WAKE {
                     // Only the edge counts; the number of calls does not.
                     let _ = read(&self.wake, &mut [0; 8]);
                 } else if let Some(socket) = self.find(id) {
-                    grain = socket.on_events(flags, &mut reader).min(grain);
+                    socket.on_events(flags, &mut reader);
                 }
             }
             self.take_due(&mut due);
             let news = due.len() + reader.take_count();
+            hurried = news > 0 && (last - before < BREATH || (hurried && news > 1));
             for id in due.drain(..) {
                 if let Some(socket) = self.find(id) {
-                    grain = socket.on_timer(&mut reader).min(grain);
+                    socket.on_timer(&mut reader);
                 }
             }
-            // News that comes in bursts is one piece each time.
-            hurried = news > 0 && (last - before < grain || (hurried && (news > 1 || grain > BREATH)));
         }
     }
 

@@ -18,6 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use paceline_cc::Nanos;
+use paceline_cc::text::clipped;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{SocketStats, Totals};
@@ -76,7 +77,7 @@ impl Settings {
 pub fn address(text: &str) -> Result<SocketAddr, SettingsError> {
     let port = text.trim_start_matches(':').parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = port.or_else(|_| text.parse());
-    address.ok().filter(|address| address.port() != 0).ok_or_else(|| SettingsError { text: text.to_owned() })
+    address.ok().filter(|address| address.port() != 0).ok_or_else(|| SettingsError { text: clipped(text) })
 }
 
 /// An address for metrics that is none.

@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use paceline_cc::text::clipped;
+
 /// Ports, at either end: `80,443,8000-8999`.
 pub const PORTS: &str = "PACELINE_PORTS";
 /// Peers: addresses and prefixes, `10.0.0.0/8,2001:db8::/32,192.0.2.1`.
@@ -56,8 +58,10 @@ impl Filter {
         let parts = |text: &str| -> Vec<String> {
             text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
         };
-        let ports = parts(&list(PORTS)).into_iter().map(|part| ports(&part).ok_or(FilterError::Port(part)));
-        let peers = parts(&list(PEERS)).into_iter().map(|part| part.parse().map_err(|()| FilterError::Peer(part)));
+        let ports =
+            parts(&list(PORTS)).into_iter().map(|part| ports(&part).ok_or_else(|| FilterError::Port(clipped(&part))));
+        let peers =
+            parts(&list(PEERS)).into_iter().map(|part| part.parse().map_err(|()| FilterError::Peer(clipped(&part))));
         Ok(Self { ports: ports.collect::<Result<_, _>>()?, peers: peers.collect::<Result<_, _>>()? })
     }
 

@@ -31,6 +31,9 @@ pub(crate) const LOOK: Nanos = Nanos::from_millis(5);
 /// taken (our choice). Without news the looks become rarer: no more of them than [`LOOKS`] in the time of the silence.
 const CLOSE_LOOK: Nanos = Nanos::from_millis(1);
 const LOOKS: u64 = 8;
+/// So many looks a round trip where nothing else tells, no further apart than [`LOOK`]: Copa takes the smallest RTT of half
+/// a round trip for that of the standing queue, and must see the queue when it is short (our choice).
+const ROUND_LOOKS: u64 = 16;
 /// Stamps that lie closer together belong to one acknowledgement.
 const ONE_ACK: Nanos = Nanos::from_micros(10);
 /// An acknowledgement that covers more packets is suspected to have waited for a retransmission: receivers acknowledge
@@ -100,8 +103,10 @@ pub(crate) struct Flow {
     /// So `TCP_INFO` said of this, when last asked.
     told: u64,
     pub(crate) looked_at: Time,
-    /// And the time before, or of the last acknowledgement.
+    /// And the time before.
     looked_before: Time,
+    /// RTT of what was acknowledged between them, as far as the kernel's estimate tells.
+    rtt_between: Nanos,
     /// When something was last acknowledged.
     news_at: Time,
     /// When to look next although nothing happened.
@@ -160,6 +165,7 @@ impl Flow {
             told: 0,
             looked_at: Time::ZERO,
             looked_before: Time::ZERO,
+            rtt_between: info.rtt,
             news_at: Time::ZERO,
             look_at: Time::NEVER,
             repairing: false,
@@ -309,10 +315,9 @@ impl Flow {
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
     }
 
-    /// How long a chunk took that was found acknowledged by the newest look. The kernel's own estimate is smoothed: it says
-    /// where between two looks the truth lies.
+    /// How long a chunk took that was found acknowledged by the newest look.
     fn took(&self) -> Took {
-        Took::Within { since: self.looked_before, rtt: self.info.rtt }
+        Took::Within { since: self.looked_before, rtt: self.rtt_between }
     }
 
     /// Takes the newest RTT, tells it to the group, and hears what the group knows.
@@ -337,16 +342,18 @@ impl Flow {
         let Ok(info) = Info::of(fd) else { return };
         let last = std::mem::replace(&mut self.info, info);
         self.looked_before = std::mem::replace(&mut self.looked_at, now);
+        self.rtt_between = info.rtt_since(&last);
         let resent = info.retransmits.wrapping_sub(last.retransmits);
         self.repairing = resent > 0 || last.has_holes() || info.has_holes();
         if info.timed_out() && (!last.timed_out() || info.backoff > last.backoff) {
             self.counters.timeouts += 1;
             self.above.timeout(now, u32::from(info.backoff.max(1)));
         }
-        self.stamp_departures(fd, info.unsent > 0);
-        if info.unsent == 0 {
-            self.held_since = None;
-        } else if now - *self.held_since.get_or_insert(now) >= self.above.rtt().smoothed().unwrap_or(LOOK) {
+        self.held_since = (info.unsent > 0).then(|| self.held_since.unwrap_or(now));
+        let held = self.held_since.is_some_and(|since| now - since >= self.above.rtt().smoothed().unwrap_or(LOOK));
+        // A burst may be in TCP for a moment.
+        self.stamp_departures(fd, if self.comes_in_bursts() { held } else { info.unsent > 0 });
+        if held {
             self.above.blocked(now);
         }
         if self.base.is_none() && info.is_quiet() {
@@ -453,7 +460,9 @@ impl Flow {
             _ if self.framed.is_none() && self.info.sacked > 0 => {
                 (self.looked_at - self.news_at).mul_div(1, LOOKS).clamp(CLOSE_LOOK, SILENCE)
             }
-            Source::Info if self.framed.is_none() => LOOK,
+            Source::Info if self.framed.is_none() => {
+                self.above.rtt().smoothed().unwrap_or(LOOK).mul_div(1, ROUND_LOOKS).clamp(CLOSE_LOOK, LOOK)
+            }
             _ => self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE),
         }
     }
@@ -464,7 +473,12 @@ impl Flow {
             _ if self.dead => Time::NEVER,
             Some(_) => self.look_at,
             None if self.queue.is_empty() && self.above.in_flight() == 0 => Time::NEVER,
-            None => self.above.next_wake().min(self.look_at).min(self.fill_until.unwrap_or(Time::NEVER)),
+            None => self
+                .above
+                .next_wake()
+                .max(self.next_burst())
+                .min(self.look_at)
+                .min(self.fill_until.unwrap_or(Time::NEVER)),
         };
         let wake = if local == Time::NEVER { Time::NEVER } else { self.epoch + (local - Time::ZERO) };
         wake.min(self.acknowledges_at())

@@ -7,8 +7,8 @@
 //! - One format for every controller: what its halves tell each other travels as a note (on data) and a blob (on
 //!   acknowledgements).
 //! - Chunks are known by byte positions of 62 bits, so they may have any size.
-//! - Acknowledgements are coalesced: one for all that a read brought, at most one each [`ACK_EVERY`], and each tells how
-//!   long it waited, so that waiting is not taken for the network's delay.
+//! - Acknowledgements are coalesced: one for all that a read brought, at most one each [`ACK_EVERY`] unless it covers two frames
+//!   and there is no receiver half, and each tells how long it waited, so that waiting is not taken for the network's delay.
 //! - A version leads, lengths are capped, and whatever breaks a rule ends the connection with one reason ([`Violation`]).
 //!
 //! Nothing here touches a socket or a clock. Each direction of a connection begins with [`VERSION`]; then frames follow,

@@ -197,8 +197,12 @@ impl Controller for Member {
         });
     }
 
-    fn on_loss(&mut self, _loss: &Loss<'_>) {
-        // Nothing is lost above TCP.
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        // The repairs have left in place of the lost.
+        self.lead(|all| {
+            let in_flight = all.in_flight;
+            all.controller.on_loss(&Loss { prior_in_flight: in_flight, in_flight, ..*loss });
+        });
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {

@@ -36,6 +36,8 @@ pub(crate) struct Info {
     pub(crate) rtt: Nanos,
     /// Its window, in segments.
     pub(crate) cwnd: u32,
+    /// Segments without data that came since the connection began: acknowledgements, nearly all.
+    acks: u32,
     /// Segments sent again since the connection began.
     pub(crate) retransmits: u32,
     /// Bytes acknowledged since the connection began.
@@ -80,6 +82,7 @@ impl Info {
             lost: u32_at(32),
             rtt: micros(68),
             cwnd: u32_at(80),
+            acks: u32_at(140).wrapping_sub(u32_at(152)),
             retransmits: u32_at(100),
             acked: u64_at(120),
             unsent: u32_at(144),
@@ -95,6 +98,18 @@ impl Info {
         let of = |packets: u32| sent * u64::from(packets.min(self.unacked)) / u64::from(self.unacked.max(1));
         // There is a hole before it is taken for a loss.
         (of(self.sacked.saturating_add(self.lost.max(1))), of(self.sacked))
+    }
+
+    /// RTT of what was acknowledged since an earlier look, on average. The kernel's estimate takes in an eighth of each sample, one
+    /// an acknowledgement (RFC 6298 section 2; Linux `tcp_rtt_estimator`); what it was before is taken out of it here.
+    pub(crate) fn rtt_since(&self, earlier: &Self) -> Nanos {
+        let acks = self.acks.wrapping_sub(earlier.acks).min(100) as i32;
+        if acks == 0 || earlier.rtt == Nanos::ZERO {
+            return self.rtt;
+        }
+        let kept = (7.0 / 8.0_f64).powi(acks);
+        let millis = (self.rtt.as_millis_f64() - kept * earlier.rtt.as_millis_f64()) / (1.0 - kept);
+        Nanos::from_secs_f64((millis / 1000.0).max(0.0))
     }
 
     /// Something arrived behind what has not.
@@ -130,5 +145,36 @@ impl Info {
     /// The kernel's window in bytes.
     pub(crate) fn window(&self) -> u64 {
         u64::from(self.cwnd) * u64::from(self.mss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smoothing_of_the_kernels_rtt_is_undone() {
+        let smooth = |rtt: Nanos, sample: u64| Nanos::from_micros((rtt.as_nanos() * 7 / 8 + sample * 125) / 1000);
+        let before = Info { rtt: Nanos::from_millis(20), acks: u32::MAX, ..Info::default() };
+        let mut now = before;
+        for sample in [30_000, 30_000, 30_000] {
+            now.rtt = smooth(now.rtt, sample);
+            now.acks = now.acks.wrapping_add(1);
+        }
+        assert!(now.rtt < Nanos::from_millis(24), "{}", now.rtt);
+        let millis = now.rtt_since(&before).as_millis_f64();
+        assert!((millis - 30.0).abs() < 0.05, "{millis}");
+        // Nothing came, or nothing was known before.
+        assert_eq!(before.rtt_since(&before), before.rtt);
+        assert_eq!(now.rtt_since(&Info::default()), now.rtt);
+    }
+
+    #[test]
+    fn what_arrived_behind_a_loss_is_above_its_holes() {
+        let info = Info { unacked: 20, sacked: 7, lost: 2, unsent: 500, ..Info::default() };
+        assert_eq!(info.ahead(20_500), (9_000, 7_000));
+        // A hole that nobody has declared lost yet.
+        assert_eq!(Info { lost: 0, ..info }.ahead(20_500), (8_000, 7_000));
+        assert_eq!(Info::default().ahead(0), (0, 0));
     }
 }

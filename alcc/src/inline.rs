@@ -3,7 +3,7 @@
 //!
 //! Our choice, since nothing bounds TCP's window from outside: `SO_MAX_PACING_RATE` = window / RTT, corrected by how far the
 //! bytes in flight are from the window, so that they reach it within a round trip. What the controller learns comes from
-//! `TCP_INFO`, every [`LOOK`] while something is in flight or waits, and never otherwise: bytes sent and acknowledged since
+//! `TCP_INFO`, every [`LOOK`] and at most four times a round trip while something is in flight or waits, and never otherwise: bytes sent and acknowledged since
 //! the look before, and the kernel's smoothed RTT. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning
 //! and cap it at `net.core.wmem_max`, while `TCP_NOTSENT_LOWAT` already bounds what waits.
 
@@ -18,13 +18,19 @@ use crate::flow::{Flow, LOOK, Source};
 use crate::sockopt::{MaxPacingRate, NotSentLowat};
 use crate::stamps;
 
-/// Bytes that may wait unsent in the kernel: 100 Mbit/s needs a write every 10 ms (our choice).
-const NOT_SENT: u32 = 128 * 1024;
+/// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
+/// when half of them have (our choice).
+const NOT_SENT: (u64, u64) = (128 * 1024, 1024 * 1024);
+const NOT_SENT_TIME: Nanos = Nanos::from_millis(50);
+/// A change of them by less than this factor is not worth a call.
+const NOT_SENT_WORTH: u64 = 2;
 /// The correction of one look: enough to halve a flight that is too large, and little enough that one that is too small
 /// does not overshoot within a round trip (our choice).
 const CORRECTION: (f64, f64) = (0.5, 1.25);
 /// Changes smaller than this share are not worth a call.
-const WORTH: f64 = 0.01;
+const WORTH: f64 = 0.02;
+/// Looks in a round trip, when it is long enough (our choice: a window moves on in steps of that size).
+const LOOKS: u64 = 4;
 
 /// What inline mode needs.
 pub(crate) struct Inline {
@@ -32,6 +38,8 @@ pub(crate) struct Inline {
     rate: Rate,
     /// Bytes that were taken for sent and never were: the kernel counts segments, and not all were full.
     never_sent: u64,
+    /// `TCP_NOTSENT_LOWAT`, as set last.
+    not_sent: u64,
 }
 
 impl Flow {
@@ -44,12 +52,13 @@ impl Flow {
             stamps::disable(fd);
             self.source = Source::Info;
         }
+        let not_sent = NOT_SENT.0;
         // A kernel that does not know it lets more wait; nothing else changes.
-        let _ = setsockopt(fd, NotSentLowat, &NOT_SENT);
+        let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         // Positions count from what is acknowledged now where they could not be told before.
         let before = self.info.acked.saturating_sub(self.acked);
         self.base.get_or_insert(before);
-        self.inline = Some(Inline { rate: Rate::INFINITY, never_sent: 0 });
+        self.inline = Some(Inline { rate: Rate::INFINITY, never_sent: 0, not_sent });
         self.watch();
     }
 
@@ -96,7 +105,7 @@ impl Flow {
         self.above.queued(u64::from(info.unsent));
         self.above.poll(now);
         self.set_rate(fd, info.rtt, flight);
-        self.look_at = if info.is_quiet() { Time::NEVER } else { now + LOOK };
+        self.look_at = if info.is_quiet() { Time::NEVER } else { now + LOOK.max(info.rtt.mul_div(1, LOOKS)) };
     }
 
     /// The kernel has sent everything below `position` since the look before, evenly as far as is known.
@@ -108,7 +117,7 @@ impl Flow {
         self.counters.written += new;
         self.above.cut();
         self.above.queued(new);
-        let (mss, span) = (u64::from(self.mss), (now - since).min(LOOK));
+        let (mss, span) = (u64::from(self.mss), (now - since).min(LOOK.max(self.info.rtt.mul_div(1, LOOKS))));
         let mut sent = 0;
         while sent < new {
             let bytes = mss.min(new - sent);
@@ -135,6 +144,11 @@ impl Flow {
             inline.rate = rate;
             // Where it is refused, what the kernel's own control permits is sent.
             let _ = setsockopt(fd, MaxPacingRate, &rate.as_bytes_per_sec());
+        }
+        let not_sent = rate.bytes_in(NOT_SENT_TIME).clamp(NOT_SENT.0, NOT_SENT.1);
+        if not_sent >= inline.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= inline.not_sent {
+            inline.not_sent = not_sent;
+            let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         }
     }
 }

@@ -2,33 +2,9 @@
 
 use std::time::Duration;
 
+use paceline_cc::text::clipped;
 use paceline_cc::{Bytes, Nanos, Spec, SpecError, UnitError};
-
-/// How bytes reach TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// What serves the socket best: [`Mode::Queue`], until the application uses a call that copies nothing.
-    #[default]
-    Auto,
-    /// Through a queue of ours, in chunks that the controller permits.
-    Queue,
-    /// The application writes to the kernel; the controller sets the kernel's pacing rate and buffers.
-    Inline,
-    /// Through a queue of ours, in frames that our own receiver acknowledges. It must be at the other end.
-    Framed,
-}
-
-/// Where acknowledgements come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Acks {
-    /// [`Acks::Stamps`] where the kernel gives them, else [`Acks::Info`].
-    #[default]
-    Auto,
-    /// Timestamps on the socket's error queue.
-    Stamps,
-    /// `TCP_INFO` alone, asked every 5 ms.
-    Info,
-}
+pub use paceline_transport::{Acks, Mode};
 
 /// Options of an [`Engine`](crate::Engine), for every socket that it adopts.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,10 +110,10 @@ impl Options {
             options.controller = text.parse()?;
         }
         if let Some(text) = var(MODE) {
-            options.mode = word(MODE, &text, "auto, queue, inline, framed", &MODES)?;
+            options.mode = word(MODE, &text, "auto, queue, inline, framed", &Mode::WORDS)?;
         }
         if let Some(text) = var(ACKS) {
-            options.acks = word(ACKS, &text, "auto, stamps, info", &SOURCES)?;
+            options.acks = word(ACKS, &text, "auto, stamps, info", &Acks::WORDS)?;
         }
         if let Some(text) = var(QUEUE) {
             let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: QUEUE, source })?;
@@ -167,21 +143,18 @@ impl Options {
         ));
         let mut vars = vec![
             (CONTROLLER, self.controller.to_string()),
-            (MODE, name_of(self.mode, &MODES)),
-            (ACKS, name_of(self.acks, &SOURCES)),
+            (MODE, self.mode.to_string()),
+            (ACKS, self.acks.to_string()),
             (QUEUE, Bytes(self.queue as u64).to_string()),
             (LINGER, linger),
-            (SHARE, name_of(self.share, &SWITCH)),
-            (AGGREGATE, name_of(self.aggregate, &SWITCH)),
+            (SHARE, switch(self.share)),
+            (AGGREGATE, switch(self.aggregate)),
         ];
         vars.extend(self.lower.clone().map(|name| (LOWER, name)));
         vars
     }
 }
 
-const MODES: [(&str, Mode); 4] =
-    [("auto", Mode::Auto), ("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
-const SOURCES: [(&str, Acks); 3] = [("auto", Acks::Auto), ("stamps", Acks::Stamps), ("info", Acks::Info)];
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 fn word<T: Copy>(
@@ -191,23 +164,11 @@ fn word<T: Copy>(
     words: &[(&'static str, T)],
 ) -> Result<T, OptionsError> {
     let found = words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value);
-    found.ok_or_else(|| OptionsError::Word { name, value: text.to_owned(), wanted })
+    found.ok_or_else(|| OptionsError::Word { name, value: clipped(text), wanted })
 }
 
-fn name_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> String {
-    words.iter().find(|&&(_, known)| known == value).map_or("", |(word, _)| word).to_owned()
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&name_of(*self, &MODES))
-    }
-}
-
-impl std::fmt::Display for Acks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&name_of(*self, &SOURCES))
-    }
+fn switch(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
 }
 
 #[cfg(test)]
@@ -240,6 +201,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let says = |name, value| from(&[(name, value)]).unwrap_err().to_string();
+        for name in [CONTROLLER, MODE, ACKS, QUEUE, LINGER, SHARE, AGGREGATE] {
+            assert!(!says(name, "a\nb\u{1b}[2J").contains(char::is_control), "{name}");
+        }
         assert!(says(CONTROLLER, "copper").starts_with("PACELINE_CC: unknown controller 'copper'"));
         assert_eq!(says(MODE, "fast"), "PACELINE_MODE: 'fast' is not one of auto, queue, inline, framed");
         assert_eq!(says(QUEUE, "1kB"), "PACELINE_QUEUE: 1kB is not between 64kB and 4GB");

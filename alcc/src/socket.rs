@@ -147,9 +147,7 @@ impl Socket {
         thread_local! {
             static READER: RefCell<Reader> = RefCell::new(Reader::new());
         }
-        READER.with_borrow_mut(|reader| {
-            self.inner.on_events(epoll::EventFlags::ERR, reader);
-        });
+        READER.with_borrow_mut(|reader| self.inner.on_events(epoll::EventFlags::ERR, reader));
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
@@ -322,8 +320,8 @@ impl Inner {
         }
     }
 
-    /// The socket has news. Says how long its next may wait.
-    pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) -> Nanos {
+    /// The socket has news.
+    pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) {
         let mut state = self.lock();
         if events.contains(epoll::EventFlags::ERR) {
             state.flow.read_stamps(&self.fd, reader);
@@ -338,14 +336,13 @@ impl Inner {
             state.flow.hung_up(&self.fd);
         }
         self.advance(&mut state);
-        state.flow.grain()
     }
 
-    /// The time has come for which it was scheduled. Says how long its news may wait.
-    pub(crate) fn on_timer(&self, reader: &mut Reader) -> Nanos {
+    /// The time has come for which it was scheduled.
+    pub(crate) fn on_timer(&self, reader: &mut Reader) {
         let mut state = self.lock();
         if state.gone {
-            return Nanos::MAX;
+            return;
         }
         state.scheduled = Time::NEVER;
         // Before the look: whoever writes behind it finds that nobody watches, and waits for the lock.
@@ -358,7 +355,6 @@ impl Inner {
         state.flow.timer(&self.fd, reader);
         self.watched.store(state.flow.inline.is_some() && state.flow.look_at != Time::NEVER, Ordering::Release);
         self.advance(&mut state);
-        state.flow.grain()
     }
 
     /// In framed mode: reads what has come.

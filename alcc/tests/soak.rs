@@ -6,7 +6,6 @@
 mod common;
 
 use std::io::Read;
-use std::net::TcpStream;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +13,8 @@ use std::time::{Duration, Instant};
 use common::{Hasher, PATIENCE, Sum, pair, send, until};
 use paceline_alcc::frame::Reader;
 use paceline_alcc::{Acks, Engine, Mode, Options};
+use paceline_cc::Env;
 use paceline_cc::registry::CONTROLLERS;
-use paceline_cc::{Env, Spec};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -55,11 +54,11 @@ impl Source {
 }
 
 /// Reads to the end, hashing, with a stall on the way.
-fn read(mut stream: impl Read, total: u64) -> Sum {
+fn read(mut more: impl FnMut(&mut [u8]) -> usize, total: u64) -> Sum {
     let (mut hasher, mut buffer, mut read) = (Hasher::new(), vec![0; 256 * 1024], 0);
     let mut stalled = false;
     loop {
-        match stream.read(&mut buffer).unwrap() {
+        match more(&mut buffer) {
             0 => return hasher.finish(),
             count => {
                 hasher.update(&buffer[..count]);
@@ -78,13 +77,17 @@ fn transfer(options: Options, total: u64, largest: usize) {
     let _turn = TURN.lock().unwrap();
     let name = format!("{} mode={} acks={}", options.controller, options.mode, options.acks);
     let began = Instant::now();
-    let engine = Engine::start(options.clone()).unwrap();
+    let (mode, half) = (options.mode, options.controller.build_receiver(&Env::default()));
+    let engine = Engine::start(options).unwrap();
     let (ours, theirs) = pair("127.0.0.1:0");
-    theirs.set_read_timeout(Some(PATIENCE)).unwrap();
-    let spec = options.controller.clone();
-    let received = thread::spawn(move || match options.mode {
-        Mode::Framed => read(framed(theirs, &spec), total),
-        _ => read(theirs, total),
+    let received = thread::spawn(move || {
+        let mut stream = theirs;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        if mode != Mode::Framed {
+            return read(|buffer| stream.read(buffer).unwrap(), total);
+        }
+        let mut reader = Reader::new(stream.into(), half).unwrap();
+        read(|buffer| reader.read(buffer).unwrap(), total)
     });
     let socket = engine.adopt(ours.into()).unwrap();
     let mut random = Pcg64::new(u128::from(total), 1);
@@ -113,10 +116,6 @@ fn transfer(options: Options, total: u64, largest: usize) {
         &sum.sha256[..16],
     );
     assert_eq!((sum.bytes, &sum), (total, &written), "{name}");
-}
-
-fn framed(stream: TcpStream, controller: &Spec) -> Reader {
-    Reader::new(stream.into(), controller.build_receiver(&Env::default())).unwrap()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use crate::chirp::{self, Adaptive, Load, Release, Rounds};
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
 use crate::hystart::{HyStart, HyStartPlusPlus};
+use crate::text::clipped;
 use crate::window::{SlowStart, StartUp};
 
 /// Every controller, in the order in which they are listed.
@@ -418,15 +419,6 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
     let near: Vec<&str> = near.into_iter().take(3).map(|(_, known)| known).collect();
     format!("did you mean {}?", near.join(" or "))
-}
-
-/// At most 40 characters of a text from outside, so that an error stays one readable line.
-fn clipped(text: &str) -> String {
-    let mut clipped: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-    if clipped.len() < text.len() {
-        clipped.push('…');
-    }
-    clipped
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ const SIZES: &[(&str, f64)] = &[
 
 /// The number in `text` times the factor of its unit; not negative, and small enough for a `u64`.
 fn parse(text: &str, units: &[(&str, f64)], wanted: &'static str) -> Result<u64, UnitError> {
-    let error = || UnitError { text: text.chars().take(40).collect(), wanted };
+    let error = || UnitError { text: clipped(text), wanted };
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
@@ -86,6 +86,15 @@ fn write_exact(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) ->
         }
     }
     write!(f, "{value}")
+}
+
+/// At most 40 characters of a text from outside, so that an error stays one readable line.
+pub fn clipped(text: &str) -> String {
+    let mut clipped: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    if clipped.len() < text.len() {
+        clipped.push('…');
+    }
+    clipped
 }
 
 /// A span as text that parses to the same span: `20ms`.

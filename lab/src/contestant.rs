@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use paceline_cc::registry::nearest;
 use paceline_cc::{Bytes, Spec, SpecError};
-use paceline_sim::config::{Acks, Handover, Mode, Via};
+use paceline_sim::{Acks, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The TCP under `@alcc` where none is named (Linux's default controller).

@@ -128,6 +128,9 @@ pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
         4 => {
             let header = packet.first_chunk::<20>()?;
             let length = usize::from(header[0] & 15) * 4;
+            if length < header.len() {
+                return None;
+            }
             let later = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
             let address = |from| packet[from..].first_chunk::<4>().map(|bytes| IpAddr::V4(Ipv4Addr::from(*bytes)));
             let payload = if later { None } else { packet.get(length..) };
@@ -246,5 +249,6 @@ mod tests {
         }
         assert_eq!(flow_key(&[]), None);
         assert_eq!(flow_key(&[0x12; 60]), None);
+        assert_eq!(flow_key(&[0x40; 60]), None, "a header that ends before its addresses");
     }
 }

@@ -56,9 +56,18 @@ pub fn from_table(name: &str, input: impl BufRead) -> Result<Trace, TableError> 
         return Err(TableError::Line { name, line: last, problem, mend: "lower the rates or the time" });
     }
     let mut times = Vec::new();
-    for milli in 1..=millis {
-        let due = schedule.capacity(Time::ZERO, Time::from_millis(milli)) / size;
-        times.resize(due as usize, milli as u32);
+    let (mut milli, mut step) = (1, 0);
+    while milli <= millis {
+        let carried = schedule.capacity(Time::ZERO, Time::from_millis(milli));
+        times.resize((carried / size) as usize, milli as u32);
+        // Within a step of the table, what is missing for the next opportunity takes its time: tables may last for days.
+        let ends = |step: usize| steps.get(step + 1).map_or(end, |(start, _)| *start).as_nanos().div_ceil(1_000_000);
+        while step + 1 < steps.len() && ends(step) <= milli {
+            step += 1;
+        }
+        let missing = (size - carried % size - 1) * 1000;
+        let quiet = missing.checked_div(steps[step].1.as_bytes_per_sec()).unwrap_or(u64::MAX);
+        milli += quiet.min(ends(step).saturating_sub(milli)).max(1);
     }
     if times.last().is_none_or(|time| u64::from(*time) < millis) {
         times.push(millis as u32);
@@ -134,6 +143,27 @@ mod tests {
         // 12 Mbit/s is one opportunity a ms; 6 every second one; then silence up to the end.
         let trace = from_table("t", "seconds,mbps\n0,12\n0.003,6\r\n0.008,0\n0.010,0\n".as_bytes()).expect("valid");
         assert_eq!(trace.millis(), [1, 2, 3, 5, 7, 10]);
+    }
+
+    #[test]
+    fn each_opportunity_comes_at_the_first_millisecond_that_can_have_it() {
+        let long = from_table("t", "0,0\n4000000,0".as_bytes()).expect("valid");
+        assert_eq!(long.millis(), [4_000_000_000]);
+        let steps =
+            [(0.0, 0.3), (0.0105, 900.0), (0.0108, 0.0), (0.0109, 7.7), (1.5, 0.011), (4.00049, 50.0), (4.3, 0.0)];
+        let end = 9.0;
+        let lines: String = steps.iter().map(|(start, mbps)| format!("{start},{mbps}\n")).collect();
+        let trace = from_table("t", format!("{lines}{end},0").as_bytes()).expect("valid");
+        let rates: Vec<(Time, Rate)> =
+            steps.iter().map(|(start, mbps)| (Time::from_secs_f64(*start), Rate::from_mbps(*mbps))).collect();
+        let schedule = Schedule::steps(&rates, None);
+        let mut times = Vec::new();
+        for milli in 1..=9000 {
+            let due = schedule.capacity(Time::ZERO, Time::from_millis(milli)) / u64::from(OPPORTUNITY);
+            times.resize(due as usize, milli as u32);
+        }
+        times.push(9000);
+        assert_eq!(trace.millis(), times);
     }
 
     #[test]

@@ -2,24 +2,22 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use common::{
-    Digest, Running, connect, connect_narrow, folder, free_port, installed, letters, listens, shimmed, skip, until,
+    Digest, Running, connect, connect_narrow, folder, free_port, give, installed, is_root, letters, listens,
+    lowers_rights, shimmed, shimmed_as_we_are, skip, threads, until,
 };
 
 const LEN: usize = 8_000_000;
-
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").unwrap().uid() == 0
-}
 
 /// Starts a server and waits until it listens.
 fn start(mut command: Command, port: u16) -> Running {
@@ -110,7 +108,7 @@ fn nginx(test: &str, folder: &Path, port: u16, head: &str, body: &str, variables
         return None;
     };
     let root = folder.display();
-    let user = if is_root() { "user root;" } else { "" };
+    let user = if is_root() && !lowers_rights() { "user root;" } else { "" };
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {root}/{name};\n"))
         .concat();
@@ -159,44 +157,66 @@ fn nginx_inline() {
     try_nginx("nginx_inline", "sendfile off;", &[("PACELINE_MODE", "inline")]);
 }
 
-/// HTTPS, encrypted by the program and (where the kernel can) by kernel TLS.
+/// HTTPS, encrypted by the program.
 #[test]
 fn nginx_https() {
-    const TEST: &str = "nginx_https";
-    let Some(openssl) = installed("openssl") else { return skip(TEST, "no openssl") };
-    for (directives, queue) in [("sendfile off;", "500kB"), ("sendfile on; ssl_conf_command Options KTLS;", "10MB")] {
-        let folder = folder(TEST);
-        let bytes = files(folder.path());
-        let (key, certificate) = (folder.path().join("key"), folder.path().join("certificate"));
-        let mut command = Command::new(&openssl);
-        command.args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-subj",
-            "/CN=localhost",
-        ]);
-        command.arg("-keyout").arg(&key).arg("-out").arg(&certificate).stderr(Stdio::null());
-        assert!(command.status().unwrap().success());
-        let port = free_port();
-        let server = format!(
-            "{directives} server {{ listen 127.0.0.1:{port} ssl http2; ssl_certificate {}; ssl_certificate_key {}; \
-             location / {{ root {}; }} }}",
-            certificate.display(),
-            key.display(),
-            folder.path().display()
-        );
-        let Some(_server) = nginx(TEST, folder.path(), port, "", &server, &[("PACELINE_QUEUE", queue)]) else { return };
-        let url = format!("https://127.0.0.1:{port}/file");
-        for version in ["--http1.1", "--http2"] {
-            assert_eq!(curl(&[version, &url]), Digest::of(&bytes), "{directives} {version}");
-        }
-        assert_eq!(curl(&["--limit-rate", "4M", &url]), Digest::of(&bytes), "{directives}");
+    try_https("nginx_https", "sendfile off;", "500kB");
+    // Where the kernel has no TLS, OpenSSL goes on by itself.
+    try_https("nginx_https", "sendfile on; ssl_conf_command Options KTLS;", "10MB");
+}
+
+/// HTTPS, encrypted by the kernel in `sendfile`.
+#[test]
+fn nginx_kernel_tls() {
+    // Linux Documentation/networking/tls.rst: connections whose sending half the kernel has encrypted.
+    let count = || {
+        let text = std::fs::read_to_string("/proc/net/tls_stat").ok()?;
+        let rows = text.lines().filter(|row| row.starts_with("TlsTxSw") || row.starts_with("TlsTxDevice"));
+        Some(rows.filter_map(|row| row.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>())
+    };
+    let Some(before) = count() else {
+        return skip("nginx_kernel_tls", "this kernel has no TLS (CONFIG_TLS, module tls)");
+    };
+    try_https("nginx_kernel_tls", "sendfile on; ssl_conf_command Options KTLS;", "10MB");
+    if count() == Some(before) {
+        skip("nginx_kernel_tls", "nginx's OpenSSL does not use the kernel's TLS");
     }
+}
+
+fn try_https(test: &str, directives: &str, queue: &str) {
+    let Some(openssl) = installed("openssl") else { return skip(test, "no openssl") };
+    let folder = folder(test);
+    let bytes = files(folder.path());
+    let (key, certificate) = (folder.path().join("key"), folder.path().join("certificate"));
+    let mut command = Command::new(&openssl);
+    command.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+    ]);
+    command.arg("-keyout").arg(&key).arg("-out").arg(&certificate).stderr(Stdio::null());
+    assert!(command.status().unwrap().success());
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+    let port = free_port();
+    let server = format!(
+        "{directives} server {{ listen 127.0.0.1:{port} ssl http2; ssl_certificate {}; ssl_certificate_key {}; \
+         location / {{ root {}; }} }}",
+        certificate.display(),
+        key.display(),
+        folder.path().display()
+    );
+    let Some(_server) = nginx(test, folder.path(), port, "", &server, &[("PACELINE_QUEUE", queue)]) else { return };
+    let url = format!("https://127.0.0.1:{port}/file");
+    for version in ["--http1.1", "--http2"] {
+        assert_eq!(curl(&[version, &url]), Digest::of(&bytes), "{directives} {version}");
+    }
+    assert_eq!(curl(&["--limit-rate", "4M", &url]), Digest::of(&bytes), "{directives}");
 }
 
 #[test]
@@ -216,37 +236,59 @@ fn python_http_server() {
     }
 }
 
-/// Each session and each transfer in processes of their own, sockets passed between them, `sendfile`.
+/// As root: each session in processes of its own, which take rights and limits from themselves, sockets passed between
+/// them, `sendfile`.
+#[test]
+fn vsftpd_as_root() {
+    if !lowers_rights() {
+        return skip("vsftpd_as_root", "it needs root and other users");
+    }
+    try_vsftpd("vsftpd_as_root", shimmed_as_we_are, "");
+}
+
+/// As an ordinary user: a process for each session.
 #[test]
 fn vsftpd() {
-    const TEST: &str = "vsftpd";
-    let Some(program) = installed("vsftpd") else { return skip(TEST, "no vsftpd") };
+    let user = if is_root() && !lowers_rights() { "" } else { "run_as_launching_user=YES\n" };
+    try_vsftpd("vsftpd", shimmed, user);
+}
+
+fn try_vsftpd(test: &str, shimmed: fn(PathBuf, &[(&str, &str)]) -> Command, user: &str) {
+    let Some(program) = installed("vsftpd") else { return skip(test, "no vsftpd") };
     for (mode, queue, sendfile) in [("auto", "10MB", "YES"), ("queue", "300kB", "NO"), ("queue", "300kB", "YES")] {
-        let folder = folder(TEST);
+        let folder = folder(test);
         let home = folder.path().join("home");
         std::fs::create_dir(&home).unwrap();
         let bytes = files(&home);
         readable(&home);
         let port = free_port();
-        let as_user = if is_root() { "" } else { "run_as_launching_user=YES\n" };
         let config = format!(
             "listen=YES\nlisten_address=127.0.0.1\nlisten_port={port}\nbackground=NO\nanonymous_enable=YES\n\
              anon_root={}\nno_anon_password=YES\nlocal_enable=NO\nxferlog_enable=NO\nuse_sendfile={sendfile}\n\
-             secure_chroot_dir={}\nconnect_from_port_20=NO\n{as_user}",
+             secure_chroot_dir={}\nconnect_from_port_20=NO\n{user}",
             home.display(),
             home.display()
         );
         let file = folder.path().join("config");
         std::fs::write(&file, config).unwrap();
-        let mut command = shimmed(&program, &[("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)]);
+        if !user.is_empty() {
+            // Its own, or vsftpd refuses it.
+            give(&file);
+        }
+        let mut command = shimmed(program.clone(), &[("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)]);
         command.arg(&file);
-        let _server = start(command, port);
+        let server = start(command, port);
         let url = format!("ftp://127.0.0.1:{port}/file");
         let expected = Digest::of(&bytes);
         for words in [vec![&*url], vec!["--limit-rate", "4M", &url], vec!["--ftp-port", "-", &url]] {
             assert_eq!(curl(&words), expected, "{mode} {queue} {sendfile} {words:?}");
         }
         thread::scope(|scope| {
+            let session = log_in(port);
+            until("an engine in a session", || {
+                server.processes().into_iter().any(|process| threads(process).iter().any(|name| name == "alcc"))
+            });
+            drop(session);
             let clients: Vec<_> = (0..5).map(|_| scope.spawn(|| curl(&[&url]))).collect();
             for client in clients {
                 assert_eq!(client.join().unwrap(), expected);
@@ -255,12 +297,24 @@ fn vsftpd() {
     }
 }
 
+/// A session that does nothing.
+fn log_in(port: u16) -> TcpStream {
+    let mut stream = connect(port);
+    stream.write_all(b"USER anonymous\r\n").unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(&stream);
+    while !said.starts_with("230") {
+        said.clear();
+        assert!(lines.read_line(&mut said).unwrap() > 0, "the session has ended");
+    }
+    stream
+}
+
 /// Another user reads the files, through every folder above them; none of them may be writable to him.
 fn readable(home: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(home, PermissionsExt::from_mode(0o555)).unwrap();
+    std::fs::set_permissions(home, Permissions::from_mode(0o555)).unwrap();
     let parent = home.parent().unwrap();
-    std::fs::set_permissions(parent, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(parent, Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
@@ -348,7 +402,7 @@ fn nginx_rtmp() {
     for mode in ["queue", "inline"] {
         let port = free_port();
         let rtmp = format!(
-            "load_module {MODULE};\nrtmp {{ server {{ listen 127.0.0.1:{port}; \
+            "load_module {MODULE};\nrtmp {{ access_log off; server {{ listen 127.0.0.1:{port}; \
              application live {{ live on; }} application films {{ play {}; }} }} }}",
             folder.path().display()
         );

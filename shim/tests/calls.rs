@@ -82,6 +82,13 @@ methods! {
     closefrom: 1;
     exec: 1;
     spawn: 1;
+    system: 1;
+    popen: 1;
+    posix_spawn: 1;
+    vfork: 1;
+    clone: 1;
+    tls: 1;
+    limited: 1;
     greeting: 1;
     passed: 1;
     exit: 1;

@@ -14,7 +14,7 @@ use common::{Digest, connect, connect_narrow, folder, letters, serve, shimmed, s
 
 /// The engine's thread is there.
 fn has_engine(server: &common::Running) -> bool {
-    server.threads().iter().any(|name| name.trim() == "alcc")
+    server.threads().iter().any(|name| name == "alcc")
 }
 
 /// A client that reads nothing for five seconds costs the server no processor time and gets every byte.
@@ -162,6 +162,49 @@ fn stopped() {
             assert_eq!(status.signal(), Some(15));
         }
     }
+}
+
+/// A program that forbids itself new processes before it writes, as vsftpd's sessions do, is served all the same.
+#[test]
+fn limited() {
+    let folder = folder("limited");
+    let file = folder.path().join("file");
+    let bytes = letters(3_000_000, 12);
+    std::fs::write(&file, &bytes).unwrap();
+    let Some((mut server, port)) = serve("limited", &file, 1, &[]) else { return skip("limited", "no C compiler") };
+    let mut client = connect_narrow(port);
+    let mut first = [0; 1000];
+    client.read_exact(&mut first).unwrap();
+    until("the engine's thread", || has_engine(&server));
+    assert_eq!(Digest::read(first.chain(&client)).unwrap(), Digest::of(&bytes));
+    assert!(server.wait().success());
+}
+
+/// Asking for kernel TLS changes nothing when it is refused: the socket keeps its queue.
+#[test]
+fn kernel_tls_refused() {
+    let folder = folder("ulp");
+    let file = folder.path().join("file");
+    let bytes = letters(12_000_000, 13);
+    std::fs::write(&file, &bytes).unwrap();
+    let variables = [("PACELINE_MODE", "auto"), ("PACELINE_QUEUE", "1MB")];
+    let Some((mut server, port)) = serve("ulp", &file, 1, &variables) else {
+        return skip("kernel_tls_refused", "no C compiler");
+    };
+    let mut client = connect_narrow(port);
+    let mut first = vec![0; 4_000_000];
+    client.read_exact(&mut first).unwrap();
+    // More than a third was taken, so kernel TLS was asked for; the rest waits for the client.
+    let pid = server.0.id();
+    let mut seen = Vec::new();
+    until("the socket is seen", || {
+        let own = paceline_alcc::export::processes().into_iter().filter(|process| process.pid == pid);
+        seen = own.flat_map(|process| process.sockets).collect();
+        seen.iter().any(|socket| socket.written_bytes > 4_000_000)
+    });
+    assert_eq!((seen.len(), seen[0].mode.as_str()), (1, "queue"));
+    assert_eq!(Digest::read(first.chain(&client)).unwrap(), Digest::of(&bytes));
+    assert!(server.wait().success());
 }
 
 /// Only listed ports are served, and what is no TCP never is.

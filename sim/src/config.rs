@@ -2,6 +2,7 @@
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_path::Path;
+use paceline_transport::{Acks, Mode};
 
 use crate::seed::Seed;
 use crate::world::Body;
@@ -60,32 +61,6 @@ pub struct Handover {
     /// Flows of a world with the same contestant and direction are sockets of one process, which tell each other what they know
     /// of the path.
     pub share: bool,
-}
-
-/// How bytes reach TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Framed for a controller with a receiver half, else through a queue.
-    #[default]
-    Auto,
-    /// In chunks that the controller permits.
-    Queue,
-    /// Straight to the kernel, whose pacing rate and buffers the controller sets.
-    Inline,
-    /// In frames that the receiver itself acknowledges.
-    Framed,
-}
-
-/// Where acknowledgements come from, unless they are the receiver's own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Acks {
-    /// Timestamps where the kernel gives them.
-    #[default]
-    Auto,
-    /// Timestamps on the socket's error queue.
-    Stamps,
-    /// `TCP_INFO` alone.
-    Info,
 }
 
 /// One flow, or a family of like flows that come and go.

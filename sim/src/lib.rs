@@ -15,8 +15,9 @@ mod timers;
 pub mod workload;
 pub mod world;
 
-pub use config::{Acks, Config, Cross, Cut, Direction, Flow, Handover, Mode, Pareto, Timing, Via, Workload};
+pub use config::{Config, Cross, Cut, Direction, Flow, Handover, Pareto, Timing, Via, Workload};
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+pub use paceline_transport::{Acks, Mode};
 pub use record::{Links, Recorder, Sample};
 pub use seed::Seed;
 pub use tap::Tap;

@@ -41,12 +41,11 @@ fn loss_binds_a_controller_above_cubic_and_hardly_one_above_an_open_window() {
     assert!(open.1 < 1.5 * native.1 + 3.0, "{open:?}, native {native:?}");
 }
 
-/// To Verus above TCP a loss is delay alone, natively it is a reason to halve. What arrives ahead of a repair must not let it
-/// overrun the queue.
+/// A loss is a reason to halve to Verus, natively and above TCP, which tells of it.
 #[test]
-fn verus_above_an_open_window_sends_on_and_does_not_overrun() {
+fn verus_above_an_open_window_halves_as_it_does_natively() {
     let native = run("verus", Via::Udp);
     let open = run("verus", above("fixed:window=5000"));
     assert!(open.0 > 0.9 * native.0, "{open:?}, native {native:?}");
-    assert!(open.1 < 1200.0, "{open:?}, native {native:?}");
+    assert!(open.1 < 1.5 * native.1 + 10.0, "{open:?}, native {native:?}");
 }

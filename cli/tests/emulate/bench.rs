@@ -17,7 +17,7 @@ use tempfile::TempDir;
 /// How long anything here may take; more than any takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Nobody's user and group.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 /// Tells that a test was skipped; scripts/test counts these lines.
 pub(crate) fn skipped(test: &str, reason: &str) {
@@ -153,6 +153,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn line(&mut self) -> String {
         self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| {
             let _ = self.child.kill();

@@ -2,6 +2,7 @@
 //! not here is skipped, and says so.
 #![cfg(target_os = "linux")]
 
+mod applications;
 #[expect(dead_code, reason = "shared with the tests of the emulator, which need more of it")]
 #[path = "../emulate/bench.rs"]
 mod bench;

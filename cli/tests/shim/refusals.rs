@@ -38,7 +38,7 @@ fn options_that_are_none() {
         assert!(line.starts_with(expected), "{line}");
     }
     let (status, line) = refused(shim(&["--cc", "copa"]));
-    assert!(status == 2 && line.contains("write paceline shim [OPTIONS] -- <COMMAND>...;"), "{status} {line}");
+    assert!(status == 2 && line.contains("write paceline shim --cc <CONTROLLER> -- <COMMAND>...;"), "{status} {line}");
 }
 
 #[test]

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::bench::{self, Run, Running, eventually, skipped};
+use crate::bench::{self, NOBODY, PATIENCE, Run, Running, eventually, has_other_users, skipped};
 
 /// The preloaded library: where cargo has what members of the workspace need of each other, or beside the command.
 fn built() -> Option<PathBuf> {
@@ -36,12 +38,41 @@ pub(crate) fn shim(options: &[&str]) -> Run {
     }
 }
 
-/// A port that nobody has.
+/// A port that nobody has, below those that the kernel gives to clients: none of them takes it meanwhile.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(40) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 12_000 + (number % 16_000) as u16;
+        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
-const PYTHON: &str = "import http.server, socket, sys
+/// Whether a server listens, found without disturbing it.
+fn listens(port: u16) -> bool {
+    // Linux Documentation/networking/proc_net_tcp.rst: the local address is the second field, the state the fourth.
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let end = format!(":{port:04X}");
+    table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .any(|row| row.get(1).is_some_and(|local| local.ends_with(&end)) && row.get(3) == Some(&"0A"))
+}
+
+/// With `REFUSE_STAMPS` set, under a filter as containers have them: setting `SO_TIMESTAMPING` (37, 65) fails with `EPERM`.
+const PYTHON: &str = "import ctypes, http.server, os, platform, socket, struct, sys
+if 'REFUSE_STAMPS' in os.environ:
+    setsockopt = {'x86_64': 54, 'aarch64': 208}[platform.machine()]
+    allow, refuse = 0x7fff0000, 0x50001
+    lines = [(0x20, 0, 0, 0), (0x15, 0, 4, setsockopt), (0x20, 0, 0, 32), (0x15, 1, 0, 37), (0x15, 0, 1, 65),
+             (6, 0, 0, refuse), (6, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in lines))
+    program = ctypes.create_string_buffer(struct.pack('HP', len(lines), ctypes.addressof(code)))
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(38, 1, 0, 0, 0) or prctl(22, 2, ctypes.byref(program), 0, 0):
+        sys.exit('no filter')
 server = http.server.ThreadingHTTPServer(('0.0.0.0', int(sys.argv[1])), http.server.SimpleHTTPRequestHandler)
 server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b'cubic')
 server.serve_forever()
@@ -83,11 +114,47 @@ impl Server {
         Self { running: run.args(["--", "nginx", "-c", &file, "-e", &errors]).start(), port, folder }.ready()
     }
 
+    /// Whatever a shell runs, with files beside `data`; in these and in the command `{dir}` is the folder.
+    pub(crate) fn of(bytes: usize, port: u16, files: &[(&str, String)], run: Run, command: &str) -> Self {
+        let folder = data(bytes);
+        if has_other_users() {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let directory = folder.path().display().to_string();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text.replace("{dir}", &directory)).unwrap();
+            if has_other_users() {
+                // vsftpd refuses another's.
+                chown(folder.path().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let command = command.replace("{dir}", &directory);
+        Self { running: run.args(["--", "sh", "-c", &command]).start(), port, folder }.ready()
+    }
+
     fn ready(self) -> Self {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let listens = || TcpStream::connect(address).is_ok();
-        assert!(eventually(Duration::from_secs(20), listens), "the server does not listen");
+        assert!(eventually(PATIENCE, || listens(self.port)), "the server does not listen");
         self
+    }
+
+    /// Tells it to end.
+    pub(crate) fn stop(&self) {
+        self.running.signal("TERM");
+    }
+
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.running.id())).unwrap().count()
+    }
+
+    pub(crate) fn directory(&self) -> String {
+        self.folder.path().display().to_string()
+    }
+
+    /// SHA-256 of the file.
+    pub(crate) fn sum(&self) -> String {
+        let output = Command::new("sha256sum").arg(self.data()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -97,8 +164,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // nginx ends its workers.
-        self.running.signal("TERM");
+        // nginx ends its workers. It may have ended already.
+        let _ = Command::new("kill").arg(self.running.id().to_string()).stderr(Stdio::null()).status();
         let _ = self.running.wait();
     }
 }

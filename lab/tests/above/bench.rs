@@ -76,6 +76,11 @@ impl Run {
         &self.outcome.series.as_ref().unwrap().flows[0]
     }
 
+    /// Points of the series in so many seconds.
+    pub(crate) fn steps(&self, seconds: f64) -> usize {
+        (seconds / STEP.as_secs_f64()) as usize
+    }
+
     /// Mbit/s on the wire over the whole run.
     pub(crate) fn mbps(&self) -> f64 {
         self.flow().wire_bytes_arrived as f64 * 8e-6 / self.seconds
@@ -93,7 +98,7 @@ impl Run {
 
     /// Share of chunks that were handed over, or refused, while TCP was the limit.
     pub(crate) fn limited(&self) -> f64 {
-        self.flow().sender.limited_below as f64 / self.flow().packets_entered.max(1) as f64
+        (self.flow().sender.limited_below as f64 / self.flow().packets_entered.max(1) as f64).min(1.0)
     }
 
     /// Mbit/s of each flow over the last two thirds of the run: after the start-up.

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_alcc::Engine;
-use paceline_alcc::options::{Acks, Mode, Options};
+use paceline_alcc::options::{Mode, Options};
 use paceline_cc::{Nanos, Spec};
-use paceline_sim::{Direction, Flow, Handover, config};
+use paceline_sim::{Direction, Flow, Handover};
 
 use super::{Kernel, available, given};
 
@@ -48,23 +48,12 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
         return Err(format!("{spec}@alcc: arrivals: the kernel's TCP does not tell when packets arrived; take it out"));
     }
     let has_half = spec.entry().receiver.is_some();
-    let mode = match handover.mode {
-        config::Mode::Auto if has_half => Mode::Framed,
-        config::Mode::Auto => Mode::Auto,
-        config::Mode::Queue => Mode::Queue,
-        config::Mode::Inline => Mode::Inline,
-        config::Mode::Framed => Mode::Framed,
-    };
-    let acks = match handover.acks {
-        config::Acks::Auto => Acks::Auto,
-        config::Acks::Stamps => Acks::Stamps,
-        config::Acks::Info => Acks::Info,
-    };
+    let mode = if has_half && handover.mode == Mode::Auto { Mode::Framed } else { handover.mode };
     let fickle = matches!(flow.workload, paceline_sim::Workload::OnOff { .. });
     let options = Options {
         controller: spec.clone(),
         mode,
-        acks,
+        acks: handover.acks,
         queue: if fickle { QUEUE_FEW } else { QUEUE },
         lower: Some(name.to_owned()),
         // Contestants are compared one by one: what several of one process do together is asked for.
@@ -140,7 +129,7 @@ mod tests {
     fn flows_that_share_are_sockets_of_one_engine() {
         let engines = Engines::default();
         let options = |share| Options { share, ..Options::default() };
-        let mut serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
+        let serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
         let (first, fresh) = serve(Direction::Down, true);
         let (second, again) = serve(Direction::Down, true);
         assert!(Arc::ptr_eq(&first, &second) && fresh && !again);

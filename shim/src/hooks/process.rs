@@ -210,11 +210,7 @@ fn rings() {
     }
 }
 
-fn copies_memory(flags: u64) -> bool {
-    flags & libc::CLONE_VM as u64 == 0
-}
-
-/// A fork that the C library does not know of. The child finds out by itself.
+/// A fork with more to it, of which the C library does not know. The child finds out by itself.
 fn forked(call: impl FnOnce() -> c_long) -> c_long {
     state::before_fork();
     let answer = call();
@@ -251,9 +247,12 @@ extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long
             start::finish();
             next::syscall(number, a, b, c, d, e, f)
         }
-        libc::SYS_clone if copies_memory(a as u64) => forked(|| next::syscall(number, a, b, c, d, e, f)),
+        // SAFETY: the same, but for locks of the C library that our threads may hold, of which the program knows nothing.
+        libc::SYS_clone if a == c_long::from(libc::SIGCHLD) && b == 0 => c_long::from(unsafe { libc::fork() }),
+        libc::SYS_clone if a & c_long::from(libc::CLONE_VM) == 0 => forked(|| next::syscall(number, a, b, c, d, e, f)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_fork => forked(|| next::syscall(number, a, b, c, d, e, f)),
+        // SAFETY: as above.
+        libc::SYS_fork => c_long::from(unsafe { libc::fork() }),
         libc::SYS_io_uring_setup => {
             rings();
             next::syscall(number, a, b, c, d, e, f)

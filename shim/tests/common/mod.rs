@@ -3,8 +3,10 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,11 +18,52 @@ use std::time::{Duration, Instant};
 /// Long enough for a busy machine: nothing waits for it unless something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The library under test, beside this test's executable.
-pub(crate) fn library() -> PathBuf {
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let found = [deps.join("libpaceline_shim.so"), deps.parent().unwrap().join("libpaceline_shim.so")];
-    found.into_iter().find(|path| path.exists()).expect("built with the tests")
+/// Nobody's user and group.
+const NOBODY: u32 = 65534;
+
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Whether programs run as another user than the tests: these are root's, and there is another. A user namespace may have
+/// a single one; it is an ordinary user then.
+pub(crate) fn lowers_rights() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let inside = |row: &str| {
+        let mut numbers = row.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
+        let (first, _, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        Some((first..first.saturating_add(count)).contains(&NOBODY))
+    };
+    is_root() && map.lines().any(|row| inside(row) == Some(true))
+}
+
+/// A folder of this process where every user may look. It is removed at the end.
+fn place() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    extern "C" fn remove() {
+        let _ = PLACE.get().map(std::fs::remove_dir_all);
+    }
+    PLACE.get_or_init(|| {
+        let made = tempfile::Builder::new().prefix("paceline-shim").tempdir().unwrap().keep();
+        std::fs::set_permissions(&made, Permissions::from_mode(0o755)).unwrap();
+        // SAFETY: the function is of this program.
+        unsafe { libc::atexit(remove) };
+        made
+    })
+}
+
+/// The library under test, which is beside this test's executable: a copy that every user may read.
+pub(crate) fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let found = [deps.join("libpaceline_shim.so"), deps.parent().unwrap().join("libpaceline_shim.so")];
+        let found = found.into_iter().find(|path| path.exists()).expect("built with the tests");
+        let copy = place().join("libpaceline_shim.so");
+        std::fs::copy(found, &copy).unwrap();
+        std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+        copy
+    })
 }
 
 /// Says that a test cannot run here; it is counted as skipped.
@@ -28,16 +71,27 @@ pub(crate) fn skip(test: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
 }
 
-/// Where a program is, if it is installed.
+/// Where a program is, if it is installed: first where every user may look.
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let places = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"].map(PathBuf::from).into_iter();
+    let places = places.chain(std::env::split_paths(&path));
     places.map(|place| place.join(program)).find(|file| file.is_file())
 }
 
-/// A folder of this test run.
+/// A folder of this test run, in which the programs may write.
 pub(crate) fn folder(name: &str) -> tempfile::TempDir {
-    tempfile::Builder::new().prefix(name).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+    let made = tempfile::Builder::new().prefix(name).tempdir_in(place()).unwrap();
+    std::fs::set_permissions(made.path(), Permissions::from_mode(0o755)).unwrap();
+    give(made.path());
+    made
+}
+
+/// Makes it the user's by whom programs run.
+pub(crate) fn give(path: &Path) {
+    if lowers_rights() {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
 }
 
 /// The server of `programs/serve.c`, compiled; `None` without a C compiler.
@@ -45,8 +99,7 @@ pub(crate) fn server() -> Option<&'static Path> {
     static SERVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compile = || {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/serve.c");
-        let name = format!("serve-{}", std::process::id());
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let program = place().join("serve");
         let compiler = installed("cc")?;
         let mut command = Command::new(compiler);
         command.args(["-O1", "-w", "-pthread", "-D_FORTIFY_SOURCE=2", "-o"]).arg(&program).arg(source);
@@ -103,8 +156,17 @@ impl Digest {
     }
 }
 
-/// A command that runs under the library.
+/// A command that runs under the library, as an ordinary user.
 pub(crate) fn shimmed(program: impl AsRef<OsStr>, variables: &[(&str, &str)]) -> Command {
+    let mut command = shimmed_as_we_are(program, variables);
+    if lowers_rights() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// A command that runs under the library, as the user that the tests are run by.
+pub(crate) fn shimmed_as_we_are(program: impl AsRef<OsStr>, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PACELINE_")) {
         command.env_remove(name);
@@ -112,6 +174,13 @@ pub(crate) fn shimmed(program: impl AsRef<OsStr>, variables: &[(&str, &str)]) ->
     command.env("LD_PRELOAD", library()).env("PACELINE_QUIET", "1").envs(variables.iter().copied());
     command.stdin(Stdio::null()).process_group(0);
     command
+}
+
+/// Names of the threads of a process; none when it is gone.
+pub(crate) fn threads(process: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.map(|name| name.trim().to_owned()).collect()
 }
 
 /// A program that is ended with the test.
@@ -142,8 +211,25 @@ impl Running {
 
     /// Names of its threads.
     pub(crate) fn threads(&self) -> Vec<String> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
-        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok()).collect()
+        threads(self.0.id())
+    }
+
+    /// It, what it has started, and what that has started.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let all =
+            std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let parent = |process: u32| -> Option<u32> {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+        };
+        let pairs: Vec<(u32, u32)> = all.filter_map(|process| Some((process, parent(process)?))).collect();
+        let (mut family, mut at) = (vec![self.0.id()], 0);
+        while at < family.len() {
+            let of = family[at];
+            family.extend(pairs.iter().filter(|(_, parent)| *parent == of).map(|(process, _)| process));
+            at += 1;
+        }
+        family
     }
 
     /// User and system time so far, in clock ticks.
@@ -153,14 +239,13 @@ impl Running {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// Whether each of its threads waits for something, and not for a processor.
+    /// Whether its first thread waits for something, and not for a processor.
     fn sleeps(&self) -> bool {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
-        let mut stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
-        stats.all(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S')))
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
     }
 
-    /// Waits until it waits: its queue is full, and nobody reads.
+    /// Waits until it waits: its queue is full, and nobody reads. The engine may still look after what the kernel has.
     pub(crate) fn settle(&self) {
         let (begun, mut since, mut last) = (Instant::now(), Instant::now(), self.ticks());
         while since.elapsed() < Duration::from_millis(300) {

@@ -72,11 +72,12 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ("c1", format!("window of {FULL} above cubic"), &of_lowers[0]),
         ("c0", "cubic alone".to_owned(), &of_lowers[1]),
     ];
+    let runs = of_windows[0].len();
     Ok(Findings {
         setup: vec![format!(
-            "A fixed window above TCP, and TCP alone: 12 Mbit/s, 20 ms, a buffer of 2 MB; {} runs of each, {}. The paper also \
+            "A fixed window above TCP, and TCP alone: 12 Mbit/s, 20 ms, a buffer of 2 MB; {runs} run{} of each, {}. The paper also \
              changes the window each second at random; here each window has runs of its own.",
-            of_windows[0].len(),
+            if runs == 1 { "" } else { "s" },
             where_it_ran(bench),
         )],
         claims,
