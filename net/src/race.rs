@@ -168,7 +168,7 @@ fn fitted(flow: &Flow) -> Flow {
 
 /// Gives the calling thread, an endpoint's, precedence over the machine's other programs where that is permitted. Nice -10: below
 /// the emulator, without which an endpoint has nothing to do (our choice).
-pub(crate) fn prefer_endpoint() {
+pub fn prefer_endpoint() {
     let _ = rustix::process::setpriority_process(None, -10);
 }
 

@@ -117,7 +117,7 @@ fn without_time_stamps_tcp_info_is_asked() {
     let client = fetch(server.port, 9);
     let line = seen(server.port);
     assert_eq!((line["mode"].as_str(), line["acks"].as_str()), (Some("queue"), Some("info")), "{line}");
-    assert_eq!(found(client).0, sum_of(&server));
+    assert_eq!(found(client).0, server.sum());
 }
 
 #[test]

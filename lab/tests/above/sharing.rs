@@ -10,10 +10,10 @@ fn jain(shares: &[f64]) -> f64 {
 
 #[test]
 fn two_and_ten_flows_of_one_process_share_a_link() {
-    for count in [2, 10] {
+    for (count, seconds) in [(2, 6), (10, 8)] {
         let name = "two_and_ten_flows_of_one_process_share_a_link";
         let scenario = format!(
-            "name = 'sharing'\nseconds = 10\ncontestants = ['copa@alcc:share=on']\n\
+            "name = 'sharing'\nseconds = {seconds}\ncontestants = ['copa@alcc:share=on']\n\
              [down]\nrate = '24 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bytes=200kB'\n[up]\ndelay = '10ms'\n\
              [[flows]]\ncount = {count}\n"
         );
