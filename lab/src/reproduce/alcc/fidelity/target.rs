@@ -306,8 +306,11 @@ fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> Strin
     let Some(simulated) = apart(as_it_is) else { return "In the simulator nothing arrives.".to_owned() };
     let mut text = format!("Simulated {}", simulated.percent());
     let share = simulated.percent.median / outside;
-    if share < 0.5 && simulated.within(target) {
-        return text + ": the method does not make it; host and chance do.";
+    if share < 0.0 {
+        return text + ": the other way, which explains nothing.";
+    }
+    if share < 0.5 {
+        return text + ": less than half of it is the method's.";
     }
     for (runs, (_, _, told)) in without.iter().zip(&WITHOUT) {
         let Some(apart) = apart(runs) else { continue };
@@ -425,13 +428,12 @@ mod tests {
             let native = with(100.0);
             cause(&FIGURES[2], 50.0, &[native, with(as_it_is), with(each), with(open), with(both)], TARGET)
         };
-        assert!(told(101.0, 1.0, 1.0, 1.0).ends_with("host and chance do."));
+        assert!(told(101.0, 1.0, 1.0, 1.0).ends_with("less than half of it is the method's."));
+        let opposite = cause(&FIGURES[2], -20.0, &[with(100.0), with(120.0), with(100.0)], TARGET);
+        assert_eq!(opposite, "Simulated +20.0 %: the other way, which explains nothing.");
         let most = told(104.0, 100.5, 1.0, 1.0);
         let most_of_little = cause(&FIGURES[2], 6.0, &[with(100.0), with(104.0), with(100.5)], TARGET);
-        assert!(
-            most.ends_with("host and chance do.") && most_of_little.ends_with("+0.5 %: that is it."),
-            "{most_of_little}"
-        );
+        assert!(most.ends_with("the method's.") && most_of_little.ends_with("+0.5 %: that is it."), "{most_of_little}");
         let text = told(150.0, 140.0, 102.0, 100.0);
         assert_eq!(
             text,
