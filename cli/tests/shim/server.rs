@@ -53,10 +53,11 @@ pub(crate) fn free_port() -> u16 {
 /// Whether a server listens, found without disturbing it.
 fn listens(port: u16) -> bool {
     // Linux Documentation/networking/proc_net_tcp.rst: the local address is the second field, the state the fourth.
-    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
     let end = format!(":{port:04X}");
-    table
-        .lines()
+    tables
+        .iter()
+        .flat_map(|table| table.lines())
         .map(|line| line.split_whitespace().collect::<Vec<_>>())
         .any(|row| row.get(1).is_some_and(|local| local.ends_with(&end)) && row.get(3) == Some(&"0A"))
 }
