@@ -183,7 +183,8 @@ pub(crate) fn queueing(data: &Data<'_>) -> String {
     let grid = Grid::new(all.len(), 3, 104.0, seconds);
     let queues: Vec<Vec<Option<f64>>> = all.iter().map(|(_, _, s)| queue_ms(s)).collect();
     let scale = queue_scale(&queues, grid.plot(0));
-    let title = if scale.is_log() { "queueing delay, ms (logarithmic)" } else { "queueing delay, ms" };
+    // The heading says of what.
+    let title = if scale.is_log() { "ms (logarithmic)" } else { "ms" };
     let mut svg = Svg::default();
     for (place, ((_, c, series), queue)) in all.iter().zip(&queues).enumerate() {
         let plot = grid.plot(place);
