@@ -296,7 +296,29 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
         });
         rows[*at].causes = causes.collect();
     }
+    let measured: Vec<Vec<String>> = rows.iter().map(|row| without_own_window(row, rows)).collect();
+    for (row, measured) in rows.iter_mut().zip(measured) {
+        row.causes.iter_mut().zip(&measured).for_each(|(cause, more)| cause.push_str(more));
+    }
     Ok(())
+}
+
+/// For each figure of a row outside: what the same controller got, measured, above a TCP whose own window limits nothing.
+fn without_own_window(row: &Row<'_>, rows: &[Row<'_>]) -> Vec<String> {
+    let same = |other: &&Row<'_>| {
+        (other.contestant, &other.link.name, other.controller) == (OPEN, &row.link.name, row.controller)
+    };
+    let open = rows.iter().find(same).filter(|_| row.contestant != OPEN);
+    let text = |(figure, apart): (usize, &Apart)| {
+        let Some(open) = open.and_then(|open| open.figures[figure].as_ref()) else { return String::new() };
+        let verdict = if open.within(row.target) && open.percent.median.abs() <= 0.5 * apart.percent.median.abs() {
+            "the window of TCP below is it"
+        } else {
+            "the window of TCP below is not all of it"
+        };
+        format!(" Measured above the open window {}: {verdict}.", open.percent())
+    };
+    row.outside().map(text).collect()
 }
 
 /// Why a figure is outside, by so many percent, from simulated runs: native, as it is, and without each of [`WITHOUT`].
