@@ -1,10 +1,10 @@
 //! What leaves together at a high rate, and which of it is stamped.
 //!
-//! A wake-up costs as much as several packets, and a stamp wakes the application's thread as well as ours: Linux tells
-//! `EPOLLERR` to every set, whether asked for or not. So at a high rate what leaves in a grain of time leaves as two
+//! A wake-up costs as much as several packets. So at a high rate what leaves in a grain of time leaves as two
 //! chunks: one packet, whose stamp tells the network's RTT without the time that the rest takes to pass, and the rest,
-//! without a stamp, which the next grain's stamp covers. At a low rate chunks are small and each is stamped. Our choice;
-//! the paper has a chunk for each packet.
+//! without a stamp, which the next grain's stamp covers. The stamp is also what wakes us: what it permits leaves then as the
+//! next grain, so stamps and grains keep each other's time, and a timer is needed only where no stamp comes. At a low rate
+//! chunks are small and each is stamped. Our choice; the paper has a chunk for each packet.
 
 use std::os::fd::OwnedFd;
 
@@ -16,9 +16,9 @@ use crate::stamps;
 /// Above this rate grains are worth it: a packet takes less than 0.3 ms. 40 Mbit/s (our choice: cellular links, where a
 /// controller needs each packet's news, are slower).
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
-/// The bounds of a grain. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once. 2 ms: 17 packets at 100 Mbit/s (our
+/// The bounds of a grain. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once. 3 ms: 25 packets at 100 Mbit/s (our
 /// choice).
-const GRAIN: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_millis(2));
+const GRAIN: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_millis(3));
 /// Bytes of a chunk at most: the largest packet buffer of the kernel (`GSO_LEGACY_MAX_SIZE`).
 const LARGEST: u64 = 65_536;
 
@@ -31,6 +31,8 @@ pub(crate) struct Burst {
     bytes: u64,
     /// From this time or position on, a chunk is a grain's first.
     next: (Time, u64),
+    /// Before then no timer is needed: a stamp should come.
+    patient_until: Time,
     /// The kernel was told to stamp nothing.
     silent: bool,
     /// Where the last chunk without a stamp ends.
@@ -48,6 +50,11 @@ impl Burst {
     }
 }
 
+/// How long after a grain the next one's stamp is waited for.
+fn patience(grain: Nanos) -> Nanos {
+    grain.mul_div(4, 3)
+}
+
 impl Flow {
     /// Something was delivered: chunks go by the present rate.
     pub(crate) fn plan_burst(&mut self) {
@@ -58,7 +65,7 @@ impl Flow {
         let grain = self.above.rtt().smoothed().map(|rtt| rtt.mul_div(1, 8).max(GRAIN.0).min(GRAIN.1));
         self.burst.grain = grain.filter(|_| fast);
         self.burst.bytes = rate.bytes_in(self.burst.grain.unwrap_or(Nanos::ZERO));
-        self.above.set_grain(self.burst.grain.unwrap_or(Nanos::ZERO));
+        self.above.set_grain(patience(self.burst.grain.unwrap_or(Nanos::ZERO)));
     }
 
     /// Before the controller is asked for a chunk: how many packets it may have.
@@ -67,7 +74,10 @@ impl Flow {
         let packets = match self.burst.grain {
             None => self.chunk(),
             Some(_) if self.burst.is_due(now, position) => 1,
-            Some(_) => (self.burst.next.1 - position).min(LARGEST).div_ceil(u64::from(self.mss)) as u32,
+            Some(_) => {
+                let rest = (self.burst.next.1 - position).min(self.burst.bytes).min(LARGEST);
+                rest.div_ceil(u64::from(self.mss)) as u32
+            }
         };
         self.above.set_chunk(packets);
     }
@@ -77,10 +87,12 @@ impl Flow {
     pub(crate) fn stamp_chunk(&mut self, fd: &OwnedFd, now: Time, bytes: u32) {
         let Source::Stamps { sure } = self.source else { return };
         let position = self.above.next();
+        self.burst.patient_until = now + patience(self.burst.grain.unwrap_or(Nanos::ZERO));
         let covered = match self.burst.grain {
             None => false,
             Some(grain) if self.burst.is_due(now, position) => {
-                self.burst.next = (now + grain.mul_div(3, 4), position + self.burst.bytes.max(LARGEST / 16));
+                // Twice as much as it should be, where the rate is known badly.
+                self.burst.next = (now + grain.mul_div(3, 4), position + 2 * self.burst.bytes.max(LARGEST / 16));
                 false
             }
             Some(_) => (bytes as usize) < self.queue.len(),
@@ -94,9 +106,14 @@ impl Flow {
         }
     }
 
-    /// Before then nothing has to leave.
+    /// Before then no timer is needed for what may leave.
     pub(crate) fn next_burst(&self) -> Time {
-        if self.comes_in_bursts() { self.burst.next.0 } else { Time::ZERO }
+        if self.comes_in_bursts() { self.burst.patient_until } else { Time::ZERO }
+    }
+
+    /// A grain waits, and leaves without anything more being written.
+    pub(crate) fn is_expected(&self) -> bool {
+        self.comes_in_bursts() && self.queue.len() >= self.mss as usize && self.above.in_flight() > 0
     }
 
     /// What leaves in a grain leaves together.

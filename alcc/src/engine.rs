@@ -13,31 +13,35 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use paceline_cc::{Env, Nanos, Time};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::{Errno, read, write};
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
 use rustix::net::{getpeername, getsockname};
 use rustix::thread::nanosleep;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use crate::clock;
-use crate::flow::{self, Flow};
+use crate::flow::{self, Flow, Source};
 use crate::frame::MAX_HEADER;
 use crate::group::Groups;
 use crate::high::lift;
 use crate::info::Info;
+use crate::inner::Inner;
 use crate::options::{Acks, Mode, Options};
-use crate::socket::{Inner, Socket};
+use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
 use crate::stamps::Reader;
 use crate::stats::{SocketStats, Totals};
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
 const NOT_SENT: u32 = 32 * 1024;
-/// The wake-up call among the events; sockets count from zero.
+/// The wake-up call and the alarm among the events; sockets count from zero.
 const WAKE: u64 = u64::MAX;
+const ALARM: u64 = u64::MAX - 1;
 /// When news comes faster, the thread takes it together: stamps keep their times, and what is permitted meanwhile leaves
 /// as one burst. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once.
 const BREATH: Nanos = Nanos::from_millis(1);
+const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Events taken in one call.
 const EVENTS: usize = 64;
 
@@ -52,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     epoll: OwnedFd,
     wake: OwnedFd,
+    /// Rings at the first sending time.
+    alarm: OwnedFd,
     timers: Mutex<Timers>,
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
     groups: Mutex<Groups>,
@@ -92,6 +98,7 @@ impl Engine {
             options,
             epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
             wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
+            alarm: lift(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
             groups: Mutex::new(Groups::default()),
@@ -104,6 +111,7 @@ impl Engine {
         });
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&shared.epoll, &shared.wake, epoll::EventData::new_u64(WAKE), flags)?;
+        epoll::add(&shared.epoll, &shared.alarm, epoll::EventData::new_u64(ALARM), flags)?;
         // The thread inherits the mask, so that no signal can reach it even at its start.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
@@ -177,11 +185,14 @@ impl Engine {
         }
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
-        // Stamps raise ERR, the end of the connection HUP, whether asked for or not.
+        // Stamps raise ERR, the end of the connection HUP, whether asked for or not. Of several exclusive entries Linux
+        // wakes the first that somebody waits for: an application whose own is one too hears of no stamp while we wait.
         let mut flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
-        if mode == Mode::Framed {
-            flags |= epoll::EventFlags::IN;
-        }
+        flags |= match (mode, source) {
+            (Mode::Framed, _) => epoll::EventFlags::IN,
+            (_, Source::Stamps { .. }) => epoll::EventFlags::EXCLUSIVE,
+            (_, Source::Info) => epoll::EventFlags::empty(),
+        };
         let added = epoll::add(&self.shared.epoll, inner.fd(), epoll::EventData::new_u64(id), flags);
         if let Err(error) = added {
             self.shared.sockets().remove(&id);
@@ -235,7 +246,7 @@ impl Engine {
     /// Every descriptor that the engine holds. A child after `fork(2)` has copies of them and none of the threads: it
     /// closes them, forgets this engine, and starts its own.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let mut list = vec![self.shared.epoll.as_raw_fd(), self.shared.wake.as_raw_fd()];
+        let mut list = [&self.shared.epoll, &self.shared.wake, &self.shared.alarm].map(AsRawFd::as_raw_fd).to_vec();
         for socket in self.shared.all() {
             list.extend([socket.fd().as_raw_fd(), socket.full_fd().as_raw_fd()]);
         }
@@ -306,11 +317,13 @@ impl Shared {
         let _ = write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Socket `id` wants to be called at `wake`, earlier than at `before`.
+    /// Socket `id` wants to be called at `wake`, and no more at `before`.
     pub(crate) fn schedule(&self, id: u64, before: Time, wake: Time) {
         let mut timers = self.timers();
         timers.due.remove(&(before, id));
-        timers.due.insert((wake, id));
+        if wake != Time::NEVER {
+            timers.due.insert((wake, id));
+        }
         if wake < timers.asleep_until {
             timers.asleep_until = Time::ZERO;
             drop(timers);
@@ -321,8 +334,10 @@ impl Shared {
     /// Room in the kernel is the application's business now.
     pub(crate) fn hear_only_the_end(&self, socket: &Inner) {
         let data = epoll::EventData::new_u64(socket.id);
-        // The socket was added before.
-        let _ = epoll::modify(&self.epoll, socket.fd(), data, epoll::EventFlags::ET);
+        // An exclusive entry cannot be changed.
+        let _ = epoll::delete(&self.epoll, socket.fd());
+        // The set has held it: there is room. If not, the next look finds the end of the connection.
+        let _ = epoll::add(&self.epoll, socket.fd(), data, epoll::EventFlags::ET);
     }
 
     /// The socket is closed and drained.
@@ -350,27 +365,26 @@ impl Shared {
         let mut reader = Reader::new();
         let mut events = Vec::with_capacity(EVENTS);
         let mut due = Vec::new();
-        let (mut last, mut hurried) = (Time::ZERO, false);
+        let (mut last, mut hurried, mut rings_at) = (Time::ZERO, false, Time::NEVER);
         while !(self.ending.load(Ordering::Acquire) && self.sockets().is_empty()) {
+            events.clear();
             if hurried {
                 // An early end does no harm.
                 let _ = nanosleep(&clock::timespec(BREATH - (clock::now() - last)));
+                self.look(&mut events, Some(&NO_TIME));
             } else {
-                self.sleep();
+                self.sleep(&mut events, &mut rings_at);
             }
             let before = last;
             last = clock::now();
             self.wake_ups.fetch_add(1, Ordering::Relaxed);
-            events.clear();
-            let none = clock::timespec(Nanos::ZERO);
-            if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).is_err() {
-                events.clear();
-            }
             for event in &events {
                 let (id, flags) = (event.data.u64(), event.flags);
                 if id == WAKE {
                     // Only the edge counts; the number of calls does not.
                     let _ = read(&self.wake, &mut [0; 8]);
+                } else if id == ALARM {
+                    // It was set again, or will be.
                 } else if let Some(socket) = self.find(id) {
                     socket.on_events(flags, &mut reader);
                 }
@@ -390,18 +404,30 @@ impl Shared {
         self.sockets().get(&id).cloned()
     }
 
-    /// Waits for an event or the first timer.
-    fn sleep(&self) {
+    /// Waits for an event or the first timer, in `epoll_wait` itself: see [`Engine::adopt`]. The alarm `rings_at` that time.
+    fn sleep(&self, events: &mut Vec<epoll::Event>, rings_at: &mut Time) {
         let until = {
             let mut timers = self.timers();
             let until = timers.due.first().map_or(Time::NEVER, |&(at, _)| at);
             timers.asleep_until = until;
             until
         };
-        let span = (until != Time::NEVER).then(|| clock::timespec(until - clock::now()));
-        // Whatever it says, events and timers are looked at next.
-        let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], span.as_ref());
+        let due = until <= clock::now();
+        if !due && until != *rings_at && until != Time::NEVER {
+            *rings_at = until;
+            let once = Itimerspec { it_interval: NO_TIME, it_value: clock::timespec(until - Time::ZERO) };
+            // It takes any time.
+            let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &once);
+        }
+        self.look(events, due.then_some(&NO_TIME));
         self.timers().asleep_until = Time::ZERO;
+    }
+
+    /// Takes what has happened; waits for it unless there is a `limit`.
+    fn look(&self, events: &mut Vec<epoll::Event>, limit: Option<&Timespec>) {
+        if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), limit).is_err() {
+            events.clear();
+        }
     }
 
     /// Takes the sockets whose time has come.

@@ -24,6 +24,7 @@ mod group;
 pub mod high;
 mod info;
 mod inline;
+mod inner;
 pub mod options;
 mod queue;
 pub mod socket;

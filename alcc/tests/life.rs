@@ -121,7 +121,7 @@ fn a_close_that_lingers_too_long_resets_and_one_of_zero_does_at_once() {
         socket.close(wait);
         until("the engine lets go", || engine.sockets().is_empty());
         drop(socket);
-        assert_eq!(engine.descriptors().len(), 2);
+        assert_eq!(engine.descriptors().len(), 3);
         let mut stream = peer;
         let mut sink = vec![0; 1 << 20];
         let end = loop {

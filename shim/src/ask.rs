@@ -72,6 +72,13 @@ pub(crate) fn empty_error_queue(fd: c_int) {
     }
 }
 
+/// Whether the peer will send nothing more.
+pub(crate) fn has_ended(fd: c_int) -> bool {
+    let mut set = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    next::ppoll(&mut set, 1, &none, std::ptr::null()) > 0 && set.revents & libc::POLLRDHUP != 0
+}
+
 /// Whether the application wants its calls to return at once.
 pub(crate) fn is_nonblocking(fd: c_int) -> bool {
     let flags = next::fcntl(fd, libc::F_GETFL, 0);

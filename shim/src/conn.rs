@@ -66,6 +66,13 @@ pub(crate) struct Place {
     pub(crate) fd: c_int,
 }
 
+impl Place {
+    /// Whether it is this one.
+    pub(crate) fn is(&self, set: &Arc<Set>, fd: c_int) -> bool {
+        self.fd == fd && ptr::eq(self.set.as_ptr(), Arc::as_ptr(set))
+    }
+}
+
 /// A TCP socket of the application, under one or several descriptors.
 pub(crate) struct Conn {
     via: AtomicU8,

@@ -5,6 +5,11 @@
 //! and for what goes wrong, and the queue's eventfd for writing. What the kernel then tells is put together again: one event
 //! a socket, and none for stamps alone.
 //!
+//! The engine waits for a stamp already, so that the application's thread need not wake up for it as well: where the
+//! registration allows it, it is made `EPOLLEXCLUSIVE`, as the engine's is, and stands behind it. Linux then wakes the
+//! first of them that somebody waits for and that is interested: the engine for a stamp, the application for bytes to read.
+//! The ends of a connection wake both (Linux `ep_poll_callback`, `sock_def_error_report`, `tcp_fin`, `tcp_done`).
+//!
 //! A real error shows as `EPOLLHUP` too, since TCP closes the socket with it (Linux `tcp_done`); stamps never do. That
 //! tells them apart without asking `SO_ERROR`, which would consume it.
 
@@ -16,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libc::epoll_event;
 
+use crate::ask;
 use crate::conn::{Conn, Place, Via};
 use crate::inside::Inside;
 use crate::next;
@@ -23,10 +29,14 @@ use crate::own;
 
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
+const IN: u32 = libc::EPOLLIN as u32;
+const RDHUP: u32 = libc::EPOLLRDHUP as u32;
 const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM | libc::EPOLLWRBAND) as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
 const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
 const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+/// What an exclusive entry may ask, once [`RDHUP`] is left out (Linux `EPOLLEXCLUSIVE_OK_BITS`).
+const SHARED: u32 = IN | ERR | HUP | EDGE | libc::EPOLLWAKEUP as u32;
 /// What is asked for the eventfd as it is for the socket.
 const STYLE: u32 = (libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLWAKEUP) as u32;
 
@@ -50,8 +60,11 @@ struct Entry {
     conn: Arc<Conn>,
     events: u32,
     data: u64,
-    /// The socket itself stands in the set.
+    /// The socket itself stands in the set, and what it is asked for there.
     plain: bool,
+    asked: u32,
+    /// No other set held the socket before this one. Only one of several may be exclusive: all are to hear.
+    first: bool,
     /// The queue's eventfd stands in the set, under this descriptor.
     room: Option<c_int>,
     /// A second eventfd, when the set already holds the first for another descriptor of the socket.
@@ -79,11 +92,12 @@ impl Set {
         let mut entries = self.lock();
         let answer = match (operation, event) {
             (libc::EPOLL_CTL_ADD, Some(event)) => {
-                let mut entry = Entry::new(conn, event);
-                let answer = entry.add(self.fd, fd);
+                let others = places.iter().any(|place| !place.is(self, fd));
+                let mut entry = Entry::new(conn, event, !others);
+                let answer = entry.stand_twice(self.fd, fd);
                 if answer == 0 {
                     entries.by_fd.insert(fd, entry);
-                    places.retain(|place| place.fd != fd || !std::ptr::eq(place.set.as_ptr(), Arc::as_ptr(self)));
+                    places.retain(|place| !place.is(self, fd));
                     places.push(Place { set: Arc::downgrade(self), fd });
                 }
                 answer
@@ -94,7 +108,11 @@ impl Set {
                     entries.by_data.remove(&(before.1, fd));
                     let entry = entries.by_fd.get_mut(&fd).expect("just found");
                     (entry.events, entry.data) = (event.events, event.u64);
-                    let answer = entry.modify(self.fd, fd);
+                    let answer = match (before.0 | event.events) & EXCLUSIVE {
+                        0 => entry.stand_twice(self.fd, fd),
+                        // The kernel says no.
+                        _ => raw(self.fd, operation, fd, event.events | EXCLUSIVE, event.u64),
+                    };
                     if answer != 0 {
                         (entry.events, entry.data) = before;
                     }
@@ -105,7 +123,7 @@ impl Set {
             (libc::EPOLL_CTL_DEL, _) => match entries.by_fd.remove(&fd) {
                 Some(mut entry) => {
                     entries.by_data.remove(&(entry.data, fd));
-                    places.retain(|place| place.fd != fd || !std::ptr::eq(place.set.as_ptr(), Arc::as_ptr(self)));
+                    places.retain(|place| !place.is(self, fd));
                     entry.remove(self.fd, fd)
                 }
                 None => raw(self.fd, operation, fd, 0, 0),
@@ -126,8 +144,8 @@ impl Set {
         for (&fd, entry) in &theirs.by_fd {
             if let Some(conn) = conn_of(fd).filter(|_| entry.room.is_none()) {
                 conn.places().push(Place { set: Arc::downgrade(self), fd });
-                let entry =
-                    Entry { conn, events: entry.events, data: entry.data, plain: entry.plain, room: None, spare: None };
+                let Entry { events, data, plain, asked, first, .. } = *entry;
+                let entry = Entry { conn, events, data, plain, asked, first, room: None, spare: None };
                 entries.by_fd.insert(fd, entry);
                 self.watch(&mut entries, fd);
             }
@@ -183,6 +201,9 @@ impl Set {
             for fd in fds {
                 alike += 1;
                 only = Some(fd);
+                if event.events & IN != 0 && by_fd.get(&fd).is_some_and(Entry::hides_the_end) && ask::has_ended(fd) {
+                    event.events |= RDHUP;
+                }
                 if event.events & (ERR | HUP) == ERR
                     && let Some(entry) = by_fd.get(&fd).filter(|entry| entry.events & EDGE == 0)
                 {
@@ -221,8 +242,9 @@ impl Drop for Set {
 }
 
 impl Entry {
-    fn new(conn: &Arc<Conn>, event: epoll_event) -> Self {
-        Self { conn: conn.clone(), events: event.events, data: event.u64, plain: false, room: None, spare: None }
+    fn new(conn: &Arc<Conn>, event: epoll_event, first: bool) -> Self {
+        let (conn, events, data) = (conn.clone(), event.events, event.u64);
+        Self { conn, events, data, plain: false, asked: 0, first, room: None, spare: None }
     }
 
     fn split(&self) -> bool {
@@ -231,24 +253,41 @@ impl Entry {
 
     /// What the socket itself is asked for.
     fn own_events(&self) -> u32 {
-        if self.split() { self.events & !OUT } else { self.events }
+        if !self.split() {
+            return self.events;
+        }
+        let own = self.events & !OUT;
+        // The end of what the peer sends comes with IN, and is asked for then.
+        let shared = if own & IN != 0 { own & !RDHUP } else { own };
+        if self.first && shared & !SHARED == 0 { shared | EXCLUSIVE } else { own }
     }
 
-    fn add(&mut self, set: c_int, fd: c_int) -> c_int {
-        let answer = raw(set, libc::EPOLL_CTL_ADD, fd, self.own_events(), self.data);
-        self.plain = answer == 0;
-        if self.plain {
+    /// `EPOLLRDHUP` is wanted, and the kernel was not asked for it.
+    fn hides_the_end(&self) -> bool {
+        self.plain && self.events & !self.asked & RDHUP != 0
+    }
+
+    fn stand_twice(&mut self, set: c_int, fd: c_int) -> c_int {
+        // Once for each half.
+        let answer = self.stand(set, fd);
+        if answer == 0 {
             self.follow_room(set);
         }
         answer
     }
 
-    fn modify(&mut self, set: c_int, fd: c_int) -> c_int {
+    /// Makes the socket itself stand in the set.
+    fn stand(&mut self, set: c_int, fd: c_int) -> c_int {
+        let asked = self.own_events();
+        if self.plain && (asked | self.asked) & EXCLUSIVE != 0 {
+            // Such an entry cannot be changed.
+            raw(set, libc::EPOLL_CTL_DEL, fd, 0, 0);
+            self.plain = false;
+        }
         let operation = if self.plain { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_ADD };
-        let answer = raw(set, operation, fd, self.own_events(), self.data);
+        let answer = raw(set, operation, fd, asked, self.data);
         if answer == 0 {
-            self.plain = true;
-            self.follow_room(set);
+            (self.plain, self.asked) = (true, asked);
         }
         answer
     }
@@ -263,12 +302,7 @@ impl Entry {
     /// Registers anew, after the socket's way has changed.
     fn renew(&mut self, set: c_int, fd: c_int) {
         if self.plain {
-            if self.events & EXCLUSIVE == 0 {
-                raw(set, libc::EPOLL_CTL_MOD, fd, self.own_events(), self.data);
-            } else {
-                raw(set, libc::EPOLL_CTL_DEL, fd, 0, 0);
-                raw(set, libc::EPOLL_CTL_ADD, fd, self.own_events(), self.data);
-            }
+            self.stand(set, fd);
         }
         self.follow_room(set);
     }

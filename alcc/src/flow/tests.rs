@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use paceline_cc::{Env, Spec};
 
 use super::*;
+use crate::stamps::Reader;
 
 fn pair() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

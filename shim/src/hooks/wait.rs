@@ -1,7 +1,8 @@
 //! `poll` and `select`.
 //!
 //! As in a set of `epoll`, a socket with a queue is asked for reading itself, and its eventfd for writing; `POLLERR` for
-//! stamps alone is not told.
+//! stamps alone is not told. A socket that is asked for writing alone is left out while waiting, since each stamp would end
+//! the wait: when its connection fails, the eventfd says so.
 
 use std::ffi::{c_int, c_ulong};
 use std::os::fd::AsRawFd;
@@ -16,6 +17,7 @@ use crate::inside::Inside;
 use crate::next;
 use crate::state::{self, State};
 
+const NONE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 const OUT: c_short = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 
 #[unsafe(no_mangle)]
@@ -101,6 +103,10 @@ fn wait(
                     && let Some(socket) = conn.socket()
                 {
                     asked[at].events &= !OUT;
+                    if asked[at].events == 0 {
+                        // A negative descriptor is passed over.
+                        asked[at].fd = -1;
+                    }
                     asked.push(pollfd { fd: socket.full().as_raw_fd(), events: libc::POLLOUT, revents: 0 });
                     stands_for.push(at);
                 }
@@ -118,6 +124,14 @@ fn wait(
             if let Some(conn) = state.watched(entry.fd).filter(|conn| conn.is_stamped()) {
                 conn.catch_up(entry.fd);
                 entry.revents &= !libc::POLLERR;
+            }
+        }
+        for (own, entry) in own.iter_mut().zip(entries.iter()).filter(|(own, entry)| own.fd != entry.fd) {
+            *own = pollfd { fd: entry.fd, events: 0, revents: 0 };
+            next::ppoll(own, 1, &NONE, std::ptr::null());
+            if own.revents & libc::POLLHUP == 0 {
+                // Stamps.
+                own.revents &= !libc::POLLERR;
             }
         }
         for (room, &at) in rooms.iter().zip(&stands_for) {

@@ -1,0 +1,392 @@
+//! What the engine's thread and the application share of a socket.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use paceline_cc::{Nanos, Time};
+use paceline_transport::Hold;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::{Errno, read, write};
+use rustix::net::sockopt::{Timeout, set_socket_linger, socket_linger, socket_timeout};
+use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
+
+use crate::clock;
+use crate::engine::Shared;
+use crate::flow::{Flow, Source};
+use crate::options::{Acks, Mode};
+use crate::stamps::Reader;
+use crate::stats::{LimitedBy, SocketStats};
+
+/// What makes an eventfd not ready for writing.
+const FULL: u64 = u64::MAX - 1;
+
+/// What the engine and the application share.
+pub(crate) struct Inner {
+    pub(crate) id: u64,
+    pub(crate) fd: OwnedFd,
+    pub(crate) full: OwnedFd,
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+    pub(crate) shared: Arc<Shared>,
+    state: Mutex<State>,
+    /// The mode is framed.
+    framed: bool,
+    /// The mode is inline.
+    pub(crate) inline: AtomicBool,
+    /// In this mode: a look at the connection is due, so that nobody has to ask for one.
+    pub(crate) watched: AtomicBool,
+    /// The queue is empty, or will never be.
+    drained: Condvar,
+    /// In framed mode: the peer's bytes have come, or will never.
+    arrived: Condvar,
+}
+
+pub(crate) struct State {
+    pub(crate) flow: Flow,
+    /// The eventfd says that the queue is full.
+    full: bool,
+    /// How the connection failed, until the application is told.
+    error: Option<Errno>,
+    /// Nothing more will be written.
+    pub(crate) ended: bool,
+    /// The end of the stream has been handed over.
+    shut: bool,
+    /// The application has let go; until then the queue may empty.
+    closing: Option<Time>,
+    /// The engine has let go.
+    gone: bool,
+    /// When the engine will call.
+    scheduled: Time,
+}
+
+impl State {
+    /// Why nothing can be written; an error of the connection is told once, unless something `went` before.
+    pub(crate) fn failed(&mut self, went: bool) -> Option<Errno> {
+        if went {
+            self.error.or((self.flow.dead || self.ended).then_some(Errno::PIPE))
+        } else {
+            self.error.take().or((self.flow.dead || self.ended).then_some(Errno::PIPE))
+        }
+    }
+
+    /// Nothing waits to be handed over.
+    fn is_drained(&self) -> bool {
+        self.flow.queue.is_empty() || self.gone
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(
+        id: u64,
+        fd: OwnedFd,
+        full: OwnedFd,
+        local: Option<SocketAddr>,
+        peer: Option<SocketAddr>,
+        shared: Arc<Shared>,
+        flow: Flow,
+    ) -> Self {
+        let framed = flow.framed.is_some();
+        let state = State {
+            flow,
+            full: false,
+            error: None,
+            ended: false,
+            shut: false,
+            closing: None,
+            gone: false,
+            scheduled: Time::NEVER,
+        };
+        Self {
+            id,
+            fd,
+            full,
+            peer,
+            local,
+            shared,
+            state: Mutex::new(state),
+            framed,
+            inline: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            drained: Condvar::new(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    pub(crate) fn full_fd(&self) -> &OwnedFd {
+        &self.full
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked held plain values, each of them whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.inline.load(Ordering::Acquire) {
+            true => Mode::Inline,
+            false if self.framed => Mode::Framed,
+            false => Mode::Queue,
+        }
+    }
+
+    /// Writes to the kernel.
+    pub(crate) fn send_inline(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
+        let total: usize = bufs.iter().map(|buf| buf.len()).sum();
+        let (mut done, mut rest) = (0, bufs.to_vec());
+        let mut rest = &mut rest[..];
+        loop {
+            let flags = SendFlags::NOSIGNAL | if nonblocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+            let stop = match sendmsg(&self.fd, rest, &mut SendAncillaryBuffer::default(), flags) {
+                Ok(taken) => {
+                    done += taken;
+                    if done == total || nonblocking {
+                        return Ok(done);
+                    }
+                    IoSlice::advance_slices(&mut rest, taken);
+                    continue;
+                }
+                // The descriptor itself may be non-blocking though this call is not.
+                Err(Errno::AGAIN) if !nonblocking => match self.wait_for(&self.fd) {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            return if done > 0 { Ok(done) } else { Err(stop.into()) };
+        }
+    }
+
+    /// The socket has news.
+    pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) {
+        let mut state = self.lock();
+        if events.contains(epoll::EventFlags::ERR) {
+            state.flow.read_stamps(&self.fd, reader);
+        }
+        if events.contains(epoll::EventFlags::OUT) {
+            state.flow.writable();
+        }
+        if self.framed {
+            self.read_frames(&mut state);
+        }
+        if events.contains(epoll::EventFlags::HUP) {
+            state.flow.hung_up(&self.fd);
+        }
+        self.advance(&mut state);
+    }
+
+    /// The time has come for which it was scheduled.
+    pub(crate) fn on_timer(&self, reader: &mut Reader) {
+        let mut state = self.lock();
+        if state.gone {
+            return;
+        }
+        state.scheduled = Time::NEVER;
+        // Before the look: whoever writes behind it finds that nobody watches, and waits for the lock.
+        self.watched.swap(false, Ordering::AcqRel);
+        if state.closing.is_some_and(|deadline| deadline <= clock::now()) {
+            // Unread, unsent: the peer shall not take what it has for the whole.
+            let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));
+            state.flow.die();
+        }
+        state.flow.timer(&self.fd, reader);
+        self.watched.store(state.flow.inline.is_some() && state.flow.look_at != Time::NEVER, Ordering::Release);
+        self.advance(&mut state);
+    }
+
+    /// In framed mode: reads what has come.
+    fn read_frames(&self, state: &mut State) {
+        if let Err(error) = state.flow.read_frames(&self.fd) {
+            state.error = Some(error);
+        }
+        self.arrived.notify_all();
+    }
+
+    pub(crate) fn recv(&self, bytes: &mut [u8], nonblocking: bool) -> io::Result<usize> {
+        let mut state = self.lock();
+        loop {
+            if let Some(violation) = state.flow.broken() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, violation));
+            }
+            if let Some(count) = state.flow.receive(bytes) {
+                // There is room again for what was left with TCP.
+                self.read_frames(&mut state);
+                self.advance(&mut state);
+                return Ok(count);
+            }
+            if nonblocking || !self.framed {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How the connection failed, as the application is told.
+    pub(crate) fn told(&self, error: Errno) -> io::Error {
+        match self.lock().flow.broken().filter(|_| error == Errno::PROTO) {
+            Some(violation) => io::Error::new(io::ErrorKind::InvalidData, violation),
+            None => error.into(),
+        }
+    }
+
+    /// The application writes: takes what there is room for, and hands over what may be unless the engine is about to.
+    pub(crate) fn write(&self, state: &mut State, bufs: &[IoSlice<'_>], skip: usize) -> usize {
+        let expected = state.flow.is_expected();
+        let taken = state.flow.write(bufs, skip);
+        if expected {
+            self.show_room(state);
+        } else {
+            self.advance(state);
+        }
+        taken
+    }
+
+    /// After any event: hands over what may be, and does what waited for that.
+    pub(crate) fn advance(&self, state: &mut State) {
+        if state.gone {
+            return;
+        }
+        let all = state.ended || state.closing.is_some();
+        if let Err(error) = state.flow.pump(&self.fd, all) {
+            state.error = Some(error);
+        }
+        self.show_room(state);
+        if state.flow.queue.is_empty() && state.flow.frames_are_out() {
+            if state.ended && !state.shut {
+                state.shut = true;
+                state.flow.shut_frames();
+                // It may be over already; then there is nothing to end.
+                let _ = shutdown(&self.fd, Shutdown::Write);
+            }
+            self.drained.notify_all();
+            if state.closing.is_some() {
+                state.gone = true;
+                let flow = &state.flow;
+                let delivered = flow.above.next().max(flow.counters.delivered);
+                self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
+                return;
+            }
+        }
+        let wake = state.flow.next_wake().min(state.closing.unwrap_or(Time::NEVER));
+        if wake != state.scheduled {
+            self.shared.schedule(self.id, state.scheduled, wake);
+            state.scheduled = wake;
+        }
+    }
+
+    /// Sets the eventfd by the room in the queue.
+    fn show_room(&self, state: &mut State) {
+        let (room, limit) = (state.flow.queue.room(), state.flow.queue.limit());
+        if !state.full && room == 0 {
+            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        } else if state.full && (room >= limit / 4 || state.flow.dead) {
+            state.full = read(&self.full, &mut [0; 8]).is_err();
+        }
+    }
+
+    /// The application was told that there is no room for all: the eventfd will say when there is, even if some has become
+    /// free since. Edge-triggered sets wait for it.
+    pub(crate) fn refuse(&self, state: &mut State) {
+        if !state.full {
+            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        }
+        self.show_room(state);
+    }
+
+    /// Blocks until `what` is ready for writing, at most for the socket's `SO_SNDTIMEO`.
+    pub(crate) fn wait_for(&self, what: &OwnedFd) -> Result<(), Errno> {
+        let limit = socket_timeout(&self.fd, Timeout::Send)?;
+        let limit =
+            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+        match poll(&mut [PollFd::new(what, PollFlags::OUT)], limit.as_ref())? {
+            0 => Err(Errno::AGAIN),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn drain(&self, limit: Duration) -> bool {
+        let deadline = Instant::now().checked_add(limit);
+        let mut state = self.lock();
+        while !state.is_drained() {
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return false;
+            }
+            // A day at a time: the wait takes no longer spans.
+            let waited = self.drained.wait_timeout(state, left.min(Duration::from_hours(24)));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    pub(crate) fn close(&self, linger: Duration) {
+        let wait = socket_linger(&self.fd).ok().flatten();
+        {
+            let mut state = self.lock();
+            if state.gone || state.closing.is_some() {
+                return;
+            }
+            match wait {
+                Some(Duration::ZERO) => state.flow.die(),
+                // The engine's thread shall not wait when it lets go.
+                Some(_) => drop(set_socket_linger(&self.fd, None)),
+                None => {}
+            }
+            let linger = Nanos::from_nanos(u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX));
+            state.closing = Some(clock::now() + linger);
+            self.advance(&mut state);
+        }
+        if let Some(wait) = wait {
+            self.drain(wait);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> SocketStats {
+        let state = self.lock();
+        let flow = &state.flow;
+        let rtt = flow.above.rtt();
+        SocketStats {
+            id: self.id,
+            local: self.local,
+            peer: self.peer,
+            controller: self.shared.options.controller.to_string(),
+            mode: self.mode(),
+            acks: match flow.source {
+                Source::Stamps { .. } => Acks::Stamps,
+                Source::Info => Acks::Info,
+            },
+            age: flow.age(),
+            limited_by: match flow.held_by() {
+                Hold::Nothing => LimitedBy::Nothing,
+                Hold::Application => LimitedBy::Application,
+                Hold::Window => LimitedBy::Window,
+                Hold::Pacing => LimitedBy::Pacing,
+                Hold::Below => LimitedBy::LayerBelow,
+            },
+            rate: flow.rate(),
+            rtt: flow.rtt,
+            srtt: rtt.smoothed(),
+            min_rtt: Some(rtt.min()).filter(|&min| min != Nanos::MAX),
+            below: flow.below,
+            window: flow.controller().window(),
+            lower_window: flow.info.window(),
+            in_flight: flow.above.in_flight(),
+            queued: flow.queue.len() as u64,
+            written: flow.counters.written,
+            delivered: flow.counters.delivered,
+            retransmits: flow.info.retransmits,
+            timeouts: flow.counters.timeouts,
+            chunks: flow.counters.chunks,
+            limited_below: flow.above.limited_below(),
+            stamps_lost: flow.counters.stamps_lost,
+            marked: flow.counters.marked,
+        }
+    }
+}
