@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::io::Write;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 
 use common::{Digest, connect, folder, letters, serve, serve_with, skip};
@@ -94,6 +94,48 @@ methods! {
     exit: 1;
     _exit: 1;
     quick_exit: 1;
+}
+
+/// A set of `epoll` tells the bytes and the end of what the peer sends, while the connection still carries our bytes and after.
+#[test]
+fn ends_are_told() {
+    let folder = folder("ends");
+    let file = folder.path().join("file");
+    let bytes = letters(LEN, 12);
+    std::fs::write(&file, &bytes).unwrap();
+    for method in ["epoll_end", "epoll_end_edge"] {
+        for (mode, queue) in WAYS {
+            let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", queue)];
+            let Some((mut server, port)) = serve(method, &file, 3, &variables) else {
+                return skip(method, "no C compiler");
+            };
+            let streams: Vec<TcpStream> = (0..3).map(|_| connect(port)).collect();
+            // The first says its word before it reads, the others after.
+            let talk = |(n, mut stream): (usize, TcpStream)| {
+                let bytes = &bytes;
+                move || {
+                    let mut got = vec![0; LEN];
+                    for turn in 0..3 {
+                        if turn == 1 {
+                            stream.read_exact(&mut got).unwrap();
+                        }
+                        if turn == n {
+                            stream.write_all(b"bye").unwrap();
+                            stream.shutdown(Shutdown::Write).unwrap();
+                        }
+                    }
+                    assert!(got == *bytes, "{method} {mode} {queue}: other bytes");
+                    assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0, "{method} {mode} {queue}");
+                }
+            };
+            thread::scope(|scope| {
+                for client in streams.into_iter().enumerate() {
+                    scope.spawn(talk(client));
+                }
+            });
+            assert!(server.wait().success(), "{method} {mode} {queue}");
+        }
+    }
 }
 
 /// Close with `SO_LINGER` returns when the peer has acknowledged everything: the server kills itself right after it.

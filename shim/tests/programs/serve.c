@@ -128,10 +128,11 @@ static void put_polled(int fd, size_t from, size_t to) {
     wait_writable(fd);
 }
 
-// A server for all connections that waits in epoll, as event-driven servers do.
-static void epoll_server(int listener, int count, unsigned style) {
+// A server for all connections that waits in epoll, as event-driven servers do. `hears`: it closes a connection when it has
+// been told that the peer's word of three bytes is over.
+static void epoll_server(int listener, int count, unsigned style, int hears) {
     int set = epoll_create1(EPOLL_CLOEXEC), live = 0, fds[64];
-    size_t at[1024] = {0};
+    size_t at[1024] = {0}, heard[1024] = {0};
     char full[1024] = {0};
     while (live < count) {
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -150,6 +151,15 @@ static void epoll_server(int listener, int count, unsigned style) {
             for (int j = 0; j < i; j++)
                 if (events[j].data.u64 == events[i].data.u64) die("epoll: two events of one socket");
             if (events[i].events & EPOLLERR) die("epoll: an error");
+            if (hears && at[fd] == size) {
+                char word[8];
+                for (ssize_t k; (k = read(fd, word, sizeof word)) > 0;) heard[fd] += k;
+                if (!(events[i].events & EPOLLRDHUP)) continue;
+                if (heard[fd] != 3) die("epoll: bytes of the peer are missing");
+                if (close(fd) != 0) die("close");
+                live--;
+                continue;
+            }
             if (!(events[i].events & EPOLLOUT)) continue;
             if (full[fd] && !(style & EPOLLET)) full[fd] = 0;
             for (int turn = 0; at[fd] < size && ((style & EPOLLET) || turn < 8); turn++) {
@@ -161,7 +171,10 @@ static void epoll_server(int listener, int count, unsigned style) {
                 // As nginx: less than asked means full.
                 if ((size_t)k < want) break;
             }
-            if (at[fd] == size) {
+            if (at[fd] == size && hears) {
+                struct epoll_event e = {EPOLLIN | EPOLLRDHUP | style, {.u64 = 0x1234567800000000ULL | fd}};
+                if (epoll_ctl(set, EPOLL_CTL_MOD, fd, &e) != 0) die("epoll_ctl MOD");
+            } else if (at[fd] == size) {
                 if (close(fd) != 0) die("close");
                 live--;
             } else if (style & EPOLLONESHOT) {
@@ -545,9 +558,11 @@ int main(int argc, char **argv) {
     if (is("end")) signal(SIGTERM, on_end);
     if (is("signals")) tick(SA_RESTART);
     if (is("interrupted")) tick(0);
-    if (is("epoll")) return epoll_server(listener, count, 0), 0;
-    if (is("epoll_edge")) return epoll_server(listener, count, EPOLLET), 0;
-    if (is("epoll_oneshot")) return epoll_server(listener, count, EPOLLONESHOT), 0;
+    if (is("epoll")) return epoll_server(listener, count, 0, 0), 0;
+    if (is("epoll_edge")) return epoll_server(listener, count, EPOLLET, 0), 0;
+    if (is("epoll_oneshot")) return epoll_server(listener, count, EPOLLONESHOT, 0), 0;
+    if (is("epoll_end")) return epoll_server(listener, count, 0, 1), 0;
+    if (is("epoll_end_edge")) return epoll_server(listener, count, EPOLLET, 1), 0;
     pthread_t threads[64];
     for (int i = 0; i < count; i++) {
         int fd = accept(listener, NULL, NULL);
