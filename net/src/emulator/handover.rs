@@ -86,7 +86,8 @@ mod tests {
         // The first call is believed.
         let first = sparse(&mut handover, std::iter::once(Nanos::from_micros(40)));
         assert!((Nanos::from_micros(20)..=Nanos::from_micros(21)).contains(&first), "{first}");
-        let mixed = sparse(&mut handover, (0..500).map(|round| Nanos::from_micros(if round % 7 == 0 { 20 } else { 60 })));
+        let mixed =
+            sparse(&mut handover, (0..500).map(|round| Nanos::from_micros(if round % 7 == 0 { 20 } else { 60 })));
         assert!((Nanos::from_micros(9)..=Nanos::from_micros(12)).contains(&mixed), "{mixed}");
         assert_eq!(sparse(&mut handover, (0..500).map(|_| Nanos::from_millis(1))), MOST);
         assert!(sparse(&mut handover, (0..500).map(|_| Nanos::from_micros(2))) <= Nanos::from_micros(2));
