@@ -155,11 +155,8 @@ impl Policy for Cubic {
         let cwnd = window.cwnd;
         self.before = self.curve;
         let shrinking = fast_convergence && cwnd < self.curve.w_max;
-        self.curve = Curve {
-            w_max: if shrinking { cwnd * (1.0 + beta) / 2.0 } else { cwnd },
-            cwnd_prior: cwnd,
-            epoch: None,
-        };
+        self.curve =
+            Curve { w_max: if shrinking { cwnd * (1.0 + beta) / 2.0 } else { cwnd }, cwnd_prior: cwnd, epoch: None };
         beta * cwnd
     }
 

@@ -143,7 +143,10 @@ mod tests {
             rtt.deviation
         };
         let [up, down] = [deviation(180), deviation(20)];
-        assert!(up > Nanos::from_millis(19) && down > Nanos::from_millis(2) && down < Nanos::from_millis(3), "{up} {down}");
+        assert!(
+            up > Nanos::from_millis(19) && down > Nanos::from_millis(2) && down < Nanos::from_millis(3),
+            "{up} {down}"
+        );
     }
 
     #[test]
