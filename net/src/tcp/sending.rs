@@ -113,8 +113,6 @@ impl Sending {
                 cpu: Nanos::ZERO,
             },
         };
-        // The clock stands until its zero, but the kernel's does not: a handshake before would give an RTT that no path has.
-        std::thread::sleep(Duration::from_nanos(self.clock.until_zero().as_nanos()));
         // A family stops beginning flows; those that have begun go on.
         let family = state.arrivals.is_some();
         let stop = self.flow.stop.unwrap_or(Time::NEVER).min(self.until);
