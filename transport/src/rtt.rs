@@ -116,7 +116,7 @@ mod tests {
     fn the_margin_rises_at_once_and_falls_by_round_trips() {
         let config = Config { min_rto: Nanos::ZERO, ..Config::default() };
         let mut rtt = Rtt::new();
-        let mut sample = |rtt: &mut Rtt, millis| {
+        let sample = |rtt: &mut Rtt, millis| {
             rtt.sample(Nanos::from_millis(millis));
             rtt.rto(&config) - rtt.smoothed.unwrap()
         };
