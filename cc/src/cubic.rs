@@ -14,6 +14,9 @@
 //!   limits the flow; Linux does so): a flight that recovery has thinned out must not hide the window.
 //! - Until the first loss the window grows by at least 5 % a round trip, as in Linux (`cnt <= 20` while there is no
 //!   `last_max_cwnd`); `opening=0` is the RFC's.
+//! - The curve is read one *smallest* RTT ahead (Linux `bictcp_update`, `delay_min`), not one smoothed RTT (section 4.2): where
+//!   the queue holds seconds, the two are far apart.
+//! - A time-out clears everything, within a recovery too (Linux `bictcp_state`).
 //! - The window is a real number and follows the curve at each acknowledgement; Linux counts whole packets and reads
 //!   the curve at most once in 1/32 s while the window stands still.
 
@@ -57,6 +60,8 @@ pub struct Cubic {
     curve: Curve,
     /// The curve before the last reduction, for undo.
     before: Curve,
+    /// Smallest RTT since the start or the last time-out (Linux `delay_min`).
+    min_rtt: Nanos,
     /// When the last acknowledgement came.
     last_ack: Time,
 }
@@ -96,7 +101,8 @@ impl Epoch {
 impl Cubic {
     /// CUBIC for packets of `env.mss` bytes.
     pub fn new(env: &Env, settings: Settings) -> Self {
-        Self { settings, mss: env.mss, curve: Curve::default(), before: Curve::default(), last_ack: Time::ZERO }
+        let (curve, before) = (Curve::default(), Curve::default());
+        Self { settings, mss: env.mss, curve, before, min_rtt: Nanos::MAX, last_ack: Time::ZERO }
     }
 
     /// Reno's growth that gives, with this beta, the throughput of Reno (section 4.3, equation 4).
@@ -119,6 +125,7 @@ impl Policy for Cubic {
             self.pause(ack.now - self.last_ack);
         }
         self.last_ack = ack.now;
+        self.min_rtt = self.min_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
     }
 
     fn grow(&mut self, ack: &Ack<'_>, window: &mut Window) {
@@ -134,29 +141,29 @@ impl Policy for Cubic {
         let grown = if reno_friendly && epoch.at(t, c) < epoch.w_est {
             epoch.w_est
         } else {
-            let target = epoch.at(t + ack.srtt.as_secs_f64(), c).clamp(cwnd, TARGET_LIMIT * cwnd);
+            // Repairs give no RTT: after a time-out there may be none yet.
+            let ahead = if self.min_rtt < Nanos::MAX { self.min_rtt } else { ack.min_rtt };
+            let target = epoch.at(t + ahead.as_secs_f64(), c).clamp(cwnd, TARGET_LIMIT * cwnd);
             cwnd + acked * (target - cwnd) / cwnd
         };
         let least = if w_max > 0.0 { 0.0 } else { opening };
         window.cwnd = grown.max(cwnd + acked * least);
     }
 
-    fn reduce(&mut self, signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
+    fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
         let Settings { beta, fast_convergence, .. } = self.settings;
         let cwnd = window.cwnd;
         self.before = self.curve;
         let shrinking = fast_convergence && cwnd < self.curve.w_max;
-        self.curve = Curve {
-            w_max: match signal {
-                // Section 4.8: the stage after a time-out starts without a plateau.
-                Signal::Timeout => 0.0,
-                Signal::Loss | Signal::Ecn if shrinking => cwnd * (1.0 + beta) / 2.0,
-                Signal::Loss | Signal::Ecn => cwnd,
-            },
-            cwnd_prior: cwnd,
-            epoch: None,
-        };
+        self.curve =
+            Curve { w_max: if shrinking { cwnd * (1.0 + beta) / 2.0 } else { cwnd }, cwnd_prior: cwnd, epoch: None };
         beta * cwnd
+    }
+
+    fn on_timeout(&mut self) {
+        self.curve.w_max = 0.0;
+        self.curve.epoch = None;
+        self.min_rtt = Nanos::MAX;
     }
 
     fn undo(&mut self) {
@@ -366,7 +373,35 @@ mod tests {
         lose(&mut cubic, 100.0);
         let window = Window { cwnd: 80.0, ssthresh: 80.0 };
         assert!((cubic.reduce(Signal::Timeout, Time::ZERO, &window, 80.0) - 56.0).abs() < 1e-9);
+        cubic.on_timeout();
         assert_eq!(cubic.curve.w_max, 0.0);
+    }
+
+    #[test]
+    fn the_curve_is_read_one_smallest_rtt_ahead() {
+        let growth = |rtt: Nanos| {
+            let mut cubic = cubic();
+            let mut window = lose(&mut cubic, 1000.0);
+            cubic.observe(&ack(Time::ZERO, RTT, 1), &window);
+            cubic.grow(&ack(Time::ZERO, RTT, 1), &mut window);
+            let (before, late) = (window.cwnd, ack(Time::from_secs_f64(12.0), rtt, 1));
+            cubic.observe(&late, &window);
+            cubic.grow(&late, &mut window);
+            (window.cwnd - before) * before
+        };
+        // The plateau lies 9.09 s behind the start: W(12.01) - 700 is 310; read 2 s ahead it would be 347.
+        assert!((growth(RTT) - 310.0).abs() < 1.0, "{}", growth(RTT));
+        assert_eq!(growth(RTT), growth(Nanos::from_secs(2)), "a queue does not count");
+    }
+
+    #[test]
+    fn a_time_out_forgets_the_smallest_rtt() {
+        let mut cubic = cubic();
+        let window = lose(&mut cubic, 1000.0);
+        cubic.observe(&ack(Time::ZERO, RTT, 1), &window);
+        cubic.on_timeout();
+        cubic.observe(&ack(Time::ZERO, RTT + RTT, 1), &window);
+        assert_eq!(cubic.min_rtt, RTT + RTT);
     }
 
     #[test]

@@ -108,6 +108,9 @@ pub trait Policy: Send {
     /// A reduction is due: the new slow-start threshold in packets, before the floor of [`MINIMUM_WINDOW`].
     fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64;
 
+    /// The retransmission timer fired, whether a reduction was due or not: what it makes forgotten.
+    fn on_timeout(&mut self) {}
+
     /// The last reduction was a mistake; the window has been restored.
     fn undo(&mut self) {}
 
@@ -256,9 +259,10 @@ impl<P: Policy> Controller for WindowController<P> {
         let before = self.window.cwnd;
         if timeout.count == 1 && !self.repairing {
             self.reduce(Signal::Timeout, timeout.now, timeout.prior_in_flight);
-        } else if self.window.starting() {
+        } else {
             self.start.on_congestion(Signal::Timeout, &mut self.window);
         }
+        self.policy.on_timeout();
         // RFC 5681's loss window of one, beside what is still in flight (Linux `tcp_enter_loss`).
         self.window.cwnd = (self.packets(timeout.in_flight) + 1.0).min(before.max(1.0));
     }

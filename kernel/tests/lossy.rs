@@ -3,11 +3,11 @@
 
 use std::io::Write;
 
-use paceline_cc::{Nanos, Rate, Time};
+use paceline_cc::{Nanos, Rate};
 use paceline_kernel::{LoadError, OpenWindow};
 use paceline_net::race;
 use paceline_path::{Direction, Loss};
-use paceline_sim::{Config, Flow, Handover, Outcome, Seed, Timing, Via, Workload};
+use paceline_sim::{Config, Flow, Handover, Outcome, Seed, Via};
 
 /// One flow without end for `seconds` through this path with 2 MB of buffer, over the datapath `via`.
 fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds: u64) -> Outcome {
@@ -19,28 +19,12 @@ fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds:
         queue: Some("droptail:bytes=2MB".parse().unwrap()),
         ..Direction::default()
     };
-    let flow = Flow {
-        controller: controller.parse().unwrap(),
-        via,
-        direction: paceline_sim::Direction::Down,
-        start: Time::ZERO,
-        stop: None,
-        workload: Workload::Bulk,
-        extra_delay: Nanos::ZERO,
-        mss: 1448,
-        ack_every: 2,
-        ack_delay: Nanos::from_millis(40),
-        paced: false,
-        handshake: false,
-        arrivals: false,
-        timers: Timing::Exact,
-    };
     let config = Config {
         seed: Seed(1),
         duration: Nanos::from_secs(seconds),
         down: path(down),
         up: path(Direction { delay, ..Direction::default() }),
-        flows: vec![flow],
+        flows: vec![Flow::bulk(controller.parse().unwrap(), via)],
         cross: Vec::new(),
         sample_every: None,
     };

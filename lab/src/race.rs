@@ -9,6 +9,7 @@ use paceline_sim::{Distribution, Flow, Outcome, Series, endpoints};
 use rayon::prelude::*;
 
 use crate::contestant::Contestant;
+use crate::journal::JournalError;
 use crate::measure::{self, Meter};
 use crate::qlog::Qlog;
 use crate::real;
@@ -108,6 +109,9 @@ pub enum RaceError {
     /// The real world cannot run it.
     #[error("{0}")]
     Real(String),
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// No threads.
     #[error("--threads: {0}; give a smaller number")]
     Threads(#[from] rayon::ThreadPoolBuildError),

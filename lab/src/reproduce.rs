@@ -8,7 +8,6 @@ mod bench;
 mod contrast;
 mod curves;
 mod grid;
-mod journal;
 mod paced_chirping;
 mod page;
 mod reading;
@@ -21,11 +20,11 @@ use indicatif::ProgressBar;
 use paceline_cc::registry::nearest;
 use serde::Serialize;
 
+use crate::journal::{Journal, JournalError};
 use crate::race::World;
 use crate::report::ReportError;
 use crate::scenario::ScenarioError;
 
-pub use journal::Journal;
 pub use page::write;
 pub use text::table;
 
@@ -236,8 +235,8 @@ pub enum ReproduceError {
     #[error("{0}")]
     Real(String),
     /// The journal cannot be read or written.
-    #[error("{0}")]
-    Journal(String),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// A scenario or the trace is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),

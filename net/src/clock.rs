@@ -50,6 +50,11 @@ impl Clock {
         Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
     }
 
+    /// Sleeps until zero. Who sends earlier measures the lead as delay where the other clock is not this one: TCP's, QUIC's.
+    pub(crate) fn wait_for_zero(self) {
+        std::thread::sleep(Duration::from_nanos(self.until_zero().as_nanos()));
+    }
+
     /// The time now.
     pub fn now(self) -> Time {
         Time::from_nanos(read(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin))

@@ -361,7 +361,7 @@ impl Lane {
     fn due(&self) -> Time {
         match self.path.next() {
             Time::NEVER => Time::NEVER,
-            due => due - self.handover.lead(),
+            due => due - self.handover.lead(due),
         }
     }
 
@@ -386,7 +386,9 @@ impl Lane {
             }
         };
         self.time = self.time.max(complete);
-        while let Some(packet) = self.path.pop_ahead(self.time, self.handover.lead()) {
+        let due = self.path.next();
+        let lead = self.handover.lead(due);
+        while let Some(packet) = self.path.pop_ahead(self.time, lead) {
             self.leave(packet);
         }
         self.left_now = self.out.len();
@@ -394,8 +396,9 @@ impl Lane {
             self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
             let now = watch.clock.now();
             if self.left_now == 1 {
-                self.handover.took(now - begin);
+                self.handover.took(due, now - begin);
             }
+            self.handover.done(now);
             self.released(now, watch);
         }
         self.lost(watch);

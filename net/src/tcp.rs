@@ -116,25 +116,10 @@ pub(crate) fn goal(workload: &Workload) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline_sim::{Direction, Timing, Via};
+    use paceline_sim::Via;
 
     pub(super) fn flow(controller: &str) -> Flow {
-        Flow {
-            controller: controller.parse().unwrap(),
-            via: Via::Tcp,
-            direction: Direction::Down,
-            start: Time::ZERO,
-            stop: None,
-            workload: Workload::Bulk,
-            extra_delay: Nanos::ZERO,
-            mss: 1448,
-            ack_every: 2,
-            ack_delay: Nanos::from_millis(40),
-            paced: false,
-            handshake: false,
-            arrivals: false,
-            timers: Timing::Exact,
-        }
+        Flow::bulk(controller.parse().unwrap(), Via::Tcp)
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::io::{self, BufRead, Write};
 use paceline_cc::{Nanos, Rate, Time};
 
 use crate::info::per_bin;
-use crate::schedule::Schedule;
 use crate::trace::{OPPORTUNITY, Trace, TraceError};
 
 /// Most opportunities that a table may come to (our choice, as for synthetic traces).
@@ -49,26 +48,29 @@ pub enum TableError {
 pub fn from_table(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
     let (steps, end) = read_steps(name, input)?;
     let last = steps.len() as u64 + 1;
-    let schedule = Schedule::steps(&steps, None);
-    let (size, millis) = (u64::from(OPPORTUNITY), end.as_nanos() / 1_000_000);
-    if schedule.capacity(Time::ZERO, end) / size > MOST {
+    let millis = end.as_nanos() / 1_000_000;
+    // Work is counted in bytes times nanoseconds a second, in which a step is exact.
+    let size = u128::from(OPPORTUNITY) * 1_000_000_000;
+    let ends = steps.iter().skip(1).map(|(start, _)| *start).chain([end]);
+    let spans = steps.iter().zip(ends).map(|(&(start, rate), end)| (start, u128::from(rate.as_bytes_per_sec()), end));
+    let done = |rate: u128, start: Time, end: Time| rate * u128::from((end - start).as_nanos());
+    if spans.clone().map(|(start, rate, end)| done(rate, start, end)).sum::<u128>() / size > u128::from(MOST) {
         let (name, problem) = (name.to_owned(), "more than 64 million opportunities".to_owned());
         return Err(TableError::Line { name, line: last, problem, mend: "lower the rates or the time" });
     }
-    let mut times = Vec::new();
-    let (mut milli, mut step) = (1, 0);
-    while milli <= millis {
-        let carried = schedule.capacity(Time::ZERO, Time::from_millis(milli));
-        times.resize((carried / size) as usize, milli as u32);
-        // Within a step of the table, what is missing for the next opportunity takes its time: tables may last for days.
-        let ends = |step: usize| steps.get(step + 1).map_or(end, |(start, _)| *start).as_nanos().div_ceil(1_000_000);
-        while step + 1 < steps.len() && ends(step) <= milli {
-            step += 1;
+    let mut times: Vec<u32> = Vec::new();
+    let (mut before, mut due) = (0, size);
+    for (start, rate, end) in spans {
+        let after = before + done(rate, start, end);
+        while due <= after {
+            let nanos = start.as_nanos() + (due - before).div_ceil(rate) as u64;
+            times.push(nanos.div_ceil(1_000_000) as u32);
+            due += size;
         }
-        let missing = (size - carried % size - 1) * 1000;
-        let quiet = missing.checked_div(steps[step].1.as_bytes_per_sec()).unwrap_or(u64::MAX);
-        milli += quiet.min(ends(step).saturating_sub(milli)).max(1);
+        before = after;
     }
+    // What the last part of a millisecond completes comes after the end.
+    times.truncate(times.partition_point(|time| u64::from(*time) <= millis));
     if times.last().is_none_or(|time| u64::from(*time) < millis) {
         times.push(millis as u32);
     }
@@ -137,6 +139,7 @@ pub fn to_table(trace: &Trace, bin: Nanos, mut out: impl Write) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Schedule;
 
     #[test]
     fn a_table_becomes_a_trace() {

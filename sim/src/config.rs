@@ -96,6 +96,31 @@ pub struct Flow {
     pub timers: Timing,
 }
 
+impl Flow {
+    /// A bulk flow downwards that lasts as long as the world.
+    ///
+    /// 1448 bytes: 1500 less IPv4, TCP and time-stamp headers. An acknowledgement every second packet, at the latest
+    /// after 40 ms: RFC 5681 section 4.2 with Linux's `TCP_DELACK_MIN`. Unpaced: as Linux without fq.
+    pub fn bulk(controller: Spec, via: Via) -> Self {
+        Self {
+            controller,
+            via,
+            direction: Direction::Down,
+            start: Time::ZERO,
+            stop: None,
+            workload: Workload::Bulk,
+            extra_delay: Nanos::ZERO,
+            mss: 1448,
+            ack_every: 2,
+            ack_delay: Nanos::from_millis(40),
+            paced: false,
+            handshake: false,
+            arrivals: false,
+            timers: Timing::Exact,
+        }
+    }
+}
+
 /// How well a sending host keeps time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Timing {

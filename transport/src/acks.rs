@@ -79,6 +79,10 @@ impl FlowSender {
         // echoes an old one.
         if let Some(sample) = stamped.then(|| now - ack.echo_sent_at).or(delivery.rtt) {
             self.core.rtt.sample(sample);
+            if self.una > self.rtt_round {
+                self.core.rtt.end_round(self.core.config.min_rto);
+                self.rtt_round = self.next;
+            }
         }
         if self.delivery == Delivery::Unreliable {
             self.stats.spurious += late;

@@ -1,6 +1,11 @@
 //! Round-trip time and retransmission time-out.
 //!
-//! Source: RFC 6298. What differs: the least time-out bounds the variance term, not the sum (Linux `tcp_set_rto`).
+//! Sources: RFC 6298; Linux `tcp_rtt_estimator`, `tcp_set_rto`. What differs from the RFC, as in Linux:
+//! - The least time-out bounds what is added to the smoothed RTT, not the sum.
+//! - What is added follows the deviation upwards at once, and downwards by a quarter of the way once a round trip: with one
+//!   sample for every other packet the RFC's would have forgotten a rise of the RTT within a fraction of a round trip.
+//! - A sample far below the mean moves the deviation by an eighth of what one above does (as in the Eifel algorithm): an RTT that
+//!   falls asks for no longer time-out.
 
 use paceline_cc::Nanos;
 
@@ -11,8 +16,12 @@ use crate::config::Config;
 pub struct Rtt {
     /// Smoothed RTT; `None` before the first sample.
     pub(crate) smoothed: Option<Nanos>,
-    /// Mean deviation.
-    pub(crate) variance: Nanos,
+    /// Mean deviation (Linux `mdev_us`, which counts quarters).
+    deviation: Nanos,
+    /// Largest of four deviations since the round trip began (Linux `mdev_max_us`).
+    peak: Nanos,
+    /// What the time-out adds to the smoothed RTT (Linux `rttvar_us`).
+    margin: Nanos,
     /// Smallest sample.
     pub(crate) min: Nanos,
     /// Last sample told to the controller, until a record takes it.
@@ -28,7 +37,8 @@ impl Default for Rtt {
 impl Rtt {
     /// No sample yet.
     pub fn new() -> Self {
-        Self { smoothed: None, variance: Nanos::ZERO, min: Nanos::MAX, latest: None }
+        let zero = Nanos::ZERO;
+        Self { smoothed: None, deviation: zero, peak: zero, margin: zero, min: Nanos::MAX, latest: None }
     }
 
     /// Smoothed RTT; `None` before the first sample.
@@ -41,18 +51,32 @@ impl Rtt {
         self.min
     }
 
-    /// Smooths: RFC 6298 section 2, the variance updated first, with the old mean.
+    /// Smooths: RFC 6298 section 2, the deviation updated first, with the old mean.
     pub fn sample(&mut self, sample: Nanos) {
         let r = sample.as_nanos();
         let Some(srtt) = self.smoothed else {
             self.smoothed = Some(sample);
-            self.variance = Nanos::from_nanos(r / 2);
+            self.deviation = Nanos::from_nanos(r / 2);
+            self.note_deviation();
             return;
         };
-        let s = srtt.as_nanos();
-        let v = self.variance.as_nanos();
-        self.variance = Nanos::from_nanos(v - v / 4 + s.abs_diff(r) / 4);
+        let (s, d) = (srtt.as_nanos(), self.deviation.as_nanos());
+        let error = s.abs_diff(r);
+        let share = if r < s && error > d { 32 } else { 4 };
+        self.deviation = Nanos::from_nanos(d - d / share + error / share);
         self.smoothed = Some(Nanos::from_nanos(s - s / 8 + r / 8));
+        self.note_deviation();
+    }
+
+    fn note_deviation(&mut self) {
+        self.peak = self.peak.max(self.deviation.mul_div(4, 1));
+        self.margin = self.margin.max(self.peak);
+    }
+
+    /// What was sent when this was last called has been acknowledged; `least` is the smallest margin.
+    pub(crate) fn end_round(&mut self, least: Nanos) {
+        let peak = std::mem::take(&mut self.peak).max(least);
+        self.margin = self.margin - (self.margin - peak).mul_div(1, 4);
     }
 
     /// Notes the RTT of the newest packet that was never retransmitted.
@@ -65,7 +89,7 @@ impl Rtt {
     pub(crate) fn rto(&self, config: &Config) -> Nanos {
         match self.smoothed {
             None => config.initial_rto,
-            Some(srtt) => (srtt + (self.variance.mul_div(4, 1)).max(config.min_rto)).min(config.max_rto),
+            Some(srtt) => (srtt + self.margin.max(config.min_rto)).min(config.max_rto),
         }
     }
 }
@@ -76,17 +100,53 @@ mod tests {
 
     #[test]
     fn rfc_6298_worked_numbers() {
-        let config = Config { min_rto: Nanos::ZERO, ..Config::default() };
         let mut rtt = Rtt::new();
-        assert_eq!(rtt.rto(&config), Nanos::from_secs(1));
-        let expected = [(100.0, 50.0, 300.0), (100.0, 37.5, 250.0), (112.5, 53.125, 325.0)];
-        for (sample, (srtt, variance, rto)) in [100, 100, 200].into_iter().zip(expected) {
+        assert_eq!(rtt.rto(&Config::default()), Nanos::from_secs(1));
+        let expected = [(100.0, 50.0), (100.0, 37.5), (112.5, 53.125)];
+        for (sample, (srtt, deviation)) in [100, 100, 200].into_iter().zip(expected) {
             rtt.sample(Nanos::from_millis(sample));
             assert_eq!(rtt.smoothed, Some(Nanos::from_millis_f64(srtt)));
-            assert_eq!(rtt.variance, Nanos::from_millis_f64(variance));
-            assert_eq!(rtt.rto(&config), Nanos::from_millis_f64(rto));
+            assert_eq!(rtt.deviation, Nanos::from_millis_f64(deviation));
         }
-        assert_eq!(rtt.rto(&Config { max_rto: Nanos::from_millis(300), ..config }), Nanos::from_millis(300));
+        let config = Config { max_rto: Nanos::from_millis(300), ..Config::default() };
+        assert_eq!(rtt.rto(&config), Nanos::from_millis(300));
+    }
+
+    #[test]
+    fn the_margin_rises_at_once_and_falls_by_round_trips() {
+        let config = Config { min_rto: Nanos::ZERO, ..Config::default() };
+        let mut rtt = Rtt::new();
+        let sample = |rtt: &mut Rtt, millis| {
+            rtt.sample(Nanos::from_millis(millis));
+            rtt.rto(&config) - rtt.smoothed.unwrap()
+        };
+        let margins = [100, 100, 200].map(|millis| sample(&mut rtt, millis));
+        // 4 * 50 ms; still that; 4 * 53.125 ms.
+        assert_eq!(margins, [200.0, 200.0, 212.5].map(Nanos::from_millis_f64));
+        rtt.end_round(Nanos::ZERO);
+        for _ in 0..200 {
+            assert_eq!(sample(&mut rtt, 100), Nanos::from_millis_f64(212.5), "no fall within a round trip");
+        }
+        rtt.end_round(Nanos::ZERO);
+        rtt.end_round(Nanos::ZERO);
+        let left = sample(&mut rtt, 100);
+        assert!(left < Nanos::from_millis(180) && left > Nanos::from_millis(110), "{left}");
+    }
+
+    #[test]
+    fn an_rtt_that_falls_counts_for_an_eighth() {
+        let deviation = |last| {
+            let mut rtt = Rtt::new();
+            for sample in [vec![100; 100], vec![last]].concat() {
+                rtt.sample(Nanos::from_millis(sample));
+            }
+            rtt.deviation
+        };
+        let [up, down] = [deviation(180), deviation(20)];
+        assert!(
+            up > Nanos::from_millis(19) && down > Nanos::from_millis(2) && down < Nanos::from_millis(3),
+            "{up} {down}"
+        );
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) struct FlowSender {
     pub(crate) recovery_point: u64,
     pub(crate) prr: Option<Prr>,
     pub(crate) undo: Option<Undo>,
+    /// A round trip of the time-out's margin is over when something beyond has been acknowledged (Linux `rtt_seq`).
+    pub(crate) rtt_round: u64,
     pub(crate) reordering: Reordering,
     /// Time-outs in a row.
     pub(crate) backoff: u32,
@@ -100,6 +102,7 @@ impl FlowSender {
             recovery_point: start,
             prr: None,
             undo: None,
+            rtt_round: start,
             reordering: Reordering::new(),
             backoff: 0,
             probe: None,

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
 use paceline_lab::real;
-use paceline_lab::reproduce::{Journal, PAPERS, Paper, Section, Settings, table, write};
+use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
 
 use super::{count, number};
 

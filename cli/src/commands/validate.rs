@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
+use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::validate::{
     Check, NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate,
@@ -41,6 +42,9 @@ pub(crate) struct Args {
     /// With --real: runs at once. They share the host: more than two a core show the host instead of the path.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "real")]
     threads: u32,
+    /// With --real: write the runs of each contestant down here as they end, one JSON object a line; what stands here is not run again.
+    #[arg(long, value_name = "FILE", requires = "real")]
+    journal: Option<PathBuf>,
     /// Write the page here instead of to standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -82,6 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             contestants: args.contestants.clone(),
             traces_only: args.traces_only,
             threads: args.threads as usize,
+            journal: args.journal.as_deref().map(Journal::open).transpose()?,
         };
         // It takes hours: what has been found stands in the files.
         real(&traces, &settings, |share, checks| -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::bench::{Bench, needs_root, paceline};
+use crate::bench::{Bench, PATIENCE, gone, mark, needs_root, paceline, with_mark};
 
 /// One datagram goes through, and comes back as a refusal.
 const DATAGRAM: &str = "echo > /dev/udp/$PACELINE_BASE/9; sleep 0.2";
@@ -23,6 +23,27 @@ fn logs_are_whole() {
     assert_eq!(packets[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     let up = fs::read_to_string(bench.path("log.up")).unwrap();
     assert!(up.lines().any(|line| line.contains(" + ")) && up.lines().any(|line| line.contains(" - ")), "{up}");
+    let mut names = bench.names();
+    names.sort();
+    assert_eq!(names, ["log.down", "log.pcapng", "log.up"]);
+}
+
+#[test]
+fn a_kill_leaves_no_draft_behind_the_next_start() {
+    if needs_root("a_kill_leaves_no_draft_behind_the_next_start") {
+        return;
+    }
+    let (bench, mark) = (Bench::new(), mark());
+    let (pcapng, mahimahi) = (bench.path("log.pcapng"), bench.path("log"));
+    let args = ["emulate", "--rate", "12Mbit/s", "--log", &pcapng, "--mahimahi-log", &mahimahi, "--", "sh", "-c"];
+    let mut running = paceline().args(args).args([&format!("echo ready; exec sleep {mark}")]).start();
+    assert_eq!(running.line(), "ready");
+    running.signal("KILL");
+    running.wait();
+    assert!(gone(&mark, PATIENCE), "still there: {:?}", with_mark(&mark));
+    let left = bench.names();
+    assert!(!left.iter().any(|name| name.starts_with("log")), "{left:?}");
+    assert!(paceline().args(args).args(["true"]).bounded().status.success());
     let mut names = bench.names();
     names.sort();
     assert_eq!(names, ["log.down", "log.pcapng", "log.up"]);

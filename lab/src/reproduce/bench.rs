@@ -201,7 +201,7 @@ impl Bench<'_> {
             format!("{}{}{world}", job.setup.command(), settings.repeated())
         };
         let recall = |job: &Job<'_>| journal.recall(&key(job), job.plan.number);
-        self.conduct(setups, recall, |job, kept| journal.keep(&key(job), job.plan.number, kept), digest)
+        self.conduct(setups, recall, |job, kept| Ok(journal.keep(&key(job), job.plan.number, kept)?), digest)
     }
 
     fn conduct<T: Send>(

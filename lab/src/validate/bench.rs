@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
-use paceline_sim::{Config, Direction, Flow, Handover, Outcome, Seed, Series, Timing, Via, Workload};
+use paceline_sim::{Config, Direction, Flow, Handover, Outcome, Seed, Series, Via};
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
@@ -52,22 +52,9 @@ impl Dumbbell {
             "alcc/bbr" => Via::Alcc("bbr".parse().expect("bbr is registered"), Handover::default()),
             _ => Via::Tcp,
         };
-        self.flows.push(Flow {
-            controller: controller.parse::<Spec>().expect("controllers of claims parse: tested"),
-            via,
-            direction: Direction::Down,
-            start: Time::from_secs_f64(start),
-            stop: None,
-            workload: Workload::Bulk,
-            extra_delay: Nanos::ZERO,
-            mss: 1448,
-            ack_every: 1,
-            ack_delay: Nanos::from_millis(40),
-            paced: false,
-            handshake: false,
-            arrivals: false,
-            timers: Timing::Exact,
-        });
+        let controller = controller.parse::<Spec>().expect("controllers of claims parse: tested");
+        let start = Time::from_secs_f64(start);
+        self.flows.push(Flow { start, ack_every: 1, ..Flow::bulk(controller, via) });
         self
     }
 

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use paceline_path::Trace;
+use serde::{Deserialize, Serialize};
 
 use super::{Check, NamedTrace};
-use crate::race::{Race, RaceError, Settings, World, race};
+use crate::journal::Journal;
+use crate::race::{RaceError, Settings, World, race};
 use crate::record::Record;
 use crate::scenario::{Options, Source};
 use crate::stats::Median;
@@ -34,7 +36,7 @@ pub(super) const INTRO: &str = "\
     that others use,\n`@udp` therefore falls behind the simulator, and delays of few milliseconds differ most.\n\n";
 
 /// How the two worlds are compared.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct RealSettings {
     /// Runs of each contestant, in each world.
     pub runs: u32,
@@ -46,6 +48,8 @@ pub struct RealSettings {
     pub traces_only: bool,
     /// Real runs at once; 0 for one after the other.
     pub threads: usize,
+    /// What this holds of the real world is not run again.
+    pub journal: Option<Journal>,
 }
 
 /// A scenario that is run in both worlds.
@@ -158,22 +162,54 @@ pub fn real<E: From<RaceError>>(
 
 /// Contestants of a case in both worlds, all of them the kernel's or none.
 fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings) -> Result<Vec<Check>, RaceError> {
-    let options = Options {
-        contestants: Some(contestants.join(",")),
-        runs: Some(settings.runs),
-        seconds: settings.seconds,
-        ..Options::default()
-    };
-    let set = as_on_linux((case.source)(options.clone()).text(), kernel);
-    let source = (case.source)(Options { set, ..options });
-    let simulated = race(&source, &Settings { world: World::Sim, ..Settings::default() })?;
-    let raced = race(&source, &Settings { world: World::Real, threads: settings.threads, ..Settings::default() })?;
-    let compared = raced.summaries.iter().map(|who| compare(&case.heading, &who.contestant, &simulated, &raced));
-    let failed = raced.failures.iter().map(|failure| {
-        let setup = format!("{}, run {}", failure.contestant, failure.run);
-        Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(failure.reason.clone())
-    });
-    Ok(compared.chain(failed).collect())
+    let mut checks = Vec::new();
+    for who in contestants {
+        let options = Options {
+            contestants: Some((*who).to_owned()),
+            runs: Some(settings.runs),
+            seconds: settings.seconds,
+            ..Options::default()
+        };
+        let set = as_on_linux((case.source)(options.clone()).text(), kernel);
+        let source = (case.source)(Options { set, ..options });
+        let simulated = race(&source, &Settings { world: World::Sim, ..Settings::default() })?;
+        let raced = raced(&source, settings)?;
+        if !raced.records.is_empty() {
+            let simulated: Vec<&Record> = simulated.runs.iter().map(|run| &run.record).collect();
+            checks.push(compare(&case.heading, who, &simulated, &raced.records.iter().collect::<Vec<_>>()));
+        }
+        checks.extend(raced.failures.into_iter().map(|(run, reason)| {
+            let setup = format!("{who}, run {run}");
+            Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(reason)
+        }));
+    }
+    Ok(checks)
+}
+
+/// What the real world made of a contestant.
+#[derive(Serialize, Deserialize)]
+struct Raced {
+    records: Vec<Record>,
+    /// Runs that failed, and why.
+    failures: Vec<(u32, String)>,
+}
+
+/// Races one contestant in the real world, or recalls what it did.
+fn raced(source: &Source, settings: &RealSettings) -> Result<Raced, RaceError> {
+    let command = || source.plans().map(|plans| format!("{} {} runs", plans[0].scenario.to_toml(), plans.len()));
+    if let Some(journal) = &settings.journal
+        && let Some(raced) = journal.recall(&command()?, 1)
+    {
+        return Ok(raced);
+    }
+    let race = race(source, &Settings { world: World::Real, threads: settings.threads, ..Settings::default() })?;
+    let records = race.runs.into_iter().map(|run| run.record).collect();
+    let failures = race.failures.into_iter().map(|failure| (failure.run, failure.reason)).collect();
+    let raced = Raced { records, failures };
+    if let Some(journal) = settings.journal.as_ref().filter(|_| raced.failures.is_empty()) {
+        journal.keep(&command()?, 1, &raced)?;
+    }
+    Ok(raced)
 }
 
 /// What makes every flow of a scenario start and keep time as on Linux: options to set.
@@ -195,18 +231,15 @@ const FIGURES: [(&str, Figure); 3] = [
     ("ms p95", |record| record.queue_ms.map(|queue| queue.p95)),
 ];
 
-fn compare(heading: &str, who: &str, simulated: &Race, raced: &Race) -> Check {
+fn compare(heading: &str, who: &str, ours: &[&Record], theirs: &[&Record]) -> Check {
     let tolerance = if who.ends_with("@tcp") { KERNEL } else { UDP };
-    let records = |race: &Race| -> Vec<Record> {
-        race.runs.iter().map(|run| &run.record).filter(|record| record.contestant() == who).cloned().collect()
-    };
-    let (ours, theirs) = (records(simulated), records(raced));
     let mut holds = true;
     let mut texts = [Vec::new(), Vec::new()];
     let mut apart = Vec::new();
     for (unit, figure) in FIGURES {
-        let median = |records: &[Record]| Median::of(&records.iter().filter_map(figure).collect::<Vec<f64>>());
-        let (Some(ours), Some(theirs)) = (median(&ours), median(&theirs)) else { continue };
+        let median =
+            |records: &[&Record]| Median::of(&records.iter().filter_map(|record| figure(record)).collect::<Vec<f64>>());
+        let (Some(ours), Some(theirs)) = (median(ours), median(theirs)) else { continue };
         texts[0].push(format!("{} {unit}", spread(&ours)));
         texts[1].push(format!("{} {unit}", spread(&theirs)));
         let difference = (ours.median - theirs.median).abs();

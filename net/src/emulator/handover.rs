@@ -1,39 +1,66 @@
 //! How long before a packet is due to begin to hand it over.
 //!
 //! The kernel takes the packet over in the middle of the call: before that, it copies the packet; after that, within the same
-//! call, it carries it up to the receiver's socket. So a packet handed over when it is due is late by about half of what
-//! that takes, which is tens of microseconds after a sleep. Ours: that half is learnt from the quickest of the latest
-//! calls, so that a packet is early neither often nor by much; it is bounded; and only a delay at the end of a path
-//! lets the emulator know a packet so early.
+//! call, it carries it up to the receiver's socket and wakes the receiver. So a packet handed over when it is due is late by
+//! about half of what that takes, which is tens of microseconds after a pause and a few among others. Ours: that half is
+//! learnt from the quickest of the latest calls of the same kind, so that a packet is early neither often nor by much; it is
+//! bounded; and only a delay at the end of a path lets the emulator know a packet so early.
 
-use paceline_cc::Nanos;
+use paceline_cc::{Nanos, Time};
 
 /// No packet is begun earlier than this (our choice: half of what a call took after a sleep, where it took long).
 const MOST: Nanos = Nanos::from_micros(30);
+/// So long after another packet, caches and the receiver's processor are cold (our choice: what is spun before a packet is
+/// due keeps the thread's own warm, and calls 2 ms apart took as long as calls 20 ms apart).
+const PAUSE: Nanos = Nanos::from_millis(1);
 
 /// Learns how long handing over one packet takes.
 #[derive(Debug)]
 pub(super) struct Handover {
-    /// One call of ten takes less.
-    quick: Nanos,
+    /// After another packet, and after a pause.
+    calls: [Quick; 2],
+    /// When the last packet was handed over.
+    last: Time,
     most: Nanos,
 }
 
 impl Handover {
     /// For a path that tells `foresight` ahead what comes out.
     pub(super) fn new(foresight: Nanos) -> Self {
-        Self { quick: Nanos::ZERO, most: foresight.min(MOST) }
+        Self { calls: Default::default(), last: Time::ZERO, most: foresight.min(MOST) }
     }
 
-    /// How long before a packet is due to begin.
-    pub(super) fn lead(&self) -> Nanos {
-        self.quick.mul_div(1, 2).min(self.most)
+    /// How long before `due` to begin.
+    pub(super) fn lead(&self, due: Time) -> Nanos {
+        self.calls[self.kind(due)].0.map_or(Nanos::ZERO, |quick| quick.mul_div(1, 2).min(self.most))
     }
 
-    /// A packet was handed over in this time, from when it was time to begin to the kernel's return.
-    pub(super) fn took(&mut self, span: Nanos) {
-        const STEP: Nanos = Nanos::from_nanos(200);
-        self.quick = if span < self.quick { self.quick - STEP.mul_div(9, 1) } else { self.quick + STEP };
+    /// A packet that was due then was handed over in this time, from when it was time to begin to the kernel's return.
+    pub(super) fn took(&mut self, due: Time, span: Nanos) {
+        self.calls[self.kind(due)].learn(span);
+    }
+
+    /// Something was handed over.
+    pub(super) fn done(&mut self, now: Time) {
+        self.last = now;
+    }
+
+    fn kind(&self, due: Time) -> usize {
+        usize::from(due - self.last > PAUSE)
+    }
+}
+
+/// A span than which one call of ten is quicker.
+#[derive(Debug, Default)]
+struct Quick(Option<Nanos>);
+
+impl Quick {
+    /// A quicker call moves it down by nine steps, a slower one up by one (our choice: steps of a hundredth, so that a hundred
+    /// calls change all and ten little).
+    fn learn(&mut self, span: Nanos) {
+        let quick = self.0.unwrap_or(span);
+        let step = quick.mul_div(1, 100).max(Nanos::from_nanos(10));
+        self.0 = Some(if span < quick { quick - step.mul_div(9, 1) } else { quick + step });
     }
 }
 
@@ -41,24 +68,44 @@ impl Handover {
 mod tests {
     use super::*;
 
+    /// A packet each two milliseconds.
+    fn sparse(handover: &mut Handover, spans: impl Iterator<Item = Nanos>) -> Nanos {
+        let mut due = handover.last;
+        for span in spans {
+            due += PAUSE + PAUSE;
+            handover.took(due, span);
+            handover.done(due);
+        }
+        handover.lead(due + PAUSE + PAUSE)
+    }
+
     #[test]
     fn the_lead_is_half_of_what_quick_calls_take() {
         let mut handover = Handover::new(Nanos::from_millis(10));
-        assert_eq!(handover.lead(), Nanos::ZERO);
-        for round in 0..5000 {
-            handover.took(Nanos::from_micros(if round % 7 == 0 { 20 } else { 60 }));
-        }
-        assert!((Nanos::from_micros(9)..=Nanos::from_micros(11)).contains(&handover.lead()), "{:?}", handover.lead());
-        (0..5000).for_each(|_| handover.took(Nanos::from_millis(1)));
-        assert_eq!(handover.lead(), MOST);
-        (0..5000).for_each(|_| handover.took(Nanos::from_micros(2)));
-        assert!(handover.lead() <= Nanos::from_micros(2));
+        assert_eq!(handover.lead(Time::from_millis(5)), Nanos::ZERO);
+        // The first call is believed.
+        let first = sparse(&mut handover, std::iter::once(Nanos::from_micros(40)));
+        assert!((Nanos::from_micros(20)..=Nanos::from_micros(21)).contains(&first), "{first}");
+        let mixed =
+            sparse(&mut handover, (0..500).map(|round| Nanos::from_micros(if round % 7 == 0 { 20 } else { 60 })));
+        assert!((Nanos::from_micros(9)..=Nanos::from_micros(12)).contains(&mixed), "{mixed}");
+        assert_eq!(sparse(&mut handover, (0..500).map(|_| Nanos::from_millis(1))), MOST);
+        assert!(sparse(&mut handover, (0..500).map(|_| Nanos::from_micros(2))) <= Nanos::from_micros(2));
+    }
+
+    #[test]
+    fn calls_after_a_pause_and_calls_among_others_are_learnt_apart() {
+        let mut handover = Handover::new(Nanos::from_millis(10));
+        sparse(&mut handover, (0..500).map(|_| Nanos::from_micros(50)));
+        let after = handover.last + Nanos::from_micros(100);
+        (0..500).for_each(|_| handover.took(after, Nanos::from_micros(8)));
+        assert!(handover.lead(after) <= Nanos::from_micros(5));
+        assert!(handover.lead(after + PAUSE) >= Nanos::from_micros(20));
     }
 
     #[test]
     fn what_is_not_foreseen_is_not_begun_early() {
         let mut handover = Handover::new(Nanos::ZERO);
-        (0..500).for_each(|_| handover.took(Nanos::from_millis(1)));
-        assert_eq!(handover.lead(), Nanos::ZERO);
+        assert_eq!(sparse(&mut handover, (0..500).map(|_| Nanos::from_millis(1))), Nanos::ZERO);
     }
 }

@@ -101,6 +101,7 @@ impl Transfer {
                 received.map(|received| (received, sink))
             })
             .map_err(|error| error.to_string())?;
+        clock.wait_for_zero();
         Sleeper::new(clock).sleep_until(start);
         let lasting = until_then(clock, until);
         let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };

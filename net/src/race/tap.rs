@@ -181,27 +181,12 @@ fn holds_data(packet: &[u8], key: &FlowKey) -> bool {
 #[cfg(test)]
 mod tests {
     use paceline_path::Split;
-    use paceline_sim::{Timing, Via, Workload};
+    use paceline_sim::Via;
 
     use super::*;
 
     fn flow(direction: Direction, stop: Option<Time>) -> Flow {
-        Flow {
-            controller: "reno".parse().unwrap(),
-            via: Via::Tcp,
-            direction,
-            start: Time::ZERO,
-            stop,
-            workload: Workload::Bulk,
-            extra_delay: Nanos::ZERO,
-            mss: 1448,
-            ack_every: 2,
-            ack_delay: Nanos::from_millis(40),
-            paced: false,
-            handshake: false,
-            arrivals: false,
-            timers: Timing::Exact,
-        }
+        Flow { direction, stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }
     }
 
     /// A TCP packet over IPv4 of `length` bytes.

@@ -117,6 +117,7 @@ impl Sending {
         let family = state.arrivals.is_some();
         let stop = self.flow.stop.unwrap_or(Time::NEVER).min(self.until);
         let end = if family { self.until } else { stop };
+        self.clock.wait_for_zero();
         while !self.abort.load(Ordering::Relaxed) {
             let now = self.clock.now();
             if now >= end {

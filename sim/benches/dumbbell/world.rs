@@ -1,10 +1,10 @@
 //! The dumbbell of `scenarios/dumbbell.toml` for any number of flows: CUBIC over TCP, 10 ms each way, one BDP of
 //! drop-tail. Shared by the bench and the example.
 
-use paceline_cc::{Nanos, Rate, Spec, Time};
+use paceline_cc::{Nanos, Rate, Spec};
 use paceline_path::Direction;
 use paceline_path::queue::{Limit, QueueSpec};
-use paceline_sim::config::{self, Config, Flow, Via, Workload};
+use paceline_sim::config::{Config, Flow, Via};
 use paceline_sim::{Outcome, Seed, run};
 
 /// One way.
@@ -21,22 +21,7 @@ pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
     };
     let up = Direction { delay: DELAY, ..Direction::default() };
     let controller: Spec = "cubic".parse().expect("cubic is registered");
-    let flow = Flow {
-        controller,
-        via: Via::Tcp,
-        direction: config::Direction::Down,
-        start: Time::ZERO,
-        stop: None,
-        workload: Workload::Bulk,
-        extra_delay: Nanos::ZERO,
-        mss: 1448,
-        ack_every: 2,
-        ack_delay: Nanos::from_millis(40),
-        paced: false,
-        handshake: false,
-        arrivals: false,
-        timers: config::Timing::Exact,
-    };
+    let flow = Flow::bulk(controller, Via::Tcp);
     let no_trace = |name: &str| Err(format!("no trace {name} here"));
     let outcome: Outcome = run(
         Config {

@@ -8,7 +8,7 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::packet::Element;
 use paceline_path::queue::Limit;
 use paceline_path::{Delay, Filter, Link, Packet, Path, QueueSpec, Schedule, Verdict};
-use paceline_sim::{Body, Config, Direction, Flow, FlowSeries, Outcome, Seed, Tap, Timing, Via, Workload};
+use paceline_sim::{Body, Config, Flow, FlowSeries, Outcome, Seed, Tap, Via};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -17,22 +17,7 @@ pub const WIRE: f64 = 1500.0;
 
 /// A bulk flow that starts at 0.
 pub fn bulk(controller: &str, via: Via) -> Flow {
-    Flow {
-        controller: controller.parse().unwrap(),
-        via,
-        direction: Direction::Down,
-        start: Time::ZERO,
-        stop: None,
-        workload: Workload::Bulk,
-        extra_delay: Nanos::ZERO,
-        mss: 1448,
-        ack_every: 1,
-        ack_delay: Nanos::from_millis(40),
-        paced: false,
-        handshake: false,
-        arrivals: false,
-        timers: Timing::Exact,
-    }
+    Flow { ack_every: 1, ..Flow::bulk(controller.parse().unwrap(), via) }
 }
 
 /// One bottleneck and the flows over it.

@@ -10,8 +10,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ReproduceError;
 use crate::measure::VERSION;
+
+/// The journal cannot be read or written: one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct JournalError(String);
 
 /// A file of JSON lines, one a run. Runs that it holds are not run again.
 #[derive(Debug)]
@@ -39,8 +43,8 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written to, or a line is none of ours.
-    pub fn open(path: &Path) -> Result<Self, ReproduceError> {
-        let wrong = |problem: String| ReproduceError::Journal(format!("--journal {}: {problem}", path.display()));
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let wrong = |problem: String| JournalError(format!("--journal {}: {problem}", path.display()));
         let cannot = |error: std::io::Error| wrong(format!("{error}; name a file that you may write to"));
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot)?;
         let (mut held, mut whole, mut number) = (BTreeMap::new(), 0_u64, 0);
@@ -64,16 +68,16 @@ impl Journal {
     }
 
     /// What was kept of a run.
-    pub(super) fn recall<T: DeserializeOwned>(&self, command: &str, run: u32) -> Option<T> {
+    pub(crate) fn recall<T: DeserializeOwned>(&self, command: &str, run: u32) -> Option<T> {
         let kept = self.held.get(&(command.to_owned(), run))?;
         serde_json::from_value(kept.clone()).ok()
     }
 
     /// Writes a run down.
-    pub(super) fn keep<T: Serialize>(&self, command: &str, run: u32, kept: &T) -> Result<(), ReproduceError> {
+    pub(crate) fn keep<T: Serialize>(&self, command: &str, run: u32, kept: &T) -> Result<(), JournalError> {
         let line = Line { version: VERSION.to_owned(), command: command.to_owned(), run, kept };
         let failed = |error: &dyn std::fmt::Display| {
-            ReproduceError::Journal(format!("--journal {}: cannot be written ({error})", self.path.display()))
+            JournalError(format!("--journal {}: cannot be written ({error})", self.path.display()))
         };
         let mut text = serde_json::to_vec(&line).map_err(|error| failed(&error))?;
         text.push(b'\n');
