@@ -2,26 +2,32 @@
 //! window becomes the rate to which the kernel spreads what it sends.
 //!
 //! Our choice, since nothing bounds TCP's window from outside: `SO_MAX_PACING_RATE` = window / RTT, corrected by how far the
-//! bytes in flight are from the window, so that they reach it within a round trip. What the controller learns comes from
-//! `TCP_INFO`, every [`LOOK`] and at most four times a round trip while something is in flight or waits, and never otherwise: bytes sent and acknowledged since
-//! the look before, and the kernel's smoothed RTT. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning
-//! and cap it at `net.core.wmem_max`, while `TCP_NOTSENT_LOWAT` already bounds what waits.
+//! bytes in flight are from the window, so that they reach it within a round trip. It is set when TCP's own window first
+//! exceeds the controller's: from then on each burst costs a timer of the kernel's. Above the open window there is a better way:
+//! it takes a number that can be no rate for [a window](Limit::Window), and needs no timer.
+//!
+//! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
+//! otherwise: bytes sent and acknowledged since the look before, and the kernel's smoothed RTT, less what half of a burst adds to
+//! it. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
+//! `TCP_NOTSENT_LOWAT` already bounds what waits.
 
 use std::os::fd::OwnedFd;
 
 use nix::sys::socket::setsockopt;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_transport::{Arrived, Delivered, Took};
+use rustix::net::sockopt::tcp_congestion;
 
 use crate::clock;
 use crate::flow::{Flow, LOOK, Source};
+use crate::info::Info;
 use crate::sockopt::{MaxPacingRate, NotSentLowat};
 use crate::stamps;
 
 /// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
-/// when half of them have (our choice).
-const NOT_SENT: (u64, u64) = (128 * 1024, 1024 * 1024);
-const NOT_SENT_TIME: Nanos = Nanos::from_millis(50);
+/// when half of them have (our choice: plain TCP lets its whole send buffer wait, 4 MB by Linux's `tcp_wmem`).
+const NOT_SENT: (u64, u64) = (128 * 1024, 4 * 1024 * 1024);
+const NOT_SENT_TIME: Nanos = Nanos::from_millis(200);
 /// A change of them by less than this factor is not worth a call.
 const NOT_SENT_WORTH: u64 = 2;
 /// The correction of one look: enough to halve a flight that is too large, and little enough that one that is too small
@@ -29,17 +35,59 @@ const NOT_SENT_WORTH: u64 = 2;
 const CORRECTION: (f64, f64) = (0.5, 1.25);
 /// Changes smaller than this share are not worth a call.
 const WORTH: f64 = 0.02;
-/// Looks in a round trip, when it is long enough (our choice: a window moves on in steps of that size).
-const LOOKS: u64 = 4;
+/// Looks in a round trip, and the shortest time between two (our choice: a window moves on in steps of that size).
+const LOOKS: (u64, Nanos) = (4, LOOK);
+/// The same from [`FAST`] on, where a look would cost more than what it looks at: Copa still has one in the half round trip whose
+/// smallest RTT it takes (our choice; links of that rate change less within a round trip than cellular ones).
+const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
+const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
+/// A burst is what leaves in this time, and [`LEAST_BURST`] packets at least (Linux `tcp_tso_autosize`, `tcp_min_tso_segs`).
+const BURST_TIME: Nanos = Nanos::from_millis(1);
+const LEAST_BURST: u64 = 2;
+/// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is told from a rate.
+const OPEN_WINDOW: &str = "paceline_open";
+const OPEN_WINDOW_SHIFT: u32 = 32;
+const OPEN_WINDOW_BYTES: (u64, u64) = (512, 64 << 20);
+/// What may be in flight before the first look (RFC 6928).
+const INITIAL_PACKETS: u64 = 10;
+
+/// What bounds the flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// TCP's own window, so far.
+    Below,
+    /// The rate to which the kernel spreads what it sends.
+    Rate(Rate),
+    /// A window in bytes, which the open window takes for its own.
+    Window(u64),
+}
+
+impl Limit {
+    /// As `SO_MAX_PACING_RATE` says it.
+    fn raw(self) -> u64 {
+        match self {
+            Self::Below => u64::MAX,
+            Self::Rate(rate) => rate.as_bytes_per_sec(),
+            Self::Window(bytes) => bytes.clamp(OPEN_WINDOW_BYTES.0, OPEN_WINDOW_BYTES.1) << OPEN_WINDOW_SHIFT,
+        }
+    }
+}
 
 /// What inline mode needs.
 pub(crate) struct Inline {
     /// What the kernel was told last.
-    rate: Rate,
+    limit: Limit,
     /// Bytes that were taken for sent and never were: the kernel counts segments, and not all were full.
     never_sent: u64,
     /// `TCP_NOTSENT_LOWAT`, as set last.
     not_sent: u64,
+}
+
+/// Before the congestion control `lower` is selected: where it is the open window, it shall not begin wide open.
+pub(crate) fn begin(fd: &OwnedFd, lower: &str, mss: u32) {
+    if lower == OPEN_WINDOW {
+        let _ = setsockopt(fd, MaxPacingRate, &Limit::Window(INITIAL_PACKETS * u64::from(mss)).raw());
+    }
 }
 
 impl Flow {
@@ -58,7 +106,15 @@ impl Flow {
         // Positions count from what is acknowledged now where they could not be told before.
         let before = self.info.acked.saturating_sub(self.acked);
         self.base.get_or_insert(before);
-        self.inline = Some(Inline { rate: Rate::INFINITY, never_sent: 0, not_sent });
+        let window = self.above.controller().window();
+        let limit = match tcp_congestion(fd) {
+            Ok(name) if name == OPEN_WINDOW => Limit::Window(window),
+            _ => Limit::Below,
+        };
+        if limit != Limit::Below {
+            let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
+        }
+        self.inline = Some(Inline { limit, never_sent: 0, not_sent });
         self.watch();
     }
 
@@ -67,6 +123,28 @@ impl Flow {
         if self.look_at == Time::NEVER {
             self.look_at = self.local(clock::now()) + LOOK;
         }
+    }
+
+    /// Time between two looks.
+    fn look_gap(&self) -> Nanos {
+        let (looks, least) = if self.above.rate() >= FAST { FAST_LOOKS } else { LOOKS };
+        least.max(self.info.rtt.mul_div(1, looks))
+    }
+
+    /// The kernel's smoothed RTT less what half of a burst behind the first acknowledgement adds to it: all of a burst count as
+    /// sent when its first packet was, and the controller asks for the queue that was there before.
+    fn rtt_of_first(&self) -> Nanos {
+        let (info, rate) = (&self.info, self.above.rate());
+        let paced = match self.inline.as_ref().map(|inline| inline.limit) {
+            Some(Limit::Rate(rate)) => rate,
+            _ => rate,
+        };
+        let more = paced.bytes_in(BURST_TIME).saturating_sub(LEAST_BURST * u64::from(info.mss)) / 2;
+        if rate == Rate::ZERO || more == 0 {
+            return info.rtt;
+        }
+        let took = rate.time_for(more).min(BURST_TIME);
+        info.rtt.max(info.min_rtt) - took.min(info.rtt - info.min_rtt)
     }
 
     /// Looks at the connection, tells the controller, and sets the rate.
@@ -92,7 +170,7 @@ impl Flow {
             self.acked = acked;
             self.counters.marked += u64::from(self.repairing);
             // When what was written left is known to a look, no better.
-            let took = if info.rtt > Nanos::ZERO { Took::Known(info.rtt) } else { Took::Told };
+            let took = if info.rtt > Nanos::ZERO { Took::Known(self.rtt_of_first()) } else { Took::Told };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
             self.above.delivered(now, &delivered);
@@ -104,8 +182,8 @@ impl Flow {
         self.above.cut();
         self.above.queued(u64::from(info.unsent));
         self.above.poll(now);
-        self.set_rate(fd, info.rtt, flight);
-        self.look_at = if info.is_quiet() { Time::NEVER } else { now + LOOK.max(info.rtt.mul_div(1, LOOKS)) };
+        self.set_limit(fd, &info, flight);
+        self.look_at = if info.is_quiet() { Time::NEVER } else { now + self.look_gap() };
     }
 
     /// The kernel has sent everything below `position` since the look before, evenly as far as is known.
@@ -117,10 +195,11 @@ impl Flow {
         self.counters.written += new;
         self.above.cut();
         self.above.queued(new);
-        let (mss, span) = (u64::from(self.mss), (now - since).min(LOOK.max(self.info.rtt.mul_div(1, LOOKS))));
+        let span = (now - since).min(self.look_gap());
+        let chunk = u64::from(self.mss) * u64::from(self.chunk());
         let mut sent = 0;
         while sent < new {
-            let bytes = mss.min(new - sent);
+            let bytes = chunk.min(new - sent);
             sent += bytes;
             let at = now - span + span.mul_div(sent, new);
             self.above.handed(at, bytes as u32, false);
@@ -128,22 +207,27 @@ impl Flow {
         }
     }
 
-    fn set_rate(&mut self, fd: &OwnedFd, rtt: Nanos, flight: u64) {
-        let Some(inline) = self.inline.as_mut().filter(|_| rtt > Nanos::ZERO) else { return };
+    fn set_limit(&mut self, fd: &OwnedFd, info: &Info, flight: u64) {
+        let Some(inline) = self.inline.as_mut().filter(|_| info.rtt > Nanos::ZERO) else { return };
         let window = self.above.controller().window();
         let correction = (window as f64 / flight.max(1) as f64).clamp(CORRECTION.0, CORRECTION.1);
-        let by_window = Rate::from_bytes_in(window, rtt).mul_f64(correction);
+        let by_window = Rate::from_bytes_in(window, info.rtt).mul_f64(correction);
         let rate = match self.above.controller().pacing() {
             Pacing::Rate(rate) => rate.min(by_window),
             Pacing::Free | Pacing::Gap(_) => by_window,
         };
         // Never less than a packet for each look: the kernel must go on to be asked again.
         let rate = rate.max(Rate::from_bytes_in(u64::from(self.mss), LOOK.mul_div(20, 1)));
-        let change = rate.as_bytes_per_sec().abs_diff(inline.rate.as_bytes_per_sec());
-        if change as f64 > inline.rate.as_bytes_per_sec() as f64 * WORTH {
-            inline.rate = rate;
+        let limit = match inline.limit {
+            Limit::Window(_) => Limit::Window(window),
+            Limit::Below if info.window() <= window => Limit::Below,
+            Limit::Below | Limit::Rate(_) => Limit::Rate(rate),
+        };
+        let before = inline.limit.raw();
+        if limit.raw().abs_diff(before) as f64 > before as f64 * WORTH {
+            inline.limit = limit;
             // Where it is refused, what the kernel's own control permits is sent.
-            let _ = setsockopt(fd, MaxPacingRate, &rate.as_bytes_per_sec());
+            let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
         }
         let not_sent = rate.bytes_in(NOT_SENT_TIME).clamp(NOT_SENT.0, NOT_SENT.1);
         if not_sent >= inline.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= inline.not_sent {
