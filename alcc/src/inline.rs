@@ -7,8 +7,9 @@
 //! it takes a number that can be no rate for [a window](Limit::Window), and needs no timer.
 //!
 //! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
-//! otherwise: bytes sent and acknowledged since the look before, and the kernel's smoothed RTT, less what half of a burst adds to
-//! it. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
+//! otherwise: bytes sent and acknowledged since the look before, and the kernel's smoothed RTT. Where many packets leave
+//! together, that has the time in it which they wait for each other, and a controller would take it for a queue: on fast links
+//! it is told the smallest RTT instead, as far as the kernel's mean deviation tells. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
 //! `TCP_NOTSENT_LOWAT` already bounds what waits.
 
 use std::os::fd::OwnedFd;
@@ -37,13 +38,10 @@ const CORRECTION: (f64, f64) = (0.5, 1.25);
 const WORTH: f64 = 0.02;
 /// Looks in a round trip, and the shortest time between two (our choice: a window moves on in steps of that size).
 const LOOKS: (u64, Nanos) = (4, LOOK);
-/// The same from [`FAST`] on, where a look would cost more than what it looks at: Copa still has one in the half round trip whose
+/// The same from [`FAST`] on (40 Mbit/s, where queue mode begins to send in bursts), where a look would cost more than what it looks at: Copa still has one in the half round trip whose
 /// smallest RTT it takes (our choice; links of that rate change less within a round trip than cellular ones).
 const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
-/// A burst is what leaves in this time, and [`LEAST_BURST`] packets at least (Linux `tcp_tso_autosize`, `tcp_min_tso_segs`).
-const BURST_TIME: Nanos = Nanos::from_millis(1);
-const LEAST_BURST: u64 = 2;
 /// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is told from a rate.
 const OPEN_WINDOW: &str = "paceline_open";
 const OPEN_WINDOW_SHIFT: u32 = 32;
@@ -127,24 +125,13 @@ impl Flow {
 
     /// Time between two looks.
     fn look_gap(&self) -> Nanos {
-        let (looks, least) = if self.above.rate() >= FAST { FAST_LOOKS } else { LOOKS };
+        let (looks, least) = if self.is_fast() { FAST_LOOKS } else { LOOKS };
         least.max(self.info.rtt.mul_div(1, looks))
     }
 
-    /// The kernel's smoothed RTT less what half of a burst behind the first acknowledgement adds to it: all of a burst count as
-    /// sent when its first packet was, and the controller asks for the queue that was there before.
-    fn rtt_of_first(&self) -> Nanos {
-        let (info, rate) = (&self.info, self.above.rate());
-        let paced = match self.inline.as_ref().map(|inline| inline.limit) {
-            Some(Limit::Rate(rate)) => rate,
-            _ => rate,
-        };
-        let more = paced.bytes_in(BURST_TIME).saturating_sub(LEAST_BURST * u64::from(info.mss)) / 2;
-        if rate == Rate::ZERO || more == 0 {
-            return info.rtt;
-        }
-        let took = rate.time_for(more).min(BURST_TIME);
-        info.rtt.max(info.min_rtt) - took.min(info.rtt - info.min_rtt)
+    /// A look comes rarely for what passes meanwhile.
+    fn is_fast(&self) -> bool {
+        self.above.rate() >= FAST
     }
 
     /// Looks at the connection, tells the controller, and sets the rate.
@@ -170,7 +157,8 @@ impl Flow {
             self.acked = acked;
             self.counters.marked += u64::from(self.repairing);
             // When what was written left is known to a look, no better.
-            let took = if info.rtt > Nanos::ZERO { Took::Known(self.rtt_of_first()) } else { Took::Told };
+            let rtt = if self.is_fast() { info.smallest_rtt() } else { info.rtt };
+            let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
             self.above.delivered(now, &delivered);
@@ -234,5 +222,22 @@ impl Flow {
             inline.not_sent = not_sent;
             let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rate_is_taken_for_a_window_and_no_window_for_a_rate() {
+        // From 2^40 on it is a window, and the largest number is neither (the kernel crate's `open_window.h`).
+        let window_from = 1 << 40;
+        assert!(Limit::Rate(Rate::from_mbps(1_000_000.0)).raw() < window_from);
+        assert_eq!(Limit::Window(14_480).raw(), 14_480 << 32);
+        for bytes in [0, 1, 1 << 40, u64::MAX] {
+            assert!((window_from..u64::MAX).contains(&Limit::Window(bytes).raw()), "{bytes}");
+        }
+        assert_eq!(Limit::Below.raw(), u64::MAX);
     }
 }
