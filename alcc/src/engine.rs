@@ -26,6 +26,7 @@ use crate::frame::MAX_HEADER;
 use crate::group::Groups;
 use crate::high::lift;
 use crate::info::Info;
+use crate::inline;
 use crate::inner::Inner;
 use crate::options::{Acks, Mode, Options};
 use crate::socket::Socket;
@@ -157,6 +158,9 @@ impl Engine {
         let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
         let full = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         if let Some(name) = &options.lower {
+            if mode == Mode::Inline {
+                inline::begin(&fd, name, info.mss);
+            }
             set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
         }
         let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };

@@ -34,6 +34,8 @@ pub(crate) struct Info {
     lost: u32,
     /// The kernel's smoothed RTT; zero before the first sample.
     pub(crate) rtt: Nanos,
+    /// Mean deviation of the samples from it, smoothed.
+    pub(crate) rtt_deviation: Nanos,
     /// Its window, in segments.
     pub(crate) cwnd: u32,
     /// Segments without data that came since the connection began: acknowledgements, nearly all.
@@ -81,6 +83,7 @@ impl Info {
             sacked: u32_at(28),
             lost: u32_at(32),
             rtt: micros(68),
+            rtt_deviation: micros(72),
             cwnd: u32_at(80),
             acks: u32_at(140).wrapping_sub(u32_at(152)),
             retransmits: u32_at(100),
@@ -110,6 +113,12 @@ impl Info {
         let kept = (7.0 / 8.0_f64).powi(acks);
         let millis = (self.rtt.as_millis_f64() - kept * earlier.rtt.as_millis_f64()) / (1.0 - kept);
         Nanos::from_secs_f64((millis / 1000.0).max(0.0))
+    }
+
+    /// About the smallest of the newest RTTs: samples that lie evenly within a span have its end two mean deviations below
+    /// their mean. So they do whose packets left together: the first of them waits for none, and the last for all.
+    pub(crate) fn smallest_rtt(&self) -> Nanos {
+        (self.rtt - self.rtt_deviation.mul_div(2, 1)).max(self.min_rtt.min(self.rtt))
     }
 
     /// Something arrived behind what has not.
@@ -167,6 +176,18 @@ mod tests {
         // Nothing came, or nothing was known before.
         assert_eq!(before.rtt_since(&before), before.rtt);
         assert_eq!(now.rtt_since(&Info::default()), now.rtt);
+    }
+
+    #[test]
+    fn the_smallest_rtt_is_below_the_mean_and_not_below_the_path() {
+        let [path, mean] = [20, 24].map(Nanos::from_millis);
+        let smallest = |micros| {
+            Info { rtt: mean, min_rtt: path, rtt_deviation: Nanos::from_micros(micros), ..Info::default() }
+                .smallest_rtt()
+        };
+        assert_eq!([smallest(0), smallest(500), smallest(9000)], [mean, Nanos::from_millis(23), path]);
+        // The path has become longer than it ever was, or shorter.
+        assert_eq!(Info { rtt: path, min_rtt: mean, ..Info::default() }.smallest_rtt(), path);
     }
 
     #[test]

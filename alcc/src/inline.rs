@@ -2,26 +2,33 @@
 //! window becomes the rate to which the kernel spreads what it sends.
 //!
 //! Our choice, since nothing bounds TCP's window from outside: `SO_MAX_PACING_RATE` = window / RTT, corrected by how far the
-//! bytes in flight are from the window, so that they reach it within a round trip. What the controller learns comes from
-//! `TCP_INFO`, every [`LOOK`] and at most four times a round trip while something is in flight or waits, and never otherwise: bytes sent and acknowledged since
-//! the look before, and the kernel's smoothed RTT. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning
-//! and cap it at `net.core.wmem_max`, while `TCP_NOTSENT_LOWAT` already bounds what waits.
+//! bytes in flight are from the window, so that they reach it within a round trip. It is set when TCP's own window first
+//! exceeds the controller's: from then on each burst costs a timer of the kernel's. Above the open window there is a better way:
+//! it takes a number that can be no rate for [a window](Limit::Window), and needs no timer.
+//!
+//! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
+//! otherwise: bytes sent and acknowledged since the look before, and the kernel's smoothed RTT. Where many packets leave
+//! together, that has the time in it which they wait for each other, and a controller would take it for a queue: on fast links
+//! it is told the smallest RTT instead, as far as the kernel's mean deviation tells. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
+//! `TCP_NOTSENT_LOWAT` already bounds what waits.
 
 use std::os::fd::OwnedFd;
 
 use nix::sys::socket::setsockopt;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_transport::{Arrived, Delivered, Took};
+use rustix::net::sockopt::tcp_congestion;
 
 use crate::clock;
 use crate::flow::{Flow, LOOK, Source};
+use crate::info::Info;
 use crate::sockopt::{MaxPacingRate, NotSentLowat};
 use crate::stamps;
 
 /// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
-/// when half of them have (our choice).
-const NOT_SENT: (u64, u64) = (128 * 1024, 1024 * 1024);
-const NOT_SENT_TIME: Nanos = Nanos::from_millis(50);
+/// when half of them have (our choice: plain TCP lets its whole send buffer wait, 4 MB by Linux's `tcp_wmem`).
+const NOT_SENT: (u64, u64) = (128 * 1024, 4 * 1024 * 1024);
+const NOT_SENT_TIME: Nanos = Nanos::from_millis(200);
 /// A change of them by less than this factor is not worth a call.
 const NOT_SENT_WORTH: u64 = 2;
 /// The correction of one look: enough to halve a flight that is too large, and little enough that one that is too small
@@ -29,17 +36,56 @@ const NOT_SENT_WORTH: u64 = 2;
 const CORRECTION: (f64, f64) = (0.5, 1.25);
 /// Changes smaller than this share are not worth a call.
 const WORTH: f64 = 0.02;
-/// Looks in a round trip, when it is long enough (our choice: a window moves on in steps of that size).
-const LOOKS: u64 = 4;
+/// Looks in a round trip, and the shortest time between two (our choice: a window moves on in steps of that size).
+const LOOKS: (u64, Nanos) = (4, LOOK);
+/// The same from [`FAST`] on (40 Mbit/s, where queue mode begins to send in bursts), where a look would cost more than what it looks at: Copa still has one in the half round trip whose
+/// smallest RTT it takes (our choice; links of that rate change less within a round trip than cellular ones).
+const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
+const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
+/// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is told from a rate.
+const OPEN_WINDOW: &str = "paceline_open";
+const OPEN_WINDOW_SHIFT: u32 = 32;
+const OPEN_WINDOW_BYTES: (u64, u64) = (512, 64 << 20);
+/// What may be in flight before the first look (RFC 6928).
+const INITIAL_PACKETS: u64 = 10;
+
+/// What bounds the flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// TCP's own window, so far.
+    Below,
+    /// The rate to which the kernel spreads what it sends.
+    Rate(Rate),
+    /// A window in bytes, which the open window takes for its own.
+    Window(u64),
+}
+
+impl Limit {
+    /// As `SO_MAX_PACING_RATE` says it.
+    fn raw(self) -> u64 {
+        match self {
+            Self::Below => u64::MAX,
+            Self::Rate(rate) => rate.as_bytes_per_sec(),
+            Self::Window(bytes) => bytes.clamp(OPEN_WINDOW_BYTES.0, OPEN_WINDOW_BYTES.1) << OPEN_WINDOW_SHIFT,
+        }
+    }
+}
 
 /// What inline mode needs.
 pub(crate) struct Inline {
     /// What the kernel was told last.
-    rate: Rate,
+    limit: Limit,
     /// Bytes that were taken for sent and never were: the kernel counts segments, and not all were full.
     never_sent: u64,
     /// `TCP_NOTSENT_LOWAT`, as set last.
     not_sent: u64,
+}
+
+/// Before the congestion control `lower` is selected: where it is the open window, it shall not begin wide open.
+pub(crate) fn begin(fd: &OwnedFd, lower: &str, mss: u32) {
+    if lower == OPEN_WINDOW {
+        let _ = setsockopt(fd, MaxPacingRate, &Limit::Window(INITIAL_PACKETS * u64::from(mss)).raw());
+    }
 }
 
 impl Flow {
@@ -58,7 +104,15 @@ impl Flow {
         // Positions count from what is acknowledged now where they could not be told before.
         let before = self.info.acked.saturating_sub(self.acked);
         self.base.get_or_insert(before);
-        self.inline = Some(Inline { rate: Rate::INFINITY, never_sent: 0, not_sent });
+        let window = self.above.controller().window();
+        let limit = match tcp_congestion(fd) {
+            Ok(name) if name == OPEN_WINDOW => Limit::Window(window),
+            _ => Limit::Below,
+        };
+        if limit != Limit::Below {
+            let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
+        }
+        self.inline = Some(Inline { limit, never_sent: 0, not_sent });
         self.watch();
     }
 
@@ -67,6 +121,17 @@ impl Flow {
         if self.look_at == Time::NEVER {
             self.look_at = self.local(clock::now()) + LOOK;
         }
+    }
+
+    /// Time between two looks.
+    fn look_gap(&self) -> Nanos {
+        let (looks, least) = if self.is_fast() { FAST_LOOKS } else { LOOKS };
+        least.max(self.info.rtt.mul_div(1, looks))
+    }
+
+    /// A look comes rarely for what passes meanwhile.
+    fn is_fast(&self) -> bool {
+        self.above.rate() >= FAST
     }
 
     /// Looks at the connection, tells the controller, and sets the rate.
@@ -92,7 +157,8 @@ impl Flow {
             self.acked = acked;
             self.counters.marked += u64::from(self.repairing);
             // When what was written left is known to a look, no better.
-            let took = if info.rtt > Nanos::ZERO { Took::Known(info.rtt) } else { Took::Told };
+            let rtt = if self.is_fast() { info.smallest_rtt() } else { info.rtt };
+            let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
             self.above.delivered(now, &delivered);
@@ -104,8 +170,8 @@ impl Flow {
         self.above.cut();
         self.above.queued(u64::from(info.unsent));
         self.above.poll(now);
-        self.set_rate(fd, info.rtt, flight);
-        self.look_at = if info.is_quiet() { Time::NEVER } else { now + LOOK.max(info.rtt.mul_div(1, LOOKS)) };
+        self.set_limit(fd, &info, flight);
+        self.look_at = if info.is_quiet() { Time::NEVER } else { now + self.look_gap() };
     }
 
     /// The kernel has sent everything below `position` since the look before, evenly as far as is known.
@@ -117,10 +183,11 @@ impl Flow {
         self.counters.written += new;
         self.above.cut();
         self.above.queued(new);
-        let (mss, span) = (u64::from(self.mss), (now - since).min(LOOK.max(self.info.rtt.mul_div(1, LOOKS))));
+        let span = (now - since).min(self.look_gap());
+        let chunk = u64::from(self.mss) * u64::from(self.chunk());
         let mut sent = 0;
         while sent < new {
-            let bytes = mss.min(new - sent);
+            let bytes = chunk.min(new - sent);
             sent += bytes;
             let at = now - span + span.mul_div(sent, new);
             self.above.handed(at, bytes as u32, false);
@@ -128,27 +195,49 @@ impl Flow {
         }
     }
 
-    fn set_rate(&mut self, fd: &OwnedFd, rtt: Nanos, flight: u64) {
-        let Some(inline) = self.inline.as_mut().filter(|_| rtt > Nanos::ZERO) else { return };
+    fn set_limit(&mut self, fd: &OwnedFd, info: &Info, flight: u64) {
+        let Some(inline) = self.inline.as_mut().filter(|_| info.rtt > Nanos::ZERO) else { return };
         let window = self.above.controller().window();
         let correction = (window as f64 / flight.max(1) as f64).clamp(CORRECTION.0, CORRECTION.1);
-        let by_window = Rate::from_bytes_in(window, rtt).mul_f64(correction);
+        let by_window = Rate::from_bytes_in(window, info.rtt).mul_f64(correction);
         let rate = match self.above.controller().pacing() {
             Pacing::Rate(rate) => rate.min(by_window),
             Pacing::Free | Pacing::Gap(_) => by_window,
         };
         // Never less than a packet for each look: the kernel must go on to be asked again.
         let rate = rate.max(Rate::from_bytes_in(u64::from(self.mss), LOOK.mul_div(20, 1)));
-        let change = rate.as_bytes_per_sec().abs_diff(inline.rate.as_bytes_per_sec());
-        if change as f64 > inline.rate.as_bytes_per_sec() as f64 * WORTH {
-            inline.rate = rate;
+        let limit = match inline.limit {
+            Limit::Window(_) => Limit::Window(window),
+            Limit::Below if info.window() <= window => Limit::Below,
+            Limit::Below | Limit::Rate(_) => Limit::Rate(rate),
+        };
+        let before = inline.limit.raw();
+        if limit.raw().abs_diff(before) as f64 > before as f64 * WORTH {
+            inline.limit = limit;
             // Where it is refused, what the kernel's own control permits is sent.
-            let _ = setsockopt(fd, MaxPacingRate, &rate.as_bytes_per_sec());
+            let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
         }
         let not_sent = rate.bytes_in(NOT_SENT_TIME).clamp(NOT_SENT.0, NOT_SENT.1);
         if not_sent >= inline.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= inline.not_sent {
             inline.not_sent = not_sent;
             let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rate_is_taken_for_a_window_and_no_window_for_a_rate() {
+        // From 2^40 on it is a window, and the largest number is neither (the kernel crate's `open_window.h`).
+        let window_from = 1 << 40;
+        assert!(Limit::Rate(Rate::from_mbps(1_000_000.0)).raw() < window_from);
+        assert_eq!(Limit::Window(14_480).raw(), 14_480 << 32);
+        for bytes in [0, 1, 1 << 40, u64::MAX] {
+            assert!((window_from..u64::MAX).contains(&Limit::Window(bytes).raw()), "{bytes}");
+        }
+        assert_eq!(Limit::Below.raw(), u64::MAX);
     }
 }

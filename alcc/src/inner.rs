@@ -61,6 +61,8 @@ pub(crate) struct State {
     gone: bool,
     /// When the engine will call.
     scheduled: Time,
+    /// Threads that wait until it is drained.
+    waiting: usize,
 }
 
 impl State {
@@ -99,6 +101,7 @@ impl Inner {
             closing: None,
             gone: false,
             scheduled: Time::NEVER,
+            waiting: 0,
         };
         Self {
             id,
@@ -265,7 +268,9 @@ impl Inner {
                 // It may be over already; then there is nothing to end.
                 let _ = shutdown(&self.fd, Shutdown::Write);
             }
-            self.drained.notify_all();
+            if state.waiting > 0 {
+                self.drained.notify_all();
+            }
             if state.closing.is_some() {
                 state.gone = true;
                 let flow = &state.flow;
@@ -319,9 +324,11 @@ impl Inner {
             if left.is_zero() {
                 return false;
             }
+            state.waiting += 1;
             // A day at a time: the wait takes no longer spans.
             let waited = self.drained.wait_timeout(state, left.min(Duration::from_hours(24)));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
         }
         true
     }

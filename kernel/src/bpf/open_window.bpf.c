@@ -9,6 +9,8 @@
  *
  * - Because there is `cong_control`, the kernel neither reduces the window while it repairs losses nor restarts it after
  *   an idle time. It does not set the pacing rate either: that is SO_MAX_PACING_RATE, or none.
+ * - A socket may ask for a window of its own, in SO_MAX_PACING_RATE (open_window.h): then that many packets, and no pacing
+ *   by timers.
  * - After a timeout the window grows back as in slow start (open_window.h).
  * - Safe only below something that limits the flight. So it refuses to be a default: a socket that gets it because it is
  *   its namespace's net.ipv4.tcp_congestion_control is given Reno, which every kernel has.
@@ -51,6 +53,26 @@ static __always_inline __u32 open_window_of(struct sock *sk)
 	return open_window(tcp_sk(sk)->mss_cache, tcp_sk(sk)->snd_cwnd_clamp);
 }
 
+/* What the socket asks for by SO_MAX_PACING_RATE: a window, or a rate. */
+static __always_inline __u32 asked_window_of(struct sock *sk)
+{
+	return asked_window(sk->sk_max_pacing_rate, tcp_sk(sk)->mss_cache, open_window_of(sk));
+}
+
+static __always_inline void set_pacing(struct sock *sk)
+{
+	__u64 rate = sk->sk_max_pacing_rate, bursts;
+
+	if (asks_for_window(rate)) {
+		bursts = rate_of_window(asked_window_of(sk), tcp_sk(sk)->mss_cache, tcp_sk(sk)->srtt_us);
+		rate = bursts ? bursts : rate;
+		/* Asking has switched it on. */
+		if (sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+	}
+	sk->sk_pacing_rate = rate;
+}
+
 static __always_inline int is_default(struct sock *sk)
 {
 	return sk->__sk_common.skc_net.net->ipv4.tcp_congestion_control == inet_csk(sk)->icsk_ca_ops;
@@ -67,8 +89,8 @@ void BPF_PROG(open_init, struct sock *sk)
 		return;
 	}
 	private(sk)->delivered = tcp_sk(sk)->delivered;
-	tcp_sk(sk)->snd_cwnd = open_window_of(sk);
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	tcp_sk(sk)->snd_cwnd = asked_window_of(sk);
+	set_pacing(sk);
 }
 
 /* An acknowledgement has arrived and the losses that it shows are marked. */
@@ -80,8 +102,8 @@ void BPF_PROG(open_cong_control, struct sock *sk)
 	int timed_out = BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state) == TCP_CA_LOSS;
 
 	private(sk)->delivered = tp->delivered;
-	tp->snd_cwnd = window_after_ack(timed_out, tp->snd_cwnd, acked, open_window_of(sk));
-	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	tp->snd_cwnd = window_after_ack(timed_out, tp->snd_cwnd, acked, asked_window_of(sk));
+	set_pacing(sk);
 }
 
 /* Losses were found, or the timer has fired. */

@@ -16,6 +16,13 @@
  * twice the memory of a packet in an int, does not overflow.
  */
 #define OPEN_PACKETS 65536u
+/*
+ * SO_MAX_PACING_RATE from here on is no rate (8 Tbit/s) but a window: so many bytes, times 2^32. The largest number is none,
+ * as ever. It is the one number that every process may set on its socket and a controller here can read.
+ */
+#define WINDOW_FROM (1ull << 40)
+#define WINDOW_SHIFT 32
+#define NO_RATE (~0ull)
 /* The initial window of RFC 6928. */
 #define INITIAL_PACKETS 10u
 
@@ -30,6 +37,31 @@ static inline unsigned int open_window(unsigned int mss, unsigned int clamp)
 	unsigned int packets = OPEN_BYTES / (mss ? mss : 1);
 
 	return at_most(at_most(packets, OPEN_PACKETS), clamp);
+}
+
+/* SO_MAX_PACING_RATE says a window. */
+static inline int asks_for_window(unsigned long long rate)
+{
+	return rate >= WINDOW_FROM && rate != NO_RATE;
+}
+
+/* The window that SO_MAX_PACING_RATE asks for, `open` where it asks for none. Never less than a packet. */
+static inline unsigned int asked_window(unsigned long long rate, unsigned int mss, unsigned int open)
+{
+	unsigned int packets = (unsigned int)(rate >> WINDOW_SHIFT) / (mss ? mss : 1);
+
+	if (!asks_for_window(rate))
+		return open;
+	return at_most(packets ? packets : 1, open);
+}
+
+/*
+ * Bytes a second at which such a window leaves, and a quarter more, so that the window is what limits; `srtt` in eighths of a
+ * microsecond. The kernel makes its bursts by it: what leaves in a millisecond. 0 where the RTT is not known.
+ */
+static inline unsigned long long rate_of_window(unsigned int window, unsigned int mss, unsigned int srtt)
+{
+	return srtt ? (unsigned long long)window * mss * 10000000ull / srtt : 0;
 }
 
 /*

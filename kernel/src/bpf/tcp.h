@@ -48,6 +48,7 @@ struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
+	__u32 sk_pacing_status;
 };
 
 struct inet_sock {
@@ -71,6 +72,7 @@ struct tcp_sock {
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
 	__u32 delivered;
+	__u32 srtt_us;
 };
 
 #pragma clang attribute pop
@@ -87,6 +89,9 @@ struct tcp_congestion_ops {
 
 /* enum tcp_ca_state: timed out, everything in flight counts as lost. */
 #define TCP_CA_LOSS 4
+/* enum sk_pacing: TCP spreads what it sends by a timer of its own, or nothing does (a queueing discipline may be 2). */
+#define SK_PACING_NONE 0
+#define SK_PACING_NEEDED 1
 /* An ordinary user's socket may select the controller. */
 #define TCP_CONG_NON_RESTRICTED 1
 #define SOL_TCP 6

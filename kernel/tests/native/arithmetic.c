@@ -48,6 +48,21 @@ int main(void)
 	CHECK(window_after_ack(1, 990, NO_CLAMP, 1000) == 1000);
 	CHECK(window_after_ack(1, 2000, 1, 1000) == 1000);
 
+	/* A number that can be no rate asks for a window; the largest one, which a socket has at first, for none. */
+	CHECK(asked_window(NO_RATE, 1448, 46345) == 46345);
+	CHECK(asked_window(12500000, 1448, 46345) == 46345);
+	CHECK(asked_window(WINDOW_FROM - 1, 1448, 46345) == 46345);
+	CHECK(asked_window(14480ull << WINDOW_SHIFT, 1448, 46345) == 10);
+	CHECK(asked_window(14479ull << WINDOW_SHIFT, 1448, 46345) == 9);
+	CHECK(asked_window(512ull << WINDOW_SHIFT, 1448, 46345) == 1);
+	CHECK(asked_window((64ull << 20) << WINDOW_SHIFT, 1448, 46345) == 46345);
+	CHECK(asked_window((64ull << 20) << WINDOW_SHIFT, 1448, 100) == 100);
+	CHECK(asked_window(14480ull << WINDOW_SHIFT, 0, 46345) == 14480);
+	/* 100 packets in 20 ms are 7.24 MB a second, and a quarter more. */
+	CHECK(rate_of_window(100, 1448, 20000 * 8) == 9050000);
+	CHECK(rate_of_window(100, 1448, 0) == 0);
+	CHECK(rate_of_window(65536, 65535, 1) == 65536ull * 65535 * 10000000);
+
 	/* Another controller begins with what is in flight, or ten packets; never with more than there was. */
 	CHECK(window_left_behind(46345, 60) == 60);
 	CHECK(window_left_behind(46345, 0) == 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Over the open window, the pacing rate is SO_MAX_PACING_RATE: the kernel lowers it at once, and leaves it to the
- * controller to raise it. Ends with 0 when that holds; says what does not.
+ * controller to raise it. A number that can be no rate is a window. Ends with 0 when that holds; says what does not.
  */
 #include <arpa/inet.h>
 #include <linux/tcp.h>
@@ -19,13 +19,18 @@ static int try(const char *what, int result)
 	return result;
 }
 
-static uint64_t pacing_rate(int fd)
+static struct tcp_info ask(int fd)
 {
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
 
 	try("TCP_INFO", getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length));
-	return info.tcpi_pacing_rate;
+	return info;
+}
+
+static uint64_t pacing_rate(int fd)
+{
+	return ask(fd).tcpi_pacing_rate;
 }
 
 int main(void)
@@ -60,6 +65,25 @@ int main(void)
 		if (!rounds) {
 			printf("%llu instead of %llu bytes a second\n", (unsigned long long)pacing_rate(near),
 			       (unsigned long long)rates[at]);
+			failures++;
+		}
+	}
+	/* The window is in bytes of payload; the rate by which bursts are made is 1.25 windows a round trip. */
+	{
+		const unsigned int wanted = 7;
+		const uint64_t window = ((uint64_t)wanted * ask(near).tcpi_snd_mss + 1) << 32;
+		int rounds = 10000;
+
+		if (try("SO_MAX_PACING_RATE",
+			setsockopt(near, SOL_SOCKET, SO_MAX_PACING_RATE, &window, sizeof(window))) < 0)
+			return 1;
+		if (write(near, &byte, 1) != 1 || read(far, &byte, 1) != 1)
+			return 1;
+		while (ask(near).tcpi_snd_cwnd != wanted && --rounds)
+			nanosleep(&pause, NULL);
+		if (!rounds || pacing_rate(near) >= window) {
+			printf("a window of %u packets instead of %u, %llu bytes a second\n", ask(near).tcpi_snd_cwnd, wanted,
+			       (unsigned long long)pacing_rate(near));
 			failures++;
 		}
 	}
