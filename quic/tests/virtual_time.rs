@@ -113,7 +113,7 @@ fn transport(cc: &str) -> Arc<TransportConfig> {
         .initial_mtu(MTU)
         .stream_receive_window((16u32 << 20).into())
         .send_window(16 << 20)
-        .congestion_controller_factory(Arc::new(Factory::new(cc.parse().unwrap(), 1).unwrap()));
+        .congestion_controller_factory(Arc::new(Factory::new(cc.parse().unwrap(), 1).unwrap().in_virtual_time()));
     Arc::new(config)
 }
 
