@@ -72,6 +72,7 @@ pub struct Factory {
     spec: Spec,
     seed: u64,
     recording: Option<Recording>,
+    virtual_time: bool,
 }
 
 impl Factory {
@@ -92,13 +93,19 @@ impl Factory {
         if matches!(spec.build(&Env::default()).ecn(), Ecn::Exact | Ecn::L4s) {
             return Err(Refusal::Marks { spec: text });
         }
-        Ok(Self { spec, seed, recording: None })
+        Ok(Self { spec, seed, recording: None, virtual_time: false })
     }
 
     /// The same, leaving what its controllers see in `recording`.
     #[must_use]
     pub fn recorded(self, recording: &Recording) -> Self {
         Self { recording: Some(recording.clone()), ..self }
+    }
+
+    /// The same for connections of `quinn_proto` whose time is not the machine's: only what quinn says counts.
+    #[must_use]
+    pub fn in_virtual_time(self) -> Self {
+        Self { virtual_time: true, ..self }
     }
 
     /// What it makes.
@@ -142,6 +149,13 @@ impl Adapter {
         self.bridge.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// When an acknowledgement has come that quinn says came at `now`. quinn reads its clock before it reads the socket: what
+    /// arrives while the thread waits for a processor in between seems to have come before it was there, and an RTT that is
+    /// too short stays the path's smallest for long. Too long ones pass.
+    fn heard(&self, now: Instant) -> Instant {
+        if self.factory.virtual_time { now } else { now.max(Instant::now()) }
+    }
+
     fn time(&self, at: Instant) -> Time {
         let nanos = at.saturating_duration_since(self.start).as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -155,11 +169,12 @@ impl Controller for Adapter {
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, _rtt: &RttEstimator) {
-        let (now, sent) = (self.time(now), self.time(sent));
+        let (now, sent) = (self.time(self.heard(now)), self.time(sent));
         self.bridge().on_ack(now, sent, bytes, app_limited);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest: Option<u64>) {
+        let now = self.heard(now);
         let time = self.time(now);
         let sample = self.bridge().on_end_acks(time, in_flight, app_limited);
         if let (Some(rtt), Some(recording)) = (sample, &self.factory.recording) {
@@ -169,7 +184,7 @@ impl Controller for Adapter {
     }
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent_congestion: bool, lost_bytes: u64) {
-        let (now, sent) = (self.time(now), self.time(sent));
+        let (now, sent) = (self.time(self.heard(now)), self.time(sent));
         self.bridge().on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }
 
@@ -209,4 +224,18 @@ impl Controller for Adapter {
 /// What the mutex guards, also after a panic elsewhere: it is only numbers.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_time_is_not_taken_for_that_of_an_acknowledgement() {
+        let factory = Factory::new("copa".parse().unwrap(), 1).unwrap();
+        let (old, late) = (Instant::now(), Duration::from_millis(5));
+        std::thread::sleep(late);
+        assert!(factory.adapter(old, 1200).heard(old) >= old + late);
+        assert_eq!(factory.in_virtual_time().adapter(old, 1200).heard(old), old);
+    }
 }

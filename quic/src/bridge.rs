@@ -59,7 +59,8 @@ pub struct Bridge {
 
 /// How a rate is expressed by a window, quinn's controllers having nothing else: what the rate has allowed since the last
 /// call may be in flight beside what is. It accrues with time, up to [`LUMP`]'s worth, so that the rate is kept on average
-/// whatever the RTT; quinn's own pacer (5/4 of the window each smoothed RTT, bursts of 10 packets) spreads it.
+/// whatever the RTT; quinn's own pacer (5/4 of the window each smoothed RTT, bursts of 10 packets) spreads it. A rate above
+/// that pacer's is kept without: credit would only hold the flow between two calls and let it go in bursts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credit {
     rate: Option<Rate>,
@@ -354,11 +355,14 @@ impl Bridge {
             Pacing::Gap(gap) => Some(Rate::from_bytes_in(mtu, gap)),
         };
         // Before the first RTT the window alone counts.
-        self.credit.set(rate.filter(|_| self.rtt.smoothed().is_some()), LEAST_CREDIT * mtu);
+        let srtt = self.rtt.smoothed();
+        self.credit.set(rate.filter(|_| srtt.is_some()), LEAST_CREDIT * mtu);
         let own = self.controller.window();
         // What the window forbids is not saved up: a slower pace shows at once.
         self.credit.bytes = self.credit.bytes.min(own.saturating_sub(self.in_flight));
-        let room = self.credit.rate.map_or(u64::MAX, |_| self.in_flight.saturating_add(self.credit.bytes));
+        let pacer = srtt.map_or(Rate::INFINITY, |srtt| Rate::from_bytes_in(own.saturating_add(own / 4), srtt));
+        let slower = self.credit.rate.is_some_and(|rate| rate < pacer);
+        let room = if slower { self.in_flight.saturating_add(self.credit.bytes) } else { u64::MAX };
         self.window = own.min(room).max(mtu).saturating_add(1);
     }
 }
