@@ -10,7 +10,7 @@ use rustix::process::{getpid, getuid};
 
 /// The folder of this user's sockets below `base`, made where it is missing.
 fn folder(base: &Path) -> io::Result<PathBuf> {
-    let folder = base.join(format!("paceline-{}", getuid().as_raw()));
+    let folder = base.join(format!("paceline-{}", outer_user().unwrap_or(getuid().as_raw())));
     match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -22,6 +22,17 @@ fn folder(base: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     Ok(folder)
+}
+
+/// This user's number outside of the user namespace: root of one is not the machine's, whose folder it may not have.
+fn outer_user() -> Option<u32> {
+    let (user, map) = (getuid().as_raw(), fs::read_to_string("/proc/self/uid_map").ok()?);
+    map.lines().find_map(|row| {
+        let mut numbers = row.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
+        let (inside, outside, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        let index = user.checked_sub(inside).filter(|index| *index < count)?;
+        outside.checked_add(index)
+    })
 }
 
 /// Where this process listens: in the first folder that it can have.
