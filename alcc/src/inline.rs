@@ -9,7 +9,9 @@
 //! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
 //! otherwise: bytes sent and acknowledged since the look before, and the kernel's smoothed RTT. Where many packets leave
 //! together, that has the time in it which they wait for each other, and a controller would take it for a queue: on fast links
-//! it is told the smallest RTT instead, as far as the kernel's mean deviation tells. `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
+//! it is told the smallest RTT instead, as far as the kernel's mean deviation tells.
+//!
+//! `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
 //! `TCP_NOTSENT_LOWAT` already bounds what waits.
 
 use std::os::fd::OwnedFd;
@@ -38,9 +40,10 @@ const CORRECTION: (f64, f64) = (0.5, 1.25);
 const WORTH: f64 = 0.02;
 /// Looks in a round trip, and the shortest time between two (our choice: a window moves on in steps of that size).
 const LOOKS: (u64, Nanos) = (4, LOOK);
-/// The same from [`FAST`] on (40 Mbit/s, where queue mode begins to send in bursts), where a look would cost more than what it looks at: Copa still has one in the half round trip whose
-/// smallest RTT it takes (our choice; links of that rate change less within a round trip than cellular ones).
+/// The same from [`FAST`] on: Copa still has a look in the half round trip whose smallest RTT it takes (our choice: each look wakes
+/// the thread, and at cellular rates, whose links change within a round trip, they stay as close as they were).
 const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
+/// 40 Mbit/s, from which on queue mode sends in bursts (our choice).
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
 /// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is told from a rate.
 const OPEN_WINDOW: &str = "paceline_open";
