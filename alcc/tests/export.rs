@@ -104,6 +104,16 @@ fn a_process_tells_of_its_sockets() {
     assert!(exchange(free, b"\x16\x03\x01 garbage\r\n\r\n").starts_with("HTTP/1.1 400 "));
     assert!(exchange(free, &[b'G'; 100_000]).len() < 300);
 
+    // Only this user's programs may look.
+    let socket = format!("{}.sock", std::process::id());
+    let bases = ["/tmp".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
+    let folders = bases.iter().filter_map(|base| fs::read_dir(base).ok()).flatten().flatten().map(|entry| entry.path());
+    let modes: Vec<u32> = folders
+        .filter(|folder| folder.join(&socket).exists())
+        .map(|folder| fs::metadata(folder).unwrap().permissions().mode() & 0o777)
+        .collect();
+    assert!(!modes.is_empty() && modes.iter().all(|mode| *mode == 0o700), "{modes:?}");
+
     // Another with the same address starts as well, and takes over one day.
     let other = Settings { qlog: None, ..settings };
     // It would have the same Unix socket as this process: nothing but its start is looked at.
@@ -128,16 +138,6 @@ fn a_process_tells_of_its_sockets() {
     ];
     assert_eq!(names, expected);
     assert_eq!(events[2]["data"]["latest_rtt"], 60.0);
-
-    // Only this user's programs may look.
-    let socket = format!("{}.sock", std::process::id());
-    let bases = ["/tmp".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
-    let folders = bases.iter().filter_map(|base| fs::read_dir(base).ok()).flatten().flatten().map(|entry| entry.path());
-    let modes: Vec<u32> = folders
-        .filter(|folder| folder.join(&socket).exists())
-        .map(|folder| fs::metadata(folder).unwrap().permissions().mode() & 0o777)
-        .collect();
-    assert!(!modes.is_empty() && modes.iter().all(|mode| *mode == 0o700), "{modes:?}");
 }
 
 fn log_of(folder: &Path, end: &str) -> std::path::PathBuf {
