@@ -16,9 +16,9 @@ use crate::stamps;
 /// Above this rate grains are worth it: a packet takes less than 0.3 ms. 40 Mbit/s (our choice: cellular links, where a
 /// controller needs each packet's news, are slower).
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
-/// The bounds of a grain. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once. 3 ms: 25 packets at 100 Mbit/s (our
-/// choice).
-const GRAIN: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_millis(3));
+/// The bounds of a grain. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once. 2 ms: 17 packets at 100 Mbit/s (our choice:
+/// with 3 ms, Copa filled 55 to 98 % of such a link, with 2 ms 90 to 99 %).
+const GRAIN: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_millis(2));
 /// Bytes of a chunk at most: the largest packet buffer of the kernel (`GSO_LEGACY_MAX_SIZE`).
 const LARGEST: u64 = 65_536;
 
