@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::bench::{Bench, NOBODY, Run, eventually, has_other_users, needs_root, paceline, skipped};
-use crate::server::{Server, free_port, library, shim};
+use crate::server::{Server, free_port, library, nginx_user, shim};
 
 /// 24 Mbit/s, 5 ms each way.
 const PATH: [&str; 6] = ["--rate", "24Mbit/s", "--delay", "5ms", "--queue", "droptail:500kB"];
@@ -97,7 +97,8 @@ fn nginx(shim: &Shim, port: u16, blocks: &str) -> Server {
         .map(|name| format!("{name}_temp_path {{dir}}/{name};"))
         .concat();
     let config = format!(
-        "daemon off; worker_processes 1; pid {{dir}}/pid; error_log {{dir}}/errors;\n{}",
+        "{} daemon off; worker_processes 1; pid {{dir}}/pid; error_log {{dir}}/errors;\n{}",
+        nginx_user(),
         blocks.replace("http {", &format!("http {{ access_log off; {bodies}"))
     );
     let files = [("nginx.conf", config)];

@@ -38,6 +38,11 @@ pub(crate) fn shim(options: &[&str]) -> Run {
     }
 }
 
+/// nginx's workers stay who they are where there is nobody else to be.
+pub(crate) fn nginx_user() -> &'static str {
+    if has_other_users() { "" } else { "user root;" }
+}
+
 /// A port that nobody has, below those that the kernel gives to clients: none of them takes it meanwhile.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -105,8 +110,9 @@ impl Server {
             .map(|name| format!("{name}_temp_path {directory}/{name};"))
             .concat();
         let text = format!(
-            "daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/errors; events {{}}\n\
-             http {{ access_log off; sendfile {sendfile}; {bodies} server {{ listen {port}; root {directory}; }} }}\n"
+            "{} daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/errors; events {{}}\n\
+             http {{ access_log off; sendfile {sendfile}; {bodies} server {{ listen {port}; root {directory}; }} }}\n",
+            nginx_user()
         );
         let file = folder.path().join("nginx.conf");
         fs::write(&file, text).unwrap();
