@@ -249,8 +249,7 @@ fn vsftpd_as_root() {
 /// As an ordinary user: a process for each session.
 #[test]
 fn vsftpd() {
-    let user = if is_root() && !lowers_rights() { "" } else { "run_as_launching_user=YES\n" };
-    try_vsftpd("vsftpd", shimmed, user);
+    try_vsftpd("vsftpd", shimmed, "run_as_launching_user=YES\n");
 }
 
 fn try_vsftpd(test: &str, shimmed: fn(PathBuf, &[(&str, &str)]) -> Command, user: &str) {
