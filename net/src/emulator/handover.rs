@@ -8,8 +8,8 @@
 
 use paceline_cc::{Nanos, Time};
 
-/// No packet is begun earlier than this (our choice: half of what a call took after a sleep, where it took long).
-const MOST: Nanos = Nanos::from_micros(30);
+/// No packet is begun earlier than this (our choice: half of what a call took after a pause, where it took long).
+const MOST: Nanos = Nanos::from_micros(60);
 /// So long after another packet, caches and the receiver's processor are cold (our choice: what is spun before a packet is
 /// due keeps the thread's own warm, and calls 2 ms apart took as long as calls 20 ms apart).
 const PAUSE: Nanos = Nanos::from_millis(1);
