@@ -45,9 +45,16 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether what is written goes through queues. Only where it was asked for: a preloaded library cannot see every write, and
+    /// what it does not see would overtake what is queued.
+    pub(crate) fn queues(&self) -> bool {
+        self.options.mode == Mode::Queue
+    }
+
     /// What is served, for the line at the start.
     pub(crate) fn describe(&self) -> String {
-        let mut text = format!("{} above TCP, mode {}", self.options.controller, self.options.mode);
+        let mode = if self.queues() { Mode::Queue } else { Mode::Inline };
+        let mut text = format!("{} above TCP, mode {mode}", self.options.controller);
         for (name, list) in self.filter.to_env() {
             let name = if name.ends_with("PORTS") { "ports" } else { "peers" };
             text += &format!(", {name} {list}");

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use paceline_alcc::{Acks, Mode, Socket};
 
 use crate::ask;
-use crate::inside::{Inside, Undisturbed};
+use crate::end;
+use crate::inside::Inside;
 use crate::next;
 use crate::notice::Notice;
 use crate::own;
@@ -76,14 +77,14 @@ impl Place {
 /// A TCP socket of the application, under one or several descriptors.
 pub(crate) struct Conn {
     via: AtomicU8,
-    /// Bytes will be written without our seeing them.
+    /// Bytes may be written without our seeing them.
     direct: AtomicBool,
     care: OnceLock<Care>,
     /// Descriptors of this process that name it.
     names: AtomicUsize,
     places: Mutex<Vec<Place>>,
     kept: Mutex<Kept>,
-    /// The engine of a process that forked this one cares for it. Stamps may come that nobody here has asked for.
+    /// The engine of a process that forked this one reads its stamps. Some may come that nobody here has asked for.
     inherited: bool,
     /// That process may still be sending what it had queued.
     pending: Option<Arc<Pending>>,
@@ -96,6 +97,13 @@ const ACKED: Duration = Duration::from_secs(2);
 impl Conn {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self::with(Via::Undecided))
+    }
+
+    /// A socket that this process was given by another: that may write to it too.
+    pub(crate) fn given() -> Arc<Self> {
+        let conn = Self::new();
+        conn.go_direct();
+        conn
     }
 
     fn with(via: Via) -> Self {
@@ -117,7 +125,7 @@ impl Conn {
         let mut conn = Self::with(self.via());
         if self.care.get().is_some() {
             conn.pending = pending.filter(|_| self.via() == Via::Queue).cloned();
-            conn.inherited = true;
+            conn.inherited = self.is_stamped();
             conn.go_direct();
             conn.go(Via::Undecided);
         }
@@ -196,11 +204,16 @@ impl Conn {
     /// are left for it to find.
     pub(crate) fn hand_over(&self, fd: c_int, limit: Duration) {
         self.take_over(fd, limit);
-        let Some(socket) = self.socket() else { return };
-        socket.drain(limit);
-        wait_until_acked(fd, Instant::now() + ACKED);
+        self.go_direct();
+        let Some(care) = self.care.get() else { return };
+        care.socket.drain(limit);
+        if care.stamped {
+            wait_until_acked(fd, Instant::now() + ACKED);
+        }
         self.write_through(Duration::ZERO);
-        ask::silence(fd);
+        if care.stamped {
+            ask::silence(fd);
+        }
     }
 
     /// Leaves it to the kernel for good; `why` is said once.
@@ -212,8 +225,8 @@ impl Conn {
         }
     }
 
-    /// Gives it to the engine at its first write. `direct`: the bytes of this one are not shown to us.
-    pub(crate) fn adopt(&self, state: &State, fd: c_int, direct: bool) {
+    /// Gives it to the engine at its first write.
+    pub(crate) fn adopt(&self, state: &State, fd: c_int) {
         let places = self.places();
         if self.via() != Via::Undecided || !ask::can_send(fd) {
             return;
@@ -224,7 +237,7 @@ impl Conn {
             return;
         }
         self.take_over(fd, state.config.options.linger);
-        match self.give(state, fd, direct) {
+        match self.give(state, fd) {
             Ok(()) => {
                 for place in places.iter() {
                     if let Some(set) = place.set.upgrade() {
@@ -239,18 +252,23 @@ impl Conn {
         }
     }
 
-    fn give(&self, state: &State, fd: c_int, direct: bool) -> io::Result<()> {
+    fn give(&self, state: &State, fd: c_int) -> io::Result<()> {
         let engine = state.engine()?;
         let copy = own::duplicate(fd)?;
         let cookie = ask::cookie(copy.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
         let mut kept = self.kept();
         kept.linger = ask::option(fd, libc::SOL_SOCKET, libc::SO_LINGER).unwrap_or_default();
         kept.nodelay = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap_or_default();
-        let mode = match state.config.options.mode {
-            _ if self.direct.load(Ordering::Relaxed) || state.is_bypassed() => Mode::Inline,
-            Mode::Auto if direct || state.writes_directly() => Mode::Inline,
-            wanted => wanted,
-        };
+        let seen = !self.direct.load(Ordering::Relaxed) && !state.is_bypassed();
+        let mode = if state.config.queues() && seen { Mode::Queue } else { Mode::Inline };
+        if mode == Mode::Queue {
+            // A full packet that waits for more in the kernel would never leave.
+            kept.cork = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_CORK).unwrap_or_default();
+            if kept.cork != 0 {
+                ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_CORK, 0);
+            }
+            end::drain_on_term();
+        }
         let socket = engine.adopt_as(copy, mode)?;
         state.table.set(socket.full().as_raw_fd(), Kind::Own);
         if kept.linger.on != 0 {
@@ -332,7 +350,6 @@ impl Conn {
         let mut taken = 0;
         loop {
             let sent = {
-                let _undisturbed = Undisturbed::begin();
                 let _inside = Inside::enter();
                 if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) }
             };
@@ -379,13 +396,27 @@ impl Conn {
             return;
         }
         self.hand_over(fd, limit);
+        self.let_go(fd);
+    }
+
+    /// Nobody will steer it any more: the kernel gets it with the options that the application set.
+    pub(crate) fn let_go(&self, fd: c_int) {
         if self.socket().is_some() {
-            // Nobody will set it any more.
             ask::set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX);
+            ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, 0);
             let linger = self.kept().linger;
             if linger.on != 0 {
                 ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
             }
+        }
+    }
+
+    /// The engine lets go of it, and its duplicate of the socket is closed. For a process whose state is never freed: the socket
+    /// names a descriptor that is there no more.
+    pub(crate) fn abandon(&self) {
+        if let Some(socket) = self.socket() {
+            socket.close(Duration::ZERO);
+            next::close(socket.fd().as_raw_fd());
         }
     }
 

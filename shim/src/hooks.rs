@@ -3,25 +3,29 @@
 //! Each does what the C library's own does, for arguments the program vouches for. Those of a descriptor that is no TCP socket
 //! in our care go on to the next definition unchanged.
 
+mod aio;
 mod copy;
 mod life;
 mod limit;
 mod option;
 mod process;
 mod set;
+mod signal;
 mod spawn;
 mod stream;
 mod wait;
 mod write;
 
 use std::ffi::{c_int, c_void};
-use std::io::{self, IoSlice};
+use std::io;
 use std::sync::atomic::Ordering;
 
 use libc::{iovec, size_t, ssize_t};
 
 use crate::conn::Conn;
+use crate::end;
 use crate::inside::Inside;
+use crate::memory;
 use crate::next;
 use crate::state::{self, Route, State};
 
@@ -48,14 +52,22 @@ fn answer(sent: io::Result<usize>, quiet: bool) -> ssize_t {
 }
 
 /// Writes `parts` into the queue of the socket behind `fd`, or by `kernel`, which calls the next definition.
-fn queue(fd: c_int, parts: &[IoSlice<'_>], flags: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
+fn queue(fd: c_int, parts: &[iovec], flags: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(state) = state::get() else { return kernel() };
-    let conn = match state.route(fd, false) {
+    let conn = match state.route(fd) {
         Route::Kernel => return kernel(),
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,
     };
-    let sent = conn.send(fd, parts, flags & libc::MSG_DONTWAIT != 0);
+    end::stop_if_terminated();
+    let inside = Inside::enter();
+    // SAFETY: the application vouches for its buffers for the time of the call, as far as they are there at all.
+    let parts = unsafe { memory::readable(state.process, parts) };
+    drop(inside);
+    let sent = match parts {
+        Ok(parts) => conn.send(fd, &parts, flags & libc::MSG_DONTWAIT != 0),
+        Err(number) => return fail(number) as ssize_t,
+    };
     if state.ending.load(Ordering::Relaxed) {
         settle(state, &conn);
     }
@@ -72,28 +84,21 @@ fn settle(state: &State, conn: &Conn) {
 }
 
 /// The application's bytes.
-///
-/// # Safety
-/// As for `write(2)`: `data` holds `len` bytes for the time of the call.
-unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> IoSlice<'a> {
-    if data.is_null() || len == 0 {
-        return IoSlice::new(&[]);
-    }
-    // SAFETY: the caller's promise.
-    IoSlice::new(unsafe { std::slice::from_raw_parts(data.cast(), len) })
+fn bytes(data: *const c_void, len: size_t) -> iovec {
+    iovec { iov_base: data.cast_mut(), iov_len: len }
 }
 
 /// The application's pieces; `None` when the kernel would refuse them.
 ///
 /// # Safety
-/// As for `writev(2)`: `parts` holds `count` pieces, each valid for the time of the call.
-unsafe fn pieces<'a>(parts: *const iovec, count: usize) -> Option<&'a [IoSlice<'a>]> {
+/// As for `writev(2)`: `parts` holds `count` pieces.
+unsafe fn pieces<'a>(parts: *const iovec, count: usize) -> Option<&'a [iovec]> {
     if count > libc::UIO_MAXIOV as usize || (parts.is_null() && count > 0) {
         return None;
     }
     if count == 0 {
         return Some(&[]);
     }
-    // SAFETY: the caller's promise; an IoSlice has the layout of an iovec.
-    Some(unsafe { std::slice::from_raw_parts(parts.cast::<IoSlice<'a>>(), count) })
+    // SAFETY: the caller's promise.
+    Some(unsafe { std::slice::from_raw_parts(parts, count) })
 }

@@ -2,7 +2,11 @@
 
 use std::cell::Cell;
 use std::mem;
+use std::path::Path;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::next;
 
@@ -10,15 +14,32 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Signals wait while a thread is in our code: there are queues, and a handler that writes must find them whole.
+static BLOCKS_SIGNALS: AtomicBool = AtomicBool::new(false);
+
+/// Kernel numbers of our own threads. More than there are kinds of them (our choice); one that finds no place is taken for
+/// the application's.
+static OWN: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
+
+/// From now on no handler of the application runs while its thread is in our code.
+pub(crate) fn block_signals() {
+    BLOCKS_SIGNALS.store(true, Ordering::Relaxed);
+}
+
 /// While it lives, hooks called by this thread pass. What the application sees of `errno` does not change.
 pub(crate) struct Inside {
     before: bool,
     errno: i32,
+    mask: Option<libc::sigset_t>,
 }
 
 impl Inside {
     pub(crate) fn enter() -> Self {
-        Self { before: INSIDE.replace(true), errno: next::errno() }
+        let errno = next::errno();
+        let outermost = !INSIDE.get();
+        // Before the flag is set: a handler that runs in between is outside.
+        let mask = (outermost && BLOCKS_SIGNALS.load(Ordering::Relaxed)).then(block);
+        Self { before: INSIDE.replace(true), errno, mask }
     }
 }
 
@@ -26,6 +47,9 @@ impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.set(self.before);
         next::set_errno(self.errno);
+        if let Some(mask) = &self.mask {
+            restore(mask);
+        }
     }
 }
 
@@ -37,30 +61,76 @@ pub(crate) fn inside() -> bool {
 /// Makes every call of this thread our own: for the engine's.
 pub(crate) fn stay() {
     INSIDE.set(true);
-}
-
-/// While it lives, no signal handler of the application runs on this thread. For what holds locks and is called often: a
-/// handler may end the program, which then waits for what is queued.
-pub(crate) struct Undisturbed {
-    before: libc::sigset_t,
-}
-
-impl Undisturbed {
-    pub(crate) fn begin() -> Self {
-        // SAFETY: all zeros are a value; the calls fill them in.
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (mem::zeroed(), mem::zeroed()) };
-        // SAFETY: both have room for one value.
-        unsafe {
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+    let number = thread_number();
+    for place in &OWN {
+        if place.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            break;
         }
-        Self { before }
     }
 }
 
-impl Drop for Undisturbed {
-    fn drop(&mut self) {
-        // SAFETY: the mask is the one from before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
+/// Makes the calls of a thread that was ours the application's.
+pub(crate) fn leave() {
+    INSIDE.set(false);
+}
+
+/// Starts a thread of our own. It hears no signals.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
+    let mask = block();
+    // Without a thread the work is not done: there is nobody who could wait for it.
+    let _ = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        stay();
+        work();
+    });
+    restore(&mask);
+}
+
+/// Whether a thread of this process, by its kernel number, is ours.
+pub(crate) fn is_own(thread: i32) -> bool {
+    OWN.iter().any(|place| place.load(Ordering::Relaxed) == thread)
+}
+
+/// Waits until our threads have ended, for a second at most (our choice: they have nothing left to do).
+pub(crate) fn await_threads() {
+    let runs = |place: &AtomicI32| {
+        let number = place.load(Ordering::Relaxed);
+        number != 0 && Path::new(&format!("/proc/self/task/{number}")).exists()
+    };
+    for _ in 0..1000 {
+        if !OWN.iter().any(runs) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// In a forked child: none of our threads is there.
+pub(crate) fn forget_threads() {
+    OWN.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+}
+
+fn thread_number() -> i32 {
+    // SAFETY: always succeeds.
+    unsafe { libc::gettid() }
+}
+
+/// Blocks all signals but those that the thread's own instructions raise: these would end the program.
+fn block() -> libc::sigset_t {
+    // SAFETY: all zeros are a value; the calls fill them in.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (mem::zeroed(), mem::zeroed()) };
+    // SAFETY: both have room for one value.
+    unsafe {
+        libc::sigfillset(&mut all);
+        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT]
+        {
+            libc::sigdelset(&mut all, own);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+    }
+    before
+}
+
+fn restore(mask: &libc::sigset_t) {
+    // SAFETY: the mask is the one from before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
 }

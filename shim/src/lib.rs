@@ -19,11 +19,17 @@
 //! calls other than those that `syscall` makes) are not seen. Mode inline has neither problem, nor the queue's precision.
 #![cfg(target_os = "linux")]
 
+/// Apart from the program's: a signal handler may write to a connection while its thread is in `malloc`.
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 mod ask;
 mod config;
 mod conn;
+mod end;
 mod hooks;
 mod inside;
+mod memory;
 mod next;
 mod notice;
 mod own;

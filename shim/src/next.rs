@@ -9,8 +9,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
-    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pid_t, pollfd, rlimit, sigset_t, size_t,
-    sockaddr, socklen_t, ssize_t, timespec, timeval,
+    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pid_t, pollfd, rlimit, sighandler_t, sigset_t,
+    size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 /// What a function answers when no library has it; `errno` is `ENOSYS` then.
@@ -30,12 +30,29 @@ impl Missing for i64 {
     const ANSWER: Self = -1;
 }
 
+impl Missing for sighandler_t {
+    const ANSWER: Self = libc::SIG_ERR;
+}
+
 impl Missing for *mut FILE {
     const ANSWER: Self = ptr::null_mut();
 }
 
 impl Missing for () {
     const ANSWER: Self = ();
+}
+
+/// Stands for a function that no library has.
+extern "C" fn missing() -> c_long {
+    set_errno(libc::ENOSYS);
+    -1
+}
+
+/// The next definition of a function, or one that answers -1 and `ENOSYS`. For those that are called with all arguments as they
+/// are.
+pub(crate) fn find_any(slot: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let found = find(slot, name);
+    if found.is_null() { missing as *mut c_void } else { found }
 }
 
 /// The next definition of a function, or null.
@@ -143,6 +160,12 @@ next! {
     fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE;
     fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int;
     fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int;
+    fn daemon(stay: c_int, keep: c_int) -> c_int;
+    fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int;
+    fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+    fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t;
+    fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t;
+    fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t;
     fn _exit(status: c_int);
     fn syscall(
         number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long

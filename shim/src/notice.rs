@@ -24,6 +24,10 @@ pub(crate) enum Notice {
     Ring,
     /// Bytes go through the C library's streams.
     Stream,
+    /// The program forbids itself system calls.
+    Filter,
+    /// Bytes got to the kernel past a queue that held earlier ones.
+    Bypassed,
     /// The metrics or the socket for `paceline top` could not be had.
     Export(io::Error),
 }
@@ -39,6 +43,8 @@ impl Notice {
             Self::Ring => 4,
             Self::Stream => 5,
             Self::Export(_) => 6,
+            Self::Filter => 7,
+            Self::Bypassed => 8,
         }
     }
 }
@@ -56,6 +62,12 @@ impl fmt::Display for Notice {
             }
             Self::Ring => f.write_str("io_uring passes by this library: what the program writes so is not controlled"),
             Self::Stream => f.write_str("a socket written through the C library's streams is served inline"),
+            Self::Filter => f.write_str(
+                "the program forbids itself system calls (seccomp): its sockets are left to the kernel from here on",
+            ),
+            Self::Bypassed => f.write_str(
+                "the program wrote past the queue of a connection, which is reset: run it with --mode inline",
+            ),
             Self::Export(error) => write!(f, "no figures for others to see: {error}"),
         }
     }

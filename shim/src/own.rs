@@ -6,7 +6,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::next;
@@ -49,6 +49,18 @@ pub(crate) fn mark(table: &Table) {
             table.set(fd, Kind::Own);
         }
     }
+}
+
+/// An empty set of `epoll`.
+pub(crate) fn set() -> io::Result<OwnedFd> {
+    // SAFETY: makes a descriptor.
+    let made = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for us.
+    let low = unsafe { OwnedFd::from_raw_fd(made) };
+    duplicate(low.as_raw_fd())
 }
 
 /// A duplicate of ours.

@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use paceline_alcc::Socket;
@@ -55,15 +54,13 @@ impl Fork {
     pub(crate) fn parent(self, limit: Duration) {
         let Self { sockets, read, write } = self;
         drop(read);
-        let wait = move || {
-            inside::stay();
+        // Without a thread the child does not wait.
+        inside::spawn("paceline-fork", move || {
             for socket in sockets {
                 socket.drain(limit);
             }
             drop(write);
-        };
-        // Without a thread the child does not wait.
-        let _ = thread::Builder::new().name("paceline-fork".to_owned()).spawn(wait);
+        });
     }
 }
 

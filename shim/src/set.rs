@@ -5,6 +5,10 @@
 //! and for what goes wrong, and the queue's eventfd for writing. What the kernel then tells is put together again: one event
 //! a socket, and none for stamps alone.
 //!
+//! `EPOLLONESHOT` must hold for both halves at once: two of them armed would let two threads have one socket. So there the two
+//! stand in a small set of their own, and that stands in the application's, under its one shot. A registration that is not
+//! armed anew by the application is left as it was made: nobody else knows whether its shot is used up.
+//!
 //! The engine waits for a stamp already, so that the application's thread need not wake up for it as well: where the
 //! registration allows it, it is made `EPOLLEXCLUSIVE`, as the engine's is, and stands behind it. Linux then wakes the
 //! first of them that somebody waits for and that is interested: the engine for a stamp, the application for bytes to read.
@@ -16,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libc::epoll_event;
@@ -37,12 +41,17 @@ const ONESHOT: u32 = libc::EPOLLONESHOT as u32;
 const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 /// What an exclusive entry may ask, once [`RDHUP`] is left out (Linux `EPOLLEXCLUSIVE_OK_BITS`).
 const SHARED: u32 = IN | ERR | HUP | EDGE | libc::EPOLLWAKEUP as u32;
-/// What is asked for the eventfd as it is for the socket.
+/// Data of the eventfd in a set of both halves; the socket's is zero.
+const ROOM: u64 = 1;
+/// What is asked for the eventfd, or for both in a set of their own, as it is for the socket.
 const STYLE: u32 = (libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLWAKEUP) as u32;
 
 /// A set of `epoll` in which sockets of ours stand.
 pub(crate) struct Set {
-    fd: c_int,
+    /// A descriptor of it, the one that was used last: there may be duplicates, and the first may be closed.
+    fd: AtomicI32,
+    /// Sockets in it may come to have a queue.
+    queues: bool,
     entries: Mutex<Entries>,
     /// Entries whose events must be looked at.
     watched: AtomicUsize,
@@ -69,11 +78,23 @@ struct Entry {
     room: Option<c_int>,
     /// A second eventfd, when the set already holds the first for another descriptor of the socket.
     spare: Option<OwnedFd>,
+    /// With `EPOLLONESHOT`: a set of the socket and its eventfd, which stands in the set for both.
+    joint: Option<OwnedFd>,
 }
 
 impl Set {
-    pub(crate) fn new(fd: c_int) -> Arc<Self> {
-        Arc::new(Self { fd, entries: Mutex::default(), watched: AtomicUsize::new(0) })
+    pub(crate) fn new(fd: c_int, queues: bool) -> Arc<Self> {
+        Arc::new(Self { fd: AtomicI32::new(fd), queues, entries: Mutex::default(), watched: AtomicUsize::new(0) })
+    }
+
+    /// A descriptor by which it can be reached.
+    pub(crate) fn fd(&self) -> c_int {
+        self.fd.load(Ordering::Relaxed)
+    }
+
+    /// It can be reached by this descriptor.
+    pub(crate) fn is_at(&self, fd: c_int) {
+        self.fd.store(fd, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -91,10 +112,14 @@ impl Set {
         let mut places = conn.places();
         let mut entries = self.lock();
         let answer = match (operation, event) {
+            (libc::EPOLL_CTL_ADD, Some(_)) if entries.by_fd.get(&fd).is_some_and(|entry| entry.joint.is_some()) => {
+                next::set_errno(libc::EEXIST);
+                -1
+            }
             (libc::EPOLL_CTL_ADD, Some(event)) => {
                 let others = places.iter().any(|place| !place.is(self, fd));
                 let mut entry = Entry::new(conn, event, !others);
-                let answer = entry.stand_twice(self.fd, fd);
+                let answer = entry.stand_twice(self.fd(), fd);
                 if answer == 0 {
                     entries.by_fd.insert(fd, entry);
                     places.retain(|place| !place.is(self, fd));
@@ -109,28 +134,28 @@ impl Set {
                     let entry = entries.by_fd.get_mut(&fd).expect("just found");
                     (entry.events, entry.data) = (event.events, event.u64);
                     let answer = match (before.0 | event.events) & EXCLUSIVE {
-                        0 => entry.stand_twice(self.fd, fd),
+                        0 => entry.stand_twice(self.fd(), fd),
                         // The kernel says no.
-                        _ => raw(self.fd, operation, fd, event.events | EXCLUSIVE, event.u64),
+                        _ => raw(self.fd(), operation, fd, event.events | EXCLUSIVE, event.u64),
                     };
                     if answer != 0 {
                         (entry.events, entry.data) = before;
                     }
                     answer
                 }
-                None => raw(self.fd, operation, fd, event.events, event.u64),
+                None => raw(self.fd(), operation, fd, event.events, event.u64),
             },
             (libc::EPOLL_CTL_DEL, _) => match entries.by_fd.remove(&fd) {
                 Some(mut entry) => {
                     entries.by_data.remove(&(entry.data, fd));
                     places.retain(|place| !place.is(self, fd));
-                    entry.remove(self.fd, fd)
+                    entry.remove(self.fd(), fd)
                 }
-                None => raw(self.fd, operation, fd, 0, 0),
+                None => raw(self.fd(), operation, fd, 0, 0),
             },
             (operation, _) => {
                 // Bad arguments: the kernel says how bad.
-                next::epoll_ctl(self.fd, operation, fd, std::ptr::null_mut())
+                next::epoll_ctl(self.fd(), operation, fd, std::ptr::null_mut())
             }
         };
         self.watch(&mut entries, fd);
@@ -142,10 +167,10 @@ impl Set {
         let Ok(theirs) = other.entries.try_lock() else { return };
         let mut entries = self.lock();
         for (&fd, entry) in &theirs.by_fd {
-            if let Some(conn) = conn_of(fd).filter(|_| entry.room.is_none()) {
+            if let Some(conn) = conn_of(fd).filter(|_| entry.room.is_none() && entry.joint.is_none()) {
                 conn.places().push(Place { set: Arc::downgrade(self), fd });
                 let Entry { events, data, plain, asked, first, .. } = *entry;
-                let entry = Entry { conn, events, data, plain, asked, first, room: None, spare: None };
+                let entry = Entry { conn, events, data, plain, asked, first, room: None, spare: None, joint: None };
                 entries.by_fd.insert(fd, entry);
                 self.watch(&mut entries, fd);
             }
@@ -156,7 +181,7 @@ impl Set {
     pub(crate) fn renew(&self, fd: c_int) {
         let mut entries = self.lock();
         if let Some(entry) = entries.by_fd.get_mut(&fd) {
-            entry.renew(self.fd, fd);
+            entry.renew(self.fd(), fd);
         }
         self.watch(&mut entries, fd);
     }
@@ -167,7 +192,7 @@ impl Set {
         if let Some(mut entry) = entries.by_fd.remove(&fd) {
             entries.by_data.remove(&(entry.data, fd));
             if entry.conn.socket().is_some() {
-                entry.remove(self.fd, fd);
+                entry.remove(self.fd(), fd);
             }
         }
         self.watch(&mut entries, fd);
@@ -176,7 +201,8 @@ impl Set {
     /// Keeps the list of entries whose events must be looked at.
     fn watch(&self, entries: &mut Entries, fd: c_int) {
         if let Some(entry) = entries.by_fd.get(&fd) {
-            if entry.conn.via() == Via::Queue || entry.conn.is_stamped() {
+            let undecided = self.queues && entry.conn.via() == Via::Undecided;
+            if undecided || entry.conn.via() == Via::Queue || entry.conn.is_stamped() {
                 entries.by_data.insert((entry.data, fd));
             } else {
                 entries.by_data.remove(&(entry.data, fd));
@@ -196,6 +222,10 @@ impl Set {
         for at in 0..events.len() {
             let mut event = events[at];
             let data = event.u64;
+            let joint = by_data.range((data, c_int::MIN)..=(data, c_int::MAX));
+            if let Some(seen) = joint.filter_map(|(_, fd)| by_fd.get(fd)?.look_inside()).reduce(|one, two| one | two) {
+                event.events = seen;
+            }
             let fds = by_data.range((data, c_int::MIN)..=(data, c_int::MAX)).map(|&(_, fd)| fd);
             let (mut only, mut alike) = (None, 0);
             for fd in fds {
@@ -215,7 +245,7 @@ impl Set {
                 event.events &= !ERR;
             }
             if let Some(entry) = only.filter(|_| alike == 1).and_then(|fd| by_fd.get_mut(&fd)) {
-                entry.happened(self.fd, only.unwrap_or(-1), &mut event);
+                entry.happened(self.fd(), only.unwrap_or(-1), &mut event);
             }
             if event.events == 0 {
                 continue;
@@ -244,7 +274,7 @@ impl Drop for Set {
 impl Entry {
     fn new(conn: &Arc<Conn>, event: epoll_event, first: bool) -> Self {
         let (conn, events, data) = (conn.clone(), event.events, event.u64);
-        Self { conn, events, data, plain: false, asked: 0, first, room: None, spare: None }
+        Self { conn, events, data, plain: false, asked: 0, first, room: None, spare: None, joint: None }
     }
 
     fn split(&self) -> bool {
@@ -268,12 +298,60 @@ impl Entry {
     }
 
     fn stand_twice(&mut self, set: c_int, fd: c_int) -> c_int {
+        if self.split() && self.events & ONESHOT != 0 {
+            return self.stand_joined(set, fd);
+        }
+        if let Some(joint) = self.joint.take() {
+            raw(set, libc::EPOLL_CTL_DEL, joint.as_raw_fd(), 0, 0);
+        }
         // Once for each half.
         let answer = self.stand(set, fd);
         if answer == 0 {
             self.follow_room(set);
         }
         answer
+    }
+
+    /// Makes a set of both halves stand in the set, armed.
+    fn stand_joined(&mut self, set: c_int, fd: c_int) -> c_int {
+        let Some(socket) = self.conn.socket() else { return -1 };
+        let (known, inner) = match &self.joint {
+            Some(joint) => (true, joint.as_raw_fd()),
+            None => {
+                let Ok(joint) = own::set() else { return -1 };
+                let inner = joint.as_raw_fd();
+                self.joint = Some(joint);
+                (false, inner)
+            }
+        };
+        let half = |fd: c_int, events: u32, data: u64| {
+            let answer = raw(inner, libc::EPOLL_CTL_MOD, fd, events, data);
+            if answer == 0 { answer } else { raw(inner, libc::EPOLL_CTL_ADD, fd, events, data) }
+        };
+        let answer = half(fd, self.events & !OUT & !STYLE, 0);
+        half(socket.full().as_raw_fd(), if self.events & OUT == 0 { 0 } else { libc::EPOLLOUT as u32 }, ROOM);
+        if answer != 0 {
+            return answer;
+        }
+        if self.plain {
+            raw(set, libc::EPOLL_CTL_DEL, fd, 0, 0);
+            self.plain = false;
+        }
+        let operation = if known { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_ADD };
+        raw(set, operation, inner, IN | (self.events & STYLE), self.data)
+    }
+
+    /// What the application is to see of both halves where they stand in a set of their own.
+    fn look_inside(&self) -> Option<u32> {
+        let joint = self.joint.as_ref()?;
+        let mut halves = [epoll_event { events: 0, u64: 0 }; 2];
+        let count = next::epoll_wait(joint.as_raw_fd(), halves.as_mut_ptr(), 2, 0);
+        let halves = &halves[..usize::try_from(count).unwrap_or(0)];
+        Some(
+            halves
+                .iter()
+                .fold(0, |seen, half| seen | if { half.u64 } == ROOM { self.events & OUT } else { half.events }),
+        )
     }
 
     /// Makes the socket itself stand in the set.
@@ -296,12 +374,18 @@ impl Entry {
         if let Some(room) = self.room.take() {
             raw(set, libc::EPOLL_CTL_DEL, room, 0, 0);
         }
+        if let Some(joint) = self.joint.take() {
+            return raw(set, libc::EPOLL_CTL_DEL, joint.as_raw_fd(), 0, 0);
+        }
         if self.plain { raw(set, libc::EPOLL_CTL_DEL, fd, 0, 0) } else { 0 }
     }
 
     /// Registers anew, after the socket's way has changed.
     fn renew(&mut self, set: c_int, fd: c_int) {
-        if self.plain {
+        if self.events & ONESHOT != 0 {
+            return;
+        }
+        if self.plain && self.asked != self.own_events() {
             self.stand(set, fd);
         }
         self.follow_room(set);
@@ -335,23 +419,14 @@ impl Entry {
         }
     }
 
-    /// An event of this entry is being told: puts the name on what came from the eventfd, and lets `EPOLLONESHOT` hold
-    /// for both halves.
+    /// An event of this entry is being told: puts the name on what came from the eventfd. A shot that stamps alone have used
+    /// up is given back.
     fn happened(&mut self, set: c_int, fd: c_int, event: &mut epoll_event) {
         if event.events & OUT != 0 && self.split() {
             event.events = (event.events & !OUT) | (self.events & OUT);
         }
-        if self.events & ONESHOT == 0 {
-            return;
-        }
-        if event.events == 0 {
-            // Stamps alone have used the shot up.
-            raw(set, libc::EPOLL_CTL_MOD, fd, self.own_events(), self.data);
-        } else if event.events & OUT != 0 && self.room.is_some() {
-            raw(set, libc::EPOLL_CTL_DEL, fd, 0, 0);
-            self.plain = false;
-        } else if let Some(room) = self.room.take() {
-            raw(set, libc::EPOLL_CTL_DEL, room, 0, 0);
+        if event.events == 0 && self.events & ONESHOT != 0 {
+            self.stand_twice(set, fd);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The beginning and the end of the program.
+//! The beginning of the program.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
 
 use crate::config::Config;
-use crate::inside::Inside;
+use crate::end;
+use crate::inside::{self, Inside};
 use crate::next;
 use crate::notice;
 use crate::state;
@@ -35,6 +35,9 @@ extern "C" fn begin() {
         // SAFETY: the program has not begun, so no other thread reads the environment.
         unsafe { std::env::set_var(SAID, "1") };
     }
+    if config.queues() {
+        inside::block_signals();
+    }
     state::begin(config);
     // SAFETY: the function is of this library, which is never unloaded. It runs after the program's own.
     unsafe { at_quick_exit(end) };
@@ -45,16 +48,5 @@ unsafe extern "C" {
 }
 
 extern "C" fn end() {
-    finish();
-}
-
-/// Sends what is queued before the process ends. What is written later is sent at once.
-pub(crate) fn finish() {
-    let Some(state) = state::own() else { return };
-    let _inside = Inside::enter();
-    if !state.ending.swap(true, Ordering::Relaxed) {
-        state.sum_up();
-    }
-    state.finish();
-    state.hide();
+    end::finish();
 }

@@ -12,6 +12,7 @@ use paceline_alcc::{Engine, Socket};
 use crate::ask;
 use crate::config::Config;
 use crate::conn::{Conn, Via};
+use crate::end;
 use crate::inside::{self, Inside};
 use crate::next;
 use crate::notice::{self, Notice};
@@ -24,11 +25,8 @@ use crate::table::{Kind, Table};
 pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) table: Table,
-    process: libc::pid_t,
+    pub(crate) process: libc::pid_t,
     engine: Mutex<Option<Running>>,
-    /// The program copies files to sockets without our seeing the bytes: new sockets are served inline, unless the mode
-    /// is given.
-    direct: AtomicBool,
     /// The program can write to any socket past this library: new ones are served inline.
     bypassed: AtomicBool,
     /// The program is ending: nobody will be there to send later.
@@ -89,6 +87,8 @@ pub(crate) fn any() -> Option<&'static State> {
 
 /// Sets this library up.
 pub(crate) fn begin(config: Config) {
+    // SAFETY: nothing is allocated by another thread yet. First, so that its handlers run innermost.
+    unsafe { dlmalloc::enable_alloc_after_fork() };
     install(State::new(config, Table::new()));
     mark();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
@@ -129,7 +129,6 @@ impl State {
             // SAFETY: always succeeds.
             process: unsafe { libc::getpid() },
             engine: Mutex::default(),
-            direct: AtomicBool::new(false),
             bypassed: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             said: AtomicU32::new(0),
@@ -152,6 +151,7 @@ impl State {
         let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
         own::mark(&self.table);
         *running = Some(Running { engine: engine.clone(), export });
+        end::threads_began();
         Ok(engine)
     }
 
@@ -166,6 +166,11 @@ impl State {
         if known.into_iter().any(|(fd, kind)| matches!(kind, Kind::Tcp(conn) if wanted(fd, &conn))) {
             let _ = self.engine();
         }
+    }
+
+    /// Whether threads of ours run.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.running().is_some()
     }
 
     /// The engine if it was started.
@@ -186,7 +191,7 @@ impl State {
     fn classify(&self, fd: c_int) -> Option<Arc<Conn>> {
         let _inside = Inside::enter();
         if ask::is_tcp(fd)? {
-            let conn = Conn::new();
+            let conn = Conn::given();
             self.table.set(fd, Kind::Tcp(conn.clone()));
             Some(conn)
         } else {
@@ -211,8 +216,8 @@ impl State {
         }
     }
 
-    /// How bytes written to a descriptor go. `direct`: they are not the application's to show us.
-    pub(crate) fn route(&self, fd: c_int, direct: bool) -> Route {
+    /// How bytes written to a descriptor go.
+    pub(crate) fn route(&self, fd: c_int) -> Route {
         loop {
             let Some(conn) = self.tcp(fd) else { return Route::Kernel };
             match conn.via() {
@@ -224,7 +229,7 @@ impl State {
                 }
                 Via::Undecided => {
                     let _inside = Inside::enter();
-                    conn.adopt(self, fd, direct);
+                    conn.adopt(self, fd);
                     if conn.via() == Via::Undecided {
                         return Route::Kernel;
                     }
@@ -238,9 +243,12 @@ impl State {
     /// The set of `epoll` behind a descriptor, made known when a socket is put into it.
     pub(crate) fn set(&self, fd: c_int, make: bool) -> Option<Arc<Set>> {
         match self.table.get(fd) {
-            Kind::Set(set) => Some(set),
+            Kind::Set(set) => {
+                set.is_at(fd);
+                Some(set)
+            }
             _ if make => {
-                let set = Set::new(fd);
+                let set = Set::new(fd, self.config.queues());
                 self.table.set(fd, Kind::Set(set.clone()));
                 Some(set)
             }
@@ -271,6 +279,13 @@ impl State {
                 // The application cannot close what it does not know.
                 self.table.set(fd, Kind::Own);
             }
+            Kind::Set(set) if set.fd() == fd => {
+                let others = self.table.known(0, c_int::MAX).into_iter();
+                let same = |kind: &Kind| matches!(kind, Kind::Set(other) if Arc::ptr_eq(other, &set));
+                if let Some((other, _)) = others.into_iter().find(|(_, kind)| same(kind)) {
+                    set.is_at(other);
+                }
+            }
             Kind::Unknown | Kind::Other | Kind::Set(_) => {}
         }
     }
@@ -289,15 +304,6 @@ impl State {
             },
         };
         self.opened(to, kind);
-    }
-
-    /// From now on new sockets are served inline, if the mode is left to us.
-    pub(crate) fn write_directly(&self) {
-        self.direct.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn writes_directly(&self) -> bool {
-        self.direct.load(Ordering::Relaxed)
     }
 
     /// From now on any socket may be written past this library.
@@ -342,6 +348,33 @@ impl State {
     pub(crate) fn hide(&self) {
         let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         drop(running.as_mut().and_then(|running| running.export.take()));
+    }
+
+    /// The program is going to forbid itself system calls, and ours may be among them: all goes to the kernel from now on, as if we
+    /// were not there.
+    pub(crate) fn seal(&self) {
+        let known = self.table.known(0, c_int::MAX);
+        let served = known.iter().any(|(_, kind)| matches!(kind, Kind::Tcp(conn) if conn.via() != Via::Kernel));
+        if served {
+            self.note(&Notice::Filter);
+        }
+        self.hide();
+        for (fd, kind) in &known {
+            if let Kind::Tcp(conn) = kind {
+                conn.hand_over(*fd, self.config.options.linger);
+                conn.let_go(*fd);
+            }
+        }
+        // Nothing of ours is freed: other threads may be in a hook. What stands for sockets is closed, so that they end as
+        // the application ends them.
+        for (_, kind) in &known {
+            if let Kind::Tcp(conn) = kind {
+                conn.abandon();
+            }
+        }
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        STATE.store(ptr::null_mut(), Ordering::Release);
+        inside::await_threads();
     }
 
     /// Another program is to take this one's place.
@@ -400,10 +433,11 @@ fn begin_child() {
     }
     // SAFETY: as above.
     unsafe { mark.write_volatile(1) };
+    inside::forget_threads();
     let pending = FORK.try_lock().ok().and_then(|mut fork| fork.take()).map(Fork::child);
     let known = old.table.known(0, c_int::MAX);
     let table = Table::new();
-    adopt_table(&known, &table, pending.as_ref());
+    adopt_table(&known, &table, pending.as_ref(), old.config.queues());
     for (fd, kind) in known {
         if matches!(kind, Kind::Own) && pending.as_ref().is_none_or(|pending| pending.number() != fd) {
             next::close(fd);
@@ -415,7 +449,7 @@ fn begin_child() {
 }
 
 /// What of a parent's table holds in its child.
-fn adopt_table(known: &[(c_int, Kind)], table: &Table, pending: Option<&Arc<Pending>>) {
+fn adopt_table(known: &[(c_int, Kind)], table: &Table, pending: Option<&Arc<Pending>>, queues: bool) {
     let mut twins: Vec<(*const Conn, Arc<Conn>)> = Vec::new();
     for (fd, kind) in known {
         match kind {
@@ -435,7 +469,7 @@ fn adopt_table(known: &[(c_int, Kind)], table: &Table, pending: Option<&Arc<Pend
     }
     for (fd, kind) in known {
         if let Kind::Set(theirs) = kind {
-            let set = Set::new(*fd);
+            let set = Set::new(*fd, queues);
             set.inherit(theirs, |fd| match table.get(fd) {
                 Kind::Tcp(conn) => Some(conn),
                 _ => None,

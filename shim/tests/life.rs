@@ -187,7 +187,7 @@ fn kernel_tls_refused() {
     let file = folder.path().join("file");
     let bytes = letters(12_000_000, 13);
     std::fs::write(&file, &bytes).unwrap();
-    let variables = [("PACELINE_MODE", "auto"), ("PACELINE_QUEUE", "1MB")];
+    let variables = [("PACELINE_MODE", "queue"), ("PACELINE_QUEUE", "1MB")];
     let Some((mut server, port)) = serve("ulp", &file, 1, &variables) else {
         return skip("kernel_tls_refused", "no C compiler");
     };
@@ -269,7 +269,7 @@ fn says_what_is_hooked() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert_eq!(run(&[]), "");
-    let line = "paceline: TCP sockets are served: copa above TCP, mode auto, ports 80\n";
+    let line = "paceline: TCP sockets are served: copa above TCP, mode inline, ports 80\n";
     assert_eq!(run(&[("PACELINE_QUIET", ""), ("PACELINE_PORTS", "80")]), line);
     let log_name = log.to_str().unwrap();
     assert_eq!(run(&[("PACELINE_QUIET", ""), ("PACELINE_PORTS", "80"), ("PACELINE_LOG", log_name)]), "");

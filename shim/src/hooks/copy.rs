@@ -1,20 +1,16 @@
 //! Calls that move bytes without showing them: `sendfile` and `splice`.
 //!
-//! Where the mode is left to us, such a socket is served inline and the call is the kernel's. It may have something in its
-//! queue still (the header of an answer); then, and in mode queue, the bytes are copied through the queue.
+//! Inline the call is the kernel's. In mode queue the bytes are copied through the queue.
 
 use std::ffi::{c_int, c_uint};
 use std::io::{self, IoSlice};
-use std::time::Duration;
 
 use libc::{off_t, size_t, ssize_t};
-use paceline_alcc::Mode;
 
 use super::answer;
 use crate::conn::Conn;
-use crate::inside::Inside;
 use crate::next;
-use crate::state::{self, Route, State};
+use crate::state::{self, Route};
 
 /// Bytes copied at a time (our choice: small beside a queue, large beside a system call).
 const PIECE: usize = 128 * 1024;
@@ -75,23 +71,7 @@ pub(super) extern "C" fn splice(
 
 /// How the bytes go.
 fn route(fd: c_int) -> Route {
-    let Some(state) = state::get() else { return Route::Kernel };
-    let route = state.route(fd, true);
-    let _inside = Inside::enter();
-    note(state, fd);
-    match route {
-        Route::Queue(conn) if state.config.options.mode == Mode::Auto && conn.write_through(Duration::ZERO) => {
-            Route::Inline(conn)
-        }
-        route => route,
-    }
-}
-
-/// A program that does this once does it again: its next sockets begin inline.
-fn note(state: &State, fd: c_int) {
-    if !state.writes_directly() && state.cared_for(fd).is_some() {
-        state.write_directly();
-    }
+    state::get().map_or(Route::Kernel, |state| state.route(fd))
 }
 
 /// Copies up to `count` bytes, read by `read` (buffer, offset from the beginning), into the queue; answers how many were taken.

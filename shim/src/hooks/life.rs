@@ -18,9 +18,18 @@ pub(super) extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
         && let Some(state) = state::own()
     {
         let _inside = Inside::enter();
-        state.opened(fd, Kind::Unknown);
+        let tcp =
+            matches!(domain, libc::AF_INET | libc::AF_INET6) && kind & KINDS == libc::SOCK_STREAM && is_tcp(protocol);
+        state.opened(fd, if tcp { Kind::Tcp(Conn::new()) } else { Kind::Unknown });
     }
     fd
+}
+
+/// The bits of a socket's kind that are not flags (Linux `SOCK_TYPE_MASK`).
+const KINDS: c_int = 0xf;
+
+fn is_tcp(protocol: c_int) -> bool {
+    matches!(protocol, 0 | libc::IPPROTO_TCP)
 }
 
 #[unsafe(no_mangle)]
@@ -38,10 +47,20 @@ fn accepted(listener: c_int, fd: c_int) -> c_int {
         && let Some(state) = state::own()
     {
         let tcp = state.tcp(listener).is_some();
-        let _inside = Inside::enter();
-        state.opened(fd, if tcp { Kind::Tcp(Conn::new()) } else { Kind::Other });
+        {
+            let _inside = Inside::enter();
+            state.opened(fd, if tcp { Kind::Tcp(Conn::new()) } else { Kind::Other });
+        }
+        lend_if_standard(fd);
     }
     fd
+}
+
+/// What becomes standard input, output or errors may be written by the C library's streams and by other programs.
+fn lend_if_standard(fd: c_int) {
+    if (libc::STDIN_FILENO..=libc::STDERR_FILENO).contains(&fd) {
+        spawn::lend(fd);
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -140,6 +159,7 @@ fn duplicated(from: c_int, to: c_int) -> c_int {
         && let Some(state) = state::own()
     {
         state.duplicated(from, to);
+        lend_if_standard(to);
     }
     to
 }

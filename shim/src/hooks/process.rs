@@ -1,18 +1,18 @@
 //! The end of the program, other programs in its place, and `syscall`.
 
-use std::ffi::{c_char, c_int, c_long, c_void};
+use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 use std::sync::atomic::AtomicPtr;
 
 use super::{copy, life, set, spawn, write};
+use crate::end;
 use crate::inside::Inside;
 use crate::next;
 use crate::notice::Notice;
-use crate::start;
 use crate::state;
 
 #[unsafe(no_mangle)]
 extern "C" fn _exit(status: c_int) -> ! {
-    start::finish();
+    end::finish();
     next::_exit(status);
     std::process::abort()
 }
@@ -164,41 +164,53 @@ before!(execlp, before_execlp);
 extern "C" fn before_execl() -> *mut c_void {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     before_exec();
-    next::find(&SLOT, c"execl")
+    next::find_any(&SLOT, c"execl")
 }
 
 extern "C" fn before_execle() -> *mut c_void {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     before_exec();
-    next::find(&SLOT, c"execle")
+    next::find_any(&SLOT, c"execle")
 }
 
 extern "C" fn before_execlp() -> *mut c_void {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     before_exec();
-    next::find(&SLOT, c"execlp")
+    next::find_any(&SLOT, c"execlp")
 }
 
-before!(io_uring_queue_init, before_ring);
-before!(io_uring_queue_init_params, before_ring_params);
-before!(io_uring_queue_init_mem, before_ring_mem);
+before!(pthread_exit, before_pthread_exit);
 
-extern "C" fn before_ring() -> *mut c_void {
+extern "C" fn before_pthread_exit() -> *mut c_void {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    rings();
-    next::find(&SLOT, c"io_uring_queue_init")
+    end::main_leaves();
+    next::find_any(&SLOT, c"pthread_exit")
 }
 
-extern "C" fn before_ring_params() -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    rings();
-    next::find(&SLOT, c"io_uring_queue_init_params")
+/// The parent of the process that goes on ends without calling our hooks.
+#[unsafe(no_mangle)]
+extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
+    if let Some(state) = state::own() {
+        let _inside = Inside::enter();
+        state.finish();
+    }
+    next::daemon(stay, keep)
 }
 
-extern "C" fn before_ring_mem() -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    rings();
-    next::find(&SLOT, c"io_uring_queue_init_mem")
+#[unsafe(no_mangle)]
+extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    if option == libc::PR_SET_SECCOMP {
+        filtered();
+    }
+    next::prctl(option, a, b, c, d)
+}
+
+/// The program is about to forbid itself system calls.
+fn filtered() {
+    if let Some(state) = state::own() {
+        let _inside = Inside::enter();
+        state.seal();
+    }
 }
 
 /// The program makes a ring through which it may write to any socket.
@@ -244,7 +256,7 @@ extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long
         libc::SYS_epoll_pwait2 => c_long::from(set::epoll_pwait2(fd, b as _, c as _, d as _, e as _)),
         libc::SYS_execve => c_long::from(execve(a as _, b as _, c as _)),
         libc::SYS_exit_group => {
-            start::finish();
+            end::finish();
             next::syscall(number, a, b, c, d, e, f)
         }
         // SAFETY: the same, but for locks of the C library that our threads may hold, of which the program knows nothing.
@@ -253,6 +265,11 @@ extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         libc::SYS_fork => c_long::from(unsafe { libc::fork() }),
+        libc::SYS_prctl => c_long::from(prctl(fd, b as _, c as _, d as _, e as _)),
+        libc::SYS_seccomp => {
+            filtered();
+            next::syscall(number, a, b, c, d, e, f)
+        }
         libc::SYS_io_uring_setup => {
             rings();
             next::syscall(number, a, b, c, d, e, f)

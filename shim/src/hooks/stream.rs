@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicPtr;
 use libc::FILE;
 
 use super::process::before;
-use crate::conn::Via;
 use crate::inside::Inside;
 use crate::next;
 use crate::notice::Notice;
@@ -61,26 +60,29 @@ before!(__dprintf_chk, before_dprintf_chk);
 extern "C" fn before_dprintf(fd: c_int) -> *mut c_void {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     written_past_us(fd);
-    next::find(&SLOT, c"dprintf")
+    next::find_any(&SLOT, c"dprintf")
 }
 
 extern "C" fn before_dprintf_chk(fd: c_int) -> *mut c_void {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     written_past_us(fd);
-    next::find(&SLOT, c"__dprintf_chk")
+    next::find_any(&SLOT, c"__dprintf_chk")
 }
 
 /// The C library is going to write to this descriptor by itself: what is queued goes first, and the rest inline.
-fn written_past_us(fd: c_int) {
+pub(super) fn written_past_us(fd: c_int) {
     let Some(state) = state::get() else { return };
     let Some(conn) = state.tcp(fd) else { return };
     conn.go_direct();
-    if let Route::Queue(conn) = state.route(fd, true) {
-        let _inside = Inside::enter();
-        conn.write_through(state.config.options.linger);
+    match state.route(fd) {
+        Route::Kernel => return,
+        Route::Inline(conn) => conn.written_by(|| ()),
+        Route::Queue(conn) => {
+            let _inside = Inside::enter();
+            conn.write_through(state.config.options.linger);
+        }
     }
-    if conn.via() == Via::Inline {
-        conn.written_by(|| ());
+    if state.config.queues() {
         let _inside = Inside::enter();
         state.note(&Notice::Stream);
     }

@@ -15,8 +15,7 @@ const UNQUEUED: c_int = libc::MSG_OOB | libc::MSG_FASTOPEN;
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
-    // SAFETY: the application vouches for them.
-    let part = unsafe { bytes(data, len) };
+    let part = bytes(data, len);
     queue(fd, &[part], 0, || next::write(fd, data, len))
 }
 
@@ -61,8 +60,7 @@ pub(super) extern "C" fn pwritev64v2(
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
-    // SAFETY: the application vouches for them.
-    let part = unsafe { bytes(data, len) };
+    let part = bytes(data, len);
     let kernel = || next::send(fd, data, len, flags);
     if goes_past(fd, flags) { kernel() } else { queue(fd, &[part], flags, kernel) }
 }
@@ -76,8 +74,7 @@ pub(super) extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: the application vouches for them.
-    let part = unsafe { bytes(data, len) };
+    let part = bytes(data, len);
     let kernel = || next::sendto(fd, data, len, flags, to, to_len);
     if goes_past(fd, flags) { kernel() } else { queue(fd, &[part], flags, kernel) }
 }
@@ -108,7 +105,7 @@ pub(super) extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
         let message = unsafe { &mut *messages.add(at) };
         // SAFETY: as above.
         let wanted: usize = unsafe { pieces(message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) }
-            .map_or(0, |parts| parts.iter().map(|part| part.len()).sum());
+            .map_or(0, |parts| parts.iter().map(|part| part.iov_len).sum());
         let taken = sendmsg(fd, &message.msg_hdr, flags);
         if taken < 0 {
             return if sent > 0 { sent } else { -1 };
