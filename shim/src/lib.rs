@@ -6,17 +6,14 @@
 //! if we were not there. A socket is given to the engine of `paceline_alcc` at its first write: until then it costs nothing, and one
 //! that a forked child serves is the child's. All congestion control is there; here is only interposition.
 //!
-//! Two ways ([`conn::Via`]): through a queue, where a write takes what there is room for and readiness for writing means
-//! room in that queue; and inline, where the application writes to the kernel and the controller steers the kernel. Inline are sockets
-//! whose bytes do not pass through our hands: `sendfile`, `splice`, kTLS, streams of the C library, a program with
-//! `io_uring`.
+//! Two ways ([`conn::Via`]): inline, where the application writes to the kernel and the controller steers the kernel; and, in mode
+//! queue, through a queue, where a write takes what there is room for and readiness for writing means room in that queue. A
+//! library in the program's place cannot see every write (system calls without the C library, `io_uring`, other processes), and
+//! what it does not see overtakes what it has queued. So inline is the default, and in mode queue the engine compares what the
+//! kernel was given with what it gave: a connection on which they differ is reset.
 //!
 //! A configuration that is wrong ends the program with one line and status 2 before it has begun: a program that was to run
 //! under a controller must not run without one unnoticed.
-//!
-//! What cannot be done: a program that is killed (`SIGKILL`, or any signal it does not handle) loses what is in our
-//! queue, where the kernel would still send it. Bytes that go past the C library (static programs, Go, `io_uring`, raw system
-//! calls other than those that `syscall` makes) are not seen. Mode inline has neither problem, nor the queue's precision.
 #![cfg(target_os = "linux")]
 
 /// Apart from the program's: a signal handler may write to a connection while its thread is in `malloc`.

@@ -81,7 +81,8 @@ macro_rules! next {
                 set_errno(libc::ENOSYS);
                 return Missing::ANSWER;
             }
-            // SAFETY: the C library's function of this name has this signature.
+            // SAFETY: the C library's function of this name has this signature, or takes any number of arguments, which on the
+            // architectures served lie where these do.
             let function = unsafe {
                 mem::transmute::<*mut c_void, unsafe extern "C" fn($($kind),*) $(-> $answer)?>(found)
             };
