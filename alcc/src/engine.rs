@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::time::TimeSpec;
@@ -20,7 +20,7 @@ use rustix::net::{getpeername, getsockname};
 use rustix::thread::nanosleep;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-use crate::clock;
+use crate::clock::{self, Offset};
 use crate::flow::{self, Flow, Source};
 use crate::frame::MAX_HEADER;
 use crate::group::Groups;
@@ -29,6 +29,7 @@ use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
 use crate::options::{Acks, Mode, Options};
+use crate::queue::Queue;
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
 use crate::stamps::Reader;
@@ -52,6 +53,24 @@ pub struct Engine {
     shared: Arc<Shared>,
 }
 
+/// What an engine calls in the program that it runs in.
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks {
+    /// The engine's thread, before anything else. A preloaded library tells itself by it that the calls of this thread are
+    /// its own.
+    pub enter: fn(),
+    /// Whichever thread found out that others had written past a socket's queue, so that its connection was reset;
+    /// at most once a socket. It must not call the engine.
+    pub bypassed: fn(),
+}
+
+impl Default for Hooks {
+    /// They do nothing.
+    fn default() -> Self {
+        Self { enter: || {}, bypassed: || {} }
+    }
+}
+
 /// What the thread and the sockets share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
@@ -63,6 +82,9 @@ pub(crate) struct Shared {
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
     groups: Mutex<Groups>,
     past: Mutex<Totals>,
+    /// The clocks when a thread of the application last read stamps.
+    clocks: Mutex<Offset>,
+    hooks: Hooks,
     started: Time,
     next_id: AtomicU64,
     wake_ups: AtomicU64,
@@ -85,15 +107,14 @@ impl Engine {
     /// # Errors
     /// The operating system's, and [`io::ErrorKind::Unsupported`] on a kernel before Linux 4.10.
     pub fn start(options: Options) -> io::Result<Arc<Self>> {
-        Self::start_with(options, || {})
+        Self::start_with(options, Hooks::default())
     }
 
-    /// As [`Engine::start`]; the thread calls `enter` first (a preloaded library tells itself by it that calls of this
-    /// thread are its own).
+    /// As [`Engine::start`], with `hooks` into the program.
     ///
     /// # Errors
     /// As [`Engine::start`].
-    pub fn start_with(options: Options, enter: fn()) -> io::Result<Arc<Self>> {
+    pub fn start_with(options: Options, hooks: Hooks) -> io::Result<Arc<Self>> {
         check_kernel()?;
         let shared = Arc::new(Shared {
             options,
@@ -104,6 +125,8 @@ impl Engine {
             sockets: Mutex::new(HashMap::new()),
             groups: Mutex::new(Groups::default()),
             past: Mutex::default(),
+            clocks: Mutex::new(Offset::measure()),
+            hooks,
             started: clock::now(),
             next_id: AtomicU64::new(0),
             wake_ups: AtomicU64::new(0),
@@ -118,7 +141,7 @@ impl Engine {
         let theirs = shared.clone();
         let thread = thread::Builder::new().name("alcc".to_owned()).spawn(move || {
             theirs.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-            enter();
+            (hooks.enter)();
             theirs.run();
         });
         mask.thread_set_mask()?;
@@ -182,10 +205,13 @@ impl Engine {
         };
         // Flows with one controller have one clock.
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };
-        let mut flow = Flow::new(controller, options.queue, source, &info, epoch, v6, nodelay);
+        let queue = Queue::new(options.queue);
+        let mut flow = Flow::new(controller, queue, source, &info, epoch, v6, nodelay);
         flow.group = group;
-        if mode == Mode::Framed {
-            flow.go_framed();
+        match mode {
+            Mode::Framed => flow.go_framed(),
+            Mode::Inline => {}
+            Mode::Auto | Mode::Queue => flow.count_from_here(&fd),
         }
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
@@ -226,10 +252,20 @@ impl Engine {
         *self.shared.past()
     }
 
-    /// Waits until every queue is empty, at most `limit`; says whether they are. For the end of a program.
+    /// Waits until all that the program has written so far has been handed over; says whether it was. Connections whose peer
+    /// takes nothing for `limit` are given up and reset. For the end of a program.
     pub fn drain(&self, limit: Duration) -> bool {
-        let start = Instant::now();
-        self.shared.all().iter().all(|socket| socket.drain(limit.saturating_sub(start.elapsed())))
+        let since = clock::now();
+        let sockets: Vec<_> = self.shared.all().into_iter().map(|socket| (socket.end(), socket)).collect();
+        let mut whole = true;
+        for (end, socket) in sockets {
+            // The silence of each counts from the beginning, or from what it took last: that of all is over together.
+            if !socket.drain(since, limit, end) {
+                socket.abort();
+                whole = false;
+            }
+        }
+        whole
     }
 
     /// Processor time that the thread has taken, system calls included; zero where the kernel does not say.
@@ -311,6 +347,16 @@ impl Shared {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The clocks when a thread of the application last read stamps.
+    pub(crate) fn clocks(&self) -> MutexGuard<'_, Offset> {
+        self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Others have written past a socket's queue.
+    pub(crate) fn bypassed(&self) {
+        (self.hooks.bypassed)();
+    }
+
     fn all(&self) -> Vec<Arc<Inner>> {
         self.sockets().values().cloned().collect()
     }
@@ -345,11 +391,12 @@ impl Shared {
     }
 
     /// The socket is closed and drained.
-    pub(crate) fn forget(&self, socket: &Inner, scheduled: Time, delivered: u64, retransmits: u32) {
+    pub(crate) fn forget(&self, socket: &Inner, scheduled: Time, did: &Totals) {
         let mut past = self.past();
-        past.sockets += 1;
-        past.delivered += delivered;
-        past.retransmits += u64::from(retransmits);
+        past.sockets += did.sockets;
+        past.delivered += did.delivered;
+        past.retransmits += did.retransmits;
+        past.bypassed += did.bypassed;
         drop(past);
         self.timers().due.remove(&(scheduled, socket.id));
         // Other processes may hold the socket; this one hears of it no more.

@@ -4,6 +4,7 @@
 //! application has written.
 
 mod acks;
+mod guard;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use paceline_transport::{Above, Config, Hold};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
+use self::guard::Guard;
 use crate::burst::Burst;
 use crate::clock;
 use crate::framed::Framed;
@@ -109,6 +111,10 @@ pub(crate) struct Flow {
     nodelay: bool,
     /// A chunk that is not full waits for more until then.
     pub(crate) fill_until: Option<Time>,
+    /// What protects the stream while the queue holds bytes.
+    guard: Guard,
+    /// When TCP last took or delivered a byte.
+    progress: Time,
     /// The connection is over.
     pub(crate) dead: bool,
 }
@@ -117,7 +123,7 @@ impl Flow {
     /// Takes a connection as it is: `info` was asked just now, stamps are switched on already.
     pub(crate) fn new(
         controller: Box<dyn Controller>,
-        queue: usize,
+        queue: Queue,
         source: Source,
         info: &Info,
         epoch: Time,
@@ -132,7 +138,7 @@ impl Flow {
         }
         Self {
             above,
-            queue: Queue::new(queue),
+            queue,
             group: None,
             path_told: 0,
             counters: Counters::default(),
@@ -161,6 +167,8 @@ impl Flow {
             burst: Burst::default(),
             nodelay,
             fill_until: None,
+            guard: Guard::default(),
+            progress: Time::ZERO,
             dead: false,
         }
     }
@@ -210,6 +218,7 @@ impl Flow {
                         self.look_at = now + self.patience();
                     }
                     self.queue.consume(taken);
+                    self.note_progress(now);
                     self.above.handed(now, taken as u32, self.held_since.is_some());
                     self.counters.chunks += 1;
                 }
@@ -242,6 +251,16 @@ impl Flow {
             return false;
         }
         *self.fill_until.get_or_insert(now + FILL) > now
+    }
+
+    /// When it will have been silent for `limit` since the time `since`, unless TCP takes or delivers a byte before.
+    pub(crate) fn silent_at(&self, since: Time, limit: Nanos) -> Time {
+        since.max(self.epoch + (self.progress - Time::ZERO)) + limit
+    }
+
+    /// TCP has taken or delivered bytes.
+    pub(crate) fn note_progress(&mut self, now: Time) {
+        self.progress = now;
     }
 
     /// Packets of a chunk at the present rate.

@@ -137,6 +137,7 @@ impl Flow {
         let (pieces, count) = self.queue.front(bytes as usize);
         pieces[..count].iter().for_each(|piece| framed.wire.extend(piece.iter()));
         self.queue.consume(bytes as usize);
+        self.note_progress(now);
         self.counters.chunks += 1;
         Ok(())
     }

@@ -5,21 +5,20 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Time};
 use paceline_transport::Hold;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, read, write};
-use rustix::net::sockopt::{Timeout, set_socket_linger, socket_linger, socket_timeout};
+use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
-use crate::clock;
+use crate::ends::Closing;
 use crate::engine::Shared;
 use crate::flow::{Flow, Source};
 use crate::options::{Acks, Mode};
 use crate::stamps::Reader;
-use crate::stats::{LimitedBy, SocketStats};
+use crate::stats::{LimitedBy, SocketStats, Totals};
 
 /// What makes an eventfd not ready for writing.
 const FULL: u64 = u64::MAX - 1;
@@ -40,7 +39,7 @@ pub(crate) struct Inner {
     /// In this mode: a look at the connection is due, so that nobody has to ask for one.
     pub(crate) watched: AtomicBool,
     /// The queue is empty, or will never be.
-    drained: Condvar,
+    pub(crate) drained: Condvar,
     /// In framed mode: the peer's bytes have come, or will never.
     arrived: Condvar,
 }
@@ -50,19 +49,21 @@ pub(crate) struct State {
     /// The eventfd says that the queue is full.
     full: bool,
     /// How the connection failed, until the application is told.
-    error: Option<Errno>,
+    pub(crate) error: Option<Errno>,
     /// Nothing more will be written.
     pub(crate) ended: bool,
     /// The end of the stream has been handed over.
     shut: bool,
-    /// The application has let go; until then the queue may empty.
-    closing: Option<Time>,
+    /// The application has let go.
+    pub(crate) closing: Option<Closing>,
     /// The engine has let go.
-    gone: bool,
+    pub(crate) gone: bool,
     /// When the engine will call.
     scheduled: Time,
-    /// Threads that wait until it is drained.
-    waiting: usize,
+    /// The first position that threads wait for to be handed over.
+    pub(crate) awaited: Option<u64>,
+    /// It was found, and said, that others had written past the queue.
+    pub(crate) bypassed: bool,
 }
 
 impl State {
@@ -76,8 +77,8 @@ impl State {
     }
 
     /// Nothing waits to be handed over.
-    fn is_drained(&self) -> bool {
-        self.flow.queue.is_empty() || self.gone
+    pub(crate) fn is_drained(&self) -> bool {
+        (self.flow.queue.is_empty() && self.flow.frames_are_out()) || self.gone
     }
 }
 
@@ -101,7 +102,8 @@ impl Inner {
             closing: None,
             gone: false,
             scheduled: Time::NEVER,
-            waiting: 0,
+            awaited: None,
+            bypassed: false,
         };
         Self {
             id,
@@ -180,7 +182,7 @@ impl Inner {
             self.read_frames(&mut state);
         }
         if events.contains(epoll::EventFlags::HUP) {
-            state.flow.hung_up(&self.fd);
+            state.flow.look_now(&self.fd);
         }
         self.advance(&mut state);
     }
@@ -194,11 +196,7 @@ impl Inner {
         state.scheduled = Time::NEVER;
         // Before the look: whoever writes behind it finds that nobody watches, and waits for the lock.
         self.watched.swap(false, Ordering::AcqRel);
-        if state.closing.is_some_and(|deadline| deadline <= clock::now()) {
-            // Unread, unsent: the peer shall not take what it has for the whole.
-            let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));
-            state.flow.die();
-        }
+        self.give_up_if_silent(&mut state);
         state.flow.timer(&self.fd, reader);
         self.watched.store(state.flow.inline.is_some() && state.flow.look_at != Time::NEVER, Ordering::Release);
         self.advance(&mut state);
@@ -260,26 +258,36 @@ impl Inner {
         if let Err(error) = state.flow.pump(&self.fd, all) {
             state.error = Some(error);
         }
+        state.flow.protect(&self.fd);
+        if state.flow.is_bypassed() && !state.bypassed {
+            state.bypassed = true;
+            self.reset(state);
+            self.shared.bypassed();
+        }
         self.show_room(state);
-        if state.flow.queue.is_empty() && state.flow.frames_are_out() {
+        self.wake_waiting(state);
+        if state.is_drained() {
             if state.ended && !state.shut {
                 state.shut = true;
                 state.flow.shut_frames();
                 // It may be over already; then there is nothing to end.
                 let _ = shutdown(&self.fd, Shutdown::Write);
             }
-            if state.waiting > 0 {
-                self.drained.notify_all();
-            }
             if state.closing.is_some() {
                 state.gone = true;
                 let flow = &state.flow;
-                let delivered = flow.above.next().max(flow.counters.delivered);
-                self.shared.forget(self, state.scheduled, delivered, flow.info.retransmits);
+                let did = Totals {
+                    sockets: 1,
+                    delivered: flow.above.next().max(flow.counters.delivered),
+                    retransmits: flow.info.retransmits.into(),
+                    bypassed: state.bypassed.into(),
+                };
+                self.shared.forget(self, state.scheduled, &did);
                 return;
             }
         }
-        let wake = state.flow.next_wake().min(state.closing.unwrap_or(Time::NEVER));
+        let given_up = state.closing.map_or(Time::NEVER, |closing| closing.ends(&state.flow));
+        let wake = state.flow.next_wake().min(given_up);
         if wake != state.scheduled {
             self.shared.schedule(self.id, state.scheduled, wake);
             state.scheduled = wake;
@@ -313,45 +321,6 @@ impl Inner {
         match poll(&mut [PollFd::new(what, PollFlags::OUT)], limit.as_ref())? {
             0 => Err(Errno::AGAIN),
             _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn drain(&self, limit: Duration) -> bool {
-        let deadline = Instant::now().checked_add(limit);
-        let mut state = self.lock();
-        while !state.is_drained() {
-            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return false;
-            }
-            state.waiting += 1;
-            // A day at a time: the wait takes no longer spans.
-            let waited = self.drained.wait_timeout(state, left.min(Duration::from_hours(24)));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.waiting -= 1;
-        }
-        true
-    }
-
-    pub(crate) fn close(&self, linger: Duration) {
-        let wait = socket_linger(&self.fd).ok().flatten();
-        {
-            let mut state = self.lock();
-            if state.gone || state.closing.is_some() {
-                return;
-            }
-            match wait {
-                Some(Duration::ZERO) => state.flow.die(),
-                // The engine's thread shall not wait when it lets go.
-                Some(_) => drop(set_socket_linger(&self.fd, None)),
-                None => {}
-            }
-            let linger = Nanos::from_nanos(u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX));
-            state.closing = Some(clock::now() + linger);
-            self.advance(&mut state);
-        }
-        if let Some(wait) = wait {
-            self.drain(wait);
         }
     }
 
@@ -394,6 +363,7 @@ impl Inner {
             limited_below: flow.above.limited_below(),
             stamps_lost: flow.counters.stamps_lost,
             marked: flow.counters.marked,
+            bypassed: state.bypassed,
         }
     }
 }

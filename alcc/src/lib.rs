@@ -14,6 +14,7 @@
 
 mod burst;
 mod clock;
+mod ends;
 pub mod engine;
 pub mod export;
 pub mod filter;
@@ -32,7 +33,7 @@ mod sockopt;
 mod stamps;
 pub mod stats;
 
-pub use engine::Engine;
+pub use engine::{Engine, Hooks};
 pub use options::{Acks, Mode, Options, OptionsError};
 pub use socket::Socket;
 pub use stats::{LimitedBy, SocketStats, Totals};

@@ -15,13 +15,18 @@ pub struct Options {
     pub mode: Mode,
     /// Where acknowledgements come from.
     pub acks: Acks,
-    /// Bytes that a socket's queue holds. 10 000 000: the authors' release.
+    /// Bytes that a socket's queue holds. 1 000 000 (our choice: what leaves in 80 ms at 100 Mbit/s. The authors' release has
+    /// 10 000 000, which each client that stops reading would cost).
     pub queue: usize,
-    /// How long what is queued may take to leave after a close or at the end of the program. 30 s (our choice).
+    /// Bytes that all queues together hold; [`FLOOR`] of each socket's are beside it. 256 000 000 (our choice: 256
+    /// clients that do not read, each with a full queue; the kernel's own buffers for so many take several times as much).
+    pub memory: usize,
+    /// How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped. 60 s (our
+    /// choice: as long as nginx's `send_timeout` and Apache's `TimeOut` wait for a client that takes nothing).
     pub linger: Duration,
     /// The kernel's congestion control below (`TCP_CONGESTION`); `None` leaves it.
     pub lower: Option<String>,
-    /// Sockets to one destination prefix share their smallest RTT and take turns.
+    /// Sockets to one destination prefix share their smallest RTT. Not by default: one client could slow its neighbours.
     pub share: bool,
     /// Sockets to one destination prefix share one window. Implies `share`.
     pub aggregate: bool,
@@ -33,14 +38,19 @@ impl Default for Options {
             controller: DEFAULT_CONTROLLER.parse().expect("in the registry"),
             mode: Mode::Auto,
             acks: Acks::Auto,
-            queue: 10_000_000,
-            linger: Duration::from_secs(30),
+            queue: 1_000_000,
+            memory: 256_000_000,
+            linger: Duration::from_mins(1),
             lower: None,
-            share: true,
+            share: false,
             aggregate: false,
         }
     }
 }
+
+/// Bytes that a socket may queue whatever the others hold (our choice: one block of the queue, which bounds it at the rate
+/// of 64 kB a round trip).
+pub const FLOOR: usize = 64 * 1024;
 
 const DEFAULT_CONTROLLER: &str = "copa";
 
@@ -50,9 +60,11 @@ pub const CONTROLLER: &str = "PACELINE_CC";
 pub const MODE: &str = "PACELINE_MODE";
 /// `auto`, `stamps` or `info`.
 pub const ACKS: &str = "PACELINE_ACKS";
-/// Bytes that a socket's queue holds: `10MB`.
+/// Bytes that a socket's queue holds: `1MB`.
 pub const QUEUE: &str = "PACELINE_QUEUE";
-/// How long what is queued may take to leave at the end: `30s`.
+/// Bytes that all queues of the process hold: `256MB`.
+pub const MEMORY: &str = "PACELINE_MEMORY";
+/// How long a peer may take nothing at the end: `1m`.
 pub const LINGER: &str = "PACELINE_LINGER";
 /// The kernel's congestion control below.
 pub const LOWER: &str = "PACELINE_LOWER";
@@ -89,6 +101,9 @@ pub enum OptionsError {
     /// A queue too small to hold a chunk, or too large to count.
     #[error("{QUEUE}: {0} is not between 64kB and 4GB")]
     Queue(Bytes),
+    /// More memory than can be counted.
+    #[error("{MEMORY}: {0} is more than 1TB")]
+    Memory(Bytes),
 }
 
 impl Options {
@@ -122,6 +137,13 @@ impl Options {
             }
             options.queue = bytes.0 as usize;
         }
+        if let Some(text) = var(MEMORY) {
+            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: MEMORY, source })?;
+            if bytes.0 > 1_000_000_000_000 {
+                return Err(OptionsError::Memory(bytes));
+            }
+            options.memory = usize::try_from(bytes.0).unwrap_or(usize::MAX);
+        }
         if let Some(text) = var(LINGER) {
             let span: Nanos = text.parse().map_err(|source| OptionsError::Unit { name: LINGER, source })?;
             options.linger = Duration::from_nanos(span.as_nanos());
@@ -146,6 +168,7 @@ impl Options {
             (MODE, self.mode.to_string()),
             (ACKS, self.acks.to_string()),
             (QUEUE, Bytes(self.queue as u64).to_string()),
+            (MEMORY, Bytes(self.memory as u64).to_string()),
             (LINGER, linger),
             (SHARE, switch(self.share)),
             (AGGREGATE, switch(self.aggregate)),
@@ -187,9 +210,10 @@ mod tests {
             mode: Mode::Inline,
             acks: Acks::Info,
             queue: 2_500_000,
+            memory: 50_000_000,
             linger: Duration::from_millis(1500),
             lower: Some("reno".to_owned()),
-            share: false,
+            share: true,
             aggregate: true,
         };
         let vars = options.to_env();
@@ -201,12 +225,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let says = |name, value| from(&[(name, value)]).unwrap_err().to_string();
-        for name in [CONTROLLER, MODE, ACKS, QUEUE, LINGER, SHARE, AGGREGATE] {
+        for name in [CONTROLLER, MODE, ACKS, QUEUE, MEMORY, LINGER, SHARE, AGGREGATE] {
             assert!(!says(name, "a\nb\u{1b}[2J").contains(char::is_control), "{name}");
         }
         assert!(says(CONTROLLER, "copper").starts_with("PACELINE_CC: unknown controller 'copper'"));
         assert_eq!(says(MODE, "fast"), "PACELINE_MODE: 'fast' is not one of auto, queue, inline, framed");
         assert_eq!(says(QUEUE, "1kB"), "PACELINE_QUEUE: 1kB is not between 64kB and 4GB");
+        assert_eq!(says(MEMORY, "2000GB"), "PACELINE_MEMORY: 2000GB is more than 1TB");
         assert!(says(LINGER, "soon").starts_with("PACELINE_LINGER: "));
     }
 }

@@ -1,6 +1,5 @@
 //! A connected socket in the care of an engine.
 
-use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
+use crate::clock;
 use crate::inner::Inner;
 use crate::options::Mode;
 use crate::stamps::Reader;
@@ -86,18 +86,19 @@ impl Socket {
         self.inner.lock().flow.queue.len()
     }
 
-    /// Waits until the queue is empty, at most `limit`; says whether it is. What TCP then holds it delivers by itself.
+    /// Waits until the queue is empty; says whether it is. Gives up when the peer has taken nothing for `limit`. What TCP then
+    /// holds it delivers by itself.
     pub fn drain(&self, limit: Duration) -> bool {
-        self.inner.drain(limit)
+        self.inner.drain(clock::now(), limit, u64::MAX)
     }
 
     /// Reads the stamps that wait on the error queue, which the engine's thread would do soon: until then a set that the
     /// socket stands in says `EPOLLERR`.
     pub fn catch_up(&self) {
-        thread_local! {
-            static READER: RefCell<Reader> = RefCell::new(Reader::new());
-        }
-        READER.with_borrow_mut(|reader| self.inner.on_events(epoll::EventFlags::ERR, reader));
+        // Not one for each thread: a signal handler's thread may not have it yet, and be in the middle of an allocation.
+        let mut reader = Reader::since(*self.inner.shared.clocks());
+        self.inner.on_events(epoll::EventFlags::ERR, &mut reader);
+        *self.inner.shared.clocks() = reader.offset();
     }
 
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
@@ -107,11 +108,27 @@ impl Socket {
         self.inner.advance(&mut state);
     }
 
-    /// Lets go of the socket once the queue is empty, at most `linger` from now. What is left by then is lost and the
-    /// connection reset. Returns at once unless the socket's `SO_LINGER` says to wait, as `close(2)` does; with an
-    /// `SO_LINGER` of zero the connection is reset.
+    /// Lets go of the socket once the queue is empty. When the peer has taken nothing for `linger`, the rest is dropped and
+    /// the connection reset; of zero, what TCP does not take at once is. Returns at once unless the socket's `SO_LINGER`
+    /// says to wait, as `close(2)` does; with an `SO_LINGER` of zero the connection is reset.
     pub fn close(&self, linger: Duration) {
         self.inner.close(linger);
+    }
+
+    /// Drops what is queued and resets the connection at once, whoever else holds the socket. The next call on it says
+    /// `ECONNRESET`.
+    pub fn abort(&self) {
+        self.inner.abort();
+    }
+
+    /// Sets `SO_LINGER`, which [`Socket::close`] goes by; `None` switches it off. While the queue holds bytes the socket itself
+    /// has one of zero, so that the end of the process resets the connection: one that is set at the socket then
+    /// counts, except one of zero, which cannot be told from it.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        Ok(self.inner.lock().flow.set_linger(&self.inner.fd, linger)?)
     }
 
     /// An eventfd that is ready for writing (`POLLOUT`) while the queue has room: it stops when the queue is full, and

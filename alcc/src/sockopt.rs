@@ -1,6 +1,10 @@
-//! Socket options for which no safe call exists elsewhere.
+//! Socket options, and one question, for which no safe call exists elsewhere.
 
+use std::os::fd::AsFd;
+
+use nix::sys::socket::sockopt::GetOsString;
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+use rustix::ioctl::{Getter, ioctl};
 
 /// `struct tcp_info` up to `tcpi_sndbuf_limited`, which Linux has had since 4.10.
 pub(crate) const TCP_INFO_BYTES: usize = 192;
@@ -37,3 +41,25 @@ sockopt_impl!(
     libc::TCP_INFO,
     [u8; TCP_INFO_BYTES]
 );
+sockopt_impl!(
+    /// Name of what the kernel puts above TCP (`tls`); empty where it puts nothing.
+    UpperProtocol,
+    GetOnly,
+    libc::IPPROTO_TCP,
+    libc::TCP_ULP,
+    std::ffi::OsString,
+    GetOsString<[u8; 16]>
+);
+
+/// Bytes of a connection's send queue: written and not acknowledged (`SIOCOUTQ`, tcp(7)). The end of the stream counts as one.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn send_queue(fd: &impl AsFd) -> rustix::io::Result<u64> {
+    // `SIOCOUTQ` is this number (linux/sockios.h).
+    type SendQueue = Getter<{ libc::TIOCOUTQ as rustix::ioctl::Opcode }, libc::c_int>;
+    #[expect(unsafe_code, reason = "no crate offers this question as a safe call")]
+    // SAFETY: the kernel answers it by one int, and changes nothing.
+    let bytes = unsafe { ioctl(fd, SendQueue::new()) }?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}

@@ -97,8 +97,18 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new() -> Self {
+        Self::since(Offset::measure())
+    }
+
+    /// Goes on where another one was when it measured the clocks.
+    pub(crate) fn since(offset: Offset) -> Self {
         let stamps = Vec::with_capacity(BATCH);
-        Self { headers: [None, None], stamps, clock_was_set: false, count: 0, offset: Offset::measure() }
+        Self { headers: [None, None], stamps, clock_was_set: false, count: 0, offset }
+    }
+
+    /// The clocks at the newest read.
+    pub(crate) fn offset(&self) -> Offset {
+        self.offset
     }
 
     /// How many stamps were read since this was last asked.

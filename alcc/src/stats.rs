@@ -43,6 +43,8 @@ pub struct Totals {
     pub delivered: u64,
     /// Segments that TCP sent again.
     pub retransmits: u64,
+    /// Sockets that were reset because others wrote past the queue.
+    pub bypassed: u64,
 }
 
 /// A socket's state and counters.
@@ -98,4 +100,6 @@ pub struct SocketStats {
     pub stamps_lost: u64,
     /// RTT samples that cover a retransmission and were kept from the controller.
     pub marked: u64,
+    /// Others wrote to the socket past the queue while it held bytes, so the connection was reset.
+    pub bypassed: bool,
 }

@@ -41,6 +41,7 @@ fn socket(id: u64) -> SocketStats {
         limited_below: 2,
         stamps_lost: 1,
         marked: 4,
+        bypassed: false,
     }
 }
 
@@ -64,7 +65,7 @@ fn a_process_tells_of_its_sockets() {
     let open = Arc::new(AtomicBool::new(true));
     let source = {
         let open = Arc::clone(&open);
-        let past = Totals { sockets: 5, delivered: 1_000_000, retransmits: 1 };
+        let past = Totals { sockets: 5, delivered: 1_000_000, retransmits: 1, bypassed: 0 };
         move || Some((if open.load(Ordering::Relaxed) { vec![socket(0), socket(1)] } else { Vec::new() }, past))
     };
     let export = Export::start(&settings, || {}, Box::new(source)).unwrap();

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use common::{HELD, PATIENCE, connect, engine, narrow, pair, reader, send, try_send, until};
+use common::{HELD, PATIENCE, connect, engine, fill, narrow, pair, reader, send, try_send, until};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 const V4: &str = "127.0.0.1:0";
@@ -21,16 +21,6 @@ fn descriptors() -> usize {
 
 /// A queue beside which what the kernel holds is less than a quarter.
 const LARGE: usize = 5 * HELD;
-
-/// Writes until the queue is full.
-fn fill(socket: &paceline_alcc::Socket) {
-    loop {
-        if let Err(error) = try_send(socket, &[5; 30_000]) {
-            assert_eq!(error.kind(), ErrorKind::WouldBlock);
-            return;
-        }
-    }
-}
 
 #[test]
 fn readiness_to_write_means_room_in_the_queue() {

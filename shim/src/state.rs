@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_alcc::export::Export;
-use paceline_alcc::{Engine, Socket};
+use paceline_alcc::{Engine, Hooks, Socket};
 
 use crate::ask;
 use crate::config::Config;
@@ -143,7 +143,8 @@ impl State {
             return Ok(running.engine.clone());
         }
         paceline_alcc::high::keep_above(own::floor());
-        let engine = Engine::start_with(self.config.options.clone(), inside::stay)?;
+        let hooks = Hooks { enter: inside::stay, ..Hooks::default() };
+        let engine = Engine::start_with(self.config.options.clone(), hooks)?;
         for fd in engine.descriptors() {
             self.table.set(fd, Kind::Own);
         }

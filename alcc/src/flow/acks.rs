@@ -34,7 +34,7 @@ impl Flow {
         while let Ok(more) = reader.read(fd, self.v6) {
             let mut group: Option<(u64, Time)> = None;
             for stamp in &reader.stamps {
-                let upto = stamps::position(stamp.id, self.acked).min(self.above.next());
+                let upto = stamps::position(self.own_number(stamp.id), self.acked).min(self.above.next());
                 let at = self.local(stamp.at);
                 match (stamp.event, &mut group) {
                     (Event::Left, _) if reader.clock_was_set => {}
@@ -73,6 +73,7 @@ impl Flow {
         }
         let repaired = self.repairing || unsure;
         self.acked = upto;
+        self.note_progress(now);
         self.counters.delivered = upto;
         self.counters.marked += u64::from(repaired);
         let took = if self.source == Source::Info { self.took() } else { Took::Told };
@@ -104,6 +105,10 @@ impl Flow {
         let last = std::mem::replace(&mut self.info, info);
         self.looked_before = std::mem::replace(&mut self.looked_at, now);
         self.rtt_between = info.rtt_since(&last);
+        if info.acked > last.acked {
+            self.note_progress(now);
+        }
+        self.check_order(fd);
         let resent = info.retransmits.wrapping_sub(last.retransmits);
         self.repairing = resent > 0 || last.has_holes() || info.has_holes();
         if info.timed_out() && (!last.timed_out() || info.backoff > last.backoff) {
@@ -163,8 +168,8 @@ impl Flow {
         self.clear < CLEAR
     }
 
-    /// The connection may be over: looks whether it is.
-    pub(crate) fn hung_up(&mut self, fd: &OwnedFd) {
+    /// The connection may be over, or have gone on without a word: looks whether it has.
+    pub(crate) fn look_now(&mut self, fd: &OwnedFd) {
         self.look(fd, self.local(clock::now()));
     }
 

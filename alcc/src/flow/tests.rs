@@ -21,7 +21,7 @@ fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
     let env = Env { mss: packet_size(&info), ..Env::default() };
     let controller = spec.parse::<Spec>().unwrap().build(&env);
     rustix::net::sockopt::set_tcp_nodelay(fd, true).unwrap();
-    Flow::new(controller, 1_000_000, source, &info, clock::now(), false, true)
+    Flow::new(controller, Queue::new(1_000_000), source, &info, clock::now(), false, true)
 }
 
 fn until(mut happened: impl FnMut() -> bool) {

@@ -115,6 +115,20 @@ pub(crate) fn try_send(socket: &Socket, bytes: &[u8]) -> std::io::Result<usize> 
     socket.send(&[IoSlice::new(bytes)], true)
 }
 
+/// Writes until the queue is full; says how many bytes.
+pub(crate) fn fill(socket: &Socket) -> usize {
+    let mut written = 0;
+    loop {
+        match try_send(socket, &[5; 30_000]) {
+            Ok(taken) => written += taken,
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                return written;
+            }
+        }
+    }
+}
+
 /// Waits for what has to happen.
 pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();

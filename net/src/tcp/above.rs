@@ -4,8 +4,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_alcc::Engine;
 use paceline_alcc::options::{Mode, Options};
+use paceline_alcc::{Engine, Hooks};
 use paceline_cc::{Nanos, Spec};
 use paceline_sim::{Direction, Flow, Handover};
 
@@ -81,7 +81,8 @@ impl Engines {
     /// # Errors
     /// Those of [`Engine::start`].
     pub(crate) fn serve(&self, direction: Direction, options: &Options) -> io::Result<(Arc<Engine>, bool)> {
-        let start = || Engine::start_with(options.clone(), crate::race::prefer_endpoint);
+        let hooks = Hooks { enter: crate::race::prefer_endpoint, ..Hooks::default() };
+        let start = || Engine::start_with(options.clone(), hooks);
         if !options.share {
             return Ok((start()?, true));
         }

@@ -1,0 +1,172 @@
+//! Bytes that somebody writes past the queue: in order while it is empty, found while it is not, and never seen where there
+//! are none.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::{HELD, Hasher, PATIENCE, Sum, connect, engine, fill, narrow, reader, send, until, writes};
+use paceline_alcc::{Acks, Engine, Hooks, Options, Socket};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+const V4: &str = "127.0.0.1:0";
+
+/// Another descriptor of the socket, as somebody has who knows nothing of us.
+fn somebody(socket: &Socket) -> TcpStream {
+    TcpStream::from(socket.fd().try_clone_to_owned().unwrap())
+}
+
+/// Reads until the end or the reset.
+fn is_reset(peer: &mut TcpStream) -> bool {
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut sink = vec![0; 1 << 20];
+    loop {
+        match peer.read(&mut sink) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[test]
+fn bytes_that_overtake_the_queue_reset_the_connection() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let hooks = Hooks {
+        bypassed: || {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+        },
+        ..Hooks::default()
+    };
+    let mut found = 0;
+    for acks in [Acks::Stamps, Acks::Info] {
+        for bytes in [1, 1000] {
+            let engine = Engine::start_with(Options { acks, queue: 5 * HELD, ..Options::default() }, hooks).unwrap();
+            let (socket, mut peer) = narrow(&engine);
+            fill(&socket);
+            let mut other = somebody(&socket);
+            other.set_nonblocking(true).unwrap();
+            // The kernel takes some of it as soon as there is room.
+            let overtaking = thread::spawn(move || {
+                let mut left = vec![7; bytes];
+                until("the kernel takes it", || match other.write(&left) {
+                    Ok(taken) => {
+                        left.drain(..taken);
+                        left.is_empty()
+                    }
+                    Err(error) => error.kind() != ErrorKind::WouldBlock,
+                });
+            });
+            socket.close(PATIENCE);
+            assert!(is_reset(&mut peer), "{acks} {bytes}");
+            overtaking.join().unwrap();
+            found += 1;
+            until("the engine lets go", || engine.sockets().is_empty());
+            assert_eq!((engine.past().bypassed, CALLS.load(Ordering::Relaxed)), (1, found));
+        }
+    }
+}
+
+#[test]
+fn bytes_of_others_are_in_order_while_the_queue_is_empty() {
+    for acks in [Acks::Stamps, Acks::Info] {
+        let engine = engine(|options| (options.acks, options.queue) = (acks, 300_000));
+        let (socket, peer) = connect(&engine, V4);
+        let received = reader(peer);
+        let (mut hasher, mut other, mut ours) = (Hasher::new(), somebody(&socket), 0);
+        for round in 0..200_usize {
+            let bytes: Vec<u8> = writes(round as u64, 120_000, 120_000).flatten().collect();
+            // A part that leaves at once, and one that waits in the queue.
+            let bytes = &bytes[..if round % 2 == 0 { 900 } else { 120_000 }];
+            send(&socket, bytes).unwrap();
+            hasher.update(bytes);
+            ours += bytes.len() as u64;
+            assert!(socket.drain(PATIENCE));
+            other.write_all(&bytes[..500]).unwrap();
+            hasher.update(&bytes[..500]);
+        }
+        until("all is acknowledged", || socket.stats().in_flight == 0);
+        let stats = socket.stats();
+        assert_eq!((stats.bypassed, stats.delivered), (false, ours));
+        drop((socket, other));
+        assert_eq!(received.join().unwrap(), hasher.finish(), "{acks}");
+    }
+}
+
+/// Reads at an uneven pace to the end.
+fn uneven_reader(mut peer: TcpStream, seed: u64) -> thread::JoinHandle<Sum> {
+    thread::spawn(move || {
+        let (mut hasher, mut random, mut buffer) = (Hasher::new(), Pcg64::new(seed.into(), 3), vec![0; 200_000]);
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        loop {
+            // Now and then its window closes.
+            if random.random_bool(0.01) {
+                thread::sleep(Duration::from_millis(random.random_range(1..30)));
+            }
+            let most = random.random_range(1..buffer.len());
+            match peer.read(&mut buffer[..most]).unwrap() {
+                0 => return hasher.finish(),
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+    })
+}
+
+/// Writes of all sizes, so that the queue fills and empties all the time; no bytes but ours.
+fn write_unevenly(socket: &Socket, rounds: u64, seed: u64) -> Sum {
+    let (mut hasher, mut random) = (Hasher::new(), Pcg64::new(seed.into(), 2));
+    for round in 0..rounds {
+        let size = [1, 700, 3000, 20_000, 70_000, 200_000][random.random_range(0..6_usize)];
+        let bytes: Vec<u8> = writes(seed + round, size, size).flatten().collect();
+        send(socket, &bytes).unwrap();
+        hasher.update(&bytes);
+        match random.random_range(0..4) {
+            0 => assert!(socket.drain(PATIENCE)),
+            1 => thread::yield_now(),
+            _ => {}
+        }
+    }
+    hasher.finish()
+}
+
+#[test]
+fn thousands_of_busy_periods_raise_no_alarm() {
+    for (acks, controller) in [(Acks::Stamps, "copa"), (Acks::Info, "copa"), (Acks::Stamps, "fixed:window=4")] {
+        let engine = engine(|options| {
+            (options.acks, options.queue) = (acks, 100_000);
+            options.controller = controller.parse().unwrap();
+        });
+        thread::scope(|scope| {
+            for seed in 0..4 {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let (socket, peer) = if seed % 2 == 0 { narrow(engine) } else { connect(engine, V4) };
+                    let received = uneven_reader(peer, seed);
+                    let written = write_unevenly(&socket, 600, seed);
+                    drop(socket);
+                    assert_eq!(received.join().unwrap(), written, "{acks} {controller}");
+                });
+            }
+        });
+        until("the engine lets go", || engine.sockets().is_empty());
+        assert_eq!(engine.past().bypassed, 0);
+    }
+}
+
+#[test]
+fn a_peer_that_has_ended_its_stream_raises_no_alarm() {
+    let engine = engine(|options| options.queue = 5 * HELD);
+    let (socket, peer) = narrow(&engine);
+    peer.shutdown(std::net::Shutdown::Write).unwrap();
+    let written = fill(&socket);
+    let received = reader(peer);
+    socket.shutdown_write();
+    assert_eq!(received.join().unwrap().bytes, written as u64);
+    assert!(!socket.stats().bypassed);
+}
