@@ -108,7 +108,8 @@ pub(crate) struct Flow {
     /// TCP took nothing; it will say when it does.
     pub(crate) blocked: bool,
     pub(crate) burst: Burst,
-    nodelay: bool,
+    /// Chunks that are not full do not wait.
+    pub(crate) nodelay: bool,
     /// A chunk that is not full waits for more until then.
     pub(crate) fill_until: Option<Time>,
     /// What protects the stream while the queue holds bytes.
@@ -261,6 +262,13 @@ impl Flow {
     /// TCP has taken or delivered bytes.
     pub(crate) fn note_progress(&mut self, now: Time) {
         self.progress = now;
+    }
+
+    /// What is queued does not wait for more.
+    pub(crate) fn push(&mut self) {
+        if !self.queue.is_empty() {
+            self.fill_until = Some(self.local(clock::now()));
+        }
     }
 
     /// Packets of a chunk at the present rate.

@@ -101,6 +101,21 @@ impl Socket {
         *self.inner.shared.clocks() = reader.offset();
     }
 
+    /// A chunk that is not full waits no longer for more: the application has said that what it wrote is complete (it took
+    /// `TCP_CORK` away).
+    pub fn push(&self) {
+        let mut state = self.inner.lock();
+        state.flow.push();
+        self.inner.advance(&mut state);
+    }
+
+    /// Whether chunks that are not full leave at once, as with `TCP_NODELAY`, which the socket itself always has.
+    pub fn set_nodelay(&self, nodelay: bool) {
+        let mut state = self.inner.lock();
+        state.flow.nodelay = nodelay;
+        self.inner.advance(&mut state);
+    }
+
     /// Ends the stream once the queue is empty, and returns at once: `shutdown(SHUT_WR)`.
     pub fn shutdown_write(&self) {
         let mut state = self.inner.lock();

@@ -72,6 +72,13 @@ pub(crate) fn empty_error_queue(fd: c_int) {
     }
 }
 
+/// Resets the connection, though other processes hold it too (Linux `tcp_disconnect`).
+pub(crate) fn reset(fd: c_int) {
+    // SAFETY: all zeros are an address of no family, which ends the connection.
+    let nobody: libc::sockaddr = unsafe { mem::zeroed() };
+    next::connect(fd, &nobody, size_of_val(&nobody) as socklen_t);
+}
+
 /// Whether the peer will send nothing more.
 pub(crate) fn has_ended(fd: c_int) -> bool {
     let mut set = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };

@@ -189,10 +189,11 @@ impl Conn {
         self.direct.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the socket over from the process that forked this one: waits for the bytes which that had queued.
-    fn take_over(&self, fd: c_int, limit: Duration) {
-        if let Some(pending) = &self.pending {
-            pending.wait(limit);
+    /// Takes the socket over from the process that forked this one: waits for the bytes which that had queued. If it died with
+    /// them, so must the connection.
+    fn take_over(&self, fd: c_int) {
+        if self.pending.as_ref().is_some_and(|pending| !pending.wait()) {
+            ask::reset(fd);
         }
         if self.inherited {
             wait_until_acked(fd, Instant::now() + ACKED);
@@ -203,7 +204,7 @@ impl Conn {
     /// Another process will write to the socket, or another program in this one: what is queued goes first, and no stamps
     /// are left for it to find.
     pub(crate) fn hand_over(&self, fd: c_int, limit: Duration) {
-        self.take_over(fd, limit);
+        self.take_over(fd);
         self.go_direct();
         let Some(care) = self.care.get() else { return };
         care.socket.drain(limit);
@@ -236,7 +237,7 @@ impl Conn {
             self.go(Via::Kernel);
             return;
         }
-        self.take_over(fd, state.config.options.linger);
+        self.take_over(fd);
         match self.give(state, fd) {
             Ok(()) => {
                 for place in places.iter() {

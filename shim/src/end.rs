@@ -23,7 +23,8 @@ static TERMINATED: AtomicBool = AtomicBool::new(false);
 /// Sends what is queued before the process ends. What is written later is sent at once.
 pub(crate) fn finish() {
     let Some(state) = state::own() else { return };
-    let _inside = Inside::enter();
+    let inside = Inside::enter();
+    inside.let_end();
     if !state.ending.swap(true, Ordering::Relaxed) {
         state.sum_up();
     }
@@ -44,7 +45,8 @@ pub(crate) fn ours() -> libc::sigaction {
     // SAFETY: all zeros are a value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = on_term as *const () as usize;
-    action.sa_flags = libc::SA_RESTART;
+    // Deferred, a second one would wait for the queues as well.
+    action.sa_flags = libc::SA_RESTART | libc::SA_NODEFER;
     action
 }
 
@@ -55,6 +57,12 @@ pub(crate) fn is_ours(handler: usize) -> bool {
 
 fn is_default(action: &libc::sigaction) -> bool {
     action.sa_sigaction == libc::SIG_DFL
+}
+
+/// Whether a signal ends the process without the program's doing.
+pub(crate) fn ends_process(signal: c_int) -> bool {
+    let action = disposition(signal);
+    is_default(&action) || is_ours(action.sa_sigaction)
 }
 
 fn disposition(signal: c_int) -> libc::sigaction {

@@ -1,5 +1,6 @@
 //! Whether a thread is in this library's own code, where calls of the C library are not the application's.
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::mem;
 use std::path::Path;
@@ -8,6 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use dlmalloc::GlobalDlmalloc;
+
+use crate::end;
 use crate::next;
 
 thread_local! {
@@ -43,6 +47,23 @@ impl Inside {
     }
 }
 
+impl Inside {
+    /// Lets signals through whose action is to end the process, by default or by ours: for waits that may be long.
+    pub(crate) fn let_end(&self) {
+        let Some(before) = &self.mask else { return };
+        // SAFETY: all zeros are the empty set; the calls change nothing but it and this thread's mask.
+        unsafe {
+            let mut through: libc::sigset_t = mem::zeroed();
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGALRM] {
+                if libc::sigismember(before, signal) == 0 && end::ends_process(signal) {
+                    libc::sigaddset(&mut through, signal);
+                }
+            }
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &through, ptr::null_mut());
+        }
+    }
+}
+
 impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.set(self.before);
@@ -50,6 +71,42 @@ impl Drop for Inside {
         if let Some(mask) = &self.mask {
             restore(mask);
         }
+    }
+}
+
+/// The memory of this library: apart from the program's, since a signal handler may write to a connection while its thread is in
+/// `malloc`; and no handler runs while its lock is held.
+pub(crate) struct Allocator;
+
+/// While memory is asked for outside of our guarded code.
+fn guarded() -> Option<Inside> {
+    (BLOCKS_SIGNALS.load(Ordering::Relaxed) && !INSIDE.get()).then(Inside::enter)
+}
+
+// SAFETY: all is left to an allocator that keeps the contract.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _guard = guarded();
+        // SAFETY: the caller's promise.
+        unsafe { GlobalDlmalloc.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let _guard = guarded();
+        // SAFETY: the caller's promise.
+        unsafe { GlobalDlmalloc.dealloc(block, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let _guard = guarded();
+        // SAFETY: the caller's promise.
+        unsafe { GlobalDlmalloc.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let _guard = guarded();
+        // SAFETY: the caller's promise.
+        unsafe { GlobalDlmalloc.realloc(block, layout, size) }
     }
 }
 

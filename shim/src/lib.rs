@@ -16,9 +16,8 @@
 //! under a controller must not run without one unnoticed.
 #![cfg(target_os = "linux")]
 
-/// Apart from the program's: a signal handler may write to a connection while its thread is in `malloc`.
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: inside::Allocator = inside::Allocator;
 
 mod ask;
 mod config;

@@ -1,7 +1,8 @@
 //! What a forked child waits for: bytes that its parent had queued when it forked.
 //!
 //! The parent keeps its queues and sends them; a child that writes to one of these sockets must write after that. A pipe
-//! joins the two: the parent's end is closed when its queues have been empty once.
+//! joins the two: the parent says by a byte that its queues have been empty once. The end of the pipe without it means that the
+//! parent has died, and what it had queued with it.
 
 use std::ffi::c_int;
 use std::io;
@@ -56,8 +57,12 @@ impl Fork {
         drop(read);
         // Without a thread the child does not wait.
         inside::spawn("paceline-fork", move || {
+            let mut whole = true;
             for socket in sockets {
-                socket.drain(limit);
+                whole &= socket.drain(limit);
+            }
+            if whole {
+                next::write(write.as_raw_fd(), [0_u8].as_ptr().cast(), 1);
             }
             drop(write);
         });
@@ -70,10 +75,22 @@ impl Pending {
         self.end.as_raw_fd()
     }
 
-    /// Waits until the parent has sent what it had queued, at most `limit`.
-    pub(crate) fn wait(&self, limit: Duration) {
-        let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
-        let mut set = libc::pollfd { fd: self.end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        while next::ppoll(&mut set, 1, &limit, ptr::null()) < 0 && next::errno() == libc::EINTR {}
+    /// Waits until the parent has sent what it had queued; says whether it has.
+    pub(crate) fn wait(&self) -> bool {
+        loop {
+            let mut set = libc::pollfd { fd: self.end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            match next::ppoll(&mut set, 1, ptr::null(), ptr::null()) {
+                -1 if next::errno() == libc::EINTR => {}
+                -1 => return false,
+                // The byte stays, for other sockets that wait for the same.
+                _ => return set.revents & libc::POLLIN != 0 && self.has_byte(),
+            }
+        }
+    }
+
+    /// Whether there is a byte.
+    fn has_byte(&self) -> bool {
+        let mut count: c_int = 0;
+        next::ioctl(self.end.as_raw_fd(), libc::FIONREAD, (&raw mut count) as usize) == 0 && count > 0
     }
 }

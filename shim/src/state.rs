@@ -143,7 +143,7 @@ impl State {
             return Ok(running.engine.clone());
         }
         paceline_alcc::high::keep_above(own::floor());
-        let hooks = Hooks { enter: inside::stay, ..Hooks::default() };
+        let hooks = Hooks { enter: inside::stay, bypassed };
         let engine = Engine::start_with(self.config.options.clone(), hooks)?;
         for fd in engine.descriptors() {
             self.table.set(fd, Kind::Own);
@@ -397,6 +397,13 @@ impl State {
                 _ => None,
             })
             .collect()
+    }
+}
+
+/// Bytes of a connection got to the kernel past its queue.
+fn bypassed() {
+    if let Some(state) = any() {
+        state.note(&Notice::Bypassed);
     }
 }
 

@@ -161,7 +161,8 @@ fn reset() {
     let file = folder.path().join("file");
     std::fs::write(&file, letters(LEN, 9)).unwrap();
     for mode in ["queue", "inline"] {
-        let Some((mut server, port)) = serve("reset", &file, 1, &[("PACELINE_MODE", mode)]) else {
+        let variables = [("PACELINE_MODE", mode), ("PACELINE_QUEUE", "10MB")];
+        let Some((mut server, port)) = serve("reset", &file, 1, &variables) else {
             return skip("reset", "no C compiler");
         };
         let client = common::connect_narrow(port);

@@ -70,11 +70,17 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
             Some(0)
         }
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) if conn.via() == Via::Queue => {
-            conn.kept().nodelay = c_int::from(number()? != 0);
+            let nodelay = number()? != 0;
+            conn.kept().nodelay = c_int::from(nodelay);
+            conn.socket()?.set_nodelay(nodelay);
             Some(0)
         }
         (libc::IPPROTO_TCP, libc::TCP_CORK) if conn.via() == Via::Queue => {
-            conn.kept().cork = c_int::from(number()? != 0);
+            let cork = number()? != 0;
+            conn.kept().cork = c_int::from(cork);
+            if !cork {
+                conn.socket()?.push();
+            }
             Some(0)
         }
         // What is queued is encrypted already. A program whom this is refused goes on to encrypt by itself.
