@@ -1,0 +1,217 @@
+// Calls that write, and ways into the kernel that pass by the library.
+#include "torture.h"
+#include "ring.h"
+#include <sys/stat.h>
+
+static unsigned char buffer[1 << 17];
+
+static size_t piece(size_t most) { return total - at < most ? total - at : most; }
+
+static void aio_turns(void) {
+    int fd = take();
+    while (at < total) {
+        put(fd, piece(20000));
+        struct aiocb request = {.aio_fildes = fd, .aio_buf = buffer, .aio_nbytes = piece(5000)};
+        const struct aiocb *one = &request;
+        fill(buffer, at, request.aio_nbytes);
+        if (aio_write(&request) != 0) fail("aio_write");
+        while (aio_error(&request) == EINPROGRESS) aio_suspend(&one, 1, NULL);
+        ssize_t k = aio_return(&request);
+        if (k < 0) fail("aio_return");
+        at += k;
+    }
+    go();
+    close(fd);
+}
+
+static void raw_turns(void) {
+    int fd = take();
+    while (at < total) {
+        put(fd, piece(30000));
+        size_t count = piece(5000);
+        fill(buffer, at, count);
+        for (size_t done = 0; done < count;) {
+            long k = raw(SYS_write, fd, (long)buffer + done, count - done, 0, 0, 0);
+            if (k < 0) errno = -k, fail("raw write");
+            done += k, at += k;
+        }
+    }
+    go();
+    close(fd);
+}
+
+// Once, and then the end: whoever looks at the next write only has not seen it.
+static void raw_last(void) {
+    int fd = take();
+    put(fd, total - 1000);
+    fill(buffer, at, 1000);
+    if (raw(SYS_write, fd, (long)buffer, 1000, 0, 0, 0) != 1000) fail("raw write");
+    go();
+    close(fd);
+}
+
+// All of it past the library, but for the first byte.
+static void raw_mostly(void) {
+    int fd = take();
+    put(fd, 1);
+    go();
+    while (at < total) {
+        size_t count = piece(sizeof buffer);
+        fill(buffer, at, count);
+        long k = raw(SYS_write, fd, (long)buffer, count, 0, 0, 0);
+        if (k < 0) errno = -k, fail("raw write");
+        at += k;
+    }
+    close(fd);
+}
+
+static void ring_turns(long (*call)(long, long, long, long, long, long, long)) {
+    int fd = take();
+    put(fd, 10000);
+    struct ring ring = ring_new(call);
+    while (at < total) {
+        put(fd, piece(20000));
+        size_t count = piece(5000);
+        fill(buffer, at, count);
+        for (size_t done = 0; done < count;) {
+            int k = ring_write(&ring, fd, buffer + done, count - done);
+            if (k < 0) errno = -k, fail("write by io_uring");
+            done += k, at += k;
+        }
+    }
+    go();
+    close(fd);
+}
+
+static long by_library(long number, long a, long b, long c, long d, long e, long f) {
+    long result = syscall(number, a, b, c, d, e, f);
+    return result < 0 ? -errno : result;
+}
+
+static void ring(void) { ring_turns(by_library); }
+static void ring_raw(void) { ring_turns(raw); }
+
+// There unless liburing is.
+int io_uring_queue_init(unsigned entries, void *ring, unsigned flags) __attribute__((weak));
+
+static void weak_ring(void) {
+    put(take(), total);
+    go();
+    report("liburing: %s", io_uring_queue_init ? "there" : "not there");
+}
+
+static void send_many(void) {
+    int fd = take();
+    nonblocking(fd, 1);
+    while (at < total) {
+        struct mmsghdr messages[20] = {0};
+        struct iovec parts[20][5];
+        size_t from = at;
+        for (int i = 0; i < 20; i++) {
+            for (int j = 0; j < 5; j++) {
+                size_t count = from % 701;
+                if (count > total - from) count = total - from;
+                if (count == 0) count = from < total;
+                fill(buffer + (from - at), from, count);
+                parts[i][j] = (struct iovec){buffer + (from - at), count};
+                from += count;
+            }
+            messages[i].msg_hdr.msg_iov = parts[i], messages[i].msg_hdr.msg_iovlen = 5;
+        }
+        int k = sendmmsg(fd, messages, 20, 0);
+        if (k < 0 && errno == EAGAIN) {
+            struct pollfd p = {fd, POLLOUT, 0};
+            poll(&p, 1, -1);
+            continue;
+        }
+        if (k < 0) fail("sendmmsg");
+        for (int i = 0; i < k; i++) {
+            at += messages[i].msg_len;
+            // A message that went in part is the last.
+            if (messages[i].msg_len < parts[i][0].iov_len + parts[i][1].iov_len + parts[i][2].iov_len + parts[i][3].iov_len + parts[i][4].iov_len) break;
+        }
+    }
+    go();
+    close(fd);
+}
+
+// A file with the bytes from here on.
+static int file(size_t count) {
+    FILE *made = tmpfile();
+    unsigned char *bytes = malloc(count);
+    fill(bytes, at, count);
+    if (!made || fwrite(bytes, 1, count, made) != count || fflush(made) != 0) fail("tmpfile");
+    free(bytes);
+    rewind(made);
+    return fileno(made);
+}
+
+static void sendfile_turns(void) {
+    int fd = take();
+    go();
+    while (at < total) {
+        put(fd, piece(30000));
+        size_t count = piece(50000);
+        if (count == 0) break;
+        int from = file(count);
+        off_t offset = 0;
+        while ((size_t)offset < count)
+            if (sendfile(fd, from, &offset, count - offset) < 0) fail("sendfile");
+        at += count;
+        close(from);
+    }
+    close(fd);
+}
+
+static void splice_turns(void) {
+    int fd = take(), ends[2];
+    if (pipe(ends) != 0) fail("pipe");
+    go();
+    while (at < total) {
+        put(fd, piece(10000));
+        // A page is given away: another each time.
+        size_t count = piece(30000);
+        if (count == 0) break;
+        unsigned char *pages = mmap(NULL, 32768, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        fill(pages, at, count);
+        struct iovec part = {pages, count};
+        ssize_t given = vmsplice(ends[1], &part, 1, 0);
+        if (given < 0) fail("vmsplice");
+        for (ssize_t left = given; left > 0;) {
+            ssize_t k = splice(ends[0], NULL, fd, NULL, left, 0);
+            if (k <= 0) fail("splice");
+            left -= k, at += k;
+        }
+    }
+    close(fd);
+}
+
+// What can be sent from is the kernel's business: a pipe is not (sendfile(2)).
+static void sendfile_pipe(void) {
+    int fd = take(), ends[2];
+    put(fd, total / 2);
+    if (pipe(ends) != 0) fail("pipe");
+    fill(buffer, at, 4000);
+    put_bytes(ends[1], buffer, 4000);
+    ssize_t k = sendfile(fd, ends[0], NULL, 4000);
+    answered("sendfile", k);
+    if (k > 0) at += k;
+    go();
+    put(fd, total - at);
+    close(fd);
+}
+
+const struct method calls[] = {
+    {"aio_turns", aio_turns},
+    {"raw_turns", raw_turns},
+    {"raw_last", raw_last},
+    {"raw_mostly", raw_mostly},
+    {"ring", ring},
+    {"ring_raw", ring_raw},
+    {"weak_ring", weak_ring},
+    {"send_many", send_many},
+    {"sendfile_turns", sendfile_turns},
+    {"splice_turns", splice_turns},
+    {"sendfile_pipe", sendfile_pipe},
+    {0},
+};

@@ -1,0 +1,5 @@
+#include "torture.h"
+
+const struct method descriptors[] = {
+    {0},
+};

@@ -1,0 +1,89 @@
+// How a program ends while bytes are queued. Those that end it rudely let no client read before.
+#include "torture.h"
+
+static int connection;
+
+static void written(void) { put(connection = take(), total); }
+
+static void end_close(void) { written(), go(), close(connection); }
+static void end_return(void) { written(), go(); }
+static void end_exit(void) { written(), go(), exit(3); }
+static void end_underscore_exit(void) { written(), go(), _exit(3); }
+static void end_quick_exit(void) { written(), go(), quick_exit(3); }
+static void end_exit_group(void) { written(), go(), syscall(SYS_exit_group, 3); }
+static void end_sigterm(void) { written(), go(), raise(SIGTERM); }
+static void end_exit_group_raw(void) { written(), raw(SYS_exit_group, 3, 0, 0, 0, 0, 0); }
+static void end_abort(void) { written(), abort(); }
+static void end_sigkill(void) { written(), kill(getpid(), SIGKILL); }
+static void end_sigsegv(void) { written(), *(volatile int *)8 = 1; }
+
+static void last_words(void) { put(connection, total - at), go(); }
+
+static void end_atexit(void) {
+    connection = take();
+    put(connection, total / 2);
+    if (atexit(last_words) != 0) fail("atexit");
+}
+
+static void *worker(void *unused) {
+    put(connection, total);
+    go();
+    close(connection);
+    return unused;
+}
+
+static void end_pthread_exit(void) {
+    connection = take();
+    pthread_t thread;
+    pthread_create(&thread, NULL, worker, NULL);
+    pthread_detach(thread);
+    pthread_exit(NULL);
+}
+
+// Nobody is left to write: the last thread is the first.
+static void end_pthread_exit_alone(void) { written(), go(), pthread_exit(NULL); }
+
+// What SIOCOUTQ says is all that the peer has not acknowledged.
+static void end_outq(void) {
+    written(), go();
+    int left = 1;
+    while (left > 0)
+        if (ioctl(connection, TIOCOUTQ, &left) != 0) fail("SIOCOUTQ");
+        else usleep(1000);
+    kill(getpid(), SIGKILL);
+}
+
+// The client says when it has all.
+static void confirmed(void) {
+    char word;
+    written();
+    answered("word", read(connection, &word, 1));
+    close(connection);
+}
+
+const struct method ends[] = {
+    {"end_close", end_close},
+    {"end_return", end_return},
+    {"end_exit", end_exit},
+    {"end_underscore_exit", end_underscore_exit},
+    {"end_quick_exit", end_quick_exit},
+    {"end_exit_group", end_exit_group},
+    {"end_sigterm", end_sigterm},
+    {"end_exit_group_raw", end_exit_group_raw},
+    {"end_abort", end_abort},
+    {"end_sigkill", end_sigkill},
+    {"end_sigsegv", end_sigsegv},
+    {"end_atexit", end_atexit},
+    {"end_pthread_exit", end_pthread_exit},
+    {"end_pthread_exit_alone", end_pthread_exit_alone},
+    {"end_outq", end_outq},
+    // Clients that read slowly, stop for a while, or do not read.
+    {"slow_close", end_close},
+    {"slow_return", end_return},
+    {"slow_underscore_exit", end_underscore_exit},
+    {"slow_sigterm", end_sigterm},
+    {"stalled", confirmed},
+    {"unread_close", end_close},
+    {"unread_exit", end_exit},
+    {0},
+};

@@ -1,0 +1,107 @@
+// Handlers that write, while the program is in other calls. POSIX.1-2017 2.4.3: write is async-signal-safe.
+#include "torture.h"
+#include "tick.h"
+
+static int connection;
+
+static void on_tick(int number) {
+    int error = errno;
+    size_t piece = total / 500 + 11;
+    if (at < total) put(connection, total - at < piece ? total - at : piece);
+    errno = error;
+    (void)number;
+}
+
+static void calls_meanwhile(int flags) {
+    int fd = connection = take(), set = epoll_create1(0);
+    struct epoll_event wanted = {EPOLLIN | EPOLLOUT, {.fd = fd}}, told;
+    if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &wanted) != 0) fail("epoll_ctl");
+    tick(on_tick, flags);
+    while (at < total) {
+        epoll_ctl(set, EPOLL_CTL_MOD, fd, &wanted);
+        epoll_wait(set, &told, 1, 0);
+        struct pollfd p = {fd, POLLIN | POLLOUT, 0};
+        poll(&p, 1, 0);
+        fd_set writable;
+        FD_ZERO(&writable);
+        FD_SET(fd, &writable);
+        struct timeval none = {0, 0};
+        select(fd + 1, NULL, &writable, NULL, &none);
+        int value;
+        socklen_t len = sizeof value;
+        ioctl(fd, TIOCOUTQ, &value);
+        getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &len);
+        close(dup(fd));
+    }
+    tick_no_more();
+    go();
+    close(fd);
+}
+
+static void sig_write(void) { calls_meanwhile(0); }
+static void sig_write_restart(void) { calls_meanwhile(SA_RESTART); }
+
+static void sig_malloc(void) {
+    int fd = connection = take();
+    put(fd, 1000);
+    tick(on_tick, SA_RESTART);
+    // Larger than what a thread keeps for itself, so that malloc takes its lock each time.
+    void *some[64] = {0};
+    for (size_t i = 0; at < total; i++) {
+        void **one = &some[i * 7919 % 64];
+        free(*one);
+        *one = malloc(1100 + i * 104729 % 60000);
+    }
+    tick_no_more();
+    go();
+    close(fd);
+}
+
+// Single bytes, which nothing can tear: those of the program count from 0 to 127, those of the handler from 128 to 255.
+static volatile size_t handled;
+
+static void on_tick_byte(int number) {
+    int error = errno;
+    unsigned char byte = 128 + handled % 128;
+    if (handled < total / 2) put_bytes(connection, &byte, 1), handled++;
+    errno = error;
+    (void)number;
+}
+
+static void sig_within_write(void) {
+    connection = take();
+    tick(on_tick_byte, 0);
+    for (size_t i = 0; i < total / 2; i++) {
+        unsigned char byte = i % 128;
+        put_bytes(connection, &byte, 1);
+    }
+    while (handled < total / 2) raise(SIGUSR1);
+    tick_no_more();
+    go();
+    close(connection);
+}
+
+// A handler that ends the program, in the middle of whatever.
+static void on_tick_exit(int number) {
+    (void)number;
+    if (at >= total / 2) _exit(0);
+}
+
+static void sig_exit(void) {
+    int fd = take();
+    go();
+    tick(on_tick_exit, SA_RESTART);
+    for (;;) {
+        free(malloc(100000));
+        if (at < total) put(fd, 1 + at % 100);
+    }
+}
+
+const struct method signals[] = {
+    {"sig_write", sig_write},
+    {"sig_write_restart", sig_write_restart},
+    {"sig_malloc", sig_malloc},
+    {"sig_within_write", sig_within_write},
+    {"sig_exit", sig_exit},
+    {0},
+};

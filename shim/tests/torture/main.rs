@@ -1,0 +1,148 @@
+//! Programs that do what is unusual, in every mode and without the library: bytes, order, end, exit status and error numbers
+//! must be the same. `cargo test -p paceline-shim --test torture -- sig_write` runs one case; its method is in `c/`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod client;
+mod run;
+
+use std::time::Duration;
+
+use client::{End, Reader};
+use run::{Case, Exception, Exit, Mode, USUAL, compare};
+
+/// What bytes that got into the kernel past the queue are called.
+const PAST: Option<&str> = Some("wrote past the queue");
+
+/// What may differ from the kernel alone. Nothing may where there is no queue.
+const EXCEPTIONS: &[Exception] = &[
+    // Past the library, into the kernel.
+    queued("aio_turns", PAST),
+    queued("raw_turns", PAST),
+    queued("raw_last", PAST),
+    queued("raw_mostly", PAST),
+    queued("ring", PAST),
+    queued("ring_raw", PAST),
+    // The process is gone, and its queue with it.
+    queued("end_exit_group_raw", None),
+    queued("end_abort", None),
+    queued("end_sigkill", None),
+    queued("end_sigsegv", None),
+    queued("shutdown_sigpipe", None),
+    // Nothing was acknowledged for as long as PACELINE_LINGER.
+    queued("unread_close", None),
+    queued("unread_exit", None),
+];
+
+/// In mode `queue`, a client gets a beginning and a reset.
+const fn queued(case: &'static str, line: Option<&'static str>) -> Exception {
+    Exception { case, mode: Mode::Queue, line }
+}
+
+/// Less than the slow clients take.
+const IMPATIENT: &[(&str, &str)] = &[("PACELINE_LINGER", "1s")];
+
+/// A client that needs four seconds and reads all the time.
+const SLOW: Case = Case { reader: Reader::Slow(100_000), variables: IMPATIENT, ..USUAL };
+
+/// A client that does not read until nobody waits for it any more.
+const UNREAD: Case = Case { reader: Reader::Late(Duration::from_secs(4)), variables: IMPATIENT, ..USUAL };
+
+/// A client that asks again when it has the answer.
+const ASKING: Case = Case { bytes: 15 * 500, reader: Reader::Asking(15, 500), ..USUAL };
+
+/// More than there is room for at once, so that the program has to wait.
+const KEEN: Case = Case { bytes: 8_000_000, reader: Reader::Keen, variables: &[("PACELINE_QUEUE", "300kB")], ..USUAL };
+
+macro_rules! cases {
+    ($($name:ident: $case:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                compare(stringify!($name), $case, EXCEPTIONS);
+            }
+        )*
+
+        /// Every exception is one of a case.
+        #[test]
+        fn exceptions_are_of_cases() {
+            let names = [$(stringify!($name)),*];
+            assert!(EXCEPTIONS.iter().all(|exception| names.contains(&exception.case)));
+        }
+    };
+}
+
+cases! {
+    // Handlers that write, signals.c.
+    sig_write: USUAL;
+    sig_write_restart: USUAL;
+    // So much at once that the queue needs memory for it.
+    sig_malloc: Case { bytes: 8_000_000, ..USUAL };
+    sig_within_write: Case { bytes: 10_000, woven: true, ..USUAL };
+    sig_exit: Case { partly: true, ..USUAL };
+
+    // The C library's streams, streams.c.
+    stdout_turns: USUAL;
+    stderr_turns: USUAL;
+    stdout_late: USUAL;
+    stdout_accepted: USUAL;
+    stream_turns: USUAL;
+    stream_late: USUAL;
+    dprintf_turns: USUAL;
+
+    // Calls that write, and ways past the library, calls.c.
+    aio_turns: USUAL;
+    raw_turns: USUAL;
+    raw_last: USUAL;
+    raw_mostly: USUAL;
+    ring: USUAL;
+    ring_raw: USUAL;
+    weak_ring: USUAL;
+    send_many: USUAL;
+    sendfile_turns: USUAL;
+    splice_turns: USUAL;
+    sendfile_pipe: USUAL;
+
+    // Options and flags, options.c.
+    cork: ASKING;
+    cork_early: ASKING;
+    cork_nodelay: ASKING;
+    cork_close: USUAL;
+    linger_reset: Case { end: End::Reset, ..USUAL };
+    linger_long: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
+    linger_early: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
+    shutdown_write: USUAL;
+    shutdown_both: USUAL;
+    shutdown_sigpipe: Case { exit: Exit::Signal(libc::SIGPIPE), ..USUAL };
+    msg_more: USUAL;
+    msg_oob: USUAL;
+    zerocopy_first: USUAL;
+    zerocopy_later: USUAL;
+    toggled: KEEN;
+    send_timeout: Case { reader: Reader::Gated, ..KEEN };
+
+    // Ends, ends.c.
+    end_close: USUAL;
+    end_return: USUAL;
+    end_exit: Case { exit: Exit::Code(3), ..USUAL };
+    end_underscore_exit: Case { exit: Exit::Code(3), ..USUAL };
+    end_quick_exit: Case { exit: Exit::Code(3), ..USUAL };
+    end_exit_group: Case { exit: Exit::Code(3), ..USUAL };
+    end_exit_group_raw: Case { exit: Exit::Code(3), ..USUAL };
+    end_sigterm: Case { exit: Exit::Signal(libc::SIGTERM), ..USUAL };
+    end_abort: Case { exit: Exit::Signal(libc::SIGABRT), ..USUAL };
+    end_sigkill: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
+    end_sigsegv: Case { exit: Exit::Signal(libc::SIGSEGV), ..USUAL };
+    end_atexit: USUAL;
+    end_pthread_exit: USUAL;
+    end_pthread_exit_alone: USUAL;
+    end_outq: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
+    slow_close: SLOW;
+    slow_return: SLOW;
+    slow_underscore_exit: Case { exit: Exit::Code(3), ..SLOW };
+    slow_sigterm: Case { exit: Exit::Signal(libc::SIGTERM), ..SLOW };
+    stalled: Case { reader: Reader::Stalled(100_000, Duration::from_millis(2500)), ..SLOW };
+    unread_close: UNREAD;
+    unread_exit: Case { exit: Exit::Code(3), ..UNREAD };
+}

@@ -1,0 +1,280 @@
+//! A case in each mode, compared with the same program without the library.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{self, End, Gate, PATIENCE, Pattern, Reader, Received};
+use crate::common::{Running, folder, installed, library, shimmed, skip};
+
+/// A way to serve, and how the clients read.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    /// How many bytes each connection gets.
+    pub(crate) bytes: u64,
+    pub(crate) clients: usize,
+    pub(crate) reader: Reader,
+    /// How a client's part ends without the library.
+    pub(crate) end: End,
+    /// How the program ends without the library.
+    pub(crate) exit: Exit,
+    /// Every client need not get all of the bytes without the library either: the program ends, or a call is cancelled, in
+    /// the middle of them.
+    pub(crate) partly: bool,
+    /// Two sequences that are woven into each other.
+    pub(crate) woven: bool,
+    /// `RLIMIT_NOFILE`.
+    pub(crate) descriptors: Option<u64>,
+    pub(crate) variables: &'static [(&'static str, &'static str)],
+}
+
+/// The usual: what fits into the kernel's buffers without the library, and a client that reads when all is written.
+pub(crate) const USUAL: Case = Case {
+    bytes: 400_000,
+    clients: 1,
+    reader: Reader::Gated,
+    end: End::Fin,
+    exit: Exit::Code(0),
+    partly: false,
+    woven: false,
+    descriptors: None,
+    variables: &[],
+};
+
+/// Which library, and how it is told to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Plain,
+    Inline,
+    Auto,
+    Queue,
+}
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Code(i32),
+    Signal(i32),
+    Hang,
+}
+
+/// What may differ in a mode: a client gets a beginning of the bytes and a reset, never a clean end or wrong bytes.
+pub(crate) struct Exception {
+    pub(crate) case: &'static str,
+    pub(crate) mode: Mode,
+    /// What the library says of it.
+    pub(crate) line: Option<&'static str>,
+}
+
+/// What was seen of a run.
+#[derive(Debug)]
+struct Outcome {
+    clients: Vec<Received>,
+    exit: Exit,
+    reports: Vec<String>,
+    /// What the library said.
+    log: String,
+}
+
+/// The program of the cases, compiled; `None` without a C compiler.
+fn program() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let compile = || {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/c");
+        let files = std::fs::read_dir(sources).unwrap().map(|file| file.unwrap().path());
+        let files = files.filter(|file| file.extension().is_some_and(|kind| kind == "c"));
+        let program = library().with_file_name("torture");
+        let mut command = Command::new(installed("cc")?);
+        command.args(["-O1", "-pthread", "-o"]).arg(&program).args(files).arg("-lrt");
+        assert!(command.status().unwrap().success(), "the program of the cases does not compile");
+        Some(program)
+    };
+    PROGRAM.get_or_init(compile).as_deref()
+}
+
+/// Runs a case without the library and in each mode, all at once, and compares.
+pub(crate) fn compare(name: &'static str, case: Case, exceptions: &[Exception]) {
+    if program().is_none() {
+        return skip(name, "no C compiler");
+    }
+    let modes = [Mode::Plain, Mode::Inline, Mode::Auto, Mode::Queue];
+    let seen = thread::scope(|scope| {
+        let all = modes.map(|mode| scope.spawn(move || run(name, &case, mode)));
+        all.map(|one| one.join().expect("it ran"))
+    });
+    let [plain, others @ ..] = seen;
+    let plain = match plain {
+        Ok(outcome) => outcome,
+        Err(reason) => return skip(name, &reason),
+    };
+    let mut faults = faults_without(&case, &plain);
+    for (mode, seen) in modes.into_iter().skip(1).zip(others) {
+        let exception = exceptions.iter().find(|exception| exception.case == name && exception.mode == mode);
+        let fault = match seen {
+            Ok(seen) => difference(&case, &plain, &seen, exception),
+            Err(reason) => Some(format!("skipped: {reason}")),
+        };
+        faults.extend(fault.map(|fault| format!("{name} {mode}: {fault}")));
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+fn run(name: &str, case: &Case, mode: Mode) -> Result<Outcome, String> {
+    let folder = folder(name);
+    let log = folder.path().join("log");
+    let program = program().expect("it was compiled");
+    let mut command = shimmed(program, &[("PACELINE_QUEUE", "10MB")]);
+    command.envs(case.variables.iter().copied());
+    match mode {
+        Mode::Plain => command.env_remove("LD_PRELOAD"),
+        // A small window keeps in the queue what the client has not read.
+        Mode::Auto | Mode::Queue => command.env("PACELINE_CC", "fixed:window=1"),
+        Mode::Inline => &mut command,
+    };
+    command.env_remove("PACELINE_QUIET").env("PACELINE_LOG", &log).env("PACELINE_MODE", mode.to_string());
+    command.arg(name).arg(case.bytes.to_string()).current_dir(folder.path());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    if let Some(most) = case.descriptors {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        let lower = move || {
+            // SAFETY: reads one value.
+            match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: between fork and exec, it does no more than a system call.
+        unsafe { command.pre_exec(lower) };
+    }
+    let mut server = Running(command.spawn().unwrap());
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let port = match lines.next() {
+        Some(line) => line.strip_prefix("port ").map(|port| port.parse().unwrap()).ok_or(line)?,
+        None => return Err(format!("the program did not begin: {:?}", server.wait())),
+    };
+    // Without a queue the program may wait for the client before it lets it read.
+    let limit =
+        if matches!(mode, Mode::Inline | Mode::Plain) { Duration::from_millis(500) } else { Duration::from_secs(5) };
+    let (gate, begun) = (Gate::default(), Instant::now());
+    let (clients, exit, reports) = thread::scope(|scope| {
+        let clients: Vec<_> = std::iter::repeat_with(|| client::connect(port)).take(case.clients).collect();
+        let gate = &gate;
+        let clients: Vec<_> = clients
+            .into_iter()
+            .map(|stream| {
+                let pattern = if case.woven { Pattern::Two(0, 0) } else { Pattern::One };
+                scope.spawn(move || client::read(stream, case.reader, pattern, gate, limit, case.bytes))
+            })
+            .collect();
+        let reports = scope.spawn(move || {
+            let mut reports = Vec::new();
+            for line in lines {
+                if line == "go" { gate.open() } else { reports.push(line) }
+            }
+            // Everybody who could have said so has ended.
+            gate.open();
+            reports
+        });
+        let clients: Vec<_> = clients.into_iter().map(|client| client.join().expect("it read")).collect();
+        let exit = ended(&mut server, begun);
+        if exit == Exit::Hang {
+            drop(server);
+        }
+        (clients, exit, reports.join().expect("it read"))
+    });
+    if let Some(reason) = reports.iter().find_map(|line| line.strip_prefix("skip ")) {
+        return Err(reason.to_owned());
+    }
+    Ok(Outcome { clients, exit, reports, log: std::fs::read_to_string(log).unwrap_or_default() })
+}
+
+/// Waits for the end of a program, which may take little longer than its clients do.
+fn ended(server: &mut Running, begun: Instant) -> Exit {
+    let patience = PATIENCE.saturating_sub(begun.elapsed()).max(PATIENCE / 10);
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        if let Some(status) = server.0.try_wait().unwrap() {
+            return status.into();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Exit::Hang
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        status.code().map_or_else(|| Self::Signal(status.signal().expect("it ended")), Self::Code)
+    }
+}
+
+/// What is wrong with a case itself: the kernel alone must do what it says.
+fn faults_without(case: &Case, plain: &Outcome) -> Vec<String> {
+    let whole = |client: &Received| {
+        let all = client.bytes == case.bytes || case.partly || case.end == End::Reset;
+        client.wrong.is_none() && client.end == case.end && all && !client.late
+    };
+    let failed = plain.reports.iter().any(|line| line.starts_with("failed"));
+    let right = plain.clients.iter().all(whole) && plain.exit == case.exit && !failed;
+    if right { Vec::new() } else { vec![format!("plain is not as the case has it: {plain}")] }
+}
+
+/// How a mode differs from the kernel alone, where it must not.
+fn difference(case: &Case, plain: &Outcome, seen: &Outcome, exception: Option<&Exception>) -> Option<String> {
+    let same = |(plain, seen): (&Received, &Received)| {
+        let any_count = case.partly || plain.end == End::Reset;
+        let same_count = any_count || plain.bytes == seen.bytes;
+        seen.wrong.is_none() && same_count && seen.end == plain.end && seen.late == plain.late
+    };
+    let pairs = || plain.clients.iter().zip(&seen.clients);
+    if pairs().all(same) && seen.exit == plain.exit && seen.reports == plain.reports {
+        return None;
+    }
+    let told = format!("{seen}, and without the library {plain}");
+    let Some(exception) = exception else { return Some(told) };
+    let cut =
+        |(plain, seen): (&Received, &Received)| same((plain, seen)) || (seen.wrong.is_none() && seen.end == End::Reset);
+    let said = exception.line.is_none_or(|line| seen.log.contains(line));
+    // The program may find its connection broken and end otherwise, but it ends.
+    let cut = pairs().all(cut) && pairs().any(|pair| !same(pair)) && seen.exit != Exit::Hang && said;
+    (!cut).then(|| format!("{told}; a beginning and a reset would do, with the line {:?}", exception.line))
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain => "plain",
+            Self::Inline => "inline",
+            Self::Auto => "auto",
+            Self::Queue => "queue",
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told: Vec<(String, usize)> = Vec::new();
+        for client in &self.clients {
+            let wrong = client.wrong.map(|at| format!(", wrong from {at}")).unwrap_or_default();
+            let late = if client.late { ", answers late" } else { "" };
+            let text = format!("{} bytes{wrong}, {:?}{late}", client.bytes, client.end);
+            match told.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, count)) => *count += 1,
+                None => told.push((text, 1)),
+            }
+        }
+        for (text, count) in told {
+            write!(f, "{count} x [{text}] ")?;
+        }
+        write!(f, "{:?}", self.exit)?;
+        if !self.reports.is_empty() {
+            write!(f, " {:?}", self.reports)?;
+        }
+        let said: Vec<&str> = self.log.lines().filter(|line| !line.contains("TCP sockets are served")).collect();
+        if said.is_empty() { Ok(()) } else { write!(f, " log {said:?}") }
+    }
+}
