@@ -24,6 +24,11 @@ const EXCEPTIONS: &[Exception] = &[
     queued("raw_mostly", PAST),
     queued("ring", PAST),
     queued("ring_raw", PAST),
+    // By another process that got the connection without the library's knowing.
+    queued("vfork_exec", PAST),
+    queued("spawn", PAST),
+    queued("by_system", PAST),
+    queued("rights", PAST),
     // The process is gone, and its queue with it.
     queued("end_exit_group_raw", None),
     queued("end_abort", None),
@@ -42,6 +47,15 @@ const fn queued(case: &'static str, line: Option<&'static str>) -> Exception {
 
 /// Less than the slow clients take.
 const IMPATIENT: &[(&str, &str)] = &[("PACELINE_LINGER", "1s")];
+
+/// A client that reads all the time, and slower than the program writes: something is queued until the last byte is written.
+const STEADY: Case = Case { reader: Reader::Slow(400_000), ..USUAL };
+
+/// Two clients that get the same.
+const TWO: Case = Case { clients: 2, ..USUAL };
+
+/// Connections that several threads serve, each with room for little.
+const MANY: Case = Case { bytes: 1_000_000, clients: 24, variables: &[("PACELINE_QUEUE", "100kB")], ..KEEN };
 
 /// A client that needs four seconds and reads all the time.
 const SLOW: Case = Case { reader: Reader::Slow(100_000), variables: IMPATIENT, ..USUAL };
@@ -121,6 +135,61 @@ cases! {
     zerocopy_later: USUAL;
     toggled: KEEN;
     send_timeout: Case { reader: Reader::Gated, ..KEEN };
+
+    // Bad buffers, buffers.c.
+    bad_buffers: USUAL;
+    bad_buffers_first: USUAL;
+    half_mapped: USUAL;
+    truncated: USUAL;
+    many_pieces: USUAL;
+
+    // Numbers of descriptors, descriptors.c.
+    dup_over: TWO;
+    dup_over_raw: TWO;
+    close_raw: TWO;
+    close_raw_pipe: USUAL;
+    close_others: USUAL;
+    close_each: USUAL;
+    closefrom_it: USUAL;
+    close_range_it: USUAL;
+    few_descriptors: Case { bytes: 20_000, clients: 45, descriptors: Some(64), ..USUAL };
+
+    // Several processes, processes.c.
+    forked_daemon: USUAL;
+    vfork_exec: USUAL;
+    spawn: USUAL;
+    spawn_stdout: USUAL;
+    by_system: USUAL;
+    rights: USUAL;
+    fork_turns: STEADY;
+    fork_chain: STEADY;
+    fork_raw: STEADY;
+    fork_storm: KEEN;
+    exec: STEADY;
+    exec_failed: STEADY;
+
+    // Sets, polls, threads, events.c.
+    level: MANY;
+    edge: MANY;
+    oneshot: MANY;
+    oneshot_edge: MANY;
+    set_dup_first: KEEN;
+    set_dup_later: KEEN;
+    set_nested: KEEN;
+    poll_odd: KEEN;
+    by_selects: KEEN;
+    cancel_poll: USUAL;
+    cancel_epoll: USUAL;
+    cancel_select: USUAL;
+    cancel_accept: USUAL;
+    cancel_write: Case { clients: 2, partly: true, reader: Reader::Gated, ..KEEN };
+
+    // Filters of system calls, filters.c.
+    seccomp_prctl: USUAL;
+    seccomp_syscall: USUAL;
+    seccomp_all: USUAL;
+    seccomp_first: USUAL;
+    seccomp_child: USUAL;
 
     // Ends, ends.c.
     end_close: USUAL;

@@ -1,5 +1,160 @@
+// Buffers that are not there, or not all of them: the kernel answers EFAULT, and no handler runs (write(2), writev(2)).
 #include "torture.h"
+#include "handlers.h"
+
+// A page that may not be read, behind so many bytes that may.
+static unsigned char *before_hole(size_t readable) {
+    unsigned char *pages = mmap(NULL, readable + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + readable, 4096, PROT_NONE) != 0) fail("mmap");
+    return pages;
+}
+
+static void refused(int fd) {
+    char *unmapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), good[4] = "abc";
+    munmap(unmapped, 4096);
+    void *bad[] = {NULL, (void *)8, unmapped, before_hole(0), (void *)-4096};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct iovec part = {bad[i], 100};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1}, no_parts = {.msg_iov = bad[i], .msg_iovlen = 1};
+        struct mmsghdr several[2] = {{.msg_hdr = message}, {.msg_hdr = message}};
+        report("bad address %zu", i);
+        answered("write", write(fd, bad[i], 100));
+        answered("write nothing", write(fd, bad[i], 0));
+        answered("send", send(fd, bad[i], 100, MSG_NOSIGNAL));
+        answered("sendto", sendto(fd, bad[i], 100, 0, NULL, 0));
+        answered("writev", writev(fd, &part, 1));
+        answered("writev of no parts", writev(fd, bad[i], 1));
+        answered("sendmsg", sendmsg(fd, &message, 0));
+        answered("sendmsg of no parts", sendmsg(fd, &no_parts, 0));
+        answered("sendmsg of nothing", sendmsg(fd, bad[i], 0));
+        answered("sendmmsg", sendmmsg(fd, several, 2, 0));
+        answered("sendmmsg of nothing", sendmmsg(fd, bad[i], 1, 0));
+        answered("syscall", syscall(SYS_write, fd, bad[i], 100));
+    }
+    // What is larger than an answer can be; compilers would know better.
+    volatile size_t large = (size_t)SSIZE_MAX + 1, largest = SIZE_MAX;
+    volatile int negative = -1;
+    answered("write too much", write(fd, good, large));
+    answered("write as much as can be said", write(fd, good, largest));
+    struct iovec two[2] = {{good, SSIZE_MAX}, {good, SSIZE_MAX}}, none[2] = {{NULL, 0}, {NULL, 0}};
+    answered("writev too much", writev(fd, two, 2));
+    answered("writev -1", writev(fd, two, negative));
+    answered("writev 0", writev(fd, two, 0));
+    answered("writev of empty parts", writev(fd, none, 2));
+    answered("send nothing", send(fd, NULL, 0, 0));
+    answered("write to -1", write(-1, good, 3));
+    answered("send to a pipe", send(LINES, good, 3, 0));
+}
+
+static void bad_buffers(void) {
+    int fd = take();
+    on_fault(SIGSEGV), on_fault(SIGBUS);
+    put(fd, total / 2);
+    refused(fd);
+    put(fd, total - at);
+    go();
+    close(fd);
+}
+
+// Nothing was written yet.
+static void bad_buffers_first(void) {
+    int fd = take();
+    on_fault(SIGSEGV), on_fault(SIGBUS);
+    refused(fd);
+    put(fd, total);
+    go();
+    close(fd);
+}
+
+// Some of it, or none: where the kernel's own pieces end is its business. What was taken counts.
+static void partly(const char *call, long taken, size_t readable) {
+    int right = taken < 0 ? errno == EFAULT : taken > 0 && (size_t)taken <= readable;
+    report("%s: %s", call, right ? "as much as can be read, or EFAULT" : "something else");
+    if (taken > 0) at += taken;
+}
+
+static void half_mapped(void) {
+    int fd = take();
+    size_t large = 1 << 18, small = 4096;
+    unsigned char *pages = before_hole(large);
+    on_fault(SIGSEGV), on_fault(SIGBUS);
+    put(fd, total / 4);
+    fill(pages, at, large);
+    // So much that the kernel takes some before it finds the hole.
+    ssize_t k = write(fd, pages, large + 100);
+    report("much: %s", k > 0 && (size_t)k <= large ? "some" : "something else");
+    if (k > 0) at += k;
+    pages = before_hole(small);
+    fill(pages + small - 100, at, 100);
+    partly("write", write(fd, pages + small - 100, 200), 100);
+    fill(pages, at, small);
+    struct iovec parts[3] = {{pages, 1000}, {NULL, 0}, {pages + small, 100}};
+    partly("writev", writev(fd, parts, 3), 1000);
+    fill(pages, at, small);
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+    partly("sendmsg", sendmsg(fd, &message, 0), 1000);
+    fill(pages, at, small);
+    // The first message is good, the second is not: one is sent.
+    struct iovec good = {pages, 500}, bad = {pages + small, 500};
+    struct mmsghdr two[2] = {{.msg_hdr = {.msg_iov = &good, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = &bad, .msg_iovlen = 1}}};
+    answered("sendmmsg", sendmmsg(fd, two, 2, 0));
+    at += 500;
+    put(fd, total - at);
+    go();
+    close(fd);
+}
+
+// A file is cut while it is served from memory.
+static void truncated(void) {
+    int fd = take();
+    enum { SIZE = 100000 };
+    FILE *made = tmpfile();
+    if (!made || ftruncate(fileno(made), SIZE) != 0) fail("tmpfile");
+    unsigned char *mapped = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(made), 0);
+    if (mapped == MAP_FAILED || ftruncate(fileno(made), 0) != 0) fail("ftruncate");
+    on_fault(SIGBUS);
+    put(fd, total / 2);
+    answered("write", write(fd, mapped, SIZE));
+    answered("send", send(fd, mapped, SIZE, 0));
+    struct iovec part = {mapped, SIZE};
+    answered("writev", writev(fd, &part, 1));
+    put(fd, total - at);
+    go();
+    // A fault of the program's own is still its handler's.
+    if (sigsetjmp(after_fault, 1) == 0) {
+        expected = 1;
+        report("read: %d", *(volatile unsigned char *)mapped);
+    } else {
+        report("read: the handler ran");
+    }
+    close(fd);
+}
+
+// As many pieces as there may be, and one more.
+static void many_pieces(void) {
+    int fd = take();
+    static unsigned char buffer[IOV_MAX + 1][37];
+    static struct iovec parts[IOV_MAX + 1];
+    put(fd, total / 2);
+    for (int i = 0; i <= IOV_MAX; i++) parts[i] = (struct iovec){i % 5 ? buffer[i] : NULL, i % 5 ? sizeof buffer[i] : 0};
+    size_t from = at;
+    for (int i = 0; i <= IOV_MAX; i++) fill(buffer[i], from, parts[i].iov_len), from += parts[i].iov_len;
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = IOV_MAX + 1};
+    answered("writev of too many", writev(fd, parts, IOV_MAX + 1));
+    answered("sendmsg of too many", sendmsg(fd, &message, 0));
+    ssize_t k = writev(fd, parts, IOV_MAX);
+    answered("writev", k);
+    if (k > 0) at += k;
+    put(fd, total - at);
+    go();
+    close(fd);
+}
 
 const struct method buffers[] = {
+    {"bad_buffers", bad_buffers},
+    {"bad_buffers_first", bad_buffers_first},
+    {"half_mapped", half_mapped},
+    {"truncated", truncated},
+    {"many_pieces", many_pieces},
     {0},
 };

@@ -1,5 +1,277 @@
+// Sets of epoll, poll and select, and threads that are cancelled in them.
 #include "torture.h"
 
+// Connections in one set, served by several threads.
+struct served {
+    int fd, done;
+    size_t at;
+    atomic_int busy;
+    pthread_mutex_t lock;
+};
+
+enum { CONNECTIONS = 24, THREADS = 8 };
+
+static struct served all[CONNECTIONS];
+static int set;
+static uint32_t style;
+static atomic_int finished, twice, errors;
+
+// Writes what there is room for. Level-triggered sets say it again: not all at once then.
+static void write_some(struct served *one) {
+    unsigned char buffer[20000];
+    for (int i = 0; one->at < total && (style & EPOLLET || i < 3); i++) {
+        size_t count = total - one->at < sizeof buffer ? total - one->at : sizeof buffer;
+        fill(buffer, one->at, count);
+        ssize_t k = write(one->fd, buffer, count);
+        if (k < 0 && errno == EAGAIN) return;
+        if (k < 0) fail("write");
+        one->at += k;
+    }
+    if (one->at == total && !one->done) {
+        one->done = 1;
+        close(one->fd);
+        finished++;
+    }
+}
+
+static void rearm(struct served *one) {
+    struct epoll_event wanted = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | style, {.ptr = one}};
+    if (epoll_ctl(set, EPOLL_CTL_MOD, one->fd, &wanted) != 0) fail("EPOLL_CTL_MOD");
+}
+
+static void *serve(void *unused) {
+    struct epoll_event told[8];
+    while (finished < CONNECTIONS) {
+        int count = epoll_wait(set, told, 8, 100);
+        for (int i = 0; i < count; i++) {
+            struct served *one = told[i].data.ptr;
+            if (told[i].events & EPOLLERR && !(told[i].events & EPOLLHUP)) errors++;
+            if (style & EPOLLONESHOT) {
+                if (atomic_exchange(&one->busy, 1)) {
+                    twice++;
+                    continue;
+                }
+                write_some(one);
+                int done = one->done;
+                one->busy = 0;
+                if (!done) rearm(one);
+            } else {
+                pthread_mutex_lock(&one->lock);
+                if (!one->done) write_some(one);
+                pthread_mutex_unlock(&one->lock);
+            }
+        }
+    }
+    return unused;
+}
+
+static void in_threads(uint32_t wanted) {
+    pthread_t threads[THREADS];
+    style = wanted, set = epoll_create1(0);
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, serve, NULL);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        all[i].fd = take();
+        pthread_mutex_init(&all[i].lock, NULL);
+        nonblocking(all[i].fd, 1);
+        struct epoll_event first = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | style, {.ptr = &all[i]}};
+        if (epoll_ctl(set, EPOLL_CTL_ADD, all[i].fd, &first) != 0) fail("EPOLL_CTL_ADD");
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    report("held by two threads: %d times, EPOLLERR: %d times", twice, errors);
+}
+
+static void level(void) { in_threads(0); }
+static void edge(void) { in_threads(EPOLLET); }
+static void oneshot(void) { in_threads(EPOLLONESHOT); }
+static void oneshot_edge(void) { in_threads(EPOLLONESHOT | EPOLLET); }
+
+// Says when there is room; ends when all is written.
+static void write_when(int fd, int (*wait)(int fd)) {
+    unsigned char buffer[100000];
+    nonblocking(fd, 1);
+    while (at < total) {
+        if (!wait(fd)) continue;
+        size_t count = total - at < sizeof buffer ? total - at : sizeof buffer;
+        fill(buffer, at, count);
+        ssize_t k = write(fd, buffer, count);
+        if (k < 0 && errno != EAGAIN) fail("write");
+        if (k > 0) at += k;
+    }
+    close(fd);
+}
+
+static void add(int to, int fd, uint32_t events) {
+    struct epoll_event wanted = {events, {.fd = fd}};
+    if (epoll_ctl(to, EPOLL_CTL_ADD, fd, &wanted) != 0) fail("EPOLL_CTL_ADD");
+}
+
+static int by_set(int fd) {
+    struct epoll_event told;
+    if (epoll_wait(set, &told, 1, 60000) != 1) fail("epoll_wait");
+    if (told.data.fd != fd || told.events != EPOLLOUT) fail("epoll_wait said something else");
+    return 1;
+}
+
+// The set has another number, and its own is something else.
+static int renumbered(void) {
+    int again = dup(set);
+    close(set);
+    if (open("/dev/null", O_RDONLY) < 0) fail("/dev/null");
+    return again;
+}
+
+static void set_dup_first(void) {
+    int fd = take();
+    set = epoll_create1(0), set = renumbered();
+    add(set, fd, EPOLLOUT);
+    write_when(fd, by_set);
+}
+
+static int by_set_again(int fd) {
+    struct epoll_event wanted = {EPOLLOUT, {.fd = fd}};
+    if (epoll_ctl(set, EPOLL_CTL_MOD, fd, &wanted) != 0) fail("EPOLL_CTL_MOD");
+    return by_set(fd);
+}
+
+static void set_dup_later(void) {
+    int fd = take();
+    set = epoll_create1(0);
+    add(set, fd, EPOLLOUT);
+    set = renumbered();
+    write_when(fd, by_set_again);
+}
+
+static int outer;
+
+static int by_outer(int fd) {
+    struct epoll_event told;
+    if (epoll_wait(outer, &told, 1, 60000) != 1 || told.data.fd != set) fail("the outer set");
+    // Another may have been faster, or it was a stamp.
+    return epoll_wait(set, &told, 1, 0) == 1 && told.data.fd == fd;
+}
+
+static void set_nested(void) {
+    int fd = take();
+    set = epoll_create1(0), outer = epoll_create1(0);
+    add(set, fd, EPOLLIN | EPOLLOUT);
+    add(outer, set, EPOLLIN);
+    write_when(fd, by_outer);
+}
+
+static int by_odd_poll(int fd) {
+    struct pollfd p[5] = {{fd, POLLOUT, 0}, {fd, POLLIN | POLLOUT, 0}, {-1, POLLOUT, 0}, {900, POLLIN, 0}, {fd, POLLOUT, 0}};
+    int count = poll(p, 5, 60000);
+    if (count < 1 || p[3].revents != POLLNVAL || p[2].revents != 0) fail("poll");
+    // What is invalid makes it return at once.
+    if (count == 1) usleep(1000);
+    if (count != 1 && (count != 4 || p[0].revents != POLLOUT || p[1].revents != POLLOUT || p[4].revents != POLLOUT)) fail("poll said something else");
+    return count == 4;
+}
+
+static void poll_odd(void) { write_when(take(), by_odd_poll); }
+
+static int by_select(int fd) {
+    fd_set in, out, except;
+    FD_ZERO(&in);
+    FD_SET(fd, &in);
+    out = except = in;
+    struct timeval limit = {60, 0};
+    if (select(fd + 1, &in, &out, &except, &limit) != 1 || !FD_ISSET(fd, &out)) fail("select");
+    return 1;
+}
+
+static void by_selects(void) { write_when(take(), by_select); }
+
+// Waits for what never comes.
+static int idle;
+
+static void *in_poll(void *unused) {
+    struct pollfd p = {idle, POLLIN, 0};
+    poll(&p, 1, -1);
+    return unused;
+}
+
+static void *in_epoll(void *unused) {
+    struct epoll_event told;
+    set = epoll_create1(0);
+    add(set, idle, EPOLLIN);
+    epoll_wait(set, &told, 1, -1);
+    return unused;
+}
+
+static void *in_select(void *unused) {
+    fd_set readable;
+    FD_ZERO(&readable);
+    FD_SET(idle, &readable);
+    select(idle + 1, &readable, NULL, NULL, NULL);
+    return unused;
+}
+
+static void *in_accept(void *unused) {
+    int other = socket(AF_INET, SOCK_STREAM, 0);
+    if (listen(other, 1) != 0) fail("listen");
+    accept(other, NULL, NULL);
+    return unused;
+}
+
+static void *in_write(void *unused) {
+    static unsigned char buffer[1 << 20];
+    for (size_t from = 0;; from += sizeof buffer) {
+        fill(buffer, from, sizeof buffer);
+        if (write(idle, buffer, sizeof buffer) < (ssize_t)sizeof buffer) fail("write");
+    }
+    return unused;
+}
+
+static void cancel(void *(*in)(void *)) {
+    pthread_t thread;
+    void *result;
+    pthread_create(&thread, NULL, in, NULL);
+    usleep(200000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    report("cancelled: %d", result == PTHREAD_CANCELED);
+}
+
+static void cancelled_in(void *(*in)(void *)) {
+    idle = take();
+    put(idle, total / 2);
+    cancel(in);
+    put(idle, total - at);
+    go();
+    close(idle);
+}
+
+static void cancel_poll(void) { cancelled_in(in_poll); }
+static void cancel_epoll(void) { cancelled_in(in_epoll); }
+static void cancel_select(void) { cancelled_in(in_select); }
+static void cancel_accept(void) { cancelled_in(in_accept); }
+
+// The first client gets what was taken until then.
+static void cancel_write(void) {
+    idle = take();
+    cancel(in_write);
+    close(idle);
+    go();
+    int fd = take();
+    put(fd, total);
+    close(fd);
+}
+
 const struct method events[] = {
+    {"level", level},
+    {"edge", edge},
+    {"oneshot", oneshot},
+    {"oneshot_edge", oneshot_edge},
+    {"set_dup_first", set_dup_first},
+    {"set_dup_later", set_dup_later},
+    {"set_nested", set_nested},
+    {"poll_odd", poll_odd},
+    {"by_selects", by_selects},
+    {"cancel_poll", cancel_poll},
+    {"cancel_epoll", cancel_epoll},
+    {"cancel_select", cancel_select},
+    {"cancel_accept", cancel_accept},
+    {"cancel_write", cancel_write},
     {0},
 };

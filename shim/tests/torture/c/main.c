@@ -63,7 +63,7 @@ void report(const char *format, ...) {
 }
 
 void answered(const char *call, long result) {
-    report("%s: %ld %s", call, result, result < 0 ? strerrorname_np(errno) : "");
+    report("%s: %ld %s", call, result, result < 0 ? strerror(errno) : "");
 }
 
 void go(void) { report("go"); }
@@ -100,7 +100,7 @@ void reap(pid_t child) {
 }
 
 static void (*find(const char *wanted))(void) {
-    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls};
+    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct method *m = lists[i]; m->name; m++)
             if (strcmp(m->name, wanted) == 0) return m->run;

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ struct method {
 };
 
 // Lists of them, one a file; each ends with an empty one.
-extern const struct method signals[], streams[], descriptors[], processes[], events[], ends[], buffers[], options[], calls[];
+extern const struct method signals[], streams[], descriptors[], processes[], events[], ends[], buffers[], options[], calls[], filters[];
 
 // This program's path, and the method's name.
 extern const char *self, *name;
