@@ -21,7 +21,6 @@ const EXCEPTIONS: &[Exception] = &[
     queued("aio_turns", PAST),
     queued("raw_turns", PAST),
     queued("raw_last", PAST),
-    queued("raw_mostly", PAST),
     queued("ring", PAST),
     queued("ring_raw", PAST),
     // By another process that got the connection without the library's knowing.
@@ -34,6 +33,7 @@ const EXCEPTIONS: &[Exception] = &[
     queued("end_abort", None),
     queued("end_sigkill", None),
     queued("end_sigsegv", None),
+    queued("end_sigint", None),
     queued("shutdown_sigpipe", None),
     // Nothing was acknowledged for as long as PACELINE_LINGER.
     queued("unread_close", None),
@@ -94,13 +94,18 @@ cases! {
     // So much at once that the queue needs memory for it.
     sig_malloc: Case { bytes: 8_000_000, ..USUAL };
     sig_within_write: Case { bytes: 10_000, woven: true, ..USUAL };
-    sig_exit: Case { partly: true, ..USUAL };
+    sig_blocked: Case { bytes: 4_000_000, woven: true, ..KEEN };
+    sig_exit: Case { least: Some(200_000), ..USUAL };
+    sig_jump: Case { clients: 2, least: Some(0), reader: Reader::Gated, ..KEEN };
+    sig_interrupt: KEEN;
 
     // The C library's streams, streams.c.
     stdout_turns: USUAL;
     stderr_turns: USUAL;
     stdout_late: USUAL;
     stdout_accepted: USUAL;
+    inetd: USUAL;
+    inetd_later: USUAL;
     stream_turns: USUAL;
     stream_late: USUAL;
     dprintf_turns: USUAL;
@@ -109,7 +114,7 @@ cases! {
     aio_turns: USUAL;
     raw_turns: USUAL;
     raw_last: USUAL;
-    raw_mostly: USUAL;
+    raw_alone: USUAL;
     ring: USUAL;
     ring_raw: USUAL;
     weak_ring: USUAL;
@@ -169,6 +174,7 @@ cases! {
     exec_failed: STEADY;
 
     // Sets, polls, threads, events.c.
+    two_writers: Case { woven: true, ..KEEN };
     level: MANY;
     edge: MANY;
     oneshot: MANY;
@@ -182,7 +188,7 @@ cases! {
     cancel_epoll: USUAL;
     cancel_select: USUAL;
     cancel_accept: USUAL;
-    cancel_write: Case { clients: 2, partly: true, reader: Reader::Gated, ..KEEN };
+    cancel_write: Case { clients: 2, least: Some(0), reader: Reader::Gated, ..KEEN };
 
     // Filters of system calls, filters.c.
     seccomp_prctl: USUAL;
@@ -203,6 +209,10 @@ cases! {
     end_abort: Case { exit: Exit::Signal(libc::SIGABRT), ..USUAL };
     end_sigkill: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
     end_sigsegv: Case { exit: Exit::Signal(libc::SIGSEGV), ..USUAL };
+    end_sigint: Case { exit: Exit::Signal(libc::SIGINT), ..USUAL };
+    end_exit_writing: Case { exit: Exit::Code(3), least: Some(8_000_000), ..KEEN };
+    end_sigterm_writing: Case { exit: Exit::Signal(libc::SIGTERM), least: Some(8_000_000), ..KEEN };
+    end_sigterm_asked: Case { exit: Exit::Signal(libc::SIGTERM), ..USUAL };
     end_atexit: USUAL;
     end_pthread_exit: USUAL;
     end_pthread_exit_alone: USUAL;

@@ -23,9 +23,9 @@ pub(crate) struct Case {
     pub(crate) end: End,
     /// How the program ends without the library.
     pub(crate) exit: Exit,
-    /// Every client need not get all of the bytes without the library either: the program ends, or a call is cancelled, in
-    /// the middle of them.
-    pub(crate) partly: bool,
+    /// The first client gets at least so many of the bytes, and the rest depends on how fast who is: the program ends, or a
+    /// call is cancelled, in the middle of them.
+    pub(crate) least: Option<u64>,
     /// Two sequences that are woven into each other.
     pub(crate) woven: bool,
     /// `RLIMIT_NOFILE`.
@@ -40,7 +40,7 @@ pub(crate) const USUAL: Case = Case {
     reader: Reader::Gated,
     end: End::Fin,
     exit: Exit::Code(0),
-    partly: false,
+    least: None,
     woven: false,
     descriptors: None,
     variables: &[],
@@ -212,32 +212,46 @@ impl From<ExitStatus> for Exit {
     }
 }
 
+/// The first line that is not the same.
+fn unlike(plain: &[String], seen: &[String]) -> String {
+    let line = |lines: &[String], number: usize| lines.get(number).cloned().unwrap_or_else(|| "nothing".to_owned());
+    let number = (0..plain.len().max(seen.len())).find(|&number| plain.get(number) != seen.get(number));
+    let told = |number| format!("; it said {:?}, and without {:?}", line(seen, number), line(plain, number));
+    number.map(told).unwrap_or_default()
+}
+
 /// What is wrong with a case itself: the kernel alone must do what it says.
 fn faults_without(case: &Case, plain: &Outcome) -> Vec<String> {
-    let whole = |client: &Received| {
-        let all = client.bytes == case.bytes || case.partly || case.end == End::Reset;
-        client.wrong.is_none() && client.end == case.end && all && !client.late
+    let right = |(number, client): (usize, &Received)| {
+        let enough = match case.least.filter(|_| number == 0) {
+            Some(least) => client.bytes >= least,
+            None => client.bytes == case.bytes || case.end == End::Reset,
+        };
+        enough && client.wrong.is_none() && client.end == case.end && !client.late
     };
     let failed = plain.reports.iter().any(|line| line.starts_with("failed"));
-    let right = plain.clients.iter().all(whole) && plain.exit == case.exit && !failed;
-    if right { Vec::new() } else { vec![format!("plain is not as the case has it: {plain}")] }
+    let right = plain.clients.iter().enumerate().all(right) && plain.exit == case.exit && !failed;
+    if right { Vec::new() } else { vec![format!("plain is not as the case has it: {plain} {:?}", plain.reports)] }
 }
 
 /// How a mode differs from the kernel alone, where it must not.
 fn difference(case: &Case, plain: &Outcome, seen: &Outcome, exception: Option<&Exception>) -> Option<String> {
-    let same = |(plain, seen): (&Received, &Received)| {
-        let any_count = case.partly || plain.end == End::Reset;
-        let same_count = any_count || plain.bytes == seen.bytes;
-        seen.wrong.is_none() && same_count && seen.end == plain.end && seen.late == plain.late
+    let same = |(number, plain, seen): (usize, &Received, &Received)| {
+        let enough = match case.least.filter(|_| number == 0) {
+            Some(least) => seen.bytes >= least,
+            // A reset comes when it comes.
+            None => seen.bytes == plain.bytes || plain.end == End::Reset,
+        };
+        enough && seen.wrong.is_none() && seen.end == plain.end && seen.late == plain.late
     };
-    let pairs = || plain.clients.iter().zip(&seen.clients);
+    let pairs =
+        || plain.clients.iter().zip(&seen.clients).enumerate().map(|(number, (plain, seen))| (number, plain, seen));
     if pairs().all(same) && seen.exit == plain.exit && seen.reports == plain.reports {
         return None;
     }
-    let told = format!("{seen}, and without the library {plain}");
+    let told = format!("{seen}, and without the library {plain}{}", unlike(&plain.reports, &seen.reports));
     let Some(exception) = exception else { return Some(told) };
-    let cut =
-        |(plain, seen): (&Received, &Received)| same((plain, seen)) || (seen.wrong.is_none() && seen.end == End::Reset);
+    let cut = |pair: (usize, &Received, &Received)| same(pair) || (pair.2.wrong.is_none() && pair.2.end == End::Reset);
     let said = exception.line.is_none_or(|line| seen.log.contains(line));
     // The program may find its connection broken and end otherwise, but it ends.
     let cut = pairs().all(cut) && pairs().any(|pair| !same(pair)) && seen.exit != Exit::Hang && said;
@@ -271,9 +285,6 @@ impl fmt::Display for Outcome {
             write!(f, "{count} x [{text}] ")?;
         }
         write!(f, "{:?}", self.exit)?;
-        if !self.reports.is_empty() {
-            write!(f, " {:?}", self.reports)?;
-        }
         let said: Vec<&str> = self.log.lines().filter(|line| !line.contains("TCP sockets are served")).collect();
         if said.is_empty() { Ok(()) } else { write!(f, " log {said:?}") }
     }

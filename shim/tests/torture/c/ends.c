@@ -17,6 +17,55 @@ static void end_abort(void) { written(), abort(); }
 static void end_sigkill(void) { written(), kill(getpid(), SIGKILL); }
 static void end_sigsegv(void) { written(), *(volatile int *)8 = 1; }
 
+static void end_sigint(void) { written(), raise(SIGINT); }
+
+static void *write_on(void *unused) {
+    for (;;) put(connection, 100000);
+    return unused;
+}
+
+static void writing(void) {
+    connection = take();
+    pthread_t thread;
+    pthread_create(&thread, NULL, write_on, NULL);
+    while (at < total) usleep(1000);
+}
+
+// Another thread writes all the time.
+static void end_exit_writing(void) { writing(), exit(3); }
+static void end_sigterm_writing(void) { writing(), kill(getpid(), SIGTERM); for (;;) pause(); }
+
+static volatile int handled;
+
+static void on_term(int number) { handled = number; }
+
+// Nobody sees that something is done at a signal that the program has not asked for.
+static void end_sigterm_asked(void) {
+    struct sigaction before, own = {.sa_handler = on_term}, then;
+    sigaction(SIGTERM, NULL, &before);
+    report("at first: %s", before.sa_handler == SIG_DFL && before.sa_flags == 0 ? "the default" : "something else");
+    put(connection = take(), total);
+    go();
+    sigaction(SIGTERM, &own, &before);
+    report("after a write: %s", before.sa_handler == SIG_DFL ? "the default" : "something else");
+    raise(SIGTERM);
+    report("handled: %d", handled == SIGTERM);
+    signal(SIGTERM, SIG_IGN);
+    raise(SIGTERM);
+    sigaction(SIGTERM, &before, &then);
+    report("ignored: %d", then.sa_handler == SIG_IGN);
+    pid_t child = fork();
+    if (child == 0) {
+        close(connection);
+        raise(SIGTERM);
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    report("a child: %d", WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    raise(SIGTERM);
+}
+
 static void last_words(void) { put(connection, total - at), go(); }
 
 static void end_atexit(void) {
@@ -73,6 +122,10 @@ const struct method ends[] = {
     {"end_abort", end_abort},
     {"end_sigkill", end_sigkill},
     {"end_sigsegv", end_sigsegv},
+    {"end_sigint", end_sigint},
+    {"end_exit_writing", end_exit_writing},
+    {"end_sigterm_writing", end_sigterm_writing},
+    {"end_sigterm_asked", end_sigterm_asked},
     {"end_atexit", end_atexit},
     {"end_pthread_exit", end_pthread_exit},
     {"end_pthread_exit_alone", end_pthread_exit_alone},

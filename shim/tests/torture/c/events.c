@@ -258,7 +258,26 @@ static void cancel_write(void) {
     close(fd);
 }
 
+// Two threads write to one connection: each one's bytes stay in order, the first's up to 127, the other's from 128.
+static void *write_half(void *high) {
+    unsigned char block[128 * 300];
+    for (size_t i = 0; i < sizeof block; i++) block[i] = i % 128 + (high ? 128 : 0);
+    for (size_t done = 0; done < total / 2; done += sizeof block)
+        put_bytes(idle, block, total / 2 - done < sizeof block ? total / 2 - done : sizeof block);
+    return high;
+}
+
+static void two_writers(void) {
+    pthread_t other;
+    idle = take();
+    pthread_create(&other, NULL, write_half, &idle);
+    write_half(NULL);
+    pthread_join(other, NULL);
+    close(idle);
+}
+
 const struct method events[] = {
+    {"two_writers", two_writers},
     {"level", level},
     {"edge", edge},
     {"oneshot", oneshot},

@@ -84,13 +84,13 @@ void nonblocking(int fd, int on) {
     if (fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) != 0) fail("fcntl");
 }
 
-char *const *again(int fd, size_t count) {
+char *const *again(const char *way, int fd, size_t count) {
     static char words[4][24];
     static char *all[6];
     snprintf(words[0], sizeof words[0], "%d", fd);
     snprintf(words[1], sizeof words[1], "%zu", at);
     snprintf(words[2], sizeof words[2], "%zu", count);
-    all[0] = (char *)self, all[1] = "resume", all[2] = words[0], all[3] = words[1], all[4] = words[2];
+    all[0] = (char *)self, all[1] = (char *)way, all[2] = words[0], all[3] = words[1], all[4] = words[2];
     return all;
 }
 
@@ -113,10 +113,12 @@ int main(int argc, char **argv) {
     alarm(90);
     signal(SIGPIPE, SIG_IGN);
     self = argv[0], name = argv[1];
-    if (argc == 5 && strcmp(name, "resume") == 0) {
+    if (argc == 5) {
         int fd = atoi(argv[2]);
         at = strtoull(argv[3], NULL, 10);
-        put(fd, strtoull(argv[4], NULL, 10));
+        total = at + strtoull(argv[4], NULL, 10);
+        if (strcmp(name, "turns") == 0) turns(stdout, fd);
+        else put(fd, total - at);
         return 0;
     }
     if (argc != 3) return 64;

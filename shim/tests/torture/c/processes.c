@@ -19,7 +19,7 @@ static void passed_on(size_t count) { at += count; }
 static void vfork_exec(void) {
     int fd = take();
     put(fd, total / 2);
-    char *const *words = again(fd, total / 4);
+    char *const *words = again("resume", fd, total / 4);
     pid_t child = vfork();
     if (child == 0) {
         execv(self, words);
@@ -36,7 +36,7 @@ static void spawn(void) {
     int fd = take();
     pid_t child;
     put(fd, total / 2);
-    if (posix_spawn(&child, self, NULL, NULL, again(fd, total / 4), environ) != 0) fail("posix_spawn");
+    if (posix_spawn(&child, self, NULL, NULL, again("resume", fd, total / 4), environ) != 0) fail("posix_spawn");
     reap(child);
     passed_on(total / 4);
     put(fd, total - at);
@@ -52,7 +52,7 @@ static void spawn_stdout(void) {
     go();
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
-    if (posix_spawn(&child, self, &actions, NULL, again(STDOUT_FILENO, total / 4), environ) != 0) fail("posix_spawn");
+    if (posix_spawn(&child, self, &actions, NULL, again("resume", STDOUT_FILENO, total / 4), environ) != 0) fail("posix_spawn");
     reap(child);
     passed_on(total / 4);
     put(fd, total - at);
@@ -205,7 +205,7 @@ static void fork_storm(void) {
 static void exec(void) {
     int fd = take();
     put(fd, total / 2);
-    execv(self, again(fd, total - at));
+    execv(self, again("resume", fd, total - at));
     fail("execv");
 }
 

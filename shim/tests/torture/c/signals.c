@@ -81,6 +81,23 @@ static void sig_within_write(void) {
     close(connection);
 }
 
+// The same while the program waits for room most of the time.
+static void sig_blocked(void) {
+    static unsigned char block[128 * 400];
+    enum { HANDLED = 1000 };
+    connection = take();
+    for (size_t i = 0; i < sizeof block; i++) block[i] = i % 128;
+    total -= HANDLED;
+    size_t blocks = total / sizeof block, rest = total % sizeof block;
+    total = 2 * HANDLED;
+    tick(on_tick_byte, SA_RESTART);
+    for (size_t i = 0; i < blocks; i++) put_bytes(connection, block, sizeof block);
+    put_bytes(connection, block, rest);
+    while (handled < HANDLED) raise(SIGUSR1);
+    tick_no_more();
+    close(connection);
+}
+
 // A handler that ends the program, in the middle of whatever.
 static void on_tick_exit(int number) {
     (void)number;
@@ -97,11 +114,51 @@ static void sig_exit(void) {
     }
 }
 
+static sigjmp_buf out;
+
+static void jump(int number) { siglongjmp(out, number); }
+
+// A time limit, as it was made before threads: out of the call. The first client gets what was taken until then.
+static void sig_jump(void) {
+    static unsigned char buffer[1 << 20];
+    int fd = take(), flag = 1;
+    struct sigaction action = {.sa_handler = jump};
+    sigaction(SIGUSR1, &action, NULL);
+    if (sigsetjmp(out, 1) == 0) {
+        tick_once(300);
+        for (size_t from = 0;; from += sizeof buffer) {
+            fill(buffer, from, sizeof buffer);
+            put_bytes(fd, buffer, sizeof buffer);
+        }
+    }
+    report("out of the call");
+    if (ioctl(fd, FIONBIO, &flag) != 0) fail("FIONBIO");
+    close(fd);
+    go();
+    fd = take();
+    put(fd, total);
+    close(fd);
+}
+
+// Handlers without SA_RESTART: calls come back with EINTR, or less than was asked.
+static void nothing(int number) { (void)number; }
+
+static void sig_interrupt(void) {
+    int fd = take();
+    tick(nothing, 0);
+    put(fd, total);
+    tick_no_more();
+    close(fd);
+}
+
 const struct method signals[] = {
     {"sig_write", sig_write},
     {"sig_write_restart", sig_write_restart},
     {"sig_malloc", sig_malloc},
     {"sig_within_write", sig_within_write},
+    {"sig_blocked", sig_blocked},
     {"sig_exit", sig_exit},
+    {"sig_jump", sig_jump},
+    {"sig_interrupt", sig_interrupt},
     {0},
 };

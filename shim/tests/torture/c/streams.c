@@ -2,7 +2,7 @@
 #include "torture.h"
 
 // Takes turns: a piece through the stream, flushed, and a piece by write.
-static void turns(FILE *stream, int fd) {
+void turns(FILE *stream, int fd) {
     unsigned char buffer[3000];
     for (int turn = 0; at < total; turn++) {
         size_t piece = total - at < sizeof buffer ? total - at : sizeof buffer;
@@ -50,6 +50,29 @@ static void stdout_accepted(void) {
     turns(stdout, STDOUT_FILENO);
 }
 
+// As inetd starts it: the connection is its standard input, output and errors.
+static void start(int fd) {
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) dup2(fd, i);
+        close(fd);
+        execv(self, again("turns", STDOUT_FILENO, total - at));
+        _exit(71);
+    }
+    close(fd);
+    reap(child);
+}
+
+static void inetd(void) { start(take()); }
+
+// The one who starts it has a word with the client before.
+static void inetd_later(void) {
+    int fd = take();
+    put(fd, total / 2);
+    go();
+    start(fd);
+}
+
 static void stream_turns(void) {
     int fd = take();
     FILE *stream = fdopen(fd, "w");
@@ -86,6 +109,8 @@ const struct method streams[] = {
     {"stderr_turns", stderr_turns},
     {"stdout_late", stdout_late},
     {"stdout_accepted", stdout_accepted},
+    {"inetd", inetd},
+    {"inetd_later", inetd_later},
     {"stream_turns", stream_turns},
     {"stream_late", stream_late},
     {"dprintf_turns", dprintf_turns},
