@@ -350,6 +350,7 @@ impl Conn {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut taken = 0;
         loop {
+            end::stop_others();
             let sent = {
                 let _inside = Inside::enter();
                 if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) }

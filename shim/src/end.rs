@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -17,14 +17,15 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The program's main thread has ended by `pthread_exit`.
 static MAIN_LEFT: AtomicBool = AtomicBool::new(false);
-/// A signal ends the program as soon as the queues are empty.
-static TERMINATED: AtomicBool = AtomicBool::new(false);
+/// Kernel number of the thread that ends the program as soon as the queues are empty; 0 while none does.
+static ENDING: AtomicI32 = AtomicI32::new(0);
 
 /// Sends what is queued before the process ends. What is written later is sent at once.
 pub(crate) fn finish() {
     let Some(state) = state::own() else { return };
     let inside = Inside::enter();
     inside.let_end();
+    ENDING.store(inside::thread_number(), Ordering::Relaxed);
     if !state.ending.swap(true, Ordering::Relaxed) {
         state.sum_up();
     }
@@ -77,7 +78,7 @@ fn set_disposition(signal: c_int, action: &libc::sigaction) {
 }
 
 extern "C" fn on_term(signal: c_int) {
-    if !TERMINATED.swap(true, Ordering::Relaxed) {
+    if ENDING.load(Ordering::Relaxed) == 0 {
         finish();
     }
     // SAFETY: all zeros are a value: the default.
@@ -91,11 +92,21 @@ extern "C" fn on_term(signal: c_int) {
     }
 }
 
-/// Threads that go on to write while the program ends by a signal would already be gone: they stop here.
-pub(crate) fn stop_if_terminated() {
-    while TERMINATED.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_secs(1));
+/// Without queues the process would be gone: threads that go on to write while another ends it stop here.
+pub(crate) fn stop_others() {
+    loop {
+        let ending = ENDING.load(Ordering::Relaxed);
+        if ending == 0 || ending == inside::thread_number() {
+            return;
+        }
+        thread::sleep(LOOK);
     }
+}
+
+/// In a forked child: it goes on.
+pub(crate) fn goes_on() {
+    ENDING.store(0, Ordering::Relaxed);
+    MAIN_LEFT.store(false, Ordering::Relaxed);
 }
 
 /// The main thread ends by `pthread_exit`. The C library ends the process with its last thread, and ours never end.

@@ -17,13 +17,12 @@ mod wait;
 mod write;
 
 use std::ffi::{c_int, c_void};
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::atomic::Ordering;
 
 use libc::{iovec, size_t, ssize_t};
 
 use crate::conn::Conn;
-use crate::end;
 use crate::inside::Inside;
 use crate::memory;
 use crate::next;
@@ -51,18 +50,49 @@ fn answer(sent: io::Result<usize>, quiet: bool) -> ssize_t {
     }
 }
 
+/// What the application writes, as it names it.
+enum Parts {
+    One([iovec; 1]),
+    Several(*const iovec, usize),
+}
+
+impl Parts {
+    /// As for `write(2)`.
+    fn one(data: *const c_void, len: size_t) -> Self {
+        Self::One([iovec { iov_base: data.cast_mut(), iov_len: len }])
+    }
+
+    /// As for `writev(2)`; `None` when there are more than the kernel takes.
+    fn several(parts: *const iovec, count: usize) -> Option<Self> {
+        (count <= libc::UIO_MAXIOV as usize).then_some(Self::Several(parts, count))
+    }
+
+    /// What of it can be read.
+    ///
+    /// # Errors
+    /// The error number with which the kernel would answer.
+    fn readable<'a>(&self, process: libc::pid_t) -> Result<Vec<IoSlice<'a>>, c_int> {
+        // SAFETY: the application vouches for its buffers for the time of the call, as far as they are there at all.
+        let slices = |parts: &[iovec]| unsafe { memory::readable(process, parts) };
+        match self {
+            // Beyond the last address of a process (Linux `access_ok`); of several pieces the lengths are looked at first.
+            Self::One([part]) if part.iov_len > isize::MAX as usize => Err(libc::EFAULT),
+            Self::One(part) => slices(part),
+            Self::Several(parts, count) => slices(&memory::load(process, *parts, *count).ok_or(libc::EFAULT)?),
+        }
+    }
+}
+
 /// Writes `parts` into the queue of the socket behind `fd`, or by `kernel`, which calls the next definition.
-fn queue(fd: c_int, parts: &[iovec], flags: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
+fn queue(fd: c_int, parts: &Parts, flags: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(state) = state::get() else { return kernel() };
     let conn = match state.route(fd) {
         Route::Kernel => return kernel(),
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,
     };
-    end::stop_if_terminated();
     let inside = Inside::enter();
-    // SAFETY: the application vouches for its buffers for the time of the call, as far as they are there at all.
-    let parts = unsafe { memory::readable(state.process, parts) };
+    let parts = parts.readable(state.process);
     drop(inside);
     let sent = match parts {
         Ok(parts) => conn.send(fd, &parts, flags & libc::MSG_DONTWAIT != 0),
@@ -81,24 +111,4 @@ fn settle(state: &State, conn: &Conn) {
     if let Some(socket) = conn.socket() {
         socket.drain(state.config.options.linger);
     }
-}
-
-/// The application's bytes.
-fn bytes(data: *const c_void, len: size_t) -> iovec {
-    iovec { iov_base: data.cast_mut(), iov_len: len }
-}
-
-/// The application's pieces; `None` when the kernel would refuse them.
-///
-/// # Safety
-/// As for `writev(2)`: `parts` holds `count` pieces.
-unsafe fn pieces<'a>(parts: *const iovec, count: usize) -> Option<&'a [iovec]> {
-    if count > libc::UIO_MAXIOV as usize || (parts.is_null() && count > 0) {
-        return None;
-    }
-    if count == 0 {
-        return Some(&[]);
-    }
-    // SAFETY: the caller's promise.
-    Some(unsafe { std::slice::from_raw_parts(parts, count) })
 }

@@ -166,7 +166,8 @@ pub(crate) fn forget_threads() {
     OWN.iter().for_each(|place| place.store(0, Ordering::Relaxed));
 }
 
-fn thread_number() -> i32 {
+/// The kernel's number of this thread.
+pub(crate) fn thread_number() -> i32 {
     // SAFETY: always succeeds.
     unsafe { libc::gettid() }
 }

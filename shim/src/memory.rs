@@ -50,6 +50,35 @@ pub(crate) unsafe fn readable<'a>(process: libc::pid_t, parts: &[iovec]) -> Resu
     Ok(slices)
 }
 
+/// Copies `count` values that the application names; `None` where the kernel would answer `EFAULT`.
+pub(crate) fn load<T: Copy>(process: libc::pid_t, from: *const T, count: usize) -> Option<Vec<T>> {
+    let bytes = count.checked_mul(size_of::<T>())?;
+    let mut copy: Vec<T> = Vec::with_capacity(count);
+    if bytes > 0 && !REFUSED.load(Ordering::Relaxed) {
+        let room = iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: bytes };
+        let source = iovec { iov_base: from.cast_mut().cast(), iov_len: bytes };
+        // SAFETY: there is room for so many bytes; what cannot be read is an error.
+        let read = unsafe { libc::process_vm_readv(process, &room, 1, &source, 1, 0) };
+        if read == bytes as isize {
+            // SAFETY: the kernel has just filled them in.
+            unsafe { copy.set_len(count) };
+            return Some(copy);
+        }
+        if read >= 0 || crate::next::errno() == libc::EFAULT {
+            return None;
+        }
+        REFUSED.store(true, Ordering::Relaxed);
+    }
+    if from.is_null() && bytes > 0 {
+        return None;
+    }
+    for at in 0..count {
+        // SAFETY: the application vouches for them.
+        copy.push(unsafe { from.add(at).read_unaligned() });
+    }
+    Some(copy)
+}
+
 /// Bytes from the beginning of `parts` up to the first page that cannot be read.
 fn sound_bytes(process: libc::pid_t, parts: &[iovec]) -> usize {
     let mut pages = parts.iter().flat_map(pages).peekable();

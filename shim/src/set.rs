@@ -17,7 +17,7 @@
 //! A real error shows as `EPOLLHUP` too, since TCP closes the socket with it (Linux `tcp_done`); stamps never do. That
 //! tells them apart without asking `SO_ERROR`, which would consume it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -62,7 +62,12 @@ struct Entries {
     by_fd: BTreeMap<c_int, Entry>,
     /// Data and descriptor of the watched ones.
     by_data: BTreeSet<(u64, c_int)>,
+    /// Data of watched ones that have left: another thread may be about to tell an event of theirs.
+    past: VecDeque<u64>,
 }
+
+/// So many are remembered (our choice: each thread of the program has one call under way).
+const PAST: usize = 256;
 
 /// A registration, as the application made it, and how it stands in the kernel.
 struct Entry {
@@ -111,6 +116,10 @@ impl Set {
     ) -> c_int {
         let mut places = conn.places();
         let mut entries = self.lock();
+        if let Some(event) = event {
+            let data = event.u64;
+            entries.past.retain(|past| *past != data);
+        }
         let answer = match (operation, event) {
             (libc::EPOLL_CTL_ADD, Some(_)) if entries.by_fd.get(&fd).is_some_and(|entry| entry.joint.is_some()) => {
                 next::set_errno(libc::EEXIST);
@@ -145,9 +154,8 @@ impl Set {
                 }
                 None => raw(self.fd(), operation, fd, event.events, event.u64),
             },
-            (libc::EPOLL_CTL_DEL, _) => match entries.by_fd.remove(&fd) {
+            (libc::EPOLL_CTL_DEL, _) => match entries.leave(fd) {
                 Some(mut entry) => {
-                    entries.by_data.remove(&(entry.data, fd));
                     places.retain(|place| !place.is(self, fd));
                     entry.remove(self.fd(), fd)
                 }
@@ -160,6 +168,26 @@ impl Set {
         };
         self.watch(&mut entries, fd);
         answer
+    }
+
+    /// The kernel has done `epoll_ctl` for a socket that has no queue and will have none, or for something else (no `conn`). No
+    /// event: it has left the set.
+    pub(crate) fn note(self: &Arc<Self>, fd: c_int, event: Option<epoll_event>, conn: Option<&Arc<Conn>>) {
+        let mut places = conn.map(|conn| conn.places());
+        let mut entries = self.lock();
+        if let Some(event) = event {
+            let data = event.u64;
+            entries.past.retain(|past| *past != data);
+        }
+        let (Some(conn), Some(places)) = (conn, &mut places) else { return };
+        places.retain(|place| !place.is(self, fd));
+        entries.leave(fd);
+        if let Some(event) = event {
+            places.push(Place { set: Arc::downgrade(self), fd });
+            let entry = Entry { plain: true, asked: event.events, ..Entry::new(conn, event, false) };
+            entries.by_fd.insert(fd, entry);
+        }
+        self.watch(&mut entries, fd);
     }
 
     /// Takes over a registration made in a parent process.
@@ -189,11 +217,10 @@ impl Set {
     /// The descriptor is about to be closed. The engine keeps the socket open, so the kernel would keep it in the set.
     pub(crate) fn forget(&self, fd: c_int) {
         let mut entries = self.lock();
-        if let Some(mut entry) = entries.by_fd.remove(&fd) {
-            entries.by_data.remove(&(entry.data, fd));
-            if entry.conn.socket().is_some() {
-                entry.remove(self.fd(), fd);
-            }
+        if let Some(mut entry) = entries.leave(fd)
+            && entry.conn.socket().is_some()
+        {
+            entry.remove(self.fd(), fd);
         }
         self.watch(&mut entries, fd);
     }
@@ -208,7 +235,7 @@ impl Set {
                 entries.by_data.remove(&(entry.data, fd));
             }
         }
-        self.watched.store(entries.by_data.len(), Ordering::Release);
+        self.watched.store(entries.by_data.len() + entries.past.len(), Ordering::Release);
     }
 
     /// Turns what the kernel told into what it would have told of the sockets alone; answers how many events are left.
@@ -217,7 +244,7 @@ impl Set {
             return events.len();
         }
         let mut entries = self.lock();
-        let Entries { by_fd, by_data } = &mut *entries;
+        let Entries { by_fd, by_data, past } = &mut *entries;
         let mut kept = 0;
         for at in 0..events.len() {
             let mut event = events[at];
@@ -241,7 +268,7 @@ impl Set {
                     entry.conn.catch_up(fd);
                 }
             }
-            if alike > 0 && event.events & (ERR | HUP) == ERR {
+            if event.events & (ERR | HUP) == ERR && (alike > 0 || past.contains(&data)) {
                 event.events &= !ERR;
             }
             if let Some(entry) = only.filter(|_| alike == 1).and_then(|fd| by_fd.get_mut(&fd)) {
@@ -260,6 +287,18 @@ impl Set {
             kept += 1;
         }
         kept
+    }
+}
+
+impl Entries {
+    /// A descriptor leaves the set.
+    fn leave(&mut self, fd: c_int) -> Option<Entry> {
+        let entry = self.by_fd.remove(&fd)?;
+        if self.by_data.remove(&(entry.data, fd)) {
+            self.past.truncate(PAST - 1);
+            self.past.push_front(entry.data);
+        }
+        Some(entry)
     }
 }
 

@@ -442,6 +442,7 @@ fn begin_child() {
     // SAFETY: as above.
     unsafe { mark.write_volatile(1) };
     inside::forget_threads();
+    end::goes_on();
     let pending = FORK.try_lock().ok().and_then(|mut fork| fork.take()).map(Fork::child);
     let known = old.table.known(0, c_int::MAX);
     let table = Table::new();

@@ -10,6 +10,7 @@ use libc::socklen_t;
 use super::fail;
 use crate::conn::{Conn, Linger, Via};
 use crate::inside::Inside;
+use crate::memory;
 use crate::next;
 use crate::notice::Notice;
 use crate::state::{self, State};
@@ -56,8 +57,7 @@ fn concerns_us(level: c_int, name: c_int) -> bool {
 /// Answers in the kernel's place: 0 or an error number; `None` leaves it to the kernel.
 fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const c_void, len: usize) -> Option<c_int> {
     let number = || -> Option<c_int> {
-        // SAFETY: the application gives `len` bytes.
-        (len >= size_of::<c_int>()).then(|| unsafe { value.cast::<c_int>().read_unaligned() })
+        (len >= size_of::<c_int>()).then(|| memory::load(state.process, value.cast::<c_int>(), 1)?.pop())?
     };
     let cared_for = matches!(conn.via(), Via::Queue | Via::Inline);
     match (level, name) {
@@ -65,8 +65,11 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
             if len < size_of::<Linger>() {
                 return Some(libc::EINVAL);
             }
-            // SAFETY: the application gives `len` bytes.
-            conn.kept().linger = unsafe { value.cast::<Linger>().read_unaligned() };
+            let Some(linger) = memory::load(state.process, value.cast::<Linger>(), 1).and_then(|mut all| all.pop())
+            else {
+                return Some(libc::EFAULT);
+            };
+            conn.kept().linger = linger;
             Some(0)
         }
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) if conn.via() == Via::Queue => {

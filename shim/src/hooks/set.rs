@@ -6,20 +6,30 @@ use std::time::{Duration, Instant};
 use libc::{epoll_event, sigset_t, timespec};
 
 use crate::inside::Inside;
+use crate::memory;
 use crate::next;
 use crate::state;
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
-    let Some(state) = state::get() else { return next::epoll_ctl(set, operation, fd, event) };
-    let Some(conn) = state.tcp(fd) else { return next::epoll_ctl(set, operation, fd, event) };
-    let Some(known) = state.set(set, operation == libc::EPOLL_CTL_ADD) else {
-        return next::epoll_ctl(set, operation, fd, event);
-    };
-    // SAFETY: null, or the application's.
-    let wanted = unsafe { event.as_ref() }.copied();
+    let kernel = || next::epoll_ctl(set, operation, fd, event);
+    let Some(state) = state::get() else { return kernel() };
+    let conn = state.tcp(fd);
+    let Some(known) = state.set(set, operation == libc::EPOLL_CTL_ADD && conn.is_some()) else { return kernel() };
+    if conn.is_none() || !state.config.queues() {
+        let answer = kernel();
+        if answer == 0 {
+            let _inside = Inside::enter();
+            // SAFETY: the kernel has just read it, where there is one.
+            let event = unsafe { event.as_ref() }.copied().filter(|_| operation != libc::EPOLL_CTL_DEL);
+            known.note(fd, event, conn.as_ref());
+        }
+        return answer;
+    }
+    let Some(conn) = conn else { return kernel() };
     let (answer, error) = {
         let _inside = Inside::enter();
+        let wanted = memory::load(state.process, event, usize::from(!event.is_null())).and_then(|mut all| all.pop());
         (known.control(operation, fd, wanted, &conn), next::errno())
     };
     if answer != 0 {

@@ -72,7 +72,7 @@ fn span(limit: *const timespec) -> Option<Duration> {
 
 /// The application's entries, if a socket in our care is among them.
 fn served<'a>(set: *mut pollfd, count: nfds_t) -> Option<(&'static State, &'a mut [pollfd])> {
-    let state = state::get()?;
+    let state = state::get().filter(|state| state.config.queues())?;
     if set.is_null() || count == 0 {
         return None;
     }
@@ -219,7 +219,7 @@ const ASKS: [(c_short, c_short); 3] = [
 impl Sets {
     /// The sets, if a socket in our care is in one of them.
     fn served(count: c_int, sets: [*mut fd_set; 3]) -> Option<(&'static State, Self)> {
-        let state = state::get()?;
+        let state = state::get().filter(|state| state.config.queues())?;
         let sets = Self { count: usize::try_from(count).ok()?, sets: sets.map(<*mut fd_set>::cast) };
         let served = (0..sets.count).any(|fd| sets.asks(fd) != 0 && state.watched(fd as c_int).is_some());
         served.then_some((state, sets))

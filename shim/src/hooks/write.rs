@@ -4,27 +4,26 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{cmsghdr, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
-use super::{bytes, pieces, queue, settle};
+use super::{Parts, fail, queue, settle};
 use crate::conn::Via;
 use crate::inside::Inside;
+use crate::memory;
 use crate::next;
-use crate::state;
+use crate::state::{self, Route, State};
 
 /// What cannot go through a queue: urgent data, and data in the handshake.
 const UNQUEUED: c_int = libc::MSG_OOB | libc::MSG_FASTOPEN;
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
-    let part = bytes(data, len);
-    queue(fd, &[part], 0, || next::write(fd, data, len))
+    queue(fd, &Parts::one(data, len), 0, || next::write(fd, data, len))
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let kernel = || next::writev(fd, parts, count);
-    // SAFETY: the application vouches for them.
-    match unsafe { pieces(parts, count as usize) } {
-        Some(parts) => queue(fd, parts, 0, kernel),
+    match Parts::several(parts, count as usize) {
+        Some(parts) => queue(fd, &parts, 0, kernel),
         None => kernel(),
     }
 }
@@ -40,9 +39,8 @@ pub(super) extern "C" fn pwritev2(
     // Only without a place does it write to sockets; `RWF_NOWAIT` is the one flag that means something there.
     let at_once = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
     let kernel = || next::pwritev2(fd, parts, count, offset, flags);
-    // SAFETY: the application vouches for them.
-    match unsafe { pieces(parts, count as usize) }.filter(|_| offset == -1) {
-        Some(parts) => queue(fd, parts, at_once, kernel),
+    match Parts::several(parts, count as usize).filter(|_| offset == -1) {
+        Some(parts) => queue(fd, &parts, at_once, kernel),
         None => kernel(),
     }
 }
@@ -60,9 +58,8 @@ pub(super) extern "C" fn pwritev64v2(
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
-    let part = bytes(data, len);
     let kernel = || next::send(fd, data, len, flags);
-    if goes_past(fd, flags) { kernel() } else { queue(fd, &[part], flags, kernel) }
+    if goes_past(fd, flags) { kernel() } else { queue(fd, &Parts::one(data, len), flags, kernel) }
 }
 
 #[unsafe(no_mangle)]
@@ -74,49 +71,75 @@ pub(super) extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    let part = bytes(data, len);
     let kernel = || next::sendto(fd, data, len, flags, to, to_len);
-    if goes_past(fd, flags) { kernel() } else { queue(fd, &[part], flags, kernel) }
+    if goes_past(fd, flags) { kernel() } else { queue(fd, &Parts::one(data, len), flags, kernel) }
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let kernel = || next::sendmsg(fd, message, flags);
-    // SAFETY: the application vouches for it.
-    let Some(header) = (unsafe { message.as_ref() }) else { return kernel() };
-    if is_controlled(fd, header) || goes_past(fd, flags) {
+    let Some(state) = state::get() else { return kernel() };
+    if !state.config.queues() {
+        return passed(state, fd, kernel);
+    }
+    let Some(header) = load(state, message) else { return kernel() };
+    if is_controlled(state, fd, &header) || goes_past(fd, flags) {
         return kernel();
     }
-    // SAFETY: the application vouches for them.
-    match unsafe { pieces(header.msg_iov, header.msg_iovlen) } {
-        Some(parts) => queue(fd, parts, flags, kernel),
+    match Parts::several(header.msg_iov, header.msg_iovlen) {
+        Some(parts) => queue(fd, &parts, flags, kernel),
         None => kernel(),
     }
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-    if messages.is_null() || state::get().is_none_or(|state| state.tcp(fd).is_none()) {
-        return next::sendmmsg(fd, messages, count, flags);
+    let kernel = || next::sendmmsg(fd, messages, count, flags);
+    let Some(state) = state::get().filter(|state| state.tcp(fd).is_some()) else { return kernel() };
+    if !state.config.queues() {
+        return passed(state, fd, kernel);
     }
     let mut sent = 0;
-    for at in 0..count as usize {
-        // SAFETY: the application vouches for `count` of them.
-        let message = unsafe { &mut *messages.add(at) };
-        // SAFETY: as above.
-        let wanted: usize = unsafe { pieces(message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) }
-            .map_or(0, |parts| parts.iter().map(|part| part.iov_len).sum());
-        let taken = sendmsg(fd, &message.msg_hdr, flags);
+    // More are not taken in one call (Linux `__sys_sendmmsg`).
+    for at in 0..count.min(libc::UIO_MAXIOV as c_uint) as usize {
+        let message = messages.wrapping_add(at);
+        let Some(wanted) = load(state, message).and_then(|message| length(state, &message.msg_hdr)) else {
+            return if sent > 0 { sent } else { fail(libc::EFAULT) };
+        };
+        // SAFETY: it has just been read.
+        let taken = sendmsg(fd, unsafe { &raw const (*message).msg_hdr }, flags);
         if taken < 0 {
             return if sent > 0 { sent } else { -1 };
         }
-        message.msg_len = taken as c_uint;
+        // SAFETY: as above, and the application expects it to be written.
+        unsafe { (*message).msg_len = taken as c_uint };
         sent += 1;
         if (taken as usize) < wanted {
             break;
         }
     }
     sent
+}
+
+/// A call without a queue to go to: the kernel's.
+fn passed<T>(state: &State, fd: c_int, kernel: impl FnOnce() -> T) -> T {
+    match state.route(fd) {
+        Route::Inline(conn) => conn.written_by(kernel),
+        Route::Kernel | Route::Queue(_) => kernel(),
+    }
+}
+
+/// A value that the application names.
+fn load<T: Copy>(state: &State, from: *const T) -> Option<T> {
+    let _inside = Inside::enter();
+    memory::load(state.process, from, 1)?.pop()
+}
+
+/// Bytes of a message.
+fn length(state: &State, header: &msghdr) -> Option<usize> {
+    let _inside = Inside::enter();
+    let parts = memory::load(state.process, header.msg_iov, header.msg_iovlen.min(libc::UIO_MAXIOV as usize))?;
+    Some(parts.iter().fold(0, |all, part| all.saturating_add(part.iov_len)))
 }
 
 /// The names by which the C library's own parts and a few programs call the same functions.
@@ -145,10 +168,10 @@ fn goes_past(fd: c_int, flags: c_int) -> bool {
 }
 
 /// What control data asks of the kernel concerns these bytes alone, so they follow what is queued.
-fn is_controlled(fd: c_int, header: &msghdr) -> bool {
+fn is_controlled(state: &State, fd: c_int, header: &msghdr) -> bool {
     let controlled = header.msg_controllen > 0 && !header.msg_control.is_null();
     if controlled {
-        settle_passed(header);
+        settle_passed(state, header);
         settle_queued(fd);
     }
     controlled
@@ -163,25 +186,32 @@ fn settle_queued(fd: c_int) {
 }
 
 /// Another process may write to a socket that is passed to it: what is queued goes first.
-fn settle_passed(header: &msghdr) {
-    let Some(state) = state::get() else { return };
-    // SAFETY: the application vouches for its control data.
-    let mut part: *const cmsghdr = unsafe { libc::CMSG_FIRSTHDR(header) };
+fn settle_passed(state: &State, header: &msghdr) {
+    let _inside = Inside::enter();
+    let words = header.msg_controllen / size_of::<u64>();
+    let Some(mut control) = memory::load(state.process, header.msg_control.cast::<u64>(), words) else { return };
+    let header =
+        msghdr { msg_control: control.as_mut_ptr().cast(), msg_controllen: words * size_of::<u64>(), ..*header };
+    // SAFETY: the control data is a copy of ours.
+    let mut part: *const cmsghdr = unsafe { libc::CMSG_FIRSTHDR(&header) };
     // SAFETY: null, or within the control data.
     while let Some(head) = unsafe { part.as_ref() } {
         if head.cmsg_level == libc::SOL_SOCKET && head.cmsg_type == libc::SCM_RIGHTS {
             // SAFETY: computes a length.
             let bytes = head.cmsg_len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize);
-            for at in 0..bytes / size_of::<c_int>() {
-                // SAFETY: within this part.
-                let fd = unsafe { libc::CMSG_DATA(part).cast::<c_int>().add(at).read_unaligned() };
+            let room = control.as_ptr() as usize + words * size_of::<u64>();
+            // SAFETY: computes an address within this part.
+            let data = unsafe { libc::CMSG_DATA(part) };
+            let held = room.saturating_sub(data as usize);
+            for at in 0..bytes.min(held) / size_of::<c_int>() {
+                // SAFETY: within this part, and within the control data.
+                let fd = unsafe { data.cast::<c_int>().add(at).read_unaligned() };
                 if let Some(conn) = state.cared_for(fd) {
-                    let _inside = Inside::enter();
                     conn.hand_over(fd, state.config.options.linger);
                 }
             }
         }
         // SAFETY: as above.
-        part = unsafe { libc::CMSG_NXTHDR(header, part) };
+        part = unsafe { libc::CMSG_NXTHDR(&header, part) };
     }
 }

@@ -251,11 +251,15 @@ fn difference(case: &Case, plain: &Outcome, seen: &Outcome, exception: Option<&E
     }
     let told = format!("{seen}, and without the library {plain}{}", unlike(&plain.reports, &seen.reports));
     let Some(exception) = exception else { return Some(told) };
-    let cut = |pair: (usize, &Received, &Received)| same(pair) || (pair.2.wrong.is_none() && pair.2.end == End::Reset);
+    // What overtook other bytes may have reached the client before it was found.
+    let overtaken = exception.line.is_some();
+    let cut = |pair: (usize, &Received, &Received)| {
+        same(pair) || (pair.2.end == End::Reset && (overtaken || pair.2.wrong.is_none()))
+    };
     let said = exception.line.is_none_or(|line| seen.log.contains(line));
     // The program may find its connection broken and end otherwise, but it ends.
     let cut = pairs().all(cut) && pairs().any(|pair| !same(pair)) && seen.exit != Exit::Hang && said;
-    (!cut).then(|| format!("{told}; a beginning and a reset would do, with the line {:?}", exception.line))
+    (!cut).then(|| format!("{told}; a reset would do, with the line {:?}", exception.line))
 }
 
 impl fmt::Display for Mode {
