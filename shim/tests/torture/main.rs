@@ -28,6 +28,7 @@ const EXCEPTIONS: &[Exception] = &[
     queued("spawn", PAST),
     queued("by_system", PAST),
     queued("rights", PAST),
+    queued("fork_raw", PAST),
     // The process is gone, and its queue with it.
     queued("end_exit_group_raw", None),
     queued("end_abort", None),
