@@ -29,7 +29,7 @@ use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
 use crate::options::{Acks, Mode, Options};
-use crate::queue::Queue;
+use crate::queue::{Budget, Queue};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
 use crate::stamps::Reader;
@@ -82,6 +82,7 @@ pub(crate) struct Shared {
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
     groups: Mutex<Groups>,
     past: Mutex<Totals>,
+    budget: Arc<Budget>,
     /// The clocks when a thread of the application last read stamps.
     clocks: Mutex<Offset>,
     hooks: Hooks,
@@ -116,6 +117,7 @@ impl Engine {
     /// As [`Engine::start`].
     pub fn start_with(options: Options, hooks: Hooks) -> io::Result<Arc<Self>> {
         check_kernel()?;
+        let budget = Budget::new(options.memory);
         let shared = Arc::new(Shared {
             options,
             epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
@@ -125,6 +127,7 @@ impl Engine {
             sockets: Mutex::new(HashMap::new()),
             groups: Mutex::new(Groups::default()),
             past: Mutex::default(),
+            budget,
             clocks: Mutex::new(Offset::measure()),
             hooks,
             started: clock::now(),
@@ -205,7 +208,7 @@ impl Engine {
         };
         // Flows with one controller have one clock.
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };
-        let queue = Queue::new(options.queue);
+        let queue = Queue::new(options.queue, self.shared.budget.clone());
         let mut flow = Flow::new(controller, queue, source, &info, epoch, v6, nodelay);
         flow.group = group;
         match mode {

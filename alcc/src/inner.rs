@@ -296,10 +296,9 @@ impl Inner {
 
     /// Sets the eventfd by the room in the queue.
     fn show_room(&self, state: &mut State) {
-        let (room, limit) = (state.flow.queue.room(), state.flow.queue.limit());
-        if !state.full && room == 0 {
+        if !state.full && state.flow.queue.room() == 0 {
             state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
-        } else if state.full && (room >= limit / 4 || state.flow.dead) {
+        } else if state.full && (state.flow.queue.has_fallen() || state.flow.dead) {
             state.full = read(&self.full, &mut [0; 8]).is_err();
         }
     }

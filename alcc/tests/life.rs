@@ -127,7 +127,7 @@ fn a_close_that_lingers_too_long_resets_and_one_of_zero_does_at_once() {
 
 #[test]
 fn an_engine_that_is_dropped_finishes_what_was_written() {
-    let engine = engine(|_| {});
+    let engine = engine(|options| options.queue = 4_000_000);
     let (socket, peer) = connect(&engine, V4);
     send(&socket, &[7; 3_000_000]).unwrap();
     drop(engine);

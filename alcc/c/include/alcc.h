@@ -10,7 +10,8 @@
  *
  * Each call has the signature of the system call whose name it carries, and its errors: -1, and the reason in errno. What
  * differs is said at each. A descriptor is the TCP socket's own: read from it, ask and set its options as ever. What is
- * written to it goes through this library: bytes given to write(2) would overtake those in the queue.
+ * written to it goes through this library: bytes given to write(2) would overtake those in the queue,
+ * and where that is found, the connection is reset.
  *
  * The library takes a connection on at the first alcc_send (or alcc_sendmsg, alcc_writable, alcc_stats), so that a child
  * process may serve a connection that its parent accepted. A descriptor that did not come from alcc_accept or alcc_connect, or
@@ -73,14 +74,21 @@ int alcc_connect(int fd, const struct sockaddr *addr, socklen_t addrlen);
 ssize_t alcc_send(int fd, const void *buf, size_t len, int flags);
 ssize_t alcc_sendmsg(int fd, const struct msghdr *msg, int flags);
 
+/*
+ * setsockopt(2). Needed for SO_LINGER alone: while a connection's queue holds bytes, the socket itself has one of zero, so that
+ * the connection is reset if the process is killed and its peer does not take a part for the whole. An SO_LINGER that is set
+ * by setsockopt(2) before counts too; one of zero that is set by it meanwhile cannot be told from the library's.
+ */
+int alcc_setsockopt(int fd, int level, int name, const void *value, socklen_t length);
+
 /* shutdown(2). SHUT_WR and SHUT_RDWR end the stream behind what is queued. */
 int alcc_shutdown(int fd, int how);
 
 /*
- * close(2). The descriptor is free at once; what is queued leaves in the background, at most for the time of the option
- * linger (30 s), then the connection is reset. With SO_LINGER it is as with a socket: waits for the time given, and a time
- * of 0 resets the connection and drops what is queued. The end of the process by exit(3) waits for what is left in the
- * background.
+ * close(2). The descriptor is free at once; what is queued leaves in the background, for as long as the peer takes it. When
+ * that has taken nothing for the time of the option linger (60 s), the rest is dropped and the connection is reset. With
+ * SO_LINGER it is as with a socket: waits for the time given, and a time of 0 resets the connection and drops what is
+ * queued. The end of the process by exit(3) waits for what is left in the background.
  */
 int alcc_close(int fd);
 

@@ -16,6 +16,7 @@ mod stats;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use libc::{msghdr, nfds_t, pollfd, sockaddr, socklen_t, ssize_t};
 
@@ -121,6 +122,39 @@ pub unsafe extern "C" fn alcc_sendmsg(fd: c_int, msg: *const msghdr, flags: c_in
         }
         // SAFETY: the caller's promise.
         None => outcome::of(unsafe { libc::sendmsg(fd, msg, flags) }),
+    })
+}
+
+/// setsockopt(2); see `alcc.h`.
+///
+/// # Safety
+/// As of setsockopt(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alcc_setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    answer(|| {
+        let served = if (level, name) == (libc::SOL_SOCKET, libc::SO_LINGER) { state().served(fd) } else { None };
+        let Some(socket) = served else {
+            // SAFETY: the caller's promise.
+            return outcome::of(unsafe { libc::setsockopt(fd, level, name, value, len) });
+        };
+        if value.is_null() {
+            return Err(Failure::plain(libc::EFAULT));
+        }
+        if (len as usize) < size_of::<libc::linger>() {
+            return Err(Failure::plain(libc::EINVAL));
+        }
+        // SAFETY: the caller's promise: so many bytes are there.
+        let linger = unsafe { value.cast::<libc::linger>().read_unaligned() };
+        // A negative time is for ever, as with the kernel.
+        let seconds = u64::try_from(linger.l_linger).unwrap_or(i32::MAX as u64);
+        socket.set_linger((linger.l_onoff != 0).then(|| Duration::from_secs(seconds)))?;
+        Ok(0)
     })
 }
 

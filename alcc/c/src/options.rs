@@ -1,11 +1,11 @@
 //! Options as one text: `cc=copa:delta=0.1 mode=queue`. Their meaning is [`Options`]'s own.
 
-use paceline_alcc::options::{ACKS, AGGREGATE, CONTROLLER, LINGER, LOWER, MODE, Options, QUEUE, SHARE};
+use paceline_alcc::options::{ACKS, AGGREGATE, CONTROLLER, LINGER, LOWER, MEMORY, MODE, Options, QUEUE, SHARE};
 
 /// What each variable's name begins with.
 const PREFIX: &str = "PACELINE_";
 /// The variables that may be given.
-const NAMES: [&str; 8] = [CONTROLLER, MODE, ACKS, QUEUE, LINGER, LOWER, SHARE, AGGREGATE];
+const NAMES: [&str; 9] = [CONTROLLER, MODE, ACKS, QUEUE, MEMORY, LINGER, LOWER, SHARE, AGGREGATE];
 
 /// Reads a text of options; what it does not name is asked of `var`.
 ///
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(says("copa"), "options: 'copa' is not NAME=VALUE");
         assert_eq!(
             says("speed=high"),
-            "options: 'speed' is not one of cc, mode, acks, queue, linger, lower, share, aggregate"
+            "options: 'speed' is not one of cc, mode, acks, queue, memory, linger, lower, share, aggregate"
         );
         assert_eq!(says("mode=queue mode=inline"), "options: 'mode' is given twice");
         assert_eq!(says("mode=fast"), "options: mode: 'fast' is not one of auto, queue, inline, framed");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use paceline_cc::{Env, Spec};
 
 use super::*;
+use crate::queue::Budget;
 use crate::stamps::Reader;
 
 fn pair() -> (OwnedFd, TcpStream) {
@@ -21,7 +22,7 @@ fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
     let env = Env { mss: packet_size(&info), ..Env::default() };
     let controller = spec.parse::<Spec>().unwrap().build(&env);
     rustix::net::sockopt::set_tcp_nodelay(fd, true).unwrap();
-    Flow::new(controller, Queue::new(1_000_000), source, &info, clock::now(), false, true)
+    Flow::new(controller, Queue::new(1_000_000, Budget::new(usize::MAX)), source, &info, clock::now(), false, true)
 }
 
 fn until(mut happened: impl FnMut() -> bool) {

@@ -44,13 +44,16 @@ pub(crate) struct Args {
     /// The kernel's congestion control below, such as cubic, reno or bbr; as the program has it when not given.
     #[arg(long, value_name = "NAME")]
     lower: Option<String>,
-    /// What a connection's queue holds, such as 10MB.
+    /// What a connection's queue holds, such as 1MB.
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
-    /// How long what is queued may take to leave after a close or at the end of the program, such as 30s.
+    /// What the queues of all connections hold together, such as 256MB.
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped, such as 60s.
     #[arg(long, value_name = "TIME")]
     linger: Option<String>,
-    /// Whether connections to one destination prefix share what they know and take turns: on or off.
+    /// Whether connections to one destination prefix share their smallest RTT: on or off.
     #[arg(long, value_name = "SWITCH")]
     share: Option<String>,
     /// Whether connections to one destination prefix share one window: on or off.
@@ -127,6 +130,7 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
         (options::MODE, &args.mode),
         (options::ACKS, &args.acks),
         (options::QUEUE, &args.queue),
+        (options::MEMORY, &args.memory),
         (options::LINGER, &args.linger),
         (options::LOWER, &args.lower),
         (options::SHARE, &args.share),

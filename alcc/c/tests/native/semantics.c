@@ -239,7 +239,7 @@ static void abandon(void)
 
 	while (rounds++ < 100 && alcc_send(ours, data, sizeof(data), MSG_DONTWAIT) > 0)
 		;
-	CHECK(setsockopt(ours, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) == 0 && alcc_close(ours) == 0);
+	CHECK(alcc_setsockopt(ours, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) == 0 && alcc_close(ours) == 0);
 	while ((count = read(theirs, data, sizeof(data))) > 0)
 		;
 	CHECK(count == -1 && errno == ECONNRESET);
