@@ -81,7 +81,7 @@ fn clients_that_do_not_read_cost_no_more_than_the_budget_and_a_floor_each() {
         assert_eq!(poll(&mut [PollFd::new(&full, PollFlags::OUT)], Some(&NOW)).unwrap(), 0, "{}", socket.queued());
         epoll::add(&edges, full, epoll::EventData::new_u64(at as u64), flags).unwrap();
     }
-    let mut said = vec![false; STALLED];
+    let mut said = [false; STALLED];
     let (sockets, peers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     // The last ones first: the others keep the budget meanwhile.
     let mut peers: Vec<_> = peers.into_iter().enumerate().collect();
