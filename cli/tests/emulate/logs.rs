@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::bench::{Bench, PATIENCE, gone, mark, needs_root, paceline, with_mark};
+use crate::bench::{Bench, PATIENCE, Run, gone, mark, missing, needs_root, paceline, skipped, with_mark};
 
 /// One datagram goes through, and comes back as a refusal.
 const DATAGRAM: &str = "echo > /dev/udp/$PACELINE_BASE/9; sleep 0.2";
@@ -26,6 +26,34 @@ fn logs_are_whole() {
     let mut names = bench.names();
     names.sort();
     assert_eq!(names, ["log.down", "log.pcapng", "log.up"]);
+}
+
+#[test]
+fn tcpdump_reads_what_both_ends_saw() {
+    let test = "tcpdump_reads_what_both_ends_saw";
+    if needs_root(test) {
+        return;
+    }
+    if missing("tcpdump").is_some() {
+        return skipped(test, "it needs tcpdump");
+    }
+    let (bench, port) = (Bench::new(), 9);
+    let log = bench.path("log.pcapng");
+    let script = format!("echo > /dev/udp/$PACELINE_BASE/{port}; echo > /dev/udp/$PACELINE_BASE6/{port}; sleep 0.2");
+    let output = paceline().args(["emulate", "--delay", "2ms", "--log", &log, "--", "bash", "-c", &script]).bounded();
+    assert!(output.status.success(), "{output:?}");
+    let read = |filter: &[&str]| {
+        let output = Run::program("tcpdump").args(["-nr", &log]).args(filter).bounded();
+        let (told, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success() && !error.contains("different"), "{error}");
+        told.lines().filter(|line| line.contains(&format!(".{port}: UDP, length 1"))).map(str::to_owned).collect()
+    };
+    // Each once where it entered and once where it left.
+    for (version, name) in [("ip", " IP "), ("ip6", " IP6 ")] {
+        let lines: Vec<String> = read(&[version]);
+        assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(name)), "{version}: {lines:?}");
+        assert_eq!(read(&["inbound", "and", version]).len(), 1, "{version}");
+    }
 }
 
 #[test]
