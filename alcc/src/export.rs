@@ -1,8 +1,10 @@
 //! What other processes see of the sockets: a Unix socket for `paceline top`, metrics for Prometheus, a log for qvis.
 //!
-//! Each process listens at `paceline-UID/PID.sock` below `$XDG_RUNTIME_DIR` or `/tmp`. Who connects gets one JSON line
-//! about the process ([`Process`]), one a socket ([`Line`]), and the end; nothing is read from the connection. The folder
-//! is its user's alone (mode 0700).
+//! Each process listens at `paceline-UID/PID.sock` below `$XDG_RUNTIME_DIR`, `/tmp` or `/run/user/UID`, the first that it can
+//! have; root's at `/run/paceline/PID.sock`. Who connects gets one JSON line about the process ([`Process`]), one a socket
+//! ([`Line`]), and the end; nothing is read from the connection. The folder is its user's alone (mode 0700), or it is not
+//! used: by who listens nor by who asks. Who asks makes sure that a socket, its folder and the process that listens are of
+//! one user, waits for nobody longer than a second, and removes nothing but what its own processes left behind.
 //!
 //! One thread serves it all. It sleeps until somebody asks, and wakes by itself only while logs are written. System calls
 //! go through `rustix`, never through symbols that a preloaded library replaces, except to close.
@@ -12,7 +14,9 @@ mod http;
 mod metrics;
 mod place;
 mod qlog;
+mod search;
 mod server;
+mod survey;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,9 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::{SocketStats, Totals};
 
-pub use client::{processes, read};
+pub use client::read;
 pub use metrics::encode;
 pub use server::Export;
+pub use survey::{Answers, processes, survey};
 
 /// The address for Prometheus.
 pub const METRICS: &str = "PACELINE_METRICS";

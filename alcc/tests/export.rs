@@ -82,7 +82,7 @@ fn a_process_tells_of_its_sockets() {
 
     // Metrics, while connections that say nothing take all the room that there is.
     let silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(free).unwrap()).collect();
-    let scrape = exchange(free, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let scrape = exchange(free, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     drop(silent);
     assert!(scrape.starts_with("HTTP/1.1 200 OK\r\n"), "{scrape}");
     let body = scrape.split_once("\r\n\r\n").unwrap().1;
@@ -101,13 +101,14 @@ fn a_process_tells_of_its_sockets() {
         assert!(body.lines().any(|line| line == row), "{row} in\n{body}");
     }
     assert!(body.ends_with("# EOF\n"));
-    assert!(exchange(free, b"GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(exchange(free, b"GET /else HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(exchange(free, b"GET /metrics HTTP/1.1\r\nHost: rebound.example\r\n\r\n").starts_with("HTTP/1.1 403 "));
     assert!(exchange(free, b"\x16\x03\x01 garbage\r\n\r\n").starts_with("HTTP/1.1 400 "));
     assert!(exchange(free, &[b'G'; 100_000]).len() < 300);
 
     // Only this user's programs may look.
     let socket = format!("{}.sock", std::process::id());
-    let bases = ["/tmp".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
+    let bases = ["/run".to_owned(), "/tmp".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
     let folders = bases.iter().filter_map(|base| fs::read_dir(base).ok()).flatten().flatten().map(|entry| entry.path());
     let modes: Vec<u32> = folders
         .filter(|folder| folder.join(&socket).exists())

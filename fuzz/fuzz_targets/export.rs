@@ -7,7 +7,7 @@
 mod http;
 
 use libfuzzer_sys::fuzz_target;
-use paceline_alcc::export::{encode, read};
+use paceline_alcc::export::{Answers, encode, read};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(process) = read(bytes) {
@@ -16,18 +16,20 @@ fuzz_target!(|bytes: &[u8]| {
         for line in &process.sockets {
             [&line.controller, &line.mode, &line.acks, &line.limited_by].into_iter().for_each(|field| text(field));
         }
-        let metrics = encode(&[process]);
+        let metrics = encode(&Answers { processes: vec![process], ..Answers::default() });
         assert!(metrics.ends_with("# EOF\n"));
         for line in metrics.lines() {
             assert!(line.starts_with("# ") || line.starts_with("paceline_"), "{line:?} in {metrics}");
         }
     }
-    let whole = http::parse(bytes);
-    for end in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
-        let part = http::parse(&bytes[..end]);
-        assert!(part == http::Request::Incomplete || part == whole, "{part:?} becomes {whole:?}");
-    }
-    if let http::Request::Refused(why) = whole {
-        assert!(http::answer(why, "text/plain", why).starts_with(b"HTTP/1.1 4"));
+    for names in [http::Names::Any, http::Names::Local] {
+        let whole = http::parse(bytes, names);
+        for end in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
+            let part = http::parse(&bytes[..end], names);
+            assert!(part == http::Request::Incomplete || part == whole, "{part:?} becomes {whole:?}");
+        }
+        if let http::Request::Refused(why) = whole {
+            assert!(http::answer(why, "text/plain", why).starts_with(b"HTTP/1.1 4"));
+        }
     }
 });

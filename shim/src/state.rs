@@ -149,7 +149,10 @@ impl State {
             self.table.set(fd, Kind::Own);
         }
         let export = Export::of(&engine, &self.config.settings, inside::stay);
-        let export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
+        let mut export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
+        if let Some(why) = export.as_mut().and_then(Export::hidden) {
+            self.note(&Notice::Export(why));
+        }
         own::mark(&self.table);
         *running = Some(Running { engine: engine.clone(), export });
         end::threads_began();

@@ -1,95 +1,144 @@
-//! Asking other processes for their sockets.
+//! Asking another process for its sockets.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, recv, socket_with};
 
 use super::place::{self, Place};
-use super::{Line, Process};
+use super::{Line, Process, search};
+use crate::high::lift;
 
-/// Longest wait for the whole answer of one process (our choice: it takes well under a millisecond).
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Most bytes of an answer: some 10 000 sockets (our choice).
-const LONGEST: u64 = 8 << 20;
+pub(super) const LONGEST: usize = 8 << 20;
+/// Most sockets in an answer: a line of [`Line`]'s names and of no values to speak of takes 400 bytes.
+const SOCKETS: usize = LONGEST / 400;
+/// Bytes read at a time.
+const PIECE: usize = 64 << 10;
 
-/// Every process of this user that has sockets above TCP, by number; for root those of all users, in containers too. What
-/// a killed process left behind is removed.
-pub fn processes() -> Vec<Process> {
-    processes_but(None)
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The process is no more.
+    Ended,
+    /// Something is there that does not answer, or is not what it should be.
+    Silent,
 }
 
-/// As [`processes`], without one.
-pub(super) fn processes_but(own: Option<&Place>) -> Vec<Process> {
-    let places = place::all();
-    let places = places.iter().filter(|place| own.is_none_or(|own| !own.is(place)));
-    let mut found: Vec<Process> = places.filter_map(|place| ask(place).ok()).collect();
-    found.sort_by_key(|process| process.pid);
-    found
+/// A connection to a process whose answer is awaited.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) place: Place,
+    stream: OwnedFd,
+    /// Who listens, as this process knows it; 0 for one in a namespace that cannot be seen from here.
+    process: u32,
+    pub(super) since: Instant,
+    answer: Vec<u8>,
 }
 
-/// Removes what killed processes of this user left behind in a folder.
-pub(super) fn sweep(folder: &Path) {
-    for place in place::inside(folder) {
-        // Numbers of another namespace mean nothing here, but their processes answer.
-        let alive = place.path.file_stem().is_some_and(|pid| Path::new("/proc").join(pid).exists());
-        if !alive {
-            let _ = connect(&place);
+impl Ask {
+    /// Connects without waiting. What a killed process of this user left behind in a folder of its own is removed.
+    pub(super) fn begin(place: Place, now: Instant) -> Result<Self, Failure> {
+        let socket = place.open().map_err(|_| Failure::Ended)?;
+        let stream = connect(&socket).map_err(|error| refused(error, &place, &socket))?;
+        let listener = getsockopt(&stream, PeerCredentials).map_err(|_| Failure::Silent)?;
+        let process = u32::try_from(listener.pid()).unwrap_or(0);
+        // A child that a fork made may hold the socket beyond its process's end, and answers nobody.
+        if process > 0 && !is_there(process) {
+            return Err(Failure::Ended);
         }
+        if listener.uid() != place.folder.user || !listens_there(process, &place) {
+            return Err(Failure::Silent);
+        }
+        Ok(Self { place, stream, process, since: now, answer: Vec::new() })
+    }
+
+    pub(super) fn stream(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// Bytes of the answer so far.
+    pub(super) fn len(&self) -> usize {
+        self.answer.len()
+    }
+
+    /// Reads what has come; the answer when it is whole.
+    pub(super) fn proceed(&mut self) -> Option<Result<Process, Failure>> {
+        let start = self.answer.len();
+        while self.answer.len() <= LONGEST {
+            let mut piece = [0; PIECE];
+            match recv(&self.stream, &mut piece, RecvFlags::empty()) {
+                Ok((0, _)) => return Some(self.end()),
+                Ok((count, _)) => self.answer.extend_from_slice(&piece[..count]),
+                Err(Errno::AGAIN | Errno::INTR) => return None,
+                Err(_) => return Some(self.end()),
+            }
+            // The others are not to wait for one that writes on and on.
+            if self.answer.len() - start > 16 * PIECE {
+                return None;
+            }
+        }
+        Some(Err(Failure::Silent))
+    }
+
+    fn end(&self) -> Result<Process, Failure> {
+        if self.answer.is_empty() && self.place.open().is_err() {
+            // It ended just now.
+            return Err(Failure::Ended);
+        }
+        let mut process = read(self.answer.as_slice()).map_err(|_| Failure::Silent)?;
+        if self.process > 0 {
+            process.pid = self.process;
+        }
+        Ok(process)
     }
 }
 
-fn connect(place: &Place) -> io::Result<UnixStream> {
-    let remove = || {
-        if place.own {
-            let _ = std::fs::remove_file(&place.path);
-        }
-    };
-    // Without waiting: a program that is stopped accepts nobody, and at some time no more may queue for it.
+/// Removes what killed processes of this user left behind where this one listens.
+pub(super) fn sweep(own: &Place) {
+    let (places, _) = own.folder.sockets(search::OF_A_USER).unwrap_or_default();
+    // Numbers of another namespace mean nothing here, but their processes accept.
+    for place in places.into_iter().filter(|place| !place.is(own) && !place.process().is_some_and(is_there)) {
+        let _ = Ask::begin(place, Instant::now());
+    }
+}
+
+/// Connects to this very file. Without waiting: a program that is stopped accepts nobody, and at some time no more may
+/// queue for it.
+fn connect(socket: &File) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let stream = UnixStream::from(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
-    rustix::net::connect(&stream, &SocketAddrUnix::new(&place.path)?).inspect_err(|error| {
-        if *error == rustix::io::Errno::CONNREFUSED {
-            remove();
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&stream, &SocketAddrUnix::new(place::path_of(socket))?)?;
+    lift(stream).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
+}
+
+fn refused(error: Errno, place: &Place, socket: &File) -> Failure {
+    if error == Errno::CONNREFUSED {
+        if let Ok(file) = place::identity(socket) {
+            place.remove(file);
         }
-    })?;
-    stream.set_nonblocking(false)?;
-    // Who listened first: a child that a fork made may hold the socket beyond its end, and answers nobody.
-    let listener = getsockopt(&stream, PeerCredentials)?.pid();
-    if listener > 0 && !Path::new(&format!("/proc/{listener}")).exists() {
-        remove();
-        return Err(io::ErrorKind::ConnectionRefused.into());
+        return Failure::Ended;
     }
-    Ok(stream)
+    // Nobody accepts, so that there is no saying who listens but by the name. That number may be of another namespace.
+    let ended = place.folder.through.is_none() && !place.process().is_some_and(is_there);
+    if error == Errno::AGAIN && ended { Failure::Ended } else { Failure::Silent }
 }
 
-fn ask(place: &Place) -> io::Result<Process> {
-    let stream = connect(place)?;
-    let listener = getsockopt(&stream, PeerCredentials)?.pid();
-    let mut process = read(Patient { stream, end: Instant::now() + PATIENCE })?;
-    // As this process knows it; 0 when it is in a namespace that cannot be seen from here.
-    process.pid = u32::try_from(listener).ok().filter(|pid| *pid > 0).unwrap_or(process.pid);
-    Ok(process)
+fn is_there(process: u32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
 }
 
-/// A stream that is read until some moment, however little comes at a time.
-struct Patient {
-    stream: UnixStream,
-    end: Instant,
-}
-
-impl Read for Patient {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(buffer)
-    }
+/// Whether who listens sees the folder where it was found, if that was through another process.
+fn listens_there(process: u32, place: &Place) -> bool {
+    let Some(through) = place.folder.through else { return true };
+    let alike = search::mounts(process).is_some_and(|mounts| search::mounts(through) == Some(mounts));
+    let seen = || place.folder.as_seen_by(process).open().and_then(|folder| place::identity(&folder));
+    process > 0 && (alike || seen().is_ok_and(|folder| folder == place.identity))
 }
 
 /// Reads what a process answers to who connects to its Unix socket. Control characters are left out: a terminal would obey
@@ -98,10 +147,13 @@ impl Read for Patient {
 /// # Errors
 /// The reader's, or that it is no such answer.
 pub fn read(from: impl Read) -> io::Result<Process> {
-    let mut lines = BufReader::new(from.take(LONGEST)).lines();
+    let mut lines = BufReader::new(from.take(LONGEST as u64)).lines();
     let first = lines.next().ok_or(io::ErrorKind::UnexpectedEof)??;
     let mut process: Process = serde_json::from_str(&first)?;
     for line in lines {
+        if process.sockets.len() == SOCKETS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         process.sockets.push(serde_json::from_str(&line?)?);
     }
     let Process { program, version, sockets, .. } = &mut process;
@@ -117,48 +169,82 @@ pub fn read(from: impl Read) -> io::Result<Process> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::os::fd::OwnedFd;
-    use std::thread;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+    use std::{fs, io::Write};
 
     use rustix::net::{bind, listen};
+    use rustix::process::getuid;
 
     use super::*;
+    use crate::export::place::Folder;
 
     /// A listener that accepts nobody, and where it is.
-    fn stopped(folder: &Path) -> (OwnedFd, Place) {
-        let path = folder.join("1.sock");
+    fn stopped(folder: &Path, process: u32) -> (OwnedFd, Place) {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+        let path = folder.join(format!("{process}.sock"));
         let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         listen(&listener, 0).unwrap();
-        (listener, Place::of(path).unwrap())
+        let folder = Arc::new(Folder::here(folder, getuid().as_raw()));
+        (listener, folder.sockets(9).unwrap().0.remove(0))
+    }
+
+    fn begin(place: &Place) -> Result<Ask, Failure> {
+        Ask::begin(place.clone(), Instant::now())
     }
 
     #[test]
-    fn who_does_not_answer_is_given_up() {
+    fn nothing_is_removed_that_may_answer() {
         let folder = tempfile::tempdir().unwrap();
-        let (listener, place) = stopped(folder.path());
-        let waiting: Vec<io::Result<UnixStream>> = (0..10).map(|_| connect(&place)).collect();
+        let (listener, place) = stopped(folder.path(), std::process::id());
+        let waiting: Vec<Result<Ask, Failure>> = (0..10).map(|_| begin(&place)).collect();
         // No more may queue: nothing waits for room.
         assert!(waiting[0].is_ok());
-        assert_eq!(waiting[9].as_ref().map(|_| ()).map_err(io::Error::kind), Err(io::ErrorKind::WouldBlock));
-        assert!(ask(&place).is_err() && place.path.exists(), "it may go on one day");
+        assert_eq!(waiting[9].as_ref().err(), Some(&Failure::Silent));
+        assert!(place.open().is_ok(), "it may go on one day");
         drop((waiting, listener));
-        assert!(ask(&place).is_err() && !place.path.exists(), "nobody is left to answer");
+        assert_eq!(begin(&place).err(), Some(Failure::Ended));
+        assert!(place.open().is_err(), "nobody is left to answer");
     }
 
     #[test]
-    fn little_at_a_time_is_not_waited_for() {
-        let (stream, mut slow) = UnixStream::pair().unwrap();
-        let writer = thread::spawn(move || {
-            // Ends when nobody reads any more.
-            while slow.write_all(b" ").is_ok() {
-                thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let found = read(Patient { stream, end: Instant::now() + Duration::from_millis(200) });
-        assert!(found.is_err());
-        writer.join().unwrap();
+    fn a_socket_that_a_child_holds_is_of_a_process_that_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        // No process has this number (Linux Documentation/admin-guide/sysctl/kernel.rst: pid_max is at most 2^22).
+        let (_listener, place) = stopped(folder.path(), 1 << 22);
+        let waiting: Vec<Result<Ask, Failure>> = (0..10).map(|_| begin(&place)).collect();
+        assert_eq!(waiting[9].as_ref().err(), Some(&Failure::Ended));
+        assert!(place.open().is_ok());
+    }
+
+    #[test]
+    fn a_socket_is_asked_only_where_its_process_sees_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_listener, place) = stopped(folder.path(), std::process::id());
+        let seen_by = |process| {
+            let found = Arc::new(place.folder.as_seen_by(process)).sockets(9).map(|(places, _)| places);
+            found.ok().and_then(|mut places| places.pop()).map(|place| begin(&place).is_ok())
+        };
+        assert_eq!(seen_by(std::process::id()), Some(true));
+        assert!(!listens_there(0, &Place { folder: Arc::new(place.folder.as_seen_by(1)), ..place.clone() }));
+        assert!(listens_there(0, &place), "of another namespace, in a folder of this one");
+    }
+
+    #[test]
+    fn an_answer_is_read_as_it_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (listener, place) = stopped(folder.path(), std::process::id());
+        let mut ask = begin(&place).unwrap();
+        let mut other = std::os::unix::net::UnixListener::from(listener).accept().unwrap().0;
+        assert!(ask.proceed().is_none());
+        other.write_all(b"{\"pid\":1,\"program\":\"a\",\"vers").unwrap();
+        assert!(ask.proceed().is_none() && ask.len() > 0);
+        other.write_all(b"ion\":\"0\"}\n{\"id\":7}\n").unwrap();
+        assert!(ask.proceed().is_none());
+        drop(other);
+        let found = ask.proceed().unwrap().unwrap();
+        assert_eq!((found.pid, found.sockets[0].id), (std::process::id(), 7), "the kernel's word for the number");
     }
 
     #[test]
@@ -172,5 +258,11 @@ mod tests {
         for wrong in ["", "{}", "[", "{\"pid\":1,\"program\":\"a\",\"version\":\"0\"}\nx"] {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
         }
+        let head = "{\"pid\":1,\"program\":\"a\",\"version\":\"0\"}\n";
+        assert!(read((head.to_owned() + &"{}\n".repeat(SOCKETS)).as_bytes()).is_ok());
+        assert!(
+            read((head.to_owned() + &"{}\n".repeat(SOCKETS + 1)).as_bytes()).is_err(),
+            "millions fit into a few bytes"
+        );
     }
 }

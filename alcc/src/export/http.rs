@@ -1,5 +1,7 @@
 //! As much of HTTP/1.1 as a scrape needs: one `GET /metrics`, one answer, the end.
 
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
 /// Longest request (our choice: Prometheus sends some 300 bytes).
 pub(super) const LONGEST: usize = 8192;
 /// Most header lines (our choice).
@@ -16,19 +18,52 @@ pub(super) enum Request {
     Refused(&'static str),
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Request {
+/// The names of this machine that a request may ask by (the `Host` of RFC 9110 section 7.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Any.
+    Any,
+    /// An address or `localhost`. A page in a browser on this machine may have its own name lead here (DNS rebinding), and
+    /// would read the answer; the request has that name.
+    Local,
+}
+
+impl Names {
+    /// Those for who listens at this address. What others may reach they may read without a browser.
+    pub(super) fn at(address: SocketAddr) -> Self {
+        if address.ip().is_loopback() { Self::Local } else { Self::Any }
+    }
+
+    fn take(self, host: &[u8]) -> bool {
+        let Ok(host) = str::from_utf8(host) else { return false };
+        let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = port.map_or(host, |(name, _)| name);
+        let in_brackets = |name: &str| name.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
+        let is_address = in_brackets(name).is_some() || name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4());
+        self == Self::Any || is_address || name.eq_ignore_ascii_case("localhost")
+    }
+}
+
+pub(super) fn parse(bytes: &[u8], names: Names) -> Request {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
         Ok(httparse::Status::Partial) if bytes.len() < LONGEST => Request::Incomplete,
         Ok(httparse::Status::Partial) => Request::Refused("431 Request Header Fields Too Large"),
         Err(_) => Request::Refused("400 Bad Request"),
+        Ok(httparse::Status::Complete(_)) if !may_ask(request.headers, names) => Request::Refused("403 Forbidden"),
         Ok(httparse::Status::Complete(_)) => match (request.method, request.path) {
             (Some("GET"), Some(path)) if path.split('?').next() == Some("/metrics") => Request::Metrics,
             (Some("GET"), _) => Request::Refused("404 Not Found"),
             _ => Request::Refused("405 Method Not Allowed"),
         },
     }
+}
+
+fn may_ask(headers: &[httparse::Header<'_>], names: Names) -> bool {
+    let mut hosts = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host")).peekable();
+    let named = hosts.peek().is_some() || names == Names::Any;
+    named && hosts.all(|host| names.take(host.value))
 }
 
 /// A whole answer; `kind` is the content type.
@@ -45,6 +80,7 @@ mod tests {
 
     #[test]
     fn only_a_scrape_is_answered() {
+        let parse = |bytes: &[u8]| parse(bytes, Names::Any);
         assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), Request::Metrics);
         assert_eq!(parse(b"GET /metrics?a=b HTTP/1.0\r\n\r\n"), Request::Metrics);
         assert_eq!(parse(b"GET / HTTP/1.1\r\n\r\n"), Request::Refused("404 Not Found"));
@@ -53,5 +89,28 @@ mod tests {
         assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost"), Request::Incomplete);
         let endless = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &[b'x'; LONGEST]].concat();
         assert_eq!(parse(&endless), Request::Refused("431 Request Header Fields Too Large"));
+    }
+
+    #[test]
+    fn a_page_with_a_name_of_its_own_reads_nothing_of_the_loopback_address() {
+        let names = |address: &str| Names::at(address.parse().unwrap());
+        assert_eq!(
+            (names("127.0.0.1:1"), names("[::1]:1"), names("0.0.0.0:1")),
+            (Names::Local, Names::Local, Names::Any)
+        );
+        let ask = |headers: &str| parse(format!("GET /metrics HTTP/1.1\r\n{headers}\r\n").as_bytes(), Names::Local);
+        for host in
+            ["localhost", "LocalHost:9464", "127.0.0.1", "127.0.0.1:9464", "[::1]", "[::1]:9464", "192.0.2.1:80"]
+        {
+            assert_eq!(ask(&format!("Host: {host}\r\n")), Request::Metrics, "{host}");
+        }
+        let refused = Request::Refused("403 Forbidden");
+        for host in
+            ["evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil", "::1", "", "[::1", "x:"]
+        {
+            assert_eq!(ask(&format!("host: {host}\r\n")), refused, "{host}");
+        }
+        assert_eq!(ask(""), refused);
+        assert_eq!(ask("Host: localhost\r\nHost: evil.example\r\n"), refused);
     }
 }

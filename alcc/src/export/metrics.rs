@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::{Line, Process};
+use super::{Answers, Line};
 
 /// As OpenMetrics 1.0 has it.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -46,17 +46,26 @@ struct Quantile {
     quantile: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct User {
+    uid: u32,
+}
+
 type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// What is known of processes and their sockets, as OpenMetrics 1.0 has it.
-pub fn encode(processes: &[Process]) -> String {
+pub fn encode(answers: &Answers) -> String {
+    let silent = Family::<User, Gauge>::default();
+    for (&uid, &count) in &answers.silent {
+        silent.get_or_create(&User { uid }).set(count.cast_signed());
+    }
     let sockets = Family::<Limited, Gauge>::default();
     let closed = Family::<Program, Counter>::default();
     let (delivered, retransmits) = (Family::<Program, Counter>::default(), Family::<Program, Counter>::default());
     let (queued, in_flight) = (Family::<Flows, Gauge>::default(), Family::<Flows, Gauge>::default());
     let rate = Amounts::<Flows>::default();
     let (rtt, queueing) = (Amounts::<Quantile>::default(), Amounts::<Quantile>::default());
-    for process in processes {
+    for process in &answers.processes {
         let program = Program { program: process.program.clone(), pid: process.pid };
         let all = |closed: u64, of: fn(&Line) -> u64| process.sockets.iter().map(of).fold(closed, u64::saturating_add);
         closed.get_or_create(&program).inc_by(process.closed);
@@ -93,6 +102,7 @@ pub fn encode(processes: &[Process]) -> String {
     }
     let mut registry = Registry::with_prefix("paceline");
     registry.register("sockets", "Sockets above TCP", sockets);
+    registry.register("silent_programs", "Programs that did not answer, and are in none of these numbers", silent);
     registry.register("closed_sockets", "Sockets above TCP that are closed", closed);
     registry.register_with_unit("delivered", "Acknowledged, on all sockets so far", Unit::Bytes, delivered);
     registry.register("retransmits", "Segments sent again, on all sockets so far", retransmits);

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -11,12 +10,14 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen,
-    recv, send, shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, recv, send,
+    shutdown, socket_with, sockopt,
 };
 
-use super::place::{self, Place};
+use super::http::Names;
+use super::place::{self, Identity, Place};
 use super::qlog::Logs;
+use super::survey::Survey;
 use super::{Line, Process, Settings, Source, client, http, metrics};
 use crate::engine::Engine;
 use crate::high::lift;
@@ -37,7 +38,8 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 pub struct Export {
     thread: Option<JoinHandle<()>>,
     stop: OwnedFd,
-    path: Option<PathBuf>,
+    socket: Option<(Place, Identity)>,
+    hidden: Option<io::Error>,
     /// A child that a fork made has no thread of its own.
     pid: u32,
 }
@@ -57,22 +59,28 @@ impl Export {
         Self::start(settings, enter, Box::new(source))
     }
 
-    /// Starts to answer. The thread calls `enter` first. Without a folder for the Unix socket there is none. Of several
-    /// processes with the same address for metrics one answers, for all of this user's, and another takes over when it
-    /// ends.
+    /// Starts to answer. The thread calls `enter` first. Without a folder for the Unix socket there is none, and
+    /// [`Export::hidden`] says why. Of several processes with the same address for metrics one answers, for all of this
+    /// user's, and another takes over when it ends.
     ///
     /// # Errors
     /// When the address for metrics cannot be had, the folder for logs cannot be made, or there are no resources.
     pub fn start(settings: &Settings, enter: fn(), source: Source) -> io::Result<Self> {
-        let path = place::own().ok();
-        let listener = path.as_ref().and_then(|path| listen_at(path).ok());
+        let (listener, place, hidden) = match place::listen_in_own(CLIENTS as i32) {
+            Ok((listener, place)) => (Some(listener), Some(place), None),
+            Err(error) => (None, None, Some(error)),
+        };
         let stop = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
         let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
         let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
-        let path = path.filter(|_| listener.is_some());
-        let place = path.clone().and_then(Place::of);
         let stopped = lift(rustix::io::fcntl_dupfd_cloexec(&stop, 0)?)?;
-        let server = Server { source, stop: stopped, place, listener, scrapes, logs, clients: Vec::new() };
+        let own = place.clone();
+        let socket = place.and_then(|place| {
+            let file = place.open().and_then(|file| place::identity(&file)).ok()?;
+            Some((place, file))
+        });
+        let server =
+            Server { source, stop: stopped, place: own, listener, scrapes, logs, survey: None, clients: Vec::new() };
         // Signals are for the application's threads.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let thread = thread::Builder::new().name("paceline-export".to_owned()).stack_size(STACK);
@@ -81,7 +89,12 @@ impl Export {
             server.run();
         });
         mask.thread_set_mask()?;
-        Ok(Self { thread: Some(thread?), stop, path, pid: std::process::id() })
+        Ok(Self { thread: Some(thread?), stop, socket, hidden, pid: std::process::id() })
+    }
+
+    /// Why `paceline top` cannot see this process, if so: one line with what to do. The first call has it.
+    pub fn hidden(&mut self) -> Option<io::Error> {
+        self.hidden.take()
     }
 }
 
@@ -94,8 +107,8 @@ impl Drop for Export {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        if let Some(path) = &self.path {
-            let _ = std::fs::remove_file(path);
+        if let Some((place, file)) = &self.socket {
+            place.remove(*file);
         }
     }
 }
@@ -109,15 +122,6 @@ pub(super) fn this_process() -> Process {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Process::default()
     }
-}
-
-fn listen_at(path: &Path) -> io::Result<OwnedFd> {
-    // Of an earlier process with the same number.
-    let _ = std::fs::remove_file(path);
-    let listener = lift(socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?)?;
-    bind(&listener, &SocketAddrUnix::new(path)?)?;
-    listen(&listener, CLIENTS as i32)?;
-    Ok(listener)
 }
 
 /// The address for metrics, once it is ours.
@@ -159,13 +163,15 @@ struct Server {
     listener: Option<OwnedFd>,
     scrapes: Option<Scrapes>,
     logs: Option<Logs>,
+    /// For those that wait for metrics.
+    survey: Option<Survey>,
     clients: Vec<Client>,
 }
 
 impl Server {
     fn run(mut self) {
-        if let Some(folder) = self.place.as_ref().and_then(|place| place.path.parent()) {
-            client::sweep(folder);
+        if let Some(place) = &self.place {
+            client::sweep(place);
         }
         loop {
             let now = Instant::now();
@@ -218,6 +224,7 @@ impl Server {
         let dues = self.clients.iter().map(|client| client.deadline);
         let dues = dues.chain(self.logs.as_ref().map(Logs::due));
         let waiting = self.scrapes.as_ref().filter(|scrapes| scrapes.listener.is_none());
+        let dues = dues.chain(self.survey.as_ref().map(Survey::due));
         let due = dues.chain(waiting.map(|scrapes| scrapes.tried + TAKE_OVER)).min();
         let timeout = due.map(|due| due.saturating_duration_since(now));
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
@@ -226,12 +233,13 @@ impl Server {
         let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN)];
         polled.extend(listener.into_iter().chain(scrapes).map(|listener| PollFd::new(listener, PollFlags::IN)));
         polled.extend(self.clients.iter().map(Client::interest));
+        polled.extend(self.survey.iter().flat_map(Survey::polled));
         poll(&mut polled, timeout.as_ref()).ok()?;
         let mut events = polled.iter().map(|one| !one.revents().is_empty());
         let mut next = || events.next().unwrap_or(false);
         let stop = next();
         let (listener, scrapes) = (listener.is_some() && next(), scrapes.is_some() && next());
-        Some(Ready { stop, listener, scrapes, clients: events.collect() })
+        Some(Ready { stop, listener, scrapes, clients: events.take(self.clients.len()).collect() })
     }
 
     /// `false` when the engine is gone.
@@ -239,26 +247,53 @@ impl Server {
         let mut readiness = ready.clients.iter();
         let mut clients = std::mem::take(&mut self.clients);
         clients.retain_mut(|client| {
-            !readiness.next().copied().unwrap_or(false) || client.proceed(|| self.metrics()).unwrap_or(false)
+            let ready = readiness.next().copied().unwrap_or(false);
+            // Who waits is only ready when it has gone.
+            !ready || (!client.waits() && client.proceed().unwrap_or(false))
         });
         self.clients = clients;
+        self.answer_scrapes();
         if ready.listener
             && let Some(listener) = &self.listener
             && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
             let Some(process) = self.process() else { return false };
-            let mut client = Client::new(socket, as_lines(&process), false);
-            if client.proceed(String::new).unwrap_or(false) {
+            let mut client = Client::new(socket, Stage::Answer(as_lines(&process)));
+            if client.proceed().unwrap_or(false) {
                 self.keep(client);
             }
         }
         if ready.scrapes
-            && let Some(listener) = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref())
+            && let Some((scrapes, listener)) =
+                self.scrapes.as_ref().and_then(|scrapes| Some((scrapes, scrapes.listener.as_ref()?)))
             && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
-            self.keep(Client::new(socket, Vec::new(), true));
+            self.keep(Client::new(socket, Stage::Request(Vec::new(), Names::at(scrapes.address))));
         }
         true
+    }
+
+    /// Asks the others for those that wait, and answers when it is done. A survey that began for one does for all.
+    fn answer_scrapes(&mut self) {
+        if self.survey.is_none() && self.clients.iter().any(Client::waits) {
+            self.survey = Some(Survey::start(self.place.as_ref()));
+        }
+        let Some(survey) = &mut self.survey else { return };
+        survey.proceed();
+        if !survey.is_done() {
+            return;
+        }
+        let Some(survey) = self.survey.take() else { return };
+        let mut answers = survey.into_answers();
+        answers.processes.extend(self.process());
+        let text = http::answer("200 OK", metrics::CONTENT_TYPE, &metrics::encode(&answers));
+        self.clients.retain_mut(|client| {
+            if !client.waits() {
+                return true;
+            }
+            client.stage = Stage::Answer(text.clone());
+            client.proceed().unwrap_or(false)
+        });
     }
 
     fn keep(&mut self, client: Client) {
@@ -266,13 +301,6 @@ impl Server {
             self.clients.remove(0);
         }
         self.clients.push(client);
-    }
-
-    /// Of this process, and of every other that this user has.
-    fn metrics(&self) -> String {
-        let mut processes = client::processes_but(self.place.as_ref());
-        processes.extend(self.process());
-        metrics::encode(&processes)
     }
 }
 
@@ -295,41 +323,58 @@ fn as_lines(process: &Process) -> Vec<u8> {
     text
 }
 
-/// A connection: what came, and what is still to go.
+/// Where a connection stands.
+enum Stage {
+    /// What came of a request so far, and the names that it may ask by.
+    Request(Vec<u8>, Names),
+    /// For what other processes answer.
+    Metrics,
+    /// What is to be sent.
+    Answer(Vec<u8>),
+}
+
+/// A connection.
 struct Client {
     socket: OwnedFd,
-    request: Option<Vec<u8>>,
-    answer: Vec<u8>,
+    stage: Stage,
     sent: usize,
     deadline: Instant,
 }
 
 impl Client {
-    fn new(socket: OwnedFd, answer: Vec<u8>, asks: bool) -> Self {
-        let request = asks.then(Vec::new);
-        Self { socket, request, answer, sent: 0, deadline: Instant::now() + PATIENCE }
+    fn new(socket: OwnedFd, stage: Stage) -> Self {
+        Self { socket, stage, sent: 0, deadline: Instant::now() + PATIENCE }
     }
 
     fn interest(&self) -> PollFd<'_> {
-        let flags = if self.request.is_some() { PollFlags::IN } else { PollFlags::OUT };
+        let flags = match self.stage {
+            Stage::Request(..) => PollFlags::IN,
+            Stage::Metrics => PollFlags::empty(),
+            Stage::Answer(_) => PollFlags::OUT,
+        };
         PollFd::from_borrowed_fd(self.socket.as_fd(), flags)
     }
 
+    /// Whether it waits for metrics.
+    fn waits(&self) -> bool {
+        matches!(self.stage, Stage::Metrics)
+    }
+
     /// Goes on as far as it can; `false` when it is done.
-    fn proceed(&mut self, metrics: impl FnOnce() -> String) -> rustix::io::Result<bool> {
-        if let Some(request) = &mut self.request {
+    fn proceed(&mut self) -> rustix::io::Result<bool> {
+        if let Stage::Request(request, names) = &mut self.stage {
             let mut bytes = [0; 1024];
             let (count, _) = recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             request.extend_from_slice(&bytes[..count]);
-            self.answer = match http::parse(request) {
+            self.stage = match http::parse(request, *names) {
                 http::Request::Incomplete => return Ok(count > 0),
-                http::Request::Metrics => http::answer("200 OK", metrics::CONTENT_TYPE, &metrics()),
-                http::Request::Refused(why) => http::answer(why, "text/plain", &format!("{why}\n")),
+                http::Request::Metrics => Stage::Metrics,
+                http::Request::Refused(why) => Stage::Answer(http::answer(why, "text/plain", &format!("{why}\n"))),
             };
-            self.request = None;
         }
-        while self.sent < self.answer.len() {
-            match send(&self.socket, &self.answer[self.sent..], SendFlags::NOSIGNAL) {
+        let Stage::Answer(answer) = &self.stage else { return Ok(true) };
+        while self.sent < answer.len() {
+            match send(&self.socket, &answer[self.sent..], SendFlags::NOSIGNAL) {
                 Ok(count) => self.sent += count,
                 Err(rustix::io::Errno::AGAIN) => return Ok(true),
                 Err(error) => return Err(error),

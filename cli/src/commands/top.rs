@@ -7,17 +7,19 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paceline_alcc::export::{Process, processes};
+use paceline_alcc::export::{Process, survey};
 use serde_json::{Value, json};
 
+use crate::complaint;
+
 /// Watch the connections of programs under `paceline shim`: those of this user's programs; for root of everybody's, in
-/// containers too.
+/// containers too. Programs that do not answer within a second are counted, in a line below.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Once, then end.
     #[arg(long)]
     once: bool,
-    /// One JSON object a connection; a line that is empty ends each round.
+    /// One JSON object a connection; a line that is empty ends each round. What may be missing goes to standard error.
     #[arg(long)]
     json: bool,
 }
@@ -33,19 +35,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let live = io::stdout().is_terminal() && !args.once && !args.json;
     let mut first = true;
     let mut before = None;
+    let mut said = Vec::new();
     loop {
-        let mut processes = processes();
-        if !args.json {
-            before = Some(as_seen(&mut processes, before.as_ref()));
+        let mut answers = survey();
+        let notes = answers.notes();
+        let processes = &mut answers.processes;
+        if args.json {
+            // Once as long as it stays so.
+            notes.iter().filter(|note| !said.contains(*note)).for_each(|note| complaint::print(note));
+            said.clone_from(&notes);
+        } else {
+            before = Some(as_seen(processes, before.as_ref()));
         }
         let text = match (args.json, live) {
-            (true, _) => as_json(&processes),
+            (true, _) => as_json(processes),
             (false, true) => {
                 let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
                 let size = size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()));
-                on_screen(&table::draw(&processes, size.0, size.1), first)
+                on_screen(&table::draw(processes, &notes, size.0, size.1), first)
             }
-            (false, false) => table::draw(&processes, usize::MAX, usize::MAX),
+            (false, false) => table::draw(processes, &notes, usize::MAX, usize::MAX),
         };
         let separator = if first || live { "" } else { "\n" };
         let mut out = io::stdout().lock();

@@ -8,6 +8,7 @@ mod applications;
 mod bench;
 mod refusals;
 mod server;
+mod top;
 mod transfers;
 
 use server::{library, shim};

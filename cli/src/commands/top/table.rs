@@ -30,9 +30,26 @@ const COLUMNS: [Column; 13] = [
 ];
 /// Between columns.
 const GAP: usize = 2;
+/// Most lines on what is missing (our choice: sockets need the room).
+const NOTES: usize = 3;
 
-/// A line of sums, then one a socket, the fastest first, within so many columns and rows of a screen.
-pub(super) fn draw(processes: &[Process], width: usize, height: usize) -> String {
+/// A line of sums, then one a socket, the fastest first, and what is missing, within so many columns and rows of a screen.
+pub(super) fn draw(processes: &[Process], notes: &[String], width: usize, height: usize) -> String {
+    let notes = shortened(notes);
+    let mut text = sockets(processes, width, height.saturating_sub(notes.len()));
+    for note in notes {
+        text += &(clipped(&note, width) + "\n");
+    }
+    text
+}
+
+fn shortened(notes: &[String]) -> Vec<String> {
+    let (first, others) = notes.split_at(notes.len().min(NOTES));
+    let more = (!others.is_empty()).then(|| format!("and {} more lines as these (--json has them)", others.len()));
+    first.iter().cloned().chain(more).collect()
+}
+
+fn sockets(processes: &[Process], width: usize, height: usize) -> String {
     let mut sockets: Vec<(&Process, &Line)> =
         processes.iter().flat_map(|process| process.sockets.iter().map(move |line| (process, line))).collect();
     sockets.sort_by_key(|(process, line)| (Reverse((line.rate_mbps * 1e3) as u64), process.pid, line.id));
@@ -141,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_fastest_comes_first_and_every_column_is_there() {
-        let text = draw(&processes(), usize::MAX, usize::MAX);
+        let text = draw(&processes(), &[], usize::MAX, usize::MAX);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[0], "1 program, 2 connections, 13.0 Mbit/s");
         for column in &COLUMNS {
@@ -157,17 +174,29 @@ mod tests {
     #[test]
     fn no_row_is_wider_than_the_screen() {
         for width in [1, 10, 20, 40, 60, 80, 100, 120] {
-            let text = draw(&processes(), width, 24);
+            let text = draw(&processes(), &[], width, 24);
             assert!(text.lines().all(|row| row.chars().count() <= width), "{width}: {text}");
         }
-        let narrow = draw(&processes(), 45, 24);
+        let narrow = draw(&processes(), &[], 45, 24);
         assert!(narrow.contains("PEER") && narrow.contains("Mbit/s") && !narrow.contains("PID"), "{narrow}");
     }
 
     #[test]
     fn what_has_no_room_below_is_counted() {
-        let text = draw(&processes(), 80, 4);
+        let text = draw(&processes(), &[], 80, 4);
         assert_eq!(text.lines().count(), 4);
         assert!(text.ends_with("and 1 more\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_missing_has_lines_of_its_own() {
+        let notes: Vec<String> = (1..=5).map(|user| format!("{user} programs of uid {user} did not answer")).collect();
+        let text = draw(&processes(), &notes[..1], 20, 5);
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(text.ends_with("\nand 1 more\n1 programs of uid 1 d\n"), "{text}");
+        let text = draw(&[], &notes, 80, 24);
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(text.starts_with("no program runs") && text.contains("\n3 programs of uid 3"), "{text}");
+        assert!(text.ends_with("\nand 2 more lines as these (--json has them)\n"), "{text}");
     }
 }
