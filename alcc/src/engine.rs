@@ -1,24 +1,25 @@
 //! One thread for all sockets of a process.
 
+mod thread;
+
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::Builder;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use paceline_cc::{Env, Nanos, Time};
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
-use rustix::io::{Errno, read, write};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::io::{Errno, write};
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
 use rustix::net::{getpeername, getsockname};
-use rustix::thread::nanosleep;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use crate::clock::{self, Offset};
 use crate::flow::{self, Flow, Source};
@@ -32,7 +33,6 @@ use crate::options::{Acks, Mode, Options};
 use crate::queue::{Budget, Queue};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
-use crate::stamps::Reader;
 use crate::stats::{SocketStats, Totals};
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
@@ -40,12 +40,6 @@ const NOT_SENT: u32 = 32 * 1024;
 /// The wake-up call and the alarm among the events; sockets count from zero.
 const WAKE: u64 = u64::MAX;
 const ALARM: u64 = u64::MAX - 1;
-/// When news comes faster, the thread takes it together: stamps keep their times, and what is permitted meanwhile leaves
-/// as one burst. 1 ms: Linux `tcp_tso_autosize` lets as much leave at once.
-const BREATH: Nanos = Nanos::from_millis(1);
-const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// Events taken in one call.
-const EVENTS: usize = 64;
 
 /// One thread that looks after all adopted sockets: it waits for acknowledgements and for the next sending time, and costs
 /// nothing while there is neither. It ends when the engine is dropped and the last socket is closed and drained.
@@ -142,7 +136,7 @@ impl Engine {
         // The thread inherits the mask, so that no signal can reach it even at its start.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
-        let thread = thread::Builder::new().name("alcc".to_owned()).spawn(move || {
+        let thread = Builder::new().name("alcc".to_owned()).spawn(move || {
             theirs.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
             (hooks.enter)();
             theirs.run();
@@ -411,86 +405,6 @@ impl Shared {
         };
         if last && self.ending.load(Ordering::Acquire) {
             self.call();
-        }
-    }
-
-    /// The thread.
-    fn run(&self) {
-        let mut reader = Reader::new();
-        let mut events = Vec::with_capacity(EVENTS);
-        let mut due = Vec::new();
-        let (mut last, mut hurried, mut rings_at) = (Time::ZERO, false, Time::NEVER);
-        while !(self.ending.load(Ordering::Acquire) && self.sockets().is_empty()) {
-            events.clear();
-            if hurried {
-                // An early end does no harm.
-                let _ = nanosleep(&clock::timespec(BREATH - (clock::now() - last)));
-                self.look(&mut events, Some(&NO_TIME));
-            } else {
-                self.sleep(&mut events, &mut rings_at);
-            }
-            let before = last;
-            last = clock::now();
-            self.wake_ups.fetch_add(1, Ordering::Relaxed);
-            for event in &events {
-                let (id, flags) = (event.data.u64(), event.flags);
-                if id == WAKE {
-                    // Only the edge counts; the number of calls does not.
-                    let _ = read(&self.wake, &mut [0; 8]);
-                } else if id == ALARM {
-                    // It was set again, or will be.
-                } else if let Some(socket) = self.find(id) {
-                    socket.on_events(flags, &mut reader);
-                }
-            }
-            self.take_due(&mut due);
-            let news = due.len() + reader.take_count();
-            hurried = news > 0 && (last - before < BREATH || (hurried && news > 1));
-            for id in due.drain(..) {
-                if let Some(socket) = self.find(id) {
-                    socket.on_timer(&mut reader);
-                }
-            }
-        }
-    }
-
-    fn find(&self, id: u64) -> Option<Arc<Inner>> {
-        self.sockets().get(&id).cloned()
-    }
-
-    /// Waits for an event or the first timer, in `epoll_wait` itself: see [`Engine::adopt`]. The alarm `rings_at` that time.
-    fn sleep(&self, events: &mut Vec<epoll::Event>, rings_at: &mut Time) {
-        let until = {
-            let mut timers = self.timers();
-            let until = timers.due.first().map_or(Time::NEVER, |&(at, _)| at);
-            timers.asleep_until = until;
-            until
-        };
-        let due = until <= clock::now();
-        if !due && until != *rings_at && until != Time::NEVER {
-            *rings_at = until;
-            let once = Itimerspec { it_interval: NO_TIME, it_value: clock::timespec(until - Time::ZERO) };
-            // It takes any time.
-            let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &once);
-        }
-        self.look(events, due.then_some(&NO_TIME));
-        self.timers().asleep_until = Time::ZERO;
-    }
-
-    /// Takes what has happened; waits for it unless there is a `limit`.
-    fn look(&self, events: &mut Vec<epoll::Event>, limit: Option<&Timespec>) {
-        if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), limit).is_err() {
-            events.clear();
-        }
-    }
-
-    /// Takes the sockets whose time has come.
-    fn take_due(&self, due: &mut Vec<u64>) {
-        let now = clock::now();
-        let mut timers = self.timers();
-        while let Some(&(at, id)) = timers.due.first().filter(|&&(at, _)| at <= now) {
-            timers.due.remove(&(at, id));
-            due.push(id);
         }
     }
 }
