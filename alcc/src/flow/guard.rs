@@ -24,6 +24,8 @@ const LOOKS: usize = 50;
 /// What protects the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
+    /// What the kernel was given is compared: not in framed mode, where it is more than what was queued.
+    counts: bool,
     /// While the queue holds bytes: the application's own `SO_LINGER`.
     linger: Option<Option<Duration>>,
     /// Bytes of others so far, all of them written while the queue was empty.
@@ -73,12 +75,13 @@ impl Flow {
     pub(crate) fn count_from_here(&mut self, fd: &OwnedFd) {
         if let Some(written) = Written::of(fd, self.info.acked).filter(|written| written.at_least == written.at_most) {
             self.base = Some(written.at_most);
+            self.guard.counts = true;
         }
     }
 
     /// What the kernel should have been given.
     fn expected(&self) -> Option<u64> {
-        self.base.filter(|_| self.framed.is_none()).map(|base| base + self.above.next())
+        self.base.filter(|_| self.guard.counts).map(|base| base + self.above.next())
     }
 
     /// After bytes were taken or handed over: begins or ends the protection.
