@@ -94,7 +94,7 @@ pub(crate) struct Flow {
     /// And the time before.
     looked_before: Time,
     /// RTT of what was acknowledged between them, as far as the kernel's estimate tells.
-    rtt_between: Nanos,
+    pub(crate) rtt_between: Nanos,
     /// When something was last acknowledged.
     news_at: Time,
     /// When to look next although nothing happened.

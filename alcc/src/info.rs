@@ -32,6 +32,8 @@ pub(crate) struct Info {
     pub(crate) sacked: u32,
     /// Segments that are taken for lost and have not been repaired.
     lost: u32,
+    /// Segments that were sent again and have not been acknowledged since.
+    again: u32,
     /// The kernel's smoothed RTT; zero before the first sample.
     pub(crate) rtt: Nanos,
     /// Mean deviation of the samples from it, smoothed.
@@ -82,6 +84,7 @@ impl Info {
             unacked: u32_at(24),
             sacked: u32_at(28),
             lost: u32_at(32),
+            again: u32_at(36),
             rtt: micros(68),
             rtt_deviation: micros(72),
             cwnd: u32_at(80),
@@ -101,6 +104,18 @@ impl Info {
         let of = |packets: u32| sent * u64::from(packets.min(self.unacked)) / u64::from(self.unacked.max(1));
         // There is a hole before it is taken for a loss.
         (of(self.sacked.saturating_add(self.lost.max(1))), of(self.sacked))
+    }
+
+    /// Bytes in the network, as RFC 6675 counts them (`pipe`). After a time-out all count as lost, and many are not.
+    pub(crate) fn pipe(&self) -> u64 {
+        let gone = if self.timed_out() { 0 } else { self.sacked.saturating_add(self.lost) };
+        let packets = self.unacked.saturating_sub(gone).saturating_add(self.again).min(self.unacked);
+        u64::from(packets) * u64::from(self.mss)
+    }
+
+    /// Bytes that have arrived since the connection began, as far as the peer has said.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.acked + u64::from(self.sacked) * u64::from(self.mss)
     }
 
     /// RTT of what was acknowledged since an earlier look, on average. The kernel's estimate takes in an eighth of each sample, one

@@ -1,18 +1,20 @@
 //! Inline mode: no queue of ours and no copy. The application writes to the kernel, as it always did; the controller's
 //! window becomes the rate to which the kernel spreads what it sends.
 //!
-//! Our choice, since nothing bounds TCP's window from outside: `SO_MAX_PACING_RATE` = window / RTT, corrected by how far the
-//! bytes in flight are from the window, so that they reach it within a round trip. It is set when TCP's own window first
-//! exceeds the controller's: from then on each burst costs a timer of the kernel's. Above the open window there is a better way:
-//! it takes a number that can be no rate for [a window](Limit::Window), and needs no timer.
+//! Our choice, since nothing bounds TCP's window from outside: `SO_MAX_PACING_RATE`, set at each look so that the bytes in
+//! flight are the window ([`law`]). It is set when TCP's own window first exceeds the controller's: from then on each burst costs a timer
+//! of the kernel's. Above the open window there is a better way: it takes a number that can be no rate for [a window](Limit::Window),
+//! and needs no timer.
 //!
 //! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
-//! otherwise: bytes sent and acknowledged since the look before, and the kernel's smoothed RTT. Where many packets leave
-//! together, that has the time in it which they wait for each other, and a controller would take it for a queue: on fast links
-//! it is told the smallest RTT instead, as far as the kernel's mean deviation tells.
+//! otherwise: bytes sent and acknowledged since the look before, and the RTT. The kernel's samples have the time in them for which packets
+//! that leave together wait for each other, and a controller would take it for a queue: it is told the RTT of a packet that leaves
+//! alone, and on fast links the smallest, as far as the kernel's mean deviation tells.
 //!
 //! `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
 //! `TCP_NOTSENT_LOWAT` already bounds what waits.
+
+mod law;
 
 use std::os::fd::OwnedFd;
 
@@ -26,6 +28,7 @@ use crate::flow::{Flow, LOOK, Source};
 use crate::info::Info;
 use crate::sockopt::{MaxPacingRate, NotSentLowat};
 use crate::stamps;
+use law::Law;
 
 /// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
 /// when half of them have (our choice: plain TCP lets its whole send buffer wait, 4 MB by Linux's `tcp_wmem`).
@@ -33,15 +36,13 @@ const NOT_SENT: (u64, u64) = (128 * 1024, 4 * 1024 * 1024);
 const NOT_SENT_TIME: Nanos = Nanos::from_millis(200);
 /// A change of them by less than this factor is not worth a call.
 const NOT_SENT_WORTH: u64 = 2;
-/// The correction of one look: enough to halve a flight that is too large, and little enough that one that is too small
-/// does not overshoot within a round trip (our choice).
-const CORRECTION: (f64, f64) = (0.5, 1.25);
 /// Changes smaller than this share are not worth a call.
 const WORTH: f64 = 0.02;
-/// Looks in a round trip, and the shortest time between two (our choice: a window moves on in steps of that size).
-const LOOKS: (u64, Nanos) = (4, LOOK);
+/// Looks in a round trip, and the shortest time between two: as many as queue mode without stamps takes, since each is a
+/// sample of the RTT, and the flight is off by what changed since (our choice).
+const LOOKS: (u64, Nanos) = (16, LOOK);
 /// The same from [`FAST`] on: Copa still has a look in the half round trip whose smallest RTT it takes (our choice: each look wakes
-/// the thread, and at cellular rates, whose links change within a round trip, they stay as close as they were).
+/// the thread).
 const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
 /// 40 Mbit/s, from which on queue mode sends in bursts (our choice).
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
@@ -82,6 +83,11 @@ pub(crate) struct Inline {
     never_sent: u64,
     /// `TCP_NOTSENT_LOWAT`, as set last.
     not_sent: u64,
+    /// Bytes that had arrived by the newest look, and whether some were on their way.
+    arrived: u64,
+    on_their_way: bool,
+    /// How fast they arrive.
+    delivery: Rate,
 }
 
 /// Before the congestion control `lower` is selected: where it is the open window, it shall not begin wide open.
@@ -115,7 +121,8 @@ impl Flow {
         if limit != Limit::Below {
             let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
         }
-        self.inline = Some(Inline { limit, never_sent: 0, not_sent });
+        let (arrived, on_their_way) = (self.info.arrived(), false);
+        self.inline = Some(Inline { limit, never_sent: 0, not_sent, arrived, on_their_way, delivery: Rate::ZERO });
         self.watch();
     }
 
@@ -129,7 +136,8 @@ impl Flow {
     /// Time between two looks.
     fn look_gap(&self) -> Nanos {
         let (looks, least) = if self.is_fast() { FAST_LOOKS } else { LOOKS };
-        least.max(self.info.rtt.mul_div(1, looks))
+        // Not the present RTT: after an outage that is long, and the path fast again.
+        least.max(self.info.min_rtt.mul_div(1, looks))
     }
 
     /// A look comes rarely for what passes meanwhile.
@@ -141,6 +149,7 @@ impl Flow {
     pub(crate) fn steer(&mut self, fd: &OwnedFd, now: Time) {
         let since = self.looked_at;
         self.look(fd, now);
+        self.note_arrived(now - since);
         let info = self.info;
         let never_sent = self.inline.as_ref().map_or(0, |inline| inline.never_sent);
         let mut acked = (info.acked.saturating_sub(self.base.unwrap_or(info.acked)) + never_sent).max(self.acked);
@@ -160,7 +169,7 @@ impl Flow {
             self.acked = acked;
             self.counters.marked += u64::from(self.repairing);
             // When what was written left is known to a look, no better.
-            let rtt = if self.is_fast() { info.smallest_rtt() } else { info.rtt };
+            let rtt = if self.is_fast() { info.smallest_rtt() } else { self.rtt_of_one(&info) };
             let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
@@ -173,8 +182,34 @@ impl Flow {
         self.above.cut();
         self.above.queued(u64::from(info.unsent));
         self.above.poll(now);
-        self.set_limit(fd, &info, flight);
-        self.look_at = if info.is_quiet() { Time::NEVER } else { now + self.look_gap() };
+        // A controller with a clock permits so much until it rings again.
+        let rings = self.above.controller().next_tick().max(now + LOOK);
+        let next = (now + self.look_gap()).min(rings);
+        self.set_limit(fd, &info, next - now);
+        self.look_at = if info.is_quiet() { Time::NEVER } else { next };
+    }
+
+    /// The RTT of a packet that leaves alone, of those acknowledged since the look before. The kernel's samples are of packets that leave in
+    /// twos and are acknowledged together: the first has waited for the second, which a controller would take for a queue. Half a packet more is
+    /// what the mean of a look's samples lies above the smallest (our choice: so Copa's rate is nearest to its rate natively).
+    fn rtt_of_one(&self, info: &Info) -> Nanos {
+        let delivery = self.inline.as_ref().map_or(Rate::ZERO, |inline| inline.delivery);
+        let waited = delivery.time_for(u64::from(info.mss) * 3 / 2);
+        (self.rtt_between - waited).max(info.min_rtt.min(info.rtt))
+    }
+
+    /// Takes the delivery rate on.
+    fn note_arrived(&mut self, span: Nanos) {
+        let info = self.info;
+        let Some(inline) = &mut self.inline else { return };
+        // It says nothing when there was nothing to arrive.
+        if inline.on_their_way {
+            let bytes = info.arrived().saturating_sub(inline.arrived);
+            inline.delivery = law::average(inline.delivery, bytes, span, info.min_rtt, info.mss);
+        }
+        // A repair moves bytes from one count to the other.
+        inline.arrived = inline.arrived.max(info.arrived());
+        inline.on_their_way = info.unacked > 0;
     }
 
     /// The kernel has sent everything below `position` since the look before, evenly as far as is known.
@@ -198,17 +233,24 @@ impl Flow {
         }
     }
 
-    fn set_limit(&mut self, fd: &OwnedFd, info: &Info, flight: u64) {
+    fn set_limit(&mut self, fd: &OwnedFd, info: &Info, gap: Nanos) {
         let Some(inline) = self.inline.as_mut().filter(|_| info.rtt > Nanos::ZERO) else { return };
         let window = self.above.controller().window();
-        let correction = (window as f64 / flight.max(1) as f64).clamp(CORRECTION.0, CORRECTION.1);
-        let by_window = Rate::from_bytes_in(window, info.rtt).mul_f64(correction);
-        let rate = match self.above.controller().pacing() {
-            Pacing::Rate(rate) => rate.min(by_window),
-            Pacing::Free | Pacing::Gap(_) => by_window,
+        let pacing = match self.above.controller().pacing() {
+            Pacing::Rate(rate) => rate,
+            Pacing::Free | Pacing::Gap(_) => Rate::INFINITY,
         };
-        // Never less than a packet for each look: the kernel must go on to be asked again.
-        let rate = rate.max(Rate::from_bytes_in(u64::from(self.mss), LOOK.mul_div(20, 1)));
+        let law = Law {
+            window,
+            flight: info.pipe(),
+            pacing,
+            delivery: inline.delivery,
+            usual: info.rate,
+            gap,
+            rtt: info.min_rtt,
+            mss: info.mss,
+        };
+        let rate = law.rate();
         let limit = match inline.limit {
             Limit::Window(_) => Limit::Window(window),
             Limit::Below if info.window() <= window => Limit::Below,
