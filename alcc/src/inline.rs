@@ -8,8 +8,8 @@
 //!
 //! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
 //! otherwise: bytes sent and acknowledged since the look before, and the RTT. The kernel's samples have the time in them for which packets
-//! that leave together wait for each other, and a controller would take it for a queue: it is told the RTT of a packet that leaves
-//! alone, and on fast links the smallest, as far as the kernel's mean deviation tells.
+//! that leave together wait for each other, and a controller would take it for a queue: it is told the RTT
+//! without that, and on fast links the smallest, as far as the kernel's mean deviation tells.
 //!
 //! `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
 //! `TCP_NOTSENT_LOWAT` already bounds what waits.
@@ -169,7 +169,7 @@ impl Flow {
             self.acked = acked;
             self.counters.marked += u64::from(self.repairing);
             // When what was written left is known to a look, no better.
-            let rtt = if self.is_fast() { info.smallest_rtt() } else { self.rtt_of_one(&info) };
+            let rtt = if self.is_fast() { info.smallest_rtt() } else { self.rtt_without_burst(&info) };
             let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
@@ -189,10 +189,11 @@ impl Flow {
         self.look_at = if info.is_quiet() { Time::NEVER } else { next };
     }
 
-    /// The RTT of a packet that leaves alone, of those acknowledged since the look before. The kernel's samples are of packets that leave in
-    /// twos and are acknowledged together: the first has waited for the second, which a controller would take for a queue. Half a packet more is
-    /// what the mean of a look's samples lies above the smallest (our choice: so Copa's rate is nearest to its rate natively).
-    fn rtt_of_one(&self, info: &Info) -> Nanos {
+    /// The RTT of what was acknowledged since the look before, without the time that a burst takes to pass. The kernel's samples
+    /// are of packets that leave in twos and are acknowledged together: the first has waited for the second, which a
+    /// controller would take for a queue. Half a packet more is what the mean of a look lies above its smallest (our
+    /// choice, by measurement: with two packets Copa sees no queue where there is one, and with one it does not see that one has emptied).
+    fn rtt_without_burst(&self, info: &Info) -> Nanos {
         let delivery = self.inline.as_ref().map_or(Rate::ZERO, |inline| inline.delivery);
         let waited = delivery.time_for(u64::from(info.mss) * 3 / 2);
         (self.rtt_between - waited).max(info.min_rtt.min(info.rtt))
