@@ -89,7 +89,7 @@ impl Model {
         let until = self.now + Nanos::from_millis(span);
         let (mut least, mut most) = (u64::MAX, 0);
         while self.now < until {
-            self.now = self.now + STEP;
+            self.now += STEP;
             while let Some(&(_, upto)) = self.acks.front().filter(|(at, _)| *at <= self.now) {
                 self.acked = upto;
                 self.paced = self.set;
