@@ -41,7 +41,6 @@ const EXCEPTIONS: &[Exception] = &[
     queued("unread_exit", None),
 ];
 
-/// In mode `queue`, a client gets a beginning and a reset.
 const fn queued(case: &'static str, line: Option<&'static str>) -> Exception {
     Exception { case, mode: Mode::Queue, line }
 }
@@ -57,6 +56,9 @@ const TWO: Case = Case { clients: 2, ..USUAL };
 
 /// Connections that several threads serve, each with room for little.
 const MANY: Case = Case { bytes: 1_000_000, clients: 24, variables: &[("PACELINE_QUEUE", "100kB")], ..KEEN };
+
+/// Most of the descriptors that may be.
+const FEW: Case = Case { bytes: 20_000, clients: 45, descriptors: Some(64), ..USUAL };
 
 /// A client that needs four seconds and reads all the time.
 const SLOW: Case = Case { reader: Reader::Slow(100_000), variables: IMPATIENT, ..USUAL };
@@ -158,7 +160,8 @@ cases! {
     close_each: USUAL;
     closefrom_it: USUAL;
     close_range_it: USUAL;
-    few_descriptors: Case { bytes: 20_000, clients: 45, descriptors: Some(64), ..USUAL };
+    few_descriptors: FEW;
+    few_descriptors_one_more: FEW;
 
     // Several processes, processes.c.
     forked_daemon: USUAL;

@@ -63,11 +63,12 @@ pub(crate) enum Exit {
     Hang,
 }
 
-/// What may differ in a mode: a client gets a beginning of the bytes and a reset, never a clean end or wrong bytes.
+/// What may differ in a mode: a client gets a reset, never a clean end after other bytes than these.
 pub(crate) struct Exception {
     pub(crate) case: &'static str,
     pub(crate) mode: Mode,
-    /// What the library says of it.
+    /// What the library says of it, where bytes overtook others. Where nothing is said, the queue was lost or given up: the
+    /// client has a beginning of the right bytes.
     pub(crate) line: Option<&'static str>,
 }
 
@@ -292,4 +293,31 @@ impl fmt::Display for Outcome {
         let said: Vec<&str> = self.log.lines().filter(|line| !line.contains("TCP sockets are served")).collect();
         if said.is_empty() { Ok(()) } else { write!(f, " log {said:?}") }
     }
+}
+
+#[test]
+fn what_may_be_cut() {
+    const LINE: &str = "wrote past the queue";
+    let seen = |bytes, wrong, end, log: &str| Outcome {
+        clients: vec![Received { bytes, wrong, end, late: false }],
+        exit: Exit::Code(0),
+        reports: Vec::new(),
+        log: log.to_owned(),
+    };
+    let plain = seen(USUAL.bytes, None, End::Fin, "");
+    let (none, lost) = (None, Some(Exception { case: "", mode: Mode::Queue, line: None }));
+    let overtaken = Some(Exception { case: "", mode: Mode::Queue, line: Some(LINE) });
+    let right =
+        |seen: &Outcome, exception: &Option<Exception>| difference(&USUAL, &plain, seen, exception.as_ref()).is_none();
+    for exception in [&none, &lost, &overtaken] {
+        assert!(right(&plain, exception));
+        assert!(!right(&seen(7, None, End::Fin, LINE), exception), "a part is not the whole");
+        assert!(!right(&seen(USUAL.bytes, Some(3), End::Fin, LINE), exception), "wrong bytes, and nobody knows");
+        assert!(!right(&seen(7, None, End::Timeout, LINE), exception), "no end");
+    }
+    let reset = seen(7, None, End::Reset, "");
+    assert!(right(&reset, &lost) && !right(&reset, &none));
+    assert!(!right(&reset, &overtaken), "a line says why");
+    let late = seen(7, Some(3), End::Reset, LINE);
+    assert!(right(&late, &overtaken) && !right(&late, &lost) && !right(&late, &none));
 }
