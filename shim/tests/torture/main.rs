@@ -192,6 +192,9 @@ cases! {
     cancel_epoll: USUAL;
     cancel_select: USUAL;
     cancel_accept: USUAL;
+    cancel_pending_first: USUAL;
+    cancel_pending_second: TWO;
+    cancel_pending: USUAL;
     cancel_write: Case { clients: 2, least: Some(0), reader: Reader::Gated, ..KEEN };
 
     // Filters of system calls, filters.c.

@@ -258,6 +258,81 @@ static void cancel_write(void) {
     close(fd);
 }
 
+// Cancelled before the call, which acts on it before it does anything, or does all of it (pthreads(7)).
+static sem_t ready, cancelled;
+static unsigned char hundred[100];
+static struct iovec whole = {hundred, sizeof hundred};
+
+static ssize_t do_write(void) { return write(idle, hundred, sizeof hundred); }
+static ssize_t do_send(void) { return send(idle, hundred, sizeof hundred, 0); }
+static ssize_t do_writev(void) { return writev(idle, &whole, 1); }
+static ssize_t do_sendmsg(void) { return sendmsg(idle, &(struct msghdr){.msg_iov = &whole, .msg_iovlen = 1}, 0); }
+static ssize_t do_poll(void) { return in_poll(NULL), 0; }
+static ssize_t do_select(void) { return in_select(NULL), 0; }
+static ssize_t do_epoll(void) { return in_epoll(NULL), 0; }
+static ssize_t do_accept(void) { return in_accept(NULL), 0; }
+static ssize_t do_close(void) { return close(dup(idle)), 0; }
+
+static ssize_t (*call)(void);
+
+static void *called(void *unused) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    sem_post(&ready);
+    sem_wait(&cancelled);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    ssize_t k = call();
+    if (k > 0) at += k;
+    pthread_testcancel();
+    return unused;
+}
+
+static void cancel_before(ssize_t (*wanted)(void)) {
+    pthread_t thread;
+    void *result;
+    sem_init(&ready, 0, 0);
+    sem_init(&cancelled, 0, 0);
+    call = wanted;
+    fill(hundred, at, sizeof hundred);
+    pthread_create(&thread, NULL, called, NULL);
+    sem_wait(&ready);
+    pthread_cancel(thread);
+    sem_post(&cancelled);
+    pthread_join(thread, &result);
+    report("cancelled: %d", result == PTHREAD_CANCELED);
+}
+
+static void cancel_pending_first(void) {
+    idle = take();
+    cancel_before(do_write);
+    put(idle, total - at);
+    go();
+    close(idle);
+}
+
+// The first of this connection, not of the program.
+static void cancel_pending_second(void) {
+    idle = take();
+    put(idle, total);
+    go();
+    close(idle);
+    idle = take(), at = 0;
+    cancel_before(do_write);
+    put(idle, total - at);
+    close(idle);
+}
+
+static void cancel_pending(void) {
+    ssize_t (*calls[])(void) = {do_write, do_send, do_writev, do_sendmsg, do_poll, do_select, do_epoll, do_accept, do_close};
+    idle = take();
+    put(idle, total / 2);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) cancel_before(calls[i]);
+    put(idle, total - at);
+    go();
+    // A close that was cancelled has left a duplicate.
+    shutdown(idle, SHUT_WR);
+    close(idle);
+}
+
 // Two threads write to one connection: each one's bytes stay in order, the first's up to 127, the other's from 128.
 static void *write_half(void *high) {
     unsigned char block[128 * 300];
@@ -292,5 +367,8 @@ const struct method events[] = {
     {"cancel_select", cancel_select},
     {"cancel_accept", cancel_accept},
     {"cancel_write", cancel_write},
+    {"cancel_pending_first", cancel_pending_first},
+    {"cancel_pending_second", cancel_pending_second},
+    {"cancel_pending", cancel_pending},
     {0},
 };
