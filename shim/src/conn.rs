@@ -437,13 +437,15 @@ impl Conn {
         if linger.on == 0 {
             socket.close(state.config.options.linger);
         } else if linger.seconds == 0 {
-            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
+            // It is a TCP socket, which takes it.
+            let _ = socket.set_linger(Some(Duration::ZERO));
             socket.close(Duration::ZERO);
         } else {
-            let end = Instant::now() + Duration::from_secs(linger.seconds.max(0) as u64);
-            socket.drain(end.saturating_duration_since(Instant::now()));
-            wait_until_acked(fd, end);
+            let limit = Duration::from_secs(linger.seconds.max(0) as u64);
+            let end = Instant::now() + limit;
+            let _ = socket.set_linger(Some(limit));
             socket.close(state.config.options.linger);
+            wait_until_acked(fd, end);
         }
     }
 }
