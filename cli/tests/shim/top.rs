@@ -1,7 +1,8 @@
 //! `paceline top` and the metrics where other users would harm or hide: needs root, and users and namespaces to be others in.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -91,10 +92,13 @@ fn top(run: Run) -> String {
 const DAEMON: &str = "import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
-listener.listen(5)
 if os.fork():
-    os._exit(0)
-print('ready', flush=True)
+    os.wait()
+    print('ready', flush=True)
+else:
+    listener.listen(5)
+    if os.fork():
+        os._exit(0)
 sys.stdin.read()
 ";
 
@@ -252,17 +256,17 @@ fn a_folder_that_is_taken_is_told() {
     fs::set_permissions(files.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = files.path().join("libpaceline_shim.so");
     fs::copy(library, &copy).unwrap();
-    fs::write(files.path().join("data"), [7; 1000]).unwrap();
     let serve = |runtime: Option<&Path>| {
         let log = files.path().join(format!("log{}", runtime.is_some()));
         fs::write(&log, "").unwrap();
         chown(&log, Some(user), Some(user)).unwrap();
         let mut command = Command::new("python3");
-        command.args(["-c", SERVE, &user.to_string(), &port.to_string()]).current_dir(files.path());
+        command.args(["-c", HOLD, &user.to_string(), &port.to_string()]);
         command.env("LD_PRELOAD", &copy).env("PACELINE_LOG", &log).env_remove("XDG_RUNTIME_DIR");
         command.envs(runtime.map(|runtime| ("XDG_RUNTIME_DIR", runtime)));
         let server = Other::start(&mut command).expect("a server");
-        fetch(port);
+        // It is answered, so that the library begins its work.
+        TcpStream::connect(("127.0.0.1", port)).unwrap().read_exact(&mut [0; 5]).unwrap();
         (server, log)
     };
     let (server, log) = serve(None);
@@ -284,14 +288,6 @@ fn a_folder_that_is_taken_is_told() {
     drop((server, home));
 }
 
-/// Serves files as another user.
-const SERVE: &str = "import http.server, os, sys
-os.setgid(int(sys.argv[1])), os.setuid(int(sys.argv[1]))
-server = http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[2])), http.server.SimpleHTTPRequestHandler)
-print('ready', flush=True)
-server.serve_forever()
-";
-
 /// Asks a server on this machine for its file, so that the library begins its work.
 fn fetch(port: u16) {
     let script = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=50).read()";
@@ -308,7 +304,6 @@ fn programs_in_a_mount_namespace_of_their_own_are_shown() {
     }
     let (port, files, user) = (free_port(), tempfile::tempdir().unwrap(), stranger(7));
     fs::set_permissions(files.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(files.path().join("data"), vec![7; 100_000]).unwrap();
     let copy = files.path().join("libpaceline_shim.so");
     fs::copy(library, &copy).unwrap();
     // As in a container, of root's and of a user's.
@@ -320,13 +315,23 @@ fn programs_in_a_mount_namespace_of_their_own_are_shown() {
         fs::create_dir(&folder).unwrap();
         let hold = format!("exec 3<{}; exec \"$@\"", files.path().display());
         let mut command = Command::new("sh");
-        command.args(["-c", &hold, "sh", "unshare", "-m", "sh", "-c", private, folder.to_str().unwrap()]);
+        command.current_dir("/").args([
+            "-c",
+            &hold,
+            "sh",
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            private,
+            folder.to_str().unwrap(),
+        ]);
         command.args(["env", "LD_PRELOAD=/proc/self/fd/3/libpaceline_shim.so", "PACELINE_QUIET=1"]);
         command.args(["python3", "-c", HOLD, &user.to_string(), &port.to_string()]);
         let Some(server) = Other::start(&mut command) else {
             return skipped(test, "a mount namespace cannot be made here");
         };
-        let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let pid = server.child.id().to_string();
         let mut told = String::new();
         let shown = eventually(Duration::from_secs(30), || {

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn what_is_missing_has_lines_of_its_own() {
         let notes: Vec<String> = (1..=5).map(|user| format!("{user} programs of uid {user} did not answer")).collect();
-        let text = draw(&processes(), &notes[..1], 20, 5);
+        let text = draw(&processes(), &notes[..1], 21, 5);
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(text.ends_with("\nand 1 more\n1 programs of uid 1 d\n"), "{text}");
         let text = draw(&[], &notes, 80, 24);
