@@ -6,13 +6,15 @@ PREFIX ?= /usr/local
 RUNS ?= 5
 THREADS ?= 1
 OUT ?= out/demo
+SOAK ?= 3600
+JOBS ?= 1
 PAPER ?= paced-chirping
 # Progress is for terminals only.
 QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf soak-alcc fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c demo test test-quic test-ebpf soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +52,10 @@ soak-alcc: ## gigabytes above TCP over each controller and mode, hashes compared
 	@scripts/setup build
 	@$(CARGO) test $(QUIET) --locked -p paceline-alcc --test soak -- --ignored --nocapture --test-threads 1
 
+soak-shim: build ## transfers with unmodified servers under the shim, compared, for SOAK=3600 seconds, JOBS=1 rounds at once (needs root)
+	@scripts/setup soak
+	@scripts/soak-shim --seconds $(SOAK) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
 build-c: ## libalcc, in target/release
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c
@@ -66,6 +72,7 @@ lint: ## formatting and clippy, warnings are errors
 	@scripts/setup lint
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	@! command -v python3 >/dev/null || scripts/soak-shim --help >/dev/null
 	@$(CARGO) clippy $(QUIET) --workspace --exclude paceline-kernel --all-targets --features paceline-cli/quic --locked -- -D warnings
 
 lint-ebpf: ## clippy for what needs clang to build
