@@ -101,7 +101,8 @@ def varnish(work):
 
 def socat(work, options):
     handler = f"bash {work.source('line.sh')}{options}"
-    argv = ["socat", f"TCP-LISTEN:{PORT},fork,reuseaddr,backlog=128", f"EXEC:{handler}"]
+    # It would leave half a second after the shell's end, whatever it still has to pass on.
+    argv = ["socat", "-t", "1200", f"TCP-LISTEN:{PORT},fork,reuseaddr,backlog=128", f"EXEC:{handler}"]
     return Server(argv, "line", {"port": PORT}, cwd=work.www, user="nobody")
 
 

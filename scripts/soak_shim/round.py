@@ -25,6 +25,8 @@ LINE = 73
 # What a server's log says when one of its processes crashed.
 CRASH = re.compile(r".*(?:signal 11|signal 6|SIGSEGV|SIGABRT|SIGSYS|[Ss]egmentation|panicked|core dumped|double free).*")
 LISTEN = "0A"
+# What `paceline emulate` says when interfaces take the kernel too long, as on a very busy machine; and how often it may begin.
+NO_PATH, TRIES = "the kernel gives no interface", 3
 
 
 class Fault(Exception):
@@ -177,17 +179,20 @@ class Round:
         path = [word for name, value in self.plan["path"].items() for word in (f"--{name}", str(value))]
         argv = [self.paceline, "emulate", *path, "--", sys.executable, "-m", "soak_shim.client"]
         environment = {**os.environ, "PATH": f"{PATH}:{os.environ.get('PATH', '')}"}
-        run = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
-                               start_new_session=True)
-        try:
-            out, said = run.communicate(json.dumps(job).encode(), timeout=self.plan["timeout"] + START)
-        except subprocess.TimeoutExpired as error:
-            run.kill()
-            raise Fault("the clients did not end") from error
-        if run.returncode != 0 or not out:
-            raise Fault(f"the clients ended with {run.returncode}: {said[-500:].decode(errors='replace').strip()}")
-        self.emulator += said.decode(errors="replace").strip().splitlines()[-1:]
-        return json.loads(out)
+        for left in reversed(range(TRIES)):
+            run = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                                   start_new_session=True)
+            try:
+                out, said = run.communicate(json.dumps(job).encode(), timeout=self.plan["timeout"] + START)
+            except subprocess.TimeoutExpired as error:
+                run.kill()
+                raise Fault("the clients did not end") from error
+            said = said.decode(errors="replace").strip()
+            if run.returncode == 0 and out:
+                self.emulator += said.splitlines()[-1:]
+                return json.loads(out)
+            if left == 0 or NO_PATH not in said:
+                raise Fault(f"the clients ended with {run.returncode}: {said[-500:]}")
 
     def check(self, transfers):
         """Compares what came with what was to come."""
