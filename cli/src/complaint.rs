@@ -4,9 +4,13 @@ use std::io::Write;
 
 /// Prints `paceline: text`, in one line whatever the text holds.
 pub(crate) fn print(text: &str) {
-    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     // Nobody is left to be told when standard error is closed.
-    let _ = writeln!(std::io::stderr(), "paceline: {line}");
+    let _ = writeln!(std::io::stderr(), "paceline: {}", one_line(text.trim()));
+}
+
+/// A text without line ends and without anything else that a terminal obeys.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// An error and its causes, each told once: many an error's text has its cause in it.

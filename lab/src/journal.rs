@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::input::{Bounded, Bounds};
 use crate::measure::VERSION;
 
 /// The journal cannot be read or written: one line.
@@ -46,9 +47,10 @@ impl Journal {
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let wrong = |problem: String| JournalError(format!("--journal {}: {problem}", path.display()));
         let cannot = |error: std::io::Error| wrong(format!("{error}; name a file that you may write to"));
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot)?;
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot)?;
+        Bounds::RECORDS.permit(&file).map_err(cannot)?;
         let (mut held, mut whole, mut number) = (BTreeMap::new(), 0_u64, 0);
-        let mut reader = BufReader::new(&mut file);
+        let mut reader = Bounded::new(&file, Bounds::RECORDS);
         loop {
             let mut text = Vec::new();
             let length = reader.read_until(b'\n', &mut text).map_err(cannot)?;
@@ -106,5 +108,17 @@ mod tests {
         File::options().append(true).open(&path).unwrap().write_all(b"{}\n").unwrap();
         let problem = Journal::open(&path).unwrap_err().to_string();
         assert!(problem.contains("line 3 is no run"), "{problem}");
+    }
+    #[cfg(unix)]
+    #[test]
+    fn what_never_ends_is_no_journal() {
+        let problem = Journal::open(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(problem.starts_with("--journal /dev/zero: it is a device"), "{problem}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hole");
+        File::create(&path).unwrap().set_len(100 << 20).unwrap();
+        let problem = Journal::open(&path).unwrap_err().to_string();
+        assert!(problem.contains("a line of it is longer than 64 MiB"), "{problem}");
+        assert_eq!(path.metadata().unwrap().len(), 100 << 20, "and nothing is taken off it");
     }
 }

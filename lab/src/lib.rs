@@ -1,6 +1,7 @@
 //! Experiments: a scenario file, its contestants, the race, its records, the report.
 
 pub mod contestant;
+pub mod input;
 pub mod journal;
 pub mod measure;
 pub mod output;

@@ -20,9 +20,10 @@ pub use source::{Options, Plan, Source};
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Its name in records.
+    #[serde(deserialize_with = "one_line")]
     pub name: String,
     /// One line for people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "one_line")]
     pub title: String,
     /// Simulated time of a run, seconds.
     #[serde(default = "default::seconds")]
@@ -274,6 +275,11 @@ pub enum ScenarioError {
 
 fn colon(field: &str) -> String {
     if field.is_empty() { String::new() } else { format!("{field}: ") }
+}
+
+/// A text that terminals and pages will show: what could move a cursor in it becomes a space.
+fn one_line<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(|text| places::printable(&text, usize::MAX - 1))
 }
 
 /// Defaults of our choice.

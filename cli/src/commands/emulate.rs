@@ -5,8 +5,6 @@ mod logs;
 mod report;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use nix::sys::signal::Signal;
 use paceline_cc::{Nanos, Rate};
+use paceline_lab::input::{self, Bounds};
 use paceline_lab::output;
 use paceline_net::clock::{Clock, Lateness};
 use paceline_net::command::{Command, CommandError, Running, Signals};
@@ -181,8 +180,8 @@ fn explain(error: PathError) -> anyhow::Error {
 fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
     let unreadable =
         |error: &std::io::Error| anyhow!("{option}: {name} cannot be read ({error}); name a trace file that exists");
-    let file = File::open(name).map_err(|error| unreadable(&error))?;
-    match Trace::read(name, BufReader::new(file)) {
+    let file = input::open(Path::new(name), Bounds::TRACE).map_err(|error| unreadable(&error))?;
+    match Trace::read(name, file) {
         Err(TraceError::Read { source, .. }) => Err(unreadable(&source)),
         other => Ok(Arc::new(other?)),
     }

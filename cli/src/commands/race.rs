@@ -107,7 +107,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )?;
     if args.effective {
         let plans = source.plans()?;
-        crate::print(&plans.first().map(|plan| plan.scenario.to_toml()).unwrap_or_default())?;
+        let text = plans.first().map(|plan| plan.scenario.to_toml()).unwrap_or_default();
+        // A trace's name may hold what a terminal obeys.
+        let lines: Vec<String> = text.lines().map(complaint::one_line).collect();
+        crate::print(&(lines.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     for path in outputs.iter().filter(|path| !is_standard(path)) {

@@ -1,10 +1,9 @@
 //! `paceline report`: the report again, from old records.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use paceline_lab::input::{self, Bounds};
 use paceline_lab::output;
 use paceline_lab::record::{ReadError, read_json};
 
@@ -24,8 +23,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut records = Vec::new();
     for path in &args.files {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|source| ReadError::Read { file: name.clone(), source })?;
-        records.extend(read_json(&name, BufReader::new(file))?);
+        let file =
+            input::open(path, Bounds::RECORDS).map_err(|source| ReadError::Read { file: name.clone(), source })?;
+        records.extend(read_json(&name, file)?);
     }
     let page = paceline_lab::report::write_records(&records, &args.out)?;
     crate::print(&format!("{}\n", page.display()))?;

@@ -2,17 +2,18 @@
 
 use std::fmt::Write;
 use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Subcommand;
 use paceline_cc::{Nanos, Rate};
+use paceline_lab::input::{self, Bounded, Bounds};
 use paceline_lab::output;
 use paceline_path::{Synth, Trace, TraceError, TraceInfo, from_table, to_table};
 
 use super::count;
+use crate::complaint;
 
 /// Look at delivery traces in Mahimahi's format, make them, convert them (docs/paths.md).
 #[derive(clap::Args)]
@@ -91,7 +92,7 @@ fn info(files: &[PathBuf]) -> anyhow::Result<()> {
         if !text.is_empty() {
             text.push('\n');
         }
-        writeln!(text, "{}", file.display())?;
+        writeln!(text, "{}", complaint::one_line(&file.display().to_string()))?;
         for line in info.lines() {
             writeln!(text, "  {line}")?;
         }
@@ -125,8 +126,8 @@ fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
 }
 
-fn open(path: &Path) -> anyhow::Result<BufReader<File>> {
-    File::open(path).map(BufReader::new).map_err(|error| unreadable(path, &error))
+fn open(path: &Path) -> anyhow::Result<Bounded<File>> {
+    input::open(path, Bounds::TRACE).map_err(|error| unreadable(path, &error))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {

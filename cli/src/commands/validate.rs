@@ -1,13 +1,14 @@
 //! `paceline validate`: claims of theory and of the field beside what the simulator gives.
 
-use std::fs::{self, File};
-use std::io::{BufReader, IsTerminal, Write};
+use std::fs;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
+use paceline_lab::input::{self, Bounds};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::validate::{
@@ -16,6 +17,7 @@ use paceline_lab::validate::{
 use paceline_path::Trace;
 
 use super::{count, number};
+use crate::complaint;
 
 /// Hold what the simulator gives against theory and against native implementations (docs/validation.md).
 #[derive(clap::Args)]
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         for name in native_traces().into_iter().filter(|name| !traces.iter().any(|(known, _)| known == name)) {
             if let Some(folder) = &args.traces {
-                eprintln!("paceline: {}: not there, its rows are skipped", folder.join(name).display());
+                complaint::print(&format!("{}: not there, its rows are skipped", folder.join(name).display()));
             }
         }
         validate(&traces, &|share| bar.set_position((share * 100.0) as u64))?
@@ -125,10 +127,10 @@ fn read(folder: &Path) -> anyhow::Result<Vec<NamedTrace>> {
     for entry in fs::read_dir(folder).with_context(cannot)? {
         let path = entry.with_context(cannot)?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file()) else { continue };
-        let file = File::open(&path).with_context(|| format!("--traces {}", path.display()))?;
-        match Trace::read(&path.display().to_string(), BufReader::new(file)) {
+        let file = input::open(&path, Bounds::TRACE).with_context(|| format!("--traces {}", path.display()))?;
+        match Trace::read(&path.display().to_string(), file) {
             Ok(trace) => traces.push((name.to_owned(), Arc::new(trace))),
-            Err(problem) => eprintln!("paceline: no trace, left out: {problem}"),
+            Err(problem) => complaint::print(&format!("no trace, left out: {problem}")),
         }
     }
     traces.sort_by(|(one, _), (other, _)| one.cmp(other));

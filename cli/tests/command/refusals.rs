@@ -202,6 +202,7 @@ fn other_commands() {
     fs::write(lab.path("text.jsonl"), "{}\n").unwrap();
     fs::write(lab.path("empty.jsonl"), "").unwrap();
     fs::write(lab.path("binary.jsonl"), b"\xff\x00").unwrap();
+    fs::File::create(lab.path("hole.jsonl")).unwrap().set_len(100 << 20).unwrap();
     all(
         &lab,
         &[
@@ -217,6 +218,10 @@ fn other_commands() {
             (&["report", "binary.jsonl", "--out", "page"], "binary.jsonl: cannot be read"),
             (&["report", "none.jsonl", "--out", "page"], "none.jsonl: cannot be read"),
             (
+                &["report", "hole.jsonl", "--out", "page"],
+                "hole.jsonl: cannot be read (a line of it is longer than 64 MiB)",
+            ),
+            (
                 &["report", "text.jsonl", "--out", "small.toml/page"],
                 "small.toml/page: cannot be written (not a directory)",
             ),
@@ -229,4 +234,65 @@ fn other_commands() {
             ),
         ],
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_never_ends_is_not_read() {
+    let lab = Lab::new();
+    fs::write(lab.path("zero.toml"), SCENARIO.replace("rate = \"5 Mbit/s\"", "trace = \"/dev/zero\"")).unwrap();
+    fs::File::create(lab.path("long.toml")).unwrap().set_len(5 << 20).unwrap();
+    fs::File::create(lab.path("long.csv")).unwrap().set_len(1 << 20).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", lab.path("zero.csv")).unwrap();
+    all(
+        &lab,
+        &[
+            (&["race", "/dev/zero"], "/dev/zero: cannot be read (it is a device)"),
+            (&["race", "/dev/urandom"], "/dev/urandom: cannot be read (it is a device)"),
+            (&["race", "long.toml"], "long.toml: cannot be read (it is longer than 4 MiB)"),
+            (&["race", "zero.toml"], "zero.toml:7: down.trace: /dev/zero cannot be read (it is a device)"),
+            (&["race", "small.toml", "--trace", "/dev/zero"], "--trace: /dev/zero cannot be read (it is a device)"),
+            (&["race", "small.toml", "--up", "/dev/urandom"], "--up: /dev/urandom cannot be read (it is a device)"),
+            (&["report", "/dev/zero", "--out", "page"], "/dev/zero: cannot be read (it is a device)"),
+            (&["report", "/dev/urandom", "--out", "page"], "/dev/urandom: cannot be read (it is a device)"),
+            (&["trace", "info", "/dev/zero"], "/dev/zero: cannot be read (it is a device)"),
+            (&["trace", "convert", "zero.csv", "x.down"], "zero.csv: cannot be read (it is a device)"),
+            (&["trace", "convert", "long.csv", "x.down"], "long.csv: a line of it is longer than 64 KiB"),
+        ],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_to_its_end_or_its_bound() {
+    let lab = Lab::new();
+    let run = |command: &str| {
+        let (paceline, folder) = (env!("CARGO_BIN_EXE_paceline"), lab.folder.path());
+        let command = command.replace("paceline", paceline);
+        std::process::Command::new("sh").args(["-c", &command]).current_dir(folder).output().unwrap()
+    };
+    let read = run("cat small.toml | paceline race --effective /dev/stdin");
+    assert_eq!(read.status.code(), Some(0), "{}", String::from_utf8_lossy(&read.stderr));
+    let line = refusal(&run("tr '\\0' x < /dev/zero | paceline report /dev/stdin --out page"));
+    assert!(line.starts_with("/dev/stdin: cannot be read (a line of it is longer than 64 MiB)"), "{line}");
+    let line = refusal(&run("yes '#' | paceline race /dev/stdin"));
+    assert!(line.starts_with("/dev/stdin: cannot be read (it is longer than 4 MiB)"), "{line}");
+}
+
+#[test]
+fn nothing_in_a_scenario_moves_the_cursor() {
+    let lab = Lab::new();
+    let text = SCENARIO
+        .replace("name = \"small\"", "name = \"sm\\u001b[2Jall\"\ntitle = \"\\u001b[31mRED\\u009b31m\\nand more\"")
+        .replace("= 2", "= 1");
+    fs::write(lab.path("small.toml"), text).unwrap();
+    for args in
+        [&["race", "small.toml"][..], &["race", "small.toml", "--effective"], &["race", "small.toml", "--json", "-"]]
+    {
+        let output = lab.run(args);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("RED 31m and more") || text.contains("sm [2Jall"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{args:?}: {text:?}");
+    }
 }

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ReproduceError, Settings};
 use crate::contestant::Contestant;
+use crate::input::{self, Bounds};
 use crate::race::World;
 use crate::real;
 use crate::scenario::{Options, Plan, ScenarioError, Source};
@@ -122,11 +123,11 @@ pub(super) fn read(file: &Path) -> Result<Trace, ScenarioError> {
         return Ok(Trace::read(path, bytes)?);
     }
     let name = file.display().to_string();
-    let opened = std::fs::File::open(file).map_err(|error| ScenarioError::Option {
+    let opened = input::open(file, Bounds::TRACE).map_err(|error| ScenarioError::Option {
         option: "--trace".to_owned(),
         problem: format!("{name} cannot be read ({error}); name a trace file that exists"),
     })?;
-    Ok(Trace::read(&name, std::io::BufReader::new(opened))?)
+    Ok(Trace::read(&name, opened)?)
 }
 
 /// For a POSIX shell.

@@ -1,8 +1,6 @@
 //! From a file and options to the plan of every run.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +13,7 @@ use super::range::{self, Draws};
 use super::setting::{self, Setting};
 use super::{Cut, Flow, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Timers, Way, Who, Workload, path_error};
 use crate::contestant::{Contestant, ContestantError, split_list};
+use crate::input::{self, Bounds};
 
 /// Most runs of a contestant (our choice: every run's record is kept until the end).
 const MAX_RUNS: u32 = 10_000;
@@ -75,8 +74,8 @@ impl Source {
     /// When it cannot be read, or is no text in UTF-8.
     pub fn read(path: &Path, options: Options) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
+        let text = input::read_text(path, Bounds::SCENARIO)
+            .map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { file, folder, text, options, known: Traces::new() })
     }
@@ -241,8 +240,8 @@ impl Source {
                 None => places.at(&format!("{key}.trace"), problem),
             }
         };
-        let file = File::open(name).map_err(|error| unreadable(&error))?;
-        let trace = match Trace::read(name, BufReader::new(file)) {
+        let file = input::open(Path::new(name), Bounds::TRACE).map_err(|error| unreadable(&error))?;
+        let trace = match Trace::read(name, file) {
             // A folder opens, and fails when it is read.
             Err(TraceError::Read { source, .. }) => return Err(unreadable(&source)),
             other => other?,
