@@ -37,6 +37,16 @@ pub struct Draft {
     path: PathBuf,
     file: BufWriter<File>,
     kind: Kind,
+    other: Other,
+}
+
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, Debug)]
+enum Other {
+    /// It is replaced.
+    Goes,
+    /// It stays, and the draft is given up.
+    Stays,
 }
 
 #[derive(Debug)]
@@ -47,6 +57,8 @@ enum Kind {
     Beside(TempPath),
     /// A device or a pipe cannot be replaced: it is written to.
     Device,
+    /// In its place, or given up.
+    Over,
 }
 
 impl Draft {
@@ -63,7 +75,21 @@ impl Draft {
             Ok(_) => begin(folder_of(&fs::canonicalize(path).map_err(error)?)).map_err(error)?,
             Err(_) => begin(folder_of(path)).map_err(error)?,
         };
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), kind })
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), kind, other: Other::Goes })
+    }
+
+    /// Begins a file that replaces nothing: [`Draft::finish`] fails when there is something of this name by then, a link
+    /// that leads nowhere as well.
+    ///
+    /// # Errors
+    /// As [`Draft::create`], and [`io::ErrorKind::AlreadyExists`] when there is something of this name.
+    pub fn create_new(path: &Path) -> Result<Self, OutputError> {
+        let error = |source| OutputError { path: path.to_owned(), source };
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(error(io::ErrorKind::AlreadyExists.into()));
+        }
+        let (file, kind) = begin(folder_of(path)).map_err(error)?;
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), kind, other: Other::Stays })
     }
 
     /// Fails now if [`Draft::create`] would fail later.
@@ -85,23 +111,31 @@ impl Draft {
     /// Puts the file in its place.
     ///
     /// # Errors
-    /// When what was written does not reach the disk.
+    /// When what was written does not reach the disk, or its name is taken ([`Draft::create_new`]).
     pub fn finish(mut self) -> Result<(), OutputError> {
         self.place().map_err(|source| OutputError { path: self.path.clone(), source })
     }
 
     fn place(&mut self) -> io::Result<()> {
         self.flush()?;
-        let to = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let to = match self.other {
+            Other::Goes => fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone()),
+            Other::Stays => self.path.clone(),
+        };
         let mut drafts = drafts();
-        match &self.kind {
-            Kind::Nameless => name(self.file.get_ref(), &to),
-            Kind::Beside(from) => {
-                fs::rename(from, to)?;
-                drafts.remove::<Path>(from);
-                Ok(())
+        match (std::mem::replace(&mut self.kind, Kind::Over), self.other) {
+            (Kind::Nameless, Other::Goes) => name(self.file.get_ref(), &to),
+            (Kind::Nameless, Other::Stays) => link(self.file.get_ref(), &to),
+            (Kind::Beside(from), other) => {
+                drafts.remove::<Path>(&from);
+                let placed = match other {
+                    Other::Goes => from.persist(to),
+                    Other::Stays => from.persist_noclobber(to),
+                };
+                // With the error goes the draft.
+                placed.map_err(|failed| failed.error)
             }
-            Kind::Device => Ok(()),
+            (Kind::Device | Kind::Over, _) => Ok(()),
         }
     }
 }
@@ -141,7 +175,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn begin(folder: &Path) -> io::Result<(File, Kind)> {
-    match nameless(folder) {
+    match nameless(folder)? {
         Some(file) => Ok((file, Kind::Nameless)),
         None => beside(folder).map(|(file, path)| (file, Kind::Beside(path))),
     }
@@ -149,27 +183,42 @@ fn begin(folder: &Path) -> io::Result<(File, Kind)> {
 
 /// A file of this folder without a name, where the file system has such and [`name`] can give it one.
 #[cfg(target_os = "linux")]
-fn nameless(folder: &Path) -> Option<File> {
+fn nameless(folder: &Path) -> io::Result<Option<File>> {
+    use rustix::io::Errno;
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
-    let file = File::options().read(true).write(true).mode(0o666).custom_flags(flags).open(folder).ok()?;
-    descriptor(&file).exists().then_some(file)
+    match File::options().read(true).write(true).mode(0o666).custom_flags(flags).open(folder) {
+        Ok(file) => Ok(Some(file).filter(|file| descriptor(file).exists())),
+        // No other way helps, and only this error says why.
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn nameless(_: &Path) -> Option<File> {
-    None
+fn nameless(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Gives a nameless file its name, unless something has it.
+#[cfg(target_os = "linux")]
+fn link(file: &File, to: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(CWD, descriptor(file), CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Gives a nameless file its name, in the place of what has it.
 #[cfg(target_os = "linux")]
 fn name(file: &File, to: &Path) -> io::Result<()> {
-    use rustix::fs::{AtFlags, CWD, linkat};
-    let link = |to: &Path| linkat(CWD, descriptor(file), CWD, to, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
-    match link(to) {
+    match link(file, to) {
         // Only a rename replaces: the one moment when a draft has a name of its own.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let hidden = builder().make_in(folder_of(to), link)?;
+            let hidden = builder().make_in(folder_of(to), |hidden| link(file, hidden))?;
             hidden.persist(to).map_err(|error| error.error)
         }
         end => end,
@@ -276,6 +325,53 @@ mod tests {
         assert!(Draft::check(&folder.path().join("no/such.json")).is_err());
         assert!(Draft::check(folder.path()).is_err());
     }
+
+    /// A draft that replaces nothing, with a name of its own where file systems need one, or as this one has it.
+    fn careful(path: &Path, nameless: bool) -> Draft {
+        let mut draft = Draft::create_new(path).unwrap();
+        if !nameless {
+            let (file, beside) = beside(folder_of(path)).unwrap();
+            (draft.file, draft.kind) = (BufWriter::new(file), Kind::Beside(beside));
+        }
+        draft.write_all(b"new").unwrap();
+        draft
+    }
+
+    #[test]
+    fn a_careful_draft_replaces_nothing_that_appears_meanwhile() {
+        for nameless in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("name");
+            careful(&path, nameless).finish().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            let again = Draft::create_new(&path).unwrap_err().source;
+            assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+            fs::remove_file(&path).unwrap();
+
+            let (one, two) = (careful(&path, nameless), careful(&path, nameless));
+            fs::write(&path, "old").unwrap();
+            let taken = |draft: Draft| draft.finish().unwrap_err().source.kind();
+            assert_eq!([taken(one), taken(two)], [io::ErrorKind::AlreadyExists; 2]);
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            assert_eq!(names(folder.path()), ["name"]);
+            assert!(drafts().iter().all(|draft| !draft.starts_with(folder.path())));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_careful_draft_follows_no_link() {
+        for nameless in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, target) = (folder.path().join("name"), folder.path().join("target"));
+            let draft = careful(&path, nameless);
+            std::os::unix::fs::symlink(&target, &path).unwrap();
+            assert_eq!(draft.finish().unwrap_err().source.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(Draft::create_new(&path).unwrap_err().source.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(names(folder.path()), ["name"]);
+        }
+    }
+
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
@@ -283,7 +379,7 @@ mod tests {
     #[test]
     fn a_draft_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
-        if nameless(folder.path()).is_none() {
+        if nameless(folder.path()).unwrap().is_none() {
             // Not by a macro, whose output is not shown for tests that pass.
             let _ = writeln!(io::stderr(), "skipped: a_draft_has_no_name: this file system has no nameless files");
             return;
@@ -302,7 +398,8 @@ mod tests {
         }
         let draft = |name: &str| {
             let (file, path) = beside(folder.path()).unwrap();
-            Draft { path: folder.path().join(name), file: BufWriter::new(file), kind: Kind::Beside(path) }
+            let kind = Kind::Beside(path);
+            Draft { path: folder.path().join(name), file: BufWriter::new(file), kind, other: Other::Goes }
         };
         let (mut one, other) = (draft("one"), draft("other"));
         assert_eq!(names(folder.path()).len(), 4);

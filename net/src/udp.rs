@@ -5,6 +5,7 @@
 
 pub mod channel;
 pub mod handshake;
+pub mod listener;
 pub mod outcome;
 pub mod run;
 pub mod seal;
@@ -13,7 +14,8 @@ pub mod transfer;
 pub mod wire;
 
 pub use channel::{Channel, Strays};
-pub use handshake::{Accepted, HandshakeError, Listener, connect};
+pub use handshake::{HandshakeError, connect};
+pub use listener::{Accepted, Agreed, Listener, Unanswered};
 pub use outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
 pub use run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};
 pub use seal::{Key, Session};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use paceline_lab::output::Draft;
@@ -10,7 +11,7 @@ use paceline_net::udp::connect;
 use paceline_net::udp::transfer::{Place, take};
 use paceline_net::udp::wire::control::Job;
 
-use super::udp::{Asking, Teller, address};
+use super::udp::{Asking, Teller, address, unplaced};
 
 /// Fetch a file, or bytes that mean nothing, from a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -28,9 +29,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asking = &args.asking;
-    if asking.seconds.is_some() {
-        bail!("--seconds: the server knows no end of it; give --bytes N");
-    }
     let (name, from) = match args.what.as_slice() {
         [from] if asking.bytes.is_some() => (None, from),
         [_] => bail!("nothing to fetch: give NAME ADDR or --bytes N ADDR"),
@@ -57,7 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => None,
         Some(draft) => {
             let bytes = welcome.bytes.ok_or_else(|| anyhow!("{peer} does not say how long the file is"))?;
-            Some(Place { file: draft.handle()?, bytes, keep: Box::new(|| Ok(draft.finish()?)) })
+            let file = Arc::new(draft.handle()?);
+            Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(unplaced)) })
         }
     };
     let mut teller = Teller::new(asking.common.json, "received", peer, &plan);

@@ -10,7 +10,8 @@ use paceline_net::udp::connect;
 use paceline_net::udp::transfer::{Content, give};
 use paceline_net::udp::wire::control::Job;
 
-use super::udp::{Asking, Teller, address};
+use super::number;
+use super::udp::{Asking, Teller, address, seconds};
 
 /// Send a file, or bytes that mean nothing, to a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -20,13 +21,16 @@ pub(crate) struct Args {
     /// The file, unless --bytes or --seconds is given, and HOST or HOST:PORT.
     #[arg(value_name = "FILE ADDR", required = true, num_args = 1..=2)]
     what: Vec<String>,
+    /// Bytes that mean nothing, for so long.
+    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    seconds: Option<f64>,
     #[command(flatten)]
     asking: Asking,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asking = &args.asking;
-    let time = asking.time()?;
+    let time = args.seconds.map(|time| seconds("--seconds", time)).transpose()?;
     let (content, job, bytes, name, to) = match args.what.as_slice() {
         [to] => {
             if asking.bytes.is_none() && time.is_none() {

@@ -1,23 +1,35 @@
 //! `paceline serve`: takes what `paceline send` sends and gives what `paceline fetch` asks for.
 
-use std::fs::File;
-use std::path::{Component, Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
-use paceline_lab::output::{self, Draft};
+use paceline_lab::output::{self, OutputError};
 use paceline_net::Clock;
 use paceline_net::udp::transfer::{Content, Place, Plan, give, take};
-use paceline_net::udp::wire::control::{Hello, Job};
-use paceline_net::udp::{Accepted, Listener};
+use paceline_net::udp::wire::control::Hello;
+use paceline_net::udp::{Accepted, Agreed, Channel, Listener};
 
-use super::udp::{Common, PORT, Teller, address};
+use super::udp::{Common, PORT, Teller, address, unplaced};
 use crate::complaint;
+use store::{No, Store, Work};
+use troubles::Troubles;
+
+mod store;
+mod troubles;
 
 /// Most sessions at once (our choice: each is a thread and some MB).
 const MOST_SESSIONS: usize = 64;
+/// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
+const PAUSE: Duration = Duration::from_millis(100);
+/// What a client is told when this host cannot serve it, whatever the reason.
+const NO_ROOM: &str = "it has no room for another session now; try again later";
 
 /// Take what paceline send sends, and give what paceline fetch asks for.
 ///
@@ -27,7 +39,8 @@ pub(crate) struct Args {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value_t = format!("127.0.0.1:{PORT}"))]
     listen: String,
-    /// Files that are sent come into this folder, unless they are there already; those in it may be fetched.
+    /// Files that are sent come into this folder, made if it is not there, unless they are in it already; those in it may
+    /// be fetched.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// This file may be fetched, by its name.
@@ -43,134 +56,127 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// What there is to give and where to put what comes.
+/// What every session needs.
 #[derive(Clone)]
-struct Store {
-    dir: Option<PathBuf>,
-    file: Option<PathBuf>,
-    discard: bool,
+struct Terms {
+    clock: Clock,
+    patience: Nanos,
+    json: bool,
+    once: bool,
+    /// One for each session, and the server's own.
+    alive: Arc<()>,
 }
 
-impl Store {
-    /// Whether it will do what a client asks for; how many bytes it will give.
-    fn agrees(&self, hello: &Hello) -> Result<Option<u64>, String> {
-        match hello.job {
-            Job::Discard => Ok(None),
-            Job::Generate if hello.bytes.is_some() => Ok(hello.bytes),
-            Job::Generate => Err("say how many bytes".to_owned()),
-            Job::Store if self.discard => Ok(None),
-            Job::Store => {
-                let path = self.place(&hello.name)?;
-                if hello.bytes.is_none() {
-                    return Err("say how long the file is".to_owned());
-                }
-                if path.exists() {
-                    return Err(format!("{} is there already", hello.name));
-                }
-                Ok(None)
-            }
-            Job::Fetch => {
-                let path = self.path(&hello.name)?;
-                let about = path.metadata().ok().filter(std::fs::Metadata::is_file);
-                about.map(|about| Some(about.len())).ok_or_else(|| format!("there is no file {}", hello.name))
-            }
-        }
-    }
-
-    /// Where a file of this name is to come.
-    fn place(&self, name: &str) -> Result<PathBuf, String> {
-        let dir = self.dir.as_ref().ok_or("it keeps no files; start it with --dir DIR or --discard")?;
-        Ok(dir.join(plain(name)?))
-    }
-
-    /// Where a file of this name is.
-    fn path(&self, name: &str) -> Result<PathBuf, String> {
-        match &self.file {
-            Some(file) if file.file_name().is_some_and(|own| own == name) => Ok(file.clone()),
-            _ if self.dir.is_none() => Err(format!("it has no file {name}; start it with --dir DIR or --file FILE")),
-            _ => self.place(name),
-        }
-    }
-}
-
-/// # Errors
-/// When it is not the name of a file in a folder, and nothing but that, or one of a draft.
-fn plain(name: &str) -> Result<&str, String> {
-    let mut parts = Path::new(name).components();
-    let single = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
-    if single && !name.chars().any(char::is_control) && !name.starts_with('.') {
-        Ok(name)
-    } else {
-        Err(format!("'{}' is no plain name of a file", name.escape_debug()))
-    }
+/// A thread that waits for its session; it ends when there is none after all.
+struct Worker {
+    begin: Sender<Channel>,
+    thread: JoinHandle<anyhow::Result<()>>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(dir) = &args.dir {
-        if !dir.is_dir() {
-            anyhow::bail!("--dir {}: is no folder; make it first", dir.display());
-        }
         output::check_folder(dir)?;
     }
     if let Some(file) = args.file.as_ref().filter(|file| !file.is_file()) {
         anyhow::bail!("--file {}: is no file", file.display());
     }
     let clock = Clock::new();
-    let patience = args.common.patience()?;
+    let (patience, json, once) = (args.common.patience()?, args.common.json, args.once);
+    let terms = Terms { clock, patience, json, once, alive: Arc::default() };
     let (key, offload) = (args.common.key()?, args.common.offload());
     let mut listener = Listener::bind(address(&args.listen)?, key, offload, clock)?;
+    if let Some(dir) = &args.dir {
+        let cannot = |source| OutputError { path: dir.clone(), source };
+        std::fs::create_dir_all(dir).map_err(cannot)?;
+    }
     crate::print(&format!("listening at {}\n", listener.address()))?;
-    let store = Store { dir: args.dir.clone(), file: args.file.clone(), discard: args.discard };
-    let alive = Arc::new(AtomicUsize::new(0));
+    let store = Store::new(args.dir.clone(), args.file.clone(), args.discard);
+    let mut troubles = Troubles::default();
     loop {
         let until = clock.now() + Nanos::from_secs(1);
-        let accepted = listener.accept(until, |_, hello| {
-            if alive.load(Ordering::Relaxed) >= MOST_SESSIONS {
-                return Err(format!("{MOST_SESSIONS} sessions run already; try again later"));
-            }
-            Plan::of(hello, patience).map_err(|error| error.to_string())?;
-            store.agrees(hello)
-        })?;
-        for session in accepted {
-            let (store, json) = (store.clone(), args.common.json);
-            if args.once {
-                return serve(session, clock, patience, &store, json).map(|()| ExitCode::SUCCESS);
-            }
-            alive.fetch_add(1, Ordering::Relaxed);
-            let alive = Arc::clone(&alive);
-            std::thread::spawn(move || {
-                let peer = session.channel.peer();
-                if let Err(error) = serve(session, clock, patience, &store, json) {
-                    complaint::print(&format!("{peer}: {}", complaint::of_error(&error)));
+        let answers = listener.accept(until, |peer, hello| agree(peer, hello, &store, &terms, &mut troubles));
+        let answers = answers.unwrap_or_else(|error| {
+            troubles.say_of_all(&error.into());
+            thread::sleep(PAUSE);
+            Vec::new()
+        });
+        for answer in answers {
+            match answer {
+                Ok(Accepted { channel, ready: Worker { begin, thread }, .. }) => {
+                    // A thread that is gone has said why.
+                    let _ = begin.send(channel);
+                    if once {
+                        let ended = thread.join().map_err(|_| anyhow!("the session's thread panicked"))?;
+                        return ended.map(|()| ExitCode::SUCCESS);
+                    }
                 }
-                alive.fetch_sub(1, Ordering::Relaxed);
-            });
+                Err(unanswered) => troubles.no_session(unanswered.peer, &unanswered.error.into()),
+            }
         }
     }
 }
 
-fn serve(session: Accepted, clock: Clock, patience: Nanos, store: &Store, json: bool) -> anyhow::Result<()> {
-    let Accepted { hello, channel } = session;
-    let plan = Plan::of(&hello, patience)?;
-    let verb = if matches!(hello.job, Job::Discard | Job::Store) { "received" } else { "sent" };
-    let mut teller = Teller::new(json, verb, channel.peer(), &plan);
+/// Makes everything ready that a session needs, so that a client hears at once when there will be none.
+fn agree(
+    peer: SocketAddr,
+    hello: &Hello,
+    store: &Store,
+    terms: &Terms,
+    troubles: &mut Troubles,
+) -> Result<Agreed<Worker>, String> {
+    if Arc::strong_count(&terms.alive) > MOST_SESSIONS {
+        return Err(format!("{MOST_SESSIONS} sessions run already; try again later"));
+    }
+    let plan = Plan::of(hello, terms.patience).map_err(|error| error.to_string())?;
+    let ready = store.prepare(hello).and_then(|work| {
+        let bytes = work.bytes();
+        let ready = worker(terms.clone(), plan, work).context("no thread").map_err(No::Host)?;
+        Ok(Agreed { bytes, ready })
+    });
+    ready.map_err(|no| match no {
+        No::Client(words) => words,
+        No::Host(error) => {
+            troubles.no_session(peer, &error);
+            NO_ROOM.to_owned()
+        }
+    })
+}
+
+fn worker(terms: Terms, plan: Plan, work: Work) -> std::io::Result<Worker> {
+    let (begin, session) = channel::<Channel>();
+    let thread = thread::Builder::new().spawn(move || {
+        let Ok(channel) = session.recv() else { return Ok(()) };
+        let peer = channel.peer();
+        let ended = serve(channel, &plan, work, &terms);
+        match ended {
+            Err(error) if !terms.once => {
+                complaint::print(&format!("{peer}: {}", complaint::of_error(&error)));
+                Ok(())
+            }
+            ended => ended,
+        }
+    })?;
+    Ok(Worker { begin, thread })
+}
+
+fn serve(channel: Channel, plan: &Plan, work: Work, terms: &Terms) -> anyhow::Result<()> {
+    let verb = if matches!(work, Work::Discard | Work::Keep { .. }) { "received" } else { "sent" };
+    let mut teller = Teller::new(terms.json, verb, channel.peer(), plan);
     let (mut watch, every) = (|interval: &_| teller.interval(interval), Nanos::from_secs(1));
-    let done = match hello.job {
-        Job::Discard => take(channel, clock, &plan, None, every, &mut watch)?,
-        Job::Store if store.discard => take(channel, clock, &plan, None, every, &mut watch)?,
-        Job::Store => {
-            let draft = Draft::create(&store.place(&hello.name).map_err(anyhow::Error::msg)?)?;
-            let (file, bytes) = (draft.handle()?, hello.bytes.unwrap_or(0));
-            let place = Place { file, bytes, keep: Box::new(|| Ok(draft.finish()?)) };
-            take(channel, clock, &plan, Some(place), every, &mut watch)?
+    let clock = terms.clock;
+    let done = match work {
+        Work::Discard => take(channel, clock, plan, None, every, &mut watch)?,
+        Work::Keep { draft, file, bytes, name } => {
+            let keep = Box::new(move || {
+                let placed = draft.finish().map_err(unplaced);
+                // Before the sender hears of it, who may try again at once.
+                drop(name);
+                placed
+            });
+            take(channel, clock, plan, Some(Place { file: Arc::new(file), bytes, keep }), every, &mut watch)?
         }
-        Job::Generate => give(channel, clock, &plan, Content::Zeros(hello.bytes), None, every, &mut watch)?,
-        Job::Fetch => {
-            let path = store.path(&hello.name).map_err(anyhow::Error::msg)?;
-            let file = File::open(&path)?;
-            let bytes = file.metadata()?.len();
-            give(channel, clock, &plan, Content::File(file, bytes), None, every, &mut watch)?
-        }
+        Work::Generate(bytes) => give(channel, clock, plan, Content::Zeros(bytes), None, every, &mut watch)?,
+        Work::Give(file, bytes) => give(channel, clock, plan, Content::File(file, bytes), None, every, &mut watch)?,
     };
     teller.end(&done)?;
     Ok(())

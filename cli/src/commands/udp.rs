@@ -1,13 +1,17 @@
 //! What `serve`, `send` and `fetch` share: options, and how a transfer is told.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use paceline_cc::{Nanos, Spec};
-use paceline_net::udp::transfer::{Interval, Plan, Transferred, room};
+use paceline_lab::input::{self, Bounds};
+use paceline_lab::output::OutputError;
+use paceline_net::udp::seal::make_key;
+use paceline_net::udp::transfer::{Interval, Plan, TransferError, Transferred, room};
 use paceline_net::udp::wire::control::Hello;
 use paceline_net::udp::wire::control::Job;
 use paceline_net::udp::{Key, Offload};
@@ -18,10 +22,15 @@ use super::{count, number};
 /// Where `serve` listens and the others ask, when nothing is said.
 pub(super) const PORT: u16 = 4870;
 
+/// Bits of a file's mode that let others than its owner do something with it: what ssh refuses for a private key
+/// (`sshkey_perm_ok` of OpenSSH).
+const OTHERS: u32 = 0o077;
+
 /// Options of all three.
 #[derive(clap::Args)]
 pub(super) struct Common {
-    /// The key that both ends share: a file with 64 hexadecimal digits. Loopback alone goes without.
+    /// The key that both ends share: a file with 64 hexadecimal digits that nobody else may read. Loopback alone goes
+    /// without.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Give up when the other end has been silent for so long.
@@ -37,7 +46,7 @@ pub(super) struct Common {
 
 impl Common {
     pub(super) fn key(&self) -> anyhow::Result<Option<Key>> {
-        Ok(self.key.as_deref().map(Key::read).transpose()?)
+        self.key.as_deref().map(key).transpose()
     }
 
     pub(super) fn patience(&self) -> anyhow::Result<Nanos> {
@@ -60,9 +69,6 @@ pub(super) struct Asking {
     /// So many bytes that mean nothing.
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     pub(super) bytes: Option<u64>,
-    /// Bytes that mean nothing, for so long.
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
-    pub(super) seconds: Option<f64>,
     /// Largest packet on the path, IP header included.
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = count::<u16>, allow_negative_numbers = true)]
     mtu: u16,
@@ -77,10 +83,6 @@ pub(super) struct Asking {
 impl Asking {
     pub(super) fn every(&self) -> anyhow::Result<Nanos> {
         seconds("--interval", self.interval)
-    }
-
-    pub(super) fn time(&self) -> anyhow::Result<Option<Nanos>> {
-        self.seconds.map(|time| seconds("--seconds", time)).transpose()
     }
 
     /// How to ask for `job`, and how both ends then speak.
@@ -112,7 +114,31 @@ impl Asking {
     }
 }
 
-fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
+/// The key in a file that nobody else may read or write to, as ssh has it.
+fn key(path: &Path) -> anyhow::Result<Key> {
+    let name = path.display();
+    let cannot = |error: std::io::Error| anyhow!("--key {name}: cannot be read ({error}); name a file with a key");
+    let mut file = input::open(path, Bounds::KEY).map_err(cannot)?;
+    let mode = file.get_ref().metadata().map_err(cannot)?.mode();
+    if mode & OTHERS != 0 {
+        bail!("--key {name}: others may read or write it (mode {:04o}); run: chmod 600 {name}", mode & 0o7777);
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(cannot)?;
+    let recipe = || make_key(&name.to_string());
+    Key::parse(&text)
+        .ok_or_else(|| anyhow!("--key {name}: a key is 64 hexadecimal digits; make one with `{}`", recipe()))
+}
+
+/// Where a file is to come could not be had.
+pub(super) fn unplaced(error: OutputError) -> TransferError {
+    match error.source.kind() {
+        std::io::ErrorKind::AlreadyExists => TransferError::Taken,
+        _ => TransferError::Unplaced(Box::new(error)),
+    }
+}
+
+pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
     if !(value > 0.0 && value < 1e9) {
         bail!("{option} {value}: give seconds above 0, such as 10");
     }

@@ -36,6 +36,13 @@ impl Lab {
         self.folder.path().join(name)
     }
 
+    /// Writes a file that nobody else may read, as keys are.
+    pub(crate) fn write_private(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(self.path(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_paceline")).args(args).current_dir(self.folder.path()).output().unwrap()
     }

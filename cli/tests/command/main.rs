@@ -5,6 +5,7 @@ mod lab;
 mod open_window;
 mod refusals;
 mod reproduce;
+mod serve;
 mod traces;
 mod udp;
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
@@ -10,22 +11,24 @@ use serde_json::Value;
 use crate::lab::{Lab, names, refusal};
 
 /// A server that ends with the test.
-struct Server {
-    child: Child,
+pub(crate) struct Server {
+    pub(crate) child: Child,
     out: BufReader<ChildStdout>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn new(lab: &Lab, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_paceline"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .current_dir(lab.folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+    pub(crate) fn new(lab: &Lab, args: &[&str]) -> Self {
+        Self::start(
+            Command::new(env!("CARGO_BIN_EXE_paceline")).args(["serve", "--listen", "127.0.0.1:0"]).args(args),
+            lab,
+        )
+    }
+
+    /// A server that a command starts.
+    pub(crate) fn start(command: &mut Command, lab: &Lab) -> Self {
+        let mut child =
+            command.current_dir(lab.folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
@@ -40,7 +43,7 @@ impl Server {
     }
 
     /// Stops it; answers what it complained of.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         let _ = self.child.kill();
         let mut text = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -64,9 +67,8 @@ const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccdde
 #[test]
 fn a_file_goes_there_and_comes_back() {
     let lab = Lab::new();
-    fs::create_dir(lab.path("kept")).unwrap();
     fs::write(lab.path("movie"), content()).unwrap();
-    fs::write(lab.path("key"), KEY).unwrap();
+    lab.write_private("key", KEY);
     let mut server = Server::new(&lab, &["--dir", "kept", "--key", "key", "--json"]);
     let address = server.address.clone();
 
@@ -118,9 +120,11 @@ fn bytes_that_mean_nothing_go_both_ways() {
 fn a_server_says_no_in_one_line() {
     let lab = Lab::new();
     fs::write(lab.path("movie"), content()).unwrap();
-    fs::write(lab.path("key"), KEY).unwrap();
-    fs::write(lab.path("other"), KEY.replace('0', "1")).unwrap();
-    fs::write(lab.path("short"), "0011").unwrap();
+    lab.write_private("key", KEY);
+    lab.write_private("other", &KEY.replace('0', "1"));
+    lab.write_private("short", "0011");
+    fs::write(lab.path("open"), KEY).unwrap();
+    fs::set_permissions(lab.path("open"), fs::Permissions::from_mode(0o640)).unwrap();
     let server = Server::new(&lab, &["--key", "key", "--file", "movie"]);
     let address = server.address.as_str();
     for (args, says) in [
@@ -128,7 +132,12 @@ fn a_server_says_no_in_one_line() {
         (&["send", "movie", address], "--key FILE"),
         (&["send", "movie", address, "--key", "other"], "another key"),
         (&["send", "movie", address, "--key", "short"], "short: a key is 64 hexadecimal digits"),
-        (&["send", "movie", address, "--key", "none"], "none: "),
+        (&["send", "movie", address, "--key", "none"], "--key none: cannot be read"),
+        (&["send", "movie", address, "--key", "open"], "(mode 0640); run: chmod 600 open"),
+        (&["serve", "--key", "open"], "--key open: others may read or write it"),
+        (&["serve", "--key", "/dev/urandom"], "--key /dev/urandom: cannot be read (it is a device)"),
+        (&["serve", "--key", "movie"], "--key movie: cannot be read (it is longer than 4 KiB)"),
+        (&["fetch", "--seconds", "1", address], "unexpected argument '--seconds'"),
         (&["fetch", "key", address, "--key", "key"], "it has no file key"),
         (&["fetch", "../movie", address, "--key", "key"], "it has no file ../movie"),
         (&["fetch", address], "nothing to fetch"),
@@ -143,13 +152,14 @@ fn a_server_says_no_in_one_line() {
         (&["send", "movie", address, "--bytes", "1"], "leave --bytes and --seconds out"),
         (&["serve", "--listen", address, "--key", "key"], "is in use"),
         (&["serve", "--listen", "0.0.0.0:0"], "is not loopback"),
-        (&["serve", "--dir", "nowhere"], "--dir nowhere: is no folder"),
+        (&["serve", "--dir", "movie"], "movie: cannot be written (not a directory)"),
+        (&["serve", "--listen", address, "--dir", "nowhere", "--key", "key"], "is in use"),
         (&["serve", "--file", "nowhere"], "--file nowhere: is no file"),
     ] {
         let line = refusal(&lab.run(args));
         assert!(line.contains(says), "{args:?}: {line}");
     }
-    assert_eq!(lab.names(), ["key", "movie", "other", "short", "small.toml"]);
+    assert_eq!(lab.names(), ["key", "movie", "open", "other", "short", "small.toml"]);
     let got = lab.run(&["fetch", "movie", address, "--key", "key", "-o", "back"]);
     assert_eq!(got.status.code(), Some(0), "{}", String::from_utf8_lossy(&got.stderr));
 }

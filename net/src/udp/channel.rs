@@ -200,15 +200,19 @@ impl Channel {
     /// # Errors
     /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that nobody listens.
     pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
-        let Self { socket, session, strays, peer, .. } = self;
+        let Self { socket, session, strays, peer, welcome, .. } = self;
         let mut asked_again = false;
-        let mut let_in = |at: Time, bytes: &mut [u8], ce: bool| match read(session, bytes, ce) {
-            Ok(incoming) => take(at, incoming),
-            Err(Stray::Foreign) => strays.foreign += 1,
-            Err(Stray::Rejected(Rejected::Forged)) => strays.forged += 1,
-            Err(Stray::Rejected(Rejected::Replayed)) => strays.replayed += 1,
-            Err(Stray::Malformed) => strays.malformed += 1,
-            Err(Stray::Hello) => asked_again = true,
+        let mut let_in = |at: Time, bytes: &mut [u8], ce: bool| {
+            let length = bytes.len();
+            match read(session, bytes, ce) {
+                Ok(incoming) => take(at, incoming),
+                Err(Stray::Foreign) => strays.foreign += 1,
+                Err(Stray::Rejected(Rejected::Forged)) => strays.forged += 1,
+                Err(Stray::Rejected(Rejected::Replayed)) => strays.replayed += 1,
+                Err(Stray::Malformed) => strays.malformed += 1,
+                // Anybody may have written it: no answer is longer, as in the handshake.
+                Err(Stray::Hello) => asked_again |= length >= welcome.len(),
+            }
         };
         let mut count = self.early.len();
         for mut early in self.early.drain(..) {
@@ -228,7 +232,7 @@ impl Channel {
             got => got?,
         };
         if asked_again && !self.welcome.is_empty() {
-            // It is shorter than any hello. When it is lost, the peer asks once more.
+            // When it is lost, the peer asks once more.
             let _ = self.socket.send(self.peer, Codepoint::NotEct, &self.welcome, self.welcome.len());
         }
         Ok(count)

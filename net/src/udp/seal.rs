@@ -6,7 +6,6 @@
 //! learns the shared key reads recorded sessions (our choice, because it spares a key exchange).
 
 use std::fmt;
-use std::path::Path;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
@@ -26,25 +25,9 @@ pub type Random = [u8; RANDOM];
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
-/// Why a key cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// Its file cannot be read.
-    #[error("{path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// Its file holds something else.
-    #[error(
-        "{path}: a key is 64 hexadecimal digits; make one with `head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' > {path}`"
-    )]
-    NoKey {
-        /// The file.
-        path: String,
-    },
+/// The command of a POSIX shell that makes a key which nobody else may read.
+pub fn make_key(file: &str) -> String {
+    format!("(umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' > {file})")
 }
 
 impl Key {
@@ -53,17 +36,8 @@ impl Key {
         Self(bytes)
     }
 
-    /// Reads 64 hexadecimal digits; white space around and between them counts for nothing.
-    ///
-    /// # Errors
-    /// [`KeyError`] when the file cannot be read or holds anything else.
-    pub fn read(path: &Path) -> Result<Self, KeyError> {
-        let name = || path.display().to_string();
-        let text = std::fs::read(path).map_err(|error| KeyError::Unreadable { path: name(), error })?;
-        Self::parse(&text).ok_or_else(|| KeyError::NoKey { path: name() })
-    }
-
-    fn parse(text: &[u8]) -> Option<Self> {
+    /// Reads 64 hexadecimal digits; white space around and between them counts for nothing. `None` when it is anything else.
+    pub fn parse(text: &[u8]) -> Option<Self> {
         let mut digits = text.iter().filter(|byte| !byte.is_ascii_whitespace());
         let mut digit = || char::from(*digits.next()?).to_digit(16);
         let mut key = [0; 32];

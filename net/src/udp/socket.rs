@@ -64,7 +64,7 @@ impl Socket {
     /// Takes `inner` over, bound and perhaps connected.
     ///
     /// # Errors
-    /// What the system says when an option cannot be set.
+    /// What the system says when an option cannot be set, or there is no memory.
     pub fn new(inner: UdpSocket, offload: Offload) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&inner))?;
         setsockopt(&inner, sockopt::UdpGroSegment, &offload.receive)?;
@@ -72,7 +72,8 @@ impl Socket {
         let _ = state.set_send_buffer_size(UdpSockRef::from(&inner), BUFFER);
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&inner), BUFFER);
         let (count, length) = if offload.receive { (8, BUNDLE) } else { (BATCH_SIZE, PLAIN) };
-        Ok(Self { inner, state, offload, buffers: vec![vec![0; length]; count] })
+        let buffers = (0..count).map(|_| zeros(length)).collect::<io::Result<_>>()?;
+        Ok(Self { inner, state, offload, buffers })
     }
 
     /// The address that it is bound to.
@@ -170,6 +171,14 @@ impl Socket {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+/// A buffer, where there is memory for it.
+fn zeros(length: usize) -> io::Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(length)?;
+    buffer.resize(length, 0);
+    Ok(buffer)
 }
 
 impl AsFd for Socket {

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_transport::{AckPolicy, Config, Pace, Sender, stream};
@@ -108,6 +109,11 @@ pub enum TransferError {
     /// The content cannot be put in its place.
     #[error("{0}")]
     Unplaced(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The content's place was taken while it was on its way.
+    #[error(
+        "a file of this name appeared there meanwhile: it stays, and what was sent is not kept; choose another name"
+    )]
+    Taken,
     /// The peer said something that has no place.
     #[error("the peer closed before the end")]
     Cut,
@@ -156,7 +162,7 @@ pub struct Transferred {
     pub receiver: Option<ReceiverOutcome>,
 }
 
-struct Bytes(File);
+struct Bytes(Arc<File>);
 
 impl Source for Bytes {
     fn fill(&mut self, seq: u64, payload: &mut [u8]) -> io::Result<()> {
@@ -168,7 +174,7 @@ impl Source for Bytes {
 }
 
 struct Range {
-    file: File,
+    file: Arc<File>,
     bytes: u64,
 }
 
@@ -200,8 +206,8 @@ pub fn give(
     let (bytes, source, file): (_, Box<dyn Source>, _) = match content {
         Content::Zeros(bytes) => (bytes, Box::new(Zeros), None),
         Content::File(file, bytes) => {
-            let again = file.try_clone().map_err(TransferError::Unreadable)?;
-            (Some(bytes), Box::new(Bytes(file)), Some((again, bytes)))
+            let file = Arc::new(file);
+            (Some(bytes), Box::new(Bytes(Arc::clone(&file))), Some((file, bytes)))
         }
     };
     sender.write(bytes.unwrap_or(u64::MAX));
@@ -242,6 +248,7 @@ pub fn give(
     let verified = match answer.verdict {
         Verdict::Received => file.is_some(),
         Verdict::Differs => return Err(TransferError::Differs),
+        Verdict::Taken => return Err(TransferError::Taken),
         Verdict::Done | Verdict::Failed => return Err(TransferError::PeerFailed),
     };
     let (cpu, took) = (outcome.cpu, now.since(start));
@@ -251,11 +258,12 @@ pub fn give(
 /// Where content goes.
 pub struct Place<'a> {
     /// It is written here.
-    pub file: File,
+    pub file: Arc<File>,
     /// So many bytes of it.
     pub bytes: u64,
-    /// Puts it in its place, once it is whole and checked and before the sender is told so.
-    pub keep: Box<dyn FnOnce() -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a>,
+    /// Puts it in its place, once it is whole and checked and before the sender is told so: else
+    /// [`TransferError::Unplaced`] or [`TransferError::Taken`].
+    pub keep: Box<dyn FnOnce() -> Result<(), TransferError> + 'a>,
 }
 
 /// Receives through `channel`; content that means something goes to `place`. `watch` is told each `every`.
@@ -278,10 +286,7 @@ pub fn take(
     let receiver = stream::receiver(&policy, plan.controller.build_receiver(&plan.env()));
     let sink: Box<dyn Sink> = match &place {
         None => Box::new(Discard),
-        Some(Place { file, bytes, .. }) => {
-            let file = file.try_clone().map_err(TransferError::Unreadable)?;
-            Box::new(Range { file, bytes: *bytes })
-        }
+        Some(Place { file, bytes, .. }) => Box::new(Range { file: Arc::clone(file), bytes: *bytes }),
     };
     let mut end = ReceivingEnd::new(channel, clock, receiver, sink, plan.patience);
     let start = clock.now();
@@ -305,6 +310,7 @@ pub fn take(
     let verdict = match &kept {
         Ok(()) => Verdict::Received,
         Err(TransferError::Differs) => Verdict::Differs,
+        Err(TransferError::Taken) => Verdict::Taken,
         Err(_) => Verdict::Failed,
     };
     answer(&mut channel, clock, &Close { verdict, bytes: outcome.bytes_ready, digest: close.digest })?;
@@ -318,7 +324,7 @@ fn keep(place: Place<'_>, ready: u64, close: &Close) -> Result<(), TransferError
     if ready != place.bytes || close.bytes != place.bytes || digest != close.digest {
         return Err(TransferError::Differs);
     }
-    (place.keep)().map_err(TransferError::Unplaced)
+    (place.keep)()
 }
 
 /// Cuts a transfer into intervals.

@@ -3,6 +3,7 @@
 
 mod endpoints;
 mod handshake;
+mod port;
 mod relay;
 mod transfer;
 
@@ -11,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use paceline_cc::{Nanos, Time};
 use paceline_net::Clock;
 use paceline_net::udp::wire::control::{Hello, Job};
-use paceline_net::udp::{Accepted, Key, Listener, Offload};
+use paceline_net::udp::{Accepted, Agreed, Key, Listener, Offload};
 
 /// Long enough for anything here on a slow machine: only a failure waits for it.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -34,17 +35,22 @@ fn listener(key: Option<&Key>, clock: Clock) -> Listener {
     Listener::bind("127.0.0.1:0".parse().unwrap(), key.cloned(), Offload::NONE, clock).unwrap()
 }
 
+/// Agrees to whatever a client asks for.
+fn yes(bytes: Option<u64>) -> Result<Agreed<()>, String> {
+    Ok(Agreed { bytes, ready: () })
+}
+
 /// Answers until a session is accepted; then it goes on for `more`, and tells of all sessions.
-fn accept(mut listener: Listener, clock: Clock, bytes: Option<u64>, more: Nanos) -> JoinHandle<Vec<Accepted>> {
+fn accept(mut listener: Listener, clock: Clock, bytes: Option<u64>, more: Nanos) -> JoinHandle<Vec<Accepted<()>>> {
     thread::spawn(move || {
         let mut sessions = Vec::new();
         let mut until = Time::ZERO + LIMIT;
         while clock.now() < until {
-            let new = listener.accept(until, |_, _| Ok(bytes)).unwrap();
+            let new = listener.accept(until, |_, _| yes(bytes)).unwrap();
             if sessions.is_empty() && !new.is_empty() {
                 until = clock.now() + more;
             }
-            sessions.extend(new);
+            sessions.extend(new.into_iter().map(|session| session.unwrap_or_else(|error| panic!("{error}"))));
         }
         sessions
     })

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::sync::Arc;
 use std::thread;
 
 use paceline_cc::Nanos;
@@ -63,7 +64,7 @@ fn run(case: Case) -> ([Result<Transferred, TransferError>; 2], Vec<u8>) {
             kept = true;
             Ok(())
         };
-        let place = Place { file: place, bytes: length, keep: Box::new(keep) };
+        let place = Place { file: Arc::new(place), bytes: length, keep: Box::new(keep) };
         let taken = take(to, clock, &receiving, Some(place), SECOND, &mut |_| {});
         assert_eq!(kept, taken.is_ok());
         taken
@@ -124,7 +125,7 @@ fn an_end_without_room_fails_both() {
     let receiving = plan.clone();
     let other = thread::spawn(move || {
         // It was promised less than what comes.
-        let place = Place { file: tempfile::tempfile().unwrap(), bytes: 10_000, keep: Box::new(|| Ok(())) };
+        let place = Place { file: Arc::new(tempfile::tempfile().unwrap()), bytes: 10_000, keep: Box::new(|| Ok(())) };
         take(far, clock, &receiving, Some(place), SECOND, &mut |_| {})
     });
     let source = Content::File(file(&content(50_000)), 50_000);
@@ -132,6 +133,28 @@ fn an_end_without_room_fails_both() {
     assert!(matches!(given, Err(TransferError::PeerFailed)), "{given:?}");
     let taken = other.join().unwrap().unwrap_err().to_string();
     assert!(taken.contains("more than it said"), "{taken}");
+}
+
+#[test]
+fn a_sender_hears_that_the_name_was_taken_meanwhile() {
+    let clock = Clock::new();
+    let listener = listener(None, clock);
+    let address = listener.address();
+    let server = accept(listener, clock, None, Nanos::ZERO);
+    let asked = hello(Job::Store, Some(50_000), "reno");
+    let plan = Plan::of(&asked, PATIENCE).unwrap();
+    let (near, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
+    let far = server.join().unwrap().remove(0).channel;
+    let receiving = plan.clone();
+    let other = thread::spawn(move || {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let place = Place { file, bytes: 50_000, keep: Box::new(|| Err(TransferError::Taken)) };
+        take(far, clock, &receiving, Some(place), SECOND, &mut |_| {})
+    });
+    let source = Content::File(file(&content(50_000)), 50_000);
+    let given = give(near, clock, &plan, source, None, SECOND, &mut |_| {});
+    assert!(matches!(given, Err(TransferError::Taken)), "{given:?}");
+    assert!(matches!(other.join().unwrap(), Err(TransferError::Taken)));
 }
 
 #[test]

@@ -94,6 +94,8 @@ pub enum Verdict {
     Differs = 2,
     /// Either: the program was stopped, or its disk failed.
     Failed = 3,
+    /// The receiver: everything has arrived, and its name was taken meanwhile.
+    Taken = 4,
 }
 
 /// The end of a session.
@@ -268,6 +270,7 @@ impl Close {
             1 => Verdict::Received,
             2 => Verdict::Differs,
             3 => Verdict::Failed,
+            4 => Verdict::Taken,
             _ => return Err(Malformed::Value("the verdict")),
         };
         let close = Self { verdict, bytes: reader.u48()?, digest: reader.array()? };

@@ -153,8 +153,8 @@ proptest! {
     }
 
     #[test]
-    fn closings_come_back(verdict in 0..4_u8, bytes in number(), digest in any::<[u8; 32]>()) {
-        let verdict = [Verdict::Done, Verdict::Received, Verdict::Differs, Verdict::Failed][usize::from(verdict)];
+    fn closings_come_back(verdict in 0..5_u8, bytes in number(), digest in any::<[u8; 32]>()) {
+        let verdict = [Verdict::Done, Verdict::Received, Verdict::Differs, Verdict::Failed, Verdict::Taken][usize::from(verdict)];
         let close = Close { verdict, bytes, digest };
         let mut out = Vec::new();
         close.write(&mut out).unwrap();

@@ -1,0 +1,158 @@
+//! What a server has to give, and where it puts what comes.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use paceline_lab::output::Draft;
+use paceline_net::udp::wire::control::{Hello, Job};
+
+/// Files to give and a folder for those that come.
+#[derive(Clone)]
+pub(super) struct Store {
+    pub(super) dir: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) discard: bool,
+    /// Names of files that are on their way here.
+    coming: Coming,
+}
+
+type Coming = Arc<Mutex<BTreeSet<String>>>;
+
+/// A client's job, with everything at hand that it needs.
+pub(super) enum Work {
+    /// Drop what comes.
+    Discard,
+    /// Keep so many bytes, written through the handle, under a name that is reserved.
+    Keep { draft: Draft, file: File, bytes: u64, name: Reserved },
+    /// Send bytes that mean nothing.
+    Generate(Option<u64>),
+    /// Send so many bytes of a file.
+    Give(File, u64),
+}
+
+impl Work {
+    /// How many bytes the server sends, where it knows.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        match self {
+            Self::Discard | Self::Keep { .. } => None,
+            Self::Generate(bytes) => *bytes,
+            Self::Give(_, bytes) => Some(*bytes),
+        }
+    }
+}
+
+/// Why a client gets nothing.
+pub(super) enum No {
+    /// It asks for what it cannot have: in words for it.
+    Client(String),
+    /// This host cannot give it now.
+    Host(anyhow::Error),
+}
+
+impl From<String> for No {
+    fn from(words: String) -> Self {
+        Self::Client(words)
+    }
+}
+
+/// A name that no other client may send meanwhile.
+pub(super) struct Reserved {
+    name: String,
+    coming: Coming,
+}
+
+impl Reserved {
+    fn new(name: &str, coming: &Coming) -> Option<Self> {
+        let fresh = lock(coming).insert(name.to_owned());
+        fresh.then(|| Self { name: name.to_owned(), coming: Arc::clone(coming) })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        lock(&self.coming).remove(&self.name);
+    }
+}
+
+fn lock(coming: &Coming) -> MutexGuard<'_, BTreeSet<String>> {
+    coming.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    pub(super) fn new(dir: Option<PathBuf>, file: Option<PathBuf>, discard: bool) -> Self {
+        Self { dir, file, discard, coming: Coming::default() }
+    }
+
+    /// Makes ready what a client asks for.
+    pub(super) fn prepare(&self, hello: &Hello) -> Result<Work, No> {
+        match hello.job {
+            Job::Discard => Ok(Work::Discard),
+            Job::Generate if hello.bytes.is_some() => Ok(Work::Generate(hello.bytes)),
+            Job::Generate => Err("say how many bytes".to_owned())?,
+            Job::Store if self.discard => Ok(Work::Discard),
+            Job::Store => self.keep(&hello.name, hello.bytes),
+            Job::Fetch => self.give(&hello.name),
+        }
+    }
+
+    fn keep(&self, name: &str, bytes: Option<u64>) -> Result<Work, No> {
+        let path = self.place(name)?;
+        let bytes = bytes.ok_or("say how long the file is".to_owned())?;
+        let Some(reserved) = Reserved::new(name, &self.coming) else {
+            return Err(format!("{name} is on its way there already; choose another name, or try again later"))?;
+        };
+        let draft = Draft::create_new(&path).and_then(|draft| Ok((draft.handle()?, draft)));
+        match draft {
+            Ok((file, draft)) => Ok(Work::Keep { draft, file, bytes, name: reserved }),
+            Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
+                Err(format!("{name} is there already"))?
+            }
+            Err(error) => Err(No::Host(error.into())),
+        }
+    }
+
+    fn give(&self, name: &str) -> Result<Work, No> {
+        let path = self.path(name)?;
+        let missing = || format!("there is no file {name}");
+        // Before it is opened: a pipe without a writer would stop the server.
+        let about = path.metadata().ok().filter(std::fs::Metadata::is_file).ok_or_else(missing)?;
+        match File::open(&path) {
+            Ok(file) => Ok(Work::Give(file, about.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing())?,
+            Err(error) => {
+                let problem = format!("{}: cannot be read", path.display());
+                Err(No::Host(anyhow::Error::new(error).context(problem)))
+            }
+        }
+    }
+
+    /// Where a file of this name is to come.
+    fn place(&self, name: &str) -> Result<PathBuf, String> {
+        let dir = self.dir.as_ref().ok_or("it keeps no files; start it with --dir DIR or --discard")?;
+        Ok(dir.join(plain(name)?))
+    }
+
+    /// Where a file of this name is.
+    fn path(&self, name: &str) -> Result<PathBuf, String> {
+        match &self.file {
+            Some(file) if file.file_name().is_some_and(|own| own == name) => Ok(file.clone()),
+            _ if self.dir.is_none() => Err(format!("it has no file {name}; start it with --dir DIR or --file FILE")),
+            _ => self.place(name),
+        }
+    }
+}
+
+/// # Errors
+/// When it is not the name of a file in a folder, and nothing but that, or one of a draft.
+fn plain(name: &str) -> Result<&str, String> {
+    let mut parts = Path::new(name).components();
+    let single = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
+    if single && !name.chars().any(char::is_control) && !name.starts_with('.') {
+        Ok(name)
+    } else {
+        Err(format!("'{}' is no plain name of a file", name.escape_debug()))
+    }
+}
