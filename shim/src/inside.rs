@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::mem;
 use std::path::Path;
 use std::ptr;
@@ -30,11 +31,22 @@ pub(crate) fn block_signals() {
     BLOCKS_SIGNALS.store(true, Ordering::Relaxed);
 }
 
-/// While it lives, hooks called by this thread pass. What the application sees of `errno` does not change.
+unsafe extern "C" {
+    /// POSIX's, which the libc crate does not have for Linux.
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// `PTHREAD_CANCEL_DISABLE` of glibc's and musl's pthread.h.
+const CANCEL_DISABLE: c_int = 1;
+
+/// While it lives, hooks called by this thread pass, and the thread is not cancelled: nothing of ours can be unwound. What the
+/// application sees of `errno` does not change.
 pub(crate) struct Inside {
     before: bool,
     errno: i32,
     mask: Option<libc::sigset_t>,
+    /// Whether the thread might be cancelled before.
+    cancel: Option<c_int>,
 }
 
 impl Inside {
@@ -43,8 +55,17 @@ impl Inside {
         let outermost = !INSIDE.get();
         // Before the flag is set: a handler that runs in between is outside.
         let mask = (outermost && BLOCKS_SIGNALS.load(Ordering::Relaxed)).then(block);
-        Self { before: INSIDE.replace(true), errno, mask }
+        let cancel = outermost.then(|| set_cancel(CANCEL_DISABLE));
+        Self { before: INSIDE.replace(true), errno, mask, cancel }
     }
+}
+
+/// Answers what it was before.
+fn set_cancel(state: c_int) -> c_int {
+    let mut before = state;
+    // SAFETY: room for one value.
+    unsafe { pthread_setcancelstate(state, &mut before) };
+    before
 }
 
 impl Inside {
@@ -68,6 +89,9 @@ impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.set(self.before);
         next::set_errno(self.errno);
+        if let Some(before) = self.cancel {
+            set_cancel(before);
+        }
         if let Some(mask) = &self.mask {
             restore(mask);
         }
