@@ -45,7 +45,6 @@ static void end_sigterm_asked(void) {
     sigaction(SIGTERM, NULL, &before);
     report("at first: %s", before.sa_handler == SIG_DFL && before.sa_flags == 0 ? "the default" : "something else");
     put(connection = take(), total);
-    go();
     sigaction(SIGTERM, &own, &before);
     report("after a write: %s", before.sa_handler == SIG_DFL ? "the default" : "something else");
     raise(SIGTERM);
@@ -63,6 +62,7 @@ static void end_sigterm_asked(void) {
     int status;
     waitpid(child, &status, 0);
     report("a child: %d", WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    go();
     raise(SIGTERM);
 }
 
