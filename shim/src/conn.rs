@@ -422,6 +422,14 @@ impl Conn {
         }
     }
 
+    /// The same socket after all of ours has ended: the kernel's, if it was served.
+    pub(crate) fn left_to_kernel(&self) -> Arc<Self> {
+        let conn = Self::with(if self.socket().is_some() { Via::Kernel } else { self.via() });
+        conn.direct.store(self.direct.load(Ordering::Relaxed), Ordering::Relaxed);
+        conn.names.store(self.names.load(Ordering::Relaxed), Ordering::Relaxed);
+        Arc::new(conn)
+    }
+
     /// The last descriptor of this process is about to be closed: everything queued is sent by the engine.
     pub(crate) fn unname(&self, state: &State, fd: c_int) {
         if self.names.fetch_sub(1, Ordering::AcqRel) > 1 {

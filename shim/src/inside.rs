@@ -14,6 +14,7 @@ use dlmalloc::GlobalDlmalloc;
 
 use crate::end;
 use crate::next;
+use crate::own;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -146,6 +147,18 @@ pub(crate) fn stay() {
     for place in &OWN {
         if place.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             break;
+        }
+    }
+}
+
+/// As [`stay`], for a thread that opens and closes descriptors while the program runs: it gets a table of its own, so that these
+/// never have numbers that the program counts on, and the program closes none of them. Of the program's it keeps none open.
+pub(crate) fn stay_apart() {
+    stay();
+    // SAFETY: the calls concern descriptors of this thread alone once it has its own table.
+    unsafe {
+        if libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) == 0 {
+            libc::syscall(libc::SYS_close_range, 0, own::floor() - 1, 0);
         }
     }
 }

@@ -162,6 +162,9 @@ next! {
     fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int;
     fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int;
     fn daemon(stay: c_int, keep: c_int) -> c_int;
+    fn capset(header: *mut c_void, data: *const c_void) -> c_int;
+    fn unshare(flags: c_int) -> c_int;
+    fn setns(fd: c_int, kind: c_int) -> c_int;
     fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int;
     fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t;

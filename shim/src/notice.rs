@@ -26,6 +26,8 @@ pub(crate) enum Notice {
     Stream,
     /// The program forbids itself system calls.
     Filter,
+    /// The program changes what its threads may do.
+    Rights,
     /// Bytes got to the kernel past a queue that held earlier ones.
     Bypassed,
     /// The metrics or the socket for `paceline top` could not be had.
@@ -45,6 +47,7 @@ impl Notice {
             Self::Export(_) => 6,
             Self::Filter => 7,
             Self::Bypassed => 8,
+            Self::Rights => 9,
         }
     }
 }
@@ -64,6 +67,9 @@ impl fmt::Display for Notice {
             Self::Stream => f.write_str("a socket written through the C library's streams is served inline"),
             Self::Filter => f.write_str(
                 "the program forbids itself system calls (seccomp): its sockets are left to the kernel from here on",
+            ),
+            Self::Rights => f.write_str(
+                "the program changes its own rights or namespaces: its open connections are left to the kernel, later ones are served",
             ),
             Self::Bypassed => f.write_str(
                 "the program wrote past the queue of a connection, which is reset: run it with --mode inline",

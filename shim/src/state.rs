@@ -148,7 +148,7 @@ impl State {
         for fd in engine.descriptors() {
             self.table.set(fd, Kind::Own);
         }
-        let export = Export::of(&engine, &self.config.settings, inside::stay);
+        let export = Export::of(&engine, &self.config.settings, inside::stay_apart);
         let mut export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
         if let Some(why) = export.as_mut().and_then(Export::hidden) {
             self.note(&Notice::Export(why));
@@ -358,27 +358,57 @@ impl State {
     /// were not there.
     pub(crate) fn seal(&self) {
         let known = self.table.known(0, c_int::MAX);
-        let served = known.iter().any(|(_, kind)| matches!(kind, Kind::Tcp(conn) if conn.via() != Via::Kernel));
-        if served {
+        if known.iter().any(|(_, kind)| matches!(kind, Kind::Tcp(conn) if conn.via() != Via::Kernel)) {
             self.note(&Notice::Filter);
         }
-        self.hide();
-        for (fd, kind) in &known {
-            if let Kind::Tcp(conn) = kind {
-                conn.hand_over(*fd, self.config.options.linger);
-                conn.let_go(*fd);
-            }
-        }
-        // Nothing of ours is freed: other threads may be in a hook. What stands for sockets is closed, so that they end as
-        // the application ends them.
-        for (_, kind) in &known {
-            if let Kind::Tcp(conn) = kind {
-                conn.abandon();
-            }
-        }
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.let_go(&known);
         STATE.store(ptr::null_mut(), Ordering::Release);
         inside::await_threads();
+    }
+
+    /// The program is going to do what a process with threads may not, or what would make ours unlike its own: they end. The
+    /// connections that they served are the kernel's, and later ones get new threads.
+    pub(crate) fn begin_anew(&self) {
+        if !self.has_threads() {
+            return;
+        }
+        let known = self.table.known(0, c_int::MAX);
+        if known.iter().any(|(_, kind)| matches!(kind, Kind::Tcp(conn) if conn.socket().is_some())) {
+            self.note(&Notice::Rights);
+        }
+        self.let_go(&known);
+        inside::await_threads();
+        inside::forget_threads();
+        let table = Table::new();
+        for (fd, kind) in known {
+            match kind {
+                Kind::Tcp(conn) => drop(table.set(fd, Kind::Tcp(conn.left_to_kernel()))),
+                Kind::Other => drop(table.set(fd, Kind::Other)),
+                Kind::Own => drop(next::close(fd)),
+                Kind::Set(_) | Kind::Unknown => {}
+            }
+        }
+        let state = Self::new(self.config.clone(), table);
+        state.said.store(self.said.load(Ordering::Relaxed), Ordering::Relaxed);
+        install(state);
+    }
+
+    /// Gives all connections to the kernel, with what is queued, and ends our threads. Nothing of ours is freed: other threads may
+    /// be in a hook.
+    fn let_go(&self, known: &[(c_int, Kind)]) {
+        self.hide();
+        let conns = known.iter().filter_map(|(fd, kind)| match kind {
+            Kind::Tcp(conn) => Some((*fd, conn)),
+            _ => None,
+        });
+        for (fd, conn) in conns.clone() {
+            conn.hand_over(fd, self.config.options.linger);
+            conn.let_go(fd);
+        }
+        for (_, conn) in conns {
+            conn.abandon();
+        }
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Another program is to take this one's place.

@@ -248,7 +248,7 @@ fn below(folder: &File, name: &str) -> PathBuf {
 
 /// A path that leads to an open file, whatever its name is by now.
 pub(super) fn path_of(file: &File) -> PathBuf {
-    Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
+    Path::new("/proc/thread-self/fd").join(file.as_raw_fd().to_string())
 }
 
 #[cfg(test)]

@@ -199,10 +199,40 @@ extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
-    if option == libc::PR_SET_SECCOMP {
-        filtered();
+    match option {
+        libc::PR_SET_SECCOMP => filtered(),
+        libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => rights(),
+        _ => {}
     }
     next::prctl(option, a, b, c, d)
+}
+
+/// These concern the calling thread alone. The C library's `setuid` and the like, which concern all, end a program whose threads
+/// are not alike then.
+fn rights() {
+    if let Some(state) = state::own() {
+        let _inside = Inside::enter();
+        state.begin_anew();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn capset(header: *mut c_void, data: *const c_void) -> c_int {
+    rights();
+    next::capset(header, data)
+}
+
+/// The kernel refuses some of these to a process with threads.
+#[unsafe(no_mangle)]
+extern "C" fn unshare(flags: c_int) -> c_int {
+    rights();
+    next::unshare(flags)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
+    rights();
+    next::setns(fd, kind)
 }
 
 /// The program is about to forbid itself system calls.
@@ -266,6 +296,9 @@ extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long
         // SAFETY: as above.
         libc::SYS_fork => c_long::from(unsafe { libc::fork() }),
         libc::SYS_prctl => c_long::from(prctl(fd, b as _, c as _, d as _, e as _)),
+        libc::SYS_capset => c_long::from(capset(a as _, b as _)),
+        libc::SYS_unshare => c_long::from(unshare(fd)),
+        libc::SYS_setns => c_long::from(setns(fd, b as _)),
         libc::SYS_seccomp => {
             filtered();
             next::syscall(number, a, b, c, d, e, f)

@@ -197,7 +197,9 @@ cases! {
     cancel_pending: USUAL;
     cancel_write: Case { clients: 2, least: Some(0), reader: Reader::Gated, ..KEEN };
 
-    // Filters of system calls, filters.c.
+    // Filters of system calls, and rights, filters.c.
+    capabilities: TWO;
+    namespaces: TWO;
     seccomp_prctl: USUAL;
     seccomp_syscall: USUAL;
     seccomp_all: USUAL;

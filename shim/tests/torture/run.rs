@@ -134,8 +134,8 @@ fn run(name: &str, case: &Case, mode: Mode) -> Result<Outcome, String> {
     match mode {
         Mode::Plain => command.env_remove("LD_PRELOAD"),
         // A small window keeps in the queue what the client has not read.
-        Mode::Auto | Mode::Queue => command.env("PACELINE_CC", "fixed:window=1"),
-        Mode::Inline => &mut command,
+        Mode::Queue => command.env("PACELINE_CC", "fixed:window=1"),
+        Mode::Auto | Mode::Inline => &mut command,
     };
     command.env_remove("PACELINE_QUIET").env("PACELINE_LOG", &log).env("PACELINE_MODE", mode.to_string());
     command.arg(name).arg(case.bytes.to_string()).current_dir(folder.path());
@@ -159,8 +159,7 @@ fn run(name: &str, case: &Case, mode: Mode) -> Result<Outcome, String> {
         None => return Err(format!("the program did not begin: {:?}", server.wait())),
     };
     // Without a queue the program may wait for the client before it lets it read.
-    let limit =
-        if matches!(mode, Mode::Inline | Mode::Plain) { Duration::from_millis(500) } else { Duration::from_secs(5) };
+    let limit = if mode == Mode::Queue { Duration::from_secs(5) } else { Duration::from_millis(500) };
     let (gate, begun) = (Gate::default(), Instant::now());
     let (clients, exit, reports) = thread::scope(|scope| {
         let clients: Vec<_> = std::iter::repeat_with(|| client::connect(port)).take(case.clients).collect();

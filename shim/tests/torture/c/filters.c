@@ -1,8 +1,13 @@
 // Programs that forbid themselves most system calls, as OpenSSH's children do: what they may not do ends them.
 #include "torture.h"
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
+
+// The C library's, which no header of its own declares.
+int capset(cap_user_header_t header, const cap_user_data_t data);
 
 // Nearly what OpenSSH's sandbox-seccomp-filter.c permits: no getsockopt, no sendto, no clone.
 static const int permitted[] = {
@@ -84,7 +89,33 @@ static void seccomp_child(void) {
     close(fd);
 }
 
+// What the kernel grants to the calling thread alone, or only to a process without threads. One connection has begun, one has not.
+static void between(void (*change)(void)) {
+    int fd = take(), later = take();
+    put(fd, total / 2);
+    go();
+    change();
+    put(fd, total - at);
+    close(fd);
+    at = 0;
+    put(later, total);
+    close(later);
+}
+
+static void no_capabilities(void) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2] = {{0}};
+    answered("capset", capset(&header, none));
+}
+
+static void own_namespace(void) { answered("unshare", unshare(CLONE_NEWUSER)); }
+
+static void capabilities(void) { between(no_capabilities); }
+static void namespaces(void) { between(own_namespace); }
+
 const struct method filters[] = {
+    {"capabilities", capabilities},
+    {"namespaces", namespaces},
     {"seccomp_prctl", seccomp_prctl},
     {"seccomp_syscall", seccomp_syscall},
     {"seccomp_all", seccomp_all},
