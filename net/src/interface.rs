@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +17,13 @@ use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::namespace::{Namespace, NamespaceError};
+
+/// How long an interface may take until it carries packets. 20 s: our choice, because 2 s were too few on a machine
+/// with several times more to do than processors, and nobody waits for longer without a word.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks whether it does: from about what it takes on an idle machine, doubled up to what nobody notices, because
+/// each look takes the lock that the kernel needs to get there (our choice).
+const PAUSES: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(50);
 
 /// The name of the loopback interface.
 pub const LOOPBACK: &str = "lo";
@@ -104,9 +112,15 @@ impl Interfaces {
     }
 
     /// Waits until an interface that was set up, and what it is joined to, carry packets: the kernel sees to it a moment
-    /// later.
+    /// later, and on a machine whose processors are all taken some seconds later.
+    ///
+    /// # Errors
+    /// When it does not within 20 s: [`io::ErrorKind::TimedOut`].
     pub fn wait_until_running(name: &str) -> Result<(), NamespaceError> {
-        const PATIENCE: Duration = Duration::from_secs(2);
+        Self::wait_until_running_for(name, PATIENCE)
+    }
+
+    fn wait_until_running_for(name: &str, patience: Duration) -> Result<(), NamespaceError> {
         let running = || {
             let running = |found: InterfaceAddress| {
                 found.interface_name == name && found.flags.contains(InterfaceFlags::IFF_RUNNING)
@@ -115,11 +129,14 @@ impl Interfaces {
         };
         let step = || format!("wait for {name}");
         let start = Instant::now();
+        let mut pause = PAUSES.start;
         while !running().map_err(|error| NamespaceError::system(step(), error))? {
-            if start.elapsed() > PATIENCE {
-                return Err(NamespaceError::system(step(), io::ErrorKind::TimedOut));
+            if start.elapsed() >= patience {
+                let reason = format!("it is set up, but carries no packets after {} s", patience.as_secs_f64());
+                return Err(NamespaceError::system(step(), io::Error::new(io::ErrorKind::TimedOut, reason)));
             }
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSES.end);
         }
         Ok(())
     }
@@ -194,5 +211,29 @@ impl Interfaces {
             }
             self.handle.link().add(pair.build()).execute().await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::needs_root;
+
+    #[test]
+    fn an_interface_whose_other_half_is_down_is_waited_for_and_then_named() {
+        if needs_root("an_interface_whose_other_half_is_down_is_waited_for_and_then_named") {
+            return;
+        }
+        let (here, there) = (Namespace::create().unwrap(), Namespace::create().unwrap());
+        let waited = here.enter(|| {
+            let interfaces = Interfaces::open()?;
+            interfaces.veth("here", None, "there", &there)?;
+            interfaces.up("here")?;
+            Interfaces::wait_until_running_for("here", Duration::from_millis(100))
+        });
+        let error = waited.unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "cannot wait for here: it is set up, but carries no packets after 0.1 s");
+        there.enter(|| Interfaces::open()?.up("there")).unwrap().unwrap();
+        here.enter(|| Interfaces::wait_until_running("here")).unwrap().unwrap();
     }
 }

@@ -54,6 +54,14 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
+    /// The kind of what the system said.
+    pub(crate) fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Refused { .. } => io::ErrorKind::PermissionDenied,
+            Self::System { source, .. } => source.kind(),
+        }
+    }
+
     /// The system refused this step.
     pub fn system(step: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Self::System { step: step.into(), source: source.into() }
@@ -212,4 +220,16 @@ pub fn acquire() -> Result<Privilege, NamespaceError> {
         Ok(_) => Ok(Privilege::UserNamespace),
         Err(error) => Err(refused(said.unwrap_or_else(|| error.to_string()))),
     }
+}
+
+/// Whether a test must be skipped because this process may not change its namespace; says so.
+#[cfg(test)]
+pub(crate) fn needs_root(test: &str) -> bool {
+    use std::io::Write;
+    let missing = privilege() != Privilege::Root;
+    if missing {
+        // Not by a macro, whose output is not shown for tests that pass.
+        let _ = writeln!(io::stderr(), "skipped: {test}: it needs root");
+    }
+    missing
 }

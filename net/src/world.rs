@@ -3,7 +3,6 @@
 //! Every namespace, interface and route made here hangs on a file descriptor of this process: nothing is left behind
 //! however it ends, and nothing can be stale.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use paceline_cc::Nanos;
@@ -14,9 +13,11 @@ use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Setup, Tap};
 use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
-use crate::port::packet::{MAC, may_buffer, without_offloads};
-use crate::port::tun::BACKLOG;
-use crate::port::{PacketSocket, Port, Tun};
+use crate::port::packet::may_buffer;
+
+mod attached;
+
+use attached::{Attached, fix, is_taken};
 
 /// The near end's interface, and that of a far end in a namespace of its own.
 const NAMES: [&str; 2] = ["near", "far"];
@@ -87,7 +88,7 @@ pub enum WorldError {
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
     /// Neither kind of interface can be had.
-    #[error("the kernel gives no interface: no TUN device ({tun}), no veth pair ({veth}); load the module tun or veth")]
+    #[error("the kernel gives no interface: no TUN device ({tun}), no veth pair ({veth}); {}", fix(tun, veth))]
     NoInterface {
         /// Why not TUN.
         tun: NamespaceError,
@@ -257,60 +258,6 @@ impl World {
     }
 }
 
-/// An interface and the port behind it.
-struct Attached(Box<dyn Port>);
-
-impl Attached {
-    /// An interface of this kind, or of the other where there is none.
-    fn new(wire: Wire, namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
-        let tun = || {
-            namespace.enter(|| {
-                let tun = Tun::create(name)
-                    .map_err(|error| NamespaceError::system(format!("make the TUN device {name}"), error))?;
-                let interfaces = Interfaces::open()?;
-                interfaces.backlog(name, BACKLOG)?;
-                interfaces.quiet(name)?;
-                Ok(Self(Box::new(tun)))
-            })?
-        };
-        let veth = || Self::veth(namespace, name);
-        match wire {
-            Wire::Tun => tun().or_else(|tun| veth().map_err(|veth| WorldError::NoInterface { tun, veth })),
-            Wire::Veth => veth().or_else(|veth| tun().map_err(|tun| WorldError::NoInterface { tun, veth })),
-        }
-    }
-
-    /// Forgets what the kernel sent of its own accord while nobody carried it on.
-    fn discard(&mut self, clock: Clock) -> Result<(), NamespaceError> {
-        let mut early = Vec::new();
-        while !self.0.read(clock, &mut early).map_err(|error| NamespaceError::system("read a port", error))? {}
-        Ok(())
-    }
-
-    fn veth(namespace: &Namespace, name: &str) -> Result<Self, NamespaceError> {
-        // The other half is out of sight, in a namespace that nobody else knows.
-        let hub = Namespace::create()?;
-        namespace.enter(|| {
-            let interfaces = Interfaces::open()?;
-            interfaces.veth(name, Some(MAC), "hub", &hub)?;
-            let fitted = interfaces.quiet(name).and_then(|()| interfaces.up(name)).and_then(|()| {
-                without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
-            });
-            if fitted.is_err() {
-                // Its name may be wanted for another kind.
-                interfaces.remove(name)?;
-            }
-            fitted
-        })??;
-        let socket = hub.enter(|| {
-            Interfaces::open()?.up("hub")?;
-            Interfaces::wait_until_running("hub")?;
-            PacketSocket::open("hub").map_err(|error| NamespaceError::system("open a packet socket", error))
-        })??;
-        Ok(Self(Box::new(socket)))
-    }
-}
-
 /// A block of addresses and an interface in a namespace that others use too. The kernel gives a name to one of two who
 /// ask at once, and the name has the block's number in it.
 fn claim(wire: Wire, namespace: &Namespace) -> Result<(Block, String, Attached), WorldError> {
@@ -350,17 +297,6 @@ fn claim(wire: Wire, namespace: &Namespace) -> Result<(Block, String, Attached),
         }
     }
     Err(WorldError::Crowded)
-}
-
-/// Whether someone else was faster.
-fn is_taken(error: &WorldError) -> bool {
-    let taken = |error: &NamespaceError| match error {
-        NamespaceError::System { source, .. } => {
-            matches!(source.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists)
-        }
-        NamespaceError::Refused { .. } => false,
-    };
-    matches!(error, WorldError::NoInterface { tun, veth } if taken(tun) || taken(veth))
 }
 
 /// Joins two namespaces by a veth pair alone, and says the address at `far`: what an emulated path is compared with.
