@@ -3,6 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use crate::clock::Clock;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -157,15 +158,16 @@ impl Socket {
         Ok(count)
     }
 
-    /// Waits for a datagram until `until`; says whether one is there (or an error is to be fetched).
+    /// Waits for a datagram until `until` ([`Time::NEVER`]: without end); says whether one is there (or an error is to be
+    /// fetched).
     ///
     /// # Errors
     /// What the system says.
     pub fn wait(&self, clock: Clock, until: Time) -> io::Result<bool> {
-        let left = until.since(clock.now()).as_nanos();
-        let timeout = TimeSpec::nanoseconds(i64::try_from(left).unwrap_or(i64::MAX));
+        let left = Duration::from_nanos(until.since(clock.now()).as_nanos());
+        let timeout = (until != Time::NEVER).then(|| TimeSpec::from_duration(left));
         let mut fds = [PollFd::new(self.inner.as_fd(), PollFlags::POLLIN)];
-        match ppoll(&mut fds, Some(timeout), None) {
+        match ppoll(&mut fds, timeout, None) {
             Ok(ready) => Ok(ready > 0),
             Err(nix::errno::Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
@@ -184,5 +186,23 @@ fn zeros(length: usize) -> io::Result<Vec<u8>> {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_cc::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_may_be_without_end_or_nearly() {
+        let clock = Clock::new();
+        let socket = Socket::new(UdpSocket::bind("127.0.0.1:0").unwrap(), Offload::NONE).unwrap();
+        assert!(!socket.wait(clock, Time::ZERO).unwrap(), "nothing has come");
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        for until in [Time::NEVER, Time::NEVER - Nanos::from_nanos(1), Time::ZERO + Nanos::from_nanos(u64::MAX / 2)] {
+            assert!(socket.wait(clock, until).unwrap(), "{until:?}");
+        }
     }
 }
