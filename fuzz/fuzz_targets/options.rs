@@ -11,7 +11,8 @@ use paceline_alcc::export::{METRICS, QLOG, Settings};
 use paceline_alcc::filter::{Filter, PEERS, PORTS};
 use paceline_alcc::options::{ACKS, AGGREGATE, CONTROLLER, LINGER, LOWER, MEMORY, MODE, QUEUE, SHARE};
 
-const NAMES: [&str; 13] = [CONTROLLER, MODE, ACKS, QUEUE, MEMORY, LINGER, LOWER, SHARE, AGGREGATE, PORTS, PEERS, METRICS, QLOG];
+const NAMES: [&str; 13] =
+    [CONTROLLER, MODE, ACKS, QUEUE, MEMORY, LINGER, LOWER, SHARE, AGGREGATE, PORTS, PEERS, METRICS, QLOG];
 
 /// Reads by `read` what `given` has, then what `write` makes of it.
 fn again<T: PartialEq + std::fmt::Debug, E: std::fmt::Display>(
