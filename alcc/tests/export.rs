@@ -68,7 +68,13 @@ fn a_process_tells_of_its_sockets() {
         let past = Totals { sockets: 5, delivered: 1_000_000, retransmits: 1, bypassed: 0 };
         move || Some((if open.load(Ordering::Relaxed) { vec![socket(0), socket(1)] } else { Vec::new() }, past))
     };
-    let export = Export::start(&settings, || {}, Box::new(source)).unwrap();
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    let enter = || {
+        std::thread::sleep(Duration::from_millis(100));
+        ENTERED.store(true, Ordering::Relaxed);
+    };
+    let export = Export::start(&settings, enter, Box::new(source)).unwrap();
+    assert!(ENTERED.load(Ordering::Relaxed), "the thread may still copy descriptors that are opened from now on");
     let pid = std::process::id();
     let own = || processes().into_iter().find(|process| process.pid == pid);
 

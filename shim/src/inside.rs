@@ -152,7 +152,8 @@ pub(crate) fn stay() {
 }
 
 /// As [`stay`], for a thread that opens and closes descriptors while the program runs: it gets a table of its own, so that these
-/// never have numbers that the program counts on, and the program closes none of them. Of the program's it keeps none open.
+/// never have numbers that the program counts on, and the program closes none of them. Of the program's it keeps none open, and there
+/// must be no duplicate of ours yet: a connection that it held would never end.
 pub(crate) fn stay_apart() {
     stay();
     // SAFETY: the calls concern descriptors of this thread alone once it has its own table.

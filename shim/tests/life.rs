@@ -207,6 +207,22 @@ fn kernel_tls_refused() {
     assert!(server.wait().success());
 }
 
+/// What a program defines itself, and calls the next definition from, ends there and not in a circle.
+#[test]
+fn own_sigaction() {
+    let Some(compiler) = common::installed("cc") else { return skip("own_sigaction", "no C compiler") };
+    let folder = folder("own_sigaction");
+    let program = folder.path().join("own_sigaction");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/own_sigaction.c");
+    let mut command = std::process::Command::new(compiler);
+    // Exported, as a runtime that loads modules exports what is its own.
+    assert!(command.args(["-O1", "-w", "-rdynamic", "-o"]).arg(&program).arg(source).status().unwrap().success());
+    for mode in ["inline", "queue"] {
+        let output = shimmed(&program, &[("PACELINE_MODE", mode)]).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"ok\n".as_slice()), "{mode}");
+    }
+}
+
 /// Only listed ports are served, and what is no TCP never is.
 #[test]
 fn listed_ports() {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ impl Export {
         Self::start(settings, enter, Box::new(source))
     }
 
-    /// Starts to answer. The thread calls `enter` first. Without a folder for the Unix socket there is none, and
+    /// Starts to answer. The thread calls `enter` first, before this returns. Without a folder for the Unix socket there is none, and
     /// [`Export::hidden`] says why. Of several processes with the same address for metrics one answers, for all of this
     /// user's, and another takes over when it ends.
     ///
@@ -84,12 +84,17 @@ impl Export {
         // Signals are for the application's threads.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let thread = thread::Builder::new().name("paceline-export".to_owned()).stack_size(STACK);
+        let (entered, begun) = mpsc::channel();
         let thread = thread.spawn(move || {
             enter();
+            let _ = entered.send(());
             server.run();
         });
         mask.thread_set_mask()?;
-        Ok(Self { thread: Some(thread?), stop, socket, hidden, pid: std::process::id() })
+        let thread = thread?;
+        // What `enter` does to descriptors must not concern any that are opened from now on.
+        let _ = begun.recv();
+        Ok(Self { thread: Some(thread), stop, socket, hidden, pid: std::process::id() })
     }
 
     /// Why `paceline top` cannot see this process, if so: one line with what to do. The first call has it.
