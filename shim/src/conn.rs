@@ -344,17 +344,24 @@ impl Conn {
         through
     }
 
-    /// Writes into the queue as `sendmsg(2)` would into the socket's buffer.
-    pub(crate) fn send(&self, fd: c_int, parts: &[IoSlice<'_>], dont_wait: bool) -> io::Result<usize> {
+    /// Writes what `load` answers into the queue, as `sendmsg(2)` would into the socket's buffer.
+    pub(crate) fn send<'a>(
+        &self,
+        fd: c_int,
+        load: impl FnOnce() -> Result<Vec<IoSlice<'a>>, c_int>,
+        dont_wait: bool,
+    ) -> io::Result<usize> {
         let socket = self.socket().ok_or(io::ErrorKind::NotConnected)?;
+        end::stop_others();
+        let (parts, mut sent) = {
+            let _inside = Inside::enter();
+            let parts = load().map_err(io::Error::from_raw_os_error)?;
+            let sent = socket.send(&parts, true);
+            (parts, sent)
+        };
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut taken = 0;
         loop {
-            end::stop_others();
-            let sent = {
-                let _inside = Inside::enter();
-                if taken == 0 { socket.send(parts, true) } else { socket.send(&after(parts, taken), true) }
-            };
             match sent {
                 Ok(count) => taken += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -368,6 +375,9 @@ impl Conn {
                 Err(_) if taken > 0 => return Ok(taken),
                 waited => waited?,
             }
+            end::stop_others();
+            let _inside = Inside::enter();
+            sent = socket.send(&after(&parts, taken), true);
         }
     }
 

@@ -91,13 +91,7 @@ fn queue(fd: c_int, parts: &Parts, flags: c_int, kernel: impl FnOnce() -> ssize_
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,
     };
-    let inside = Inside::enter();
-    let parts = parts.readable(state.process);
-    drop(inside);
-    let sent = match parts {
-        Ok(parts) => conn.send(fd, &parts, flags & libc::MSG_DONTWAIT != 0),
-        Err(number) => return fail(number) as ssize_t,
-    };
+    let sent = conn.send(fd, || parts.readable(state.process), flags & libc::MSG_DONTWAIT != 0);
     if state.ending.load(Ordering::Relaxed) {
         settle(state, &conn);
     }

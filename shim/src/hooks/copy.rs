@@ -91,7 +91,7 @@ fn copy(
             Err(_) if taken > 0 => break,
             Err(error) => return Err(error),
         };
-        match conn.send(fd, &[IoSlice::new(&buffer[..got])], false) {
+        match conn.send(fd, || Ok(vec![IoSlice::new(&buffer[..got])]), false) {
             Ok(sent) => {
                 taken += sent;
                 if sent < got {
