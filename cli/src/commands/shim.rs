@@ -265,7 +265,7 @@ fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
     let capable = !matches!(examined.verdict, Verdict::No(_));
     let served = capable && library.is_ok();
     if capable {
-        text += "not knowable before it runs: io_uring without liburing, own system calls, a seccomp filter\n";
+        text += "not knowable before it runs: a seccomp filter (what has one is left to the kernel), own system calls, io_uring\n";
     }
     match library {
         Ok((path, _)) => text += &format!("library: {}\n", path.display()),
