@@ -69,7 +69,7 @@ fn listens(port: u16) -> bool {
 
 /// With `REFUSE_STAMPS` set, under a filter as containers have them: setting `SO_TIMESTAMPING` (37, 65) fails with `EPERM`.
 const PYTHON: &str = "import ctypes, http.server, os, platform, socket, struct, sys
-if 'REFUSE_STAMPS' in os.environ:
+if os.environ.pop('REFUSE_STAMPS', None):
     setsockopt = {'x86_64': 54, 'aarch64': 208}[platform.machine()]
     allow, refuse = 0x7fff0000, 0x50001
     lines = [(0x20, 0, 0, 0), (0x15, 0, 4, setsockopt), (0x20, 0, 0, 32), (0x15, 1, 0, 37), (0x15, 0, 1, 65),
@@ -79,6 +79,8 @@ if 'REFUSE_STAMPS' in os.environ:
     prctl = ctypes.CDLL(None).prctl
     if prctl(38, 1, 0, 0, 0) or prctl(22, 2, ctypes.byref(program), 0, 0):
         sys.exit('no filter')
+    # A container's is there before the program.
+    os.execv(sys.executable, sys.orig_argv)
 server = http.server.ThreadingHTTPServer(('0.0.0.0', int(sys.argv[1])), http.server.SimpleHTTPRequestHandler)
 server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b'cubic')
 server.serve_forever()

@@ -71,7 +71,7 @@ fn python_serves_with_little_delay_and_can_be_watched() {
     let client = fetch(server.port, 29);
     let line = seen(server.port);
     assert!(line["program"].as_str().unwrap().starts_with("python"), "{line}");
-    assert_eq!((line["controller"].as_str(), line["mode"].as_str()), (Some("copa"), Some("queue")), "{line}");
+    assert_eq!((line["controller"].as_str(), line["mode"].as_str()), (Some("copa"), Some("inline")), "{line}");
     assert!(line["min_rtt_ms"].as_f64().unwrap() >= 40.0, "{line}");
     assert!(line["window_bytes"].as_u64().unwrap() > 0 && !line["limited_by"].as_str().unwrap().is_empty(), "{line}");
     let text = scrape(metrics);
@@ -93,8 +93,8 @@ fn nginx_serves_with_and_without_sendfile() {
     if lacks("nginx_serves_with_and_without_sendfile", &["curl", "ping", "nginx", "sha256sum"]) {
         return;
     }
-    for (sendfile, mode) in [(true, "inline"), (false, "queue")] {
-        let server = Server::nginx(SHORT, sendfile, shim(&["--cc", "copa"]));
+    for (sendfile, asked, mode) in [(true, "auto", "inline"), (false, "auto", "inline"), (false, "queue", "queue")] {
+        let server = Server::nginx(SHORT, sendfile, shim(&["--cc", "copa", "--mode", asked]));
         let client = fetch(server.port, 9);
         let line = seen(server.port);
         assert_eq!((line["program"].as_str(), line["mode"].as_str()), (Some("nginx"), Some(mode)), "{line}");
@@ -113,7 +113,7 @@ fn without_time_stamps_tcp_info_is_asked() {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         return skipped(name, "it does not know the number of setsockopt on this architecture");
     }
-    let server = Server::python(SHORT, shim(&["--cc", "copa"]).env("REFUSE_STAMPS", "1"));
+    let server = Server::python(SHORT, shim(&["--cc", "copa", "--mode", "queue"]).env("REFUSE_STAMPS", "1"));
     let client = fetch(server.port, 9);
     let line = seen(server.port);
     assert_eq!((line["mode"].as_str(), line["acks"].as_str()), (Some("queue"), Some("info")), "{line}");
