@@ -423,15 +423,6 @@ impl Conn {
         }
     }
 
-    /// The engine lets go of it, and its duplicate of the socket is closed. For a process whose state is never freed: the socket
-    /// names a descriptor that is there no more.
-    pub(crate) fn abandon(&self) {
-        if let Some(socket) = self.socket() {
-            socket.close(Duration::ZERO);
-            next::close(socket.fd().as_raw_fd());
-        }
-    }
-
     /// The same socket after all of ours has ended: the kernel's, if it was served.
     pub(crate) fn left_to_kernel(&self) -> Arc<Self> {
         let conn = Self::with(if self.socket().is_some() { Via::Kernel } else { self.via() });

@@ -5,6 +5,7 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use paceline_alcc::export::Export;
 use paceline_alcc::{Engine, Hooks, Socket};
@@ -363,7 +364,6 @@ impl State {
         }
         self.let_go(&known);
         STATE.store(ptr::null_mut(), Ordering::Release);
-        inside::await_threads();
     }
 
     /// The program is going to do what a process with threads may not, or what would make ours unlike its own: they end. The
@@ -377,15 +377,13 @@ impl State {
             self.note(&Notice::Rights);
         }
         self.let_go(&known);
-        inside::await_threads();
         inside::forget_threads();
         let table = Table::new();
         for (fd, kind) in known {
             match kind {
                 Kind::Tcp(conn) => drop(table.set(fd, Kind::Tcp(conn.left_to_kernel()))),
                 Kind::Other => drop(table.set(fd, Kind::Other)),
-                Kind::Own => drop(next::close(fd)),
-                Kind::Set(_) | Kind::Unknown => {}
+                Kind::Own | Kind::Set(_) | Kind::Unknown => {}
             }
         }
         let state = Self::new(self.config.clone(), table);
@@ -393,8 +391,8 @@ impl State {
         install(state);
     }
 
-    /// Gives all connections to the kernel, with what is queued, and ends our threads. Nothing of ours is freed: other threads may
-    /// be in a hook.
+    /// Gives all connections to the kernel, with what is queued, ends our threads, and closes each descriptor of ours once. Nothing
+    /// of ours is freed: other threads may be in a hook.
     fn let_go(&self, known: &[(c_int, Kind)]) {
         self.hide();
         let conns = known.iter().filter_map(|(fd, kind)| match kind {
@@ -405,10 +403,14 @@ impl State {
             conn.hand_over(fd, self.config.options.linger);
             conn.let_go(fd);
         }
-        for (_, conn) in conns {
-            conn.abandon();
+        for socket in conns.filter_map(|(_, conn)| conn.socket()) {
+            socket.close(Duration::ZERO);
         }
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        inside::await_threads();
+        for (fd, _) in known.iter().filter(|(_, kind)| matches!(kind, Kind::Own)) {
+            next::close(*fd);
+        }
     }
 
     /// Another program is to take this one's place.
