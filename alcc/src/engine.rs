@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     alarm: OwnedFd,
     timers: Mutex<Timers>,
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
+    /// Sockets that nobody holds any more, for the engine's thread to close.
+    left: Mutex<Vec<Inner>>,
     groups: Mutex<Groups>,
     past: Mutex<Totals>,
     budget: Arc<Budget>,
@@ -119,6 +121,7 @@ impl Engine {
             alarm: lift(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)?,
             timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
             sockets: Mutex::new(HashMap::new()),
+            left: Mutex::default(),
             groups: Mutex::new(Groups::default()),
             past: Mutex::default(),
             budget,
@@ -237,9 +240,12 @@ impl Engine {
         &self.shared.options
     }
 
-    /// State and counters of every socket, those that linger included, in the order in which they were adopted.
+    /// State and counters of every socket, those that linger included, in the order in which they were adopted. A thread with a
+    /// table of descriptors of its own (`CLONE_FILES` of `unshare(2)`) may ask too.
     pub fn sockets(&self) -> Vec<SocketStats> {
-        let mut stats: Vec<_> = self.shared.all().iter().map(|socket| socket.stats()).collect();
+        let sockets = self.shared.all();
+        let mut stats: Vec<_> = sockets.iter().map(|socket| socket.stats()).collect();
+        self.shared.leave(sockets);
         stats.sort_by_key(|socket| socket.id);
         stats
     }
@@ -356,6 +362,20 @@ impl Shared {
 
     fn all(&self) -> Vec<Arc<Inner>> {
         self.sockets().values().cloned().collect()
+    }
+
+    /// The caller holds these no more. Of whom it was the last to hold, the engine's thread closes the descriptors: in the caller's
+    /// table their numbers may be others'.
+    fn leave(&self, sockets: Vec<Arc<Inner>>) {
+        let last: Vec<Inner> = sockets.into_iter().filter_map(Arc::into_inner).collect();
+        if !last.is_empty() {
+            self.left().extend(last);
+            self.call();
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<Inner>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the thread.

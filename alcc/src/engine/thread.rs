@@ -1,5 +1,6 @@
 //! The engine's thread: it waits for news of the sockets and for the next sending time.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -45,6 +46,7 @@ impl Shared {
                 if id == WAKE {
                     // Only the edge counts; the number of calls does not.
                     let _ = read(&self.wake, &mut [0; 8]);
+                    self.close_left();
                 } else if id == ALARM {
                     // It was set again, or will be.
                 } else if let Some(socket) = self.find(id) {
@@ -60,6 +62,13 @@ impl Shared {
                 }
             }
         }
+        self.close_left();
+    }
+
+    fn close_left(&self) {
+        let left = mem::take(&mut *self.left());
+        // Not under the lock: a socket holds the engine.
+        drop(left);
     }
 
     fn find(&self, id: u64) -> Option<Arc<Inner>> {

@@ -81,6 +81,7 @@ fn behind(script: &str) -> Vec<String> {
     let output = paceline().args(["emulate"]).args(PATH).args(["--", "bash", "-c", script]).bounded();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{told}");
+    eprint!("{told}");
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -88,7 +89,8 @@ fn behind(script: &str) -> Vec<String> {
 fn fetches(server: &Server, words: &[String]) {
     let script: String = words.iter().map(|words| format!("curl -sS -k --max-time 50 {words} | sha256sum\n")).collect();
     let sums = behind(&script);
-    assert!(sums.len() == words.len() && sums.iter().all(|sum| sum.starts_with(&server.sum())), "{words:?}: {sums:?}");
+    let whole = sums.len() == words.len() && sums.iter().all(|sum| sum.starts_with(&server.sum()));
+    assert!(whole, "{words:?}: {sums:?}\n{}", server.errors());
 }
 
 /// nginx in a folder of its own; `{dir}` is this folder.
@@ -183,7 +185,7 @@ with concurrent.futures.ThreadPoolExecutor(20) as all:
 ";
     let (shim, port) = (Shim::new(), free_port());
     let files = [("serve.py", SERVE.to_owned()), ("drop.py", DROP.replace("\\\\", "\\"))];
-    let command = format!("cd {{dir}} && exec python3 serve.py {port} >/dev/null 2>&1");
+    let command = format!("cd {{dir}} && exec python3 serve.py {port} >/dev/null 2>errors");
     let server = Server::of(BYTES, port, &files, shim.run(&["--mode", "queue"]), &command);
     let url = format!("http://$PACELINE_BASE:{port}/data");
     fetches(&server, std::slice::from_ref(&url));

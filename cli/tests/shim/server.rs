@@ -156,6 +156,11 @@ impl Server {
         fs::read_dir(format!("/proc/{}/fd", self.running.id())).unwrap().count()
     }
 
+    /// What it wrote to its file of errors, where it has one.
+    pub(crate) fn errors(&self) -> String {
+        fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default()
+    }
+
     pub(crate) fn directory(&self) -> String {
         self.folder.path().display().to_string()
     }
