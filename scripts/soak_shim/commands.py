@@ -149,9 +149,11 @@ class Replica(Command):
         until = time.monotonic() + self.timeout
         while time.monotonic() < until:
             time.sleep(0.2)
-            if not os.path.exists(path):
+            try:
+                connection, kept = Local(path), Kept()
+            except (FileNotFoundError, ConnectionRefusedError):
+                # It is not made, or nobody listens at it yet.
                 continue
-            connection, kept = Local(path), Kept()
             connection.say(b"INFO", b"replication")
             connection.stream.take(int(connection.stream.line()[1:]), kept)
             connection.close()
