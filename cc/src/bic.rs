@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `w_max` | last_max_cwnd, after fast convergence | max_win |
 //! | `max_increment` | max_increment | S_max |
-//! | [`PART`] | BICTCP_B | 2: the paper searches by halves |
+//! | `PART` | BICTCP_B | 2: the paper searches by halves |
 //!
 //! What differs from Linux:
 //! - Windows are real numbers, and the growth is looked up at each acknowledgement, by packets acknowledged: Linux counts
@@ -37,7 +37,7 @@ pub struct Settings {
     pub low_window: f64,
     /// The factor of a reduction.
     pub beta: f64,
-    /// Round trips for [`PART`] packets around the maximum.
+    /// Round trips for `PART` packets around the maximum.
     pub smooth_part: f64,
     /// Give way to newcomers: aim below the last maximum when it was below the one before.
     pub fast_convergence: bool,

@@ -6,7 +6,7 @@
 //! if we were not there. A socket is given to the engine of `paceline_alcc` at its first write: until then it costs nothing, and one
 //! that a forked child serves is the child's. All congestion control is there; here is only interposition.
 //!
-//! Two ways ([`conn::Via`]): inline, where the application writes to the kernel and the controller steers the kernel; and, in mode
+//! Two ways (`conn::Via`): inline, where the application writes to the kernel and the controller steers the kernel; and, in mode
 //! queue, through a queue, where a write takes what there is room for and readiness for writing means room in that queue. A
 //! library in the program's place cannot see every write (system calls without the C library, `io_uring`, other processes), and
 //! what it does not see overtakes what it has queued. So inline is the default, and in mode queue the engine compares what the

@@ -145,7 +145,7 @@ pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
     Ok(Nanos::from_secs_f64(value))
 }
 
-/// HOST, HOST:PORT or [HOST]:PORT.
+/// `HOST`, `HOST:PORT` or `[HOST]:PORT`.
 pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let found = text.to_socket_addrs().or_else(|_| (text.trim_matches(['[', ']']), PORT).to_socket_addrs());
     let found = found.ok().and_then(|mut addresses| addresses.next());
