@@ -30,8 +30,8 @@ pub struct Check {
     pub says: String,
     /// What we get.
     pub ours: String,
-    /// Whether that agrees within the tolerance that `says` states.
-    pub holds: bool,
+    /// Whether that agrees within the tolerance that `says` states; `None` where it was not run.
+    pub holds: Option<bool>,
     /// Why not, or what to know; empty when there is nothing.
     pub note: String,
 }
@@ -39,12 +39,12 @@ pub struct Check {
 impl Check {
     fn new(section: impl Into<Cow<'static, str>>, setup: impl Into<String>, says: impl Into<String>) -> Self {
         let (section, setup, says) = (section.into(), setup.into(), says.into());
-        Self { section, setup, says, ours: String::new(), holds: false, note: String::new() }
+        Self { section, setup, says, ours: String::new(), holds: None, note: String::new() }
     }
 
     fn got(mut self, ours: impl Into<String>, holds: bool) -> Self {
         self.ours = ours.into();
-        self.holds = holds;
+        self.holds = Some(holds);
         self
     }
 
@@ -106,8 +106,13 @@ pub fn real_markdown(checks: &[Check]) -> String {
 
 fn page(head: &str, other: &str, checks: &[Check]) -> String {
     let mut page = String::from(head);
-    let held = checks.iter().filter(|check| check.holds).count();
-    let _ = writeln!(page, "{held} of {} claims hold.", checks.len());
+    let run: Vec<bool> = checks.iter().filter_map(|check| check.holds).collect();
+    let held = run.iter().filter(|holds| **holds).count();
+    let left = match checks.len() - run.len() {
+        0 => String::new(),
+        left => format!(" {left} were not run here."),
+    };
+    let _ = writeln!(page, "{held} of {} claims hold.{left}", run.len());
     let mut section = "";
     for check in checks {
         if check.section != section {
@@ -118,9 +123,14 @@ fn page(head: &str, other: &str, checks: &[Check]) -> String {
                 intro(section)
             );
         }
-        let holds = if check.holds { "yes" } else { "**no**" };
-        let note = if check.note.is_empty() { String::new() } else { format!(" <br> {}", check.note) };
-        let _ = writeln!(page, "| {} | {} | {}{note} | {holds} |", check.setup, check.says, check.ours);
+        let holds = match check.holds {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "not run",
+        };
+        let ours = [check.ours.as_str(), &check.note].into_iter().filter(|text| !text.is_empty());
+        let ours = ours.collect::<Vec<_>>().join(" <br> ");
+        let _ = writeln!(page, "| {} | {} | {ours} | {holds} |", check.setup, check.says);
     }
     page
 }

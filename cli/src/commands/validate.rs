@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else if args.out.is_none() || stdout(&args.out) {
         crate::print(&page)?;
     }
-    Ok(if checks.iter().all(|check| check.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if checks.iter().all(|check| check.holds != Some(false)) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One JSON object a claim.

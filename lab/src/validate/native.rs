@@ -79,11 +79,22 @@ pub(super) fn groups(traces: &[NamedTrace]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for native in NATIVE {
         let up = if native.trace == VERIZON { VERIZON_UP } else { native.trace };
-        if let (Some(down), Some(up)) = (find(native.trace), find(up)) {
-            groups.push(Box::new(move || compare(native, &down, &up)));
+        match (find(native.trace), find(up)) {
+            (Some(down), Some(up)) => groups.push(Box::new(move || compare(native, &down, &up))),
+            _ => groups.push(Box::new(|| Ok(vec![claim(native).note("the trace was not given")]))),
         }
     }
     groups
+}
+
+/// Throughput, and the quantiles of delay.
+fn row(mbps: f64, p50: f64, p95: f64) -> String {
+    format!("{mbps:.2} Mbit/s, {p50:.0} / {p95:.0} ms")
+}
+
+fn claim(native: &Native) -> Check {
+    let says = format!("{} (throughput, p50 / p95 delay), within 15 %", row(native.mbps, native.p50, native.p95));
+    Check::new(SECTION, format!("{} on {}, 60 s", native.ours, native.trace), says)
 }
 
 fn compare(native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Check>, PathError> {
@@ -100,11 +111,8 @@ fn compare(native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Ch
     let (p50, p95) = (quantile(0.5), quantile(0.95));
     let holds =
         near(mbps, native.mbps, TOLERANCE) && near(p50, native.p50, TOLERANCE) && near(p95, native.p95, TOLERANCE);
-    let row = |mbps: f64, p50: f64, p95: f64| format!("{mbps:.2} Mbit/s, {p50:.0} / {p95:.0} ms");
-    let says = format!("{} (throughput, p50 / p95 delay), within 15 %", row(native.mbps, native.p50, native.p95));
-    let check = Check::new(SECTION, format!("{} on {}, 60 s", native.ours, native.trace), says);
     let note = if holds { "" } else { why(native) };
-    Ok(vec![check.got(row(mbps, p50, p95), holds).note(note)])
+    Ok(vec![claim(native).got(row(mbps, p50, p95), holds).note(note)])
 }
 
 /// Why a figure differs from the native one, where we know.
