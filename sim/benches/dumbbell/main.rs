@@ -1,7 +1,7 @@
 //! Simulated data packets per CPU second on the dumbbell, beside a bare event loop that does the least a simulator can:
 //! a binary heap, three events a packet, no controller, no endpoint, no record. Both in one process, in turn; medians.
 //!
-//! The ratio is what to compare: it hardly depends on the machine.
+//! The ratio is what to compare: it hardly depends on the machine. The table is Markdown, for `docs/benchmarks.md`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 5;
 const PACKET: u64 = 1500;
 
 fn main() {
-    println!("{:<28}{:>12}{:>18}{:>18}{:>8}", "case", "packets", "packets/CPU s", "bare loop", "ratio");
+    println!("| case | packets | packets a CPU second | bare loop | ratio |\n|---|---|---|---|---|");
     for (flows, mbps, seconds) in [(2, 100.0, 60), (2, 1000.0, 10), (500, 1000.0, 10)] {
         let rate = Rate::from_mbps(mbps);
         let mut packets = 0;
@@ -30,8 +30,9 @@ fn main() {
             bare.push(per_second(|| bare_loop(packets, rate)));
         }
         let (ours, bare) = (median(&mut ours), median(&mut bare));
-        let case = format!("{flows} flows at {mbps} Mbit/s");
-        println!("{case:<28}{packets:>12}{ours:>18.0}{bare:>18.0}{:>8.2}", ours / bare);
+        let case = format!("{flows} flows at {mbps} Mbit/s, {seconds} s");
+        let (million, millions) = (ours / 1e6, bare / 1e6);
+        println!("| {case} | {packets} | {million:.2} million | {millions:.2} million | {:.2} |", ours / bare);
     }
 }
 
