@@ -14,7 +14,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c demo test test-quic test-ebpf soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -94,9 +94,14 @@ bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these a
 bench-alcc: build ## processor time of a byte above TCP: nginx, vsftpd, iperf3 with and without the shim (needs root)
 	@scripts/bench-alcc
 
-bench-instructions: ## instructions of an acknowledgement (needs valgrind)
+bench-instructions: ## instructions of an acknowledgement and of a simulated packet (needs valgrind)
 	@scripts/setup build
 	@scripts/bench-instructions
+
+bench-tables: ## measure again what docs/benchmarks.md says of the simulator and the controllers (needs valgrind and a quiet machine)
+	@scripts/setup build
+	@$(CARGO) bench $(QUIET) --locked -p paceline-sim --bench dumbbell | scripts/write-table docs/benchmarks.md 'packets per CPU second'
+	@scripts/bench-instructions --write
 
 fuzz: ## fuzz each parser for SECONDS=60
 	@scripts/setup fuzz
@@ -106,8 +111,10 @@ docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --no-deps --locked
 
-validate: build ## write docs/validation.md again (TRACES=DIR adds the real traces you have)
-	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out docs/validation.md || [ $$? = 1 ]
+validate: build ## every claim of docs/validation.md again: into out, or, with the traces that it was written with (TRACES=DIR), in its place
+	@mkdir -p out
+	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out $(if $(TRACES),docs,out)/validation.md || [ $$? = 1 ]
+	@echo "page: $(if $(TRACES),docs,out)/validation.md"
 
 validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, THREADS=1 runs at once, TRACES=DIR adds the real traces you have)
 	@target/release/paceline validate --real --runs $(RUNS) --threads $(THREADS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]

@@ -41,6 +41,10 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "it is not a number; give one such as 60".to_owned())
 }
 
+/// Exit status of what ran to its end on a host that was too busy for its figures to be trusted (our choice: 1 is a failure, 2 a
+/// mistake).
+pub(crate) const UNTRUSTED: u8 = 3;
+
 /// Whether a file's name stands for standard output.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path == Path::new("-")

@@ -15,3 +15,4 @@ pub mod scenario;
 pub mod stats;
 pub mod table;
 pub mod validate;
+pub mod variation;

@@ -26,7 +26,7 @@ pub struct Race {
     pub title: String,
     /// The scenario as written.
     pub scenario: String,
-    /// The scenario as run: options applied, every default filled in, ranges drawn as for the first run.
+    /// The scenario as raced: options applied, every default filled in, ranges as written ([`Plan::to_toml`]).
     pub effective: String,
     /// Seed of the race.
     pub seed: u64,
@@ -169,7 +169,7 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
         name: scenario.name.clone(),
         title: scenario.title.clone(),
         scenario: source.text().to_owned(),
-        effective: scenario.to_toml(),
+        effective: first.to_toml(),
         seed: scenario.seed,
         version: measure::VERSION.to_owned(),
         runs,

@@ -40,6 +40,8 @@ pub struct Summary {
     pub jain: Option<Median>,
     /// Real world: CPU time of the contestant's endpoints, share of one core.
     pub cpu: Option<Median>,
+    /// Real world: how many runs show the path rather than the host ([`Record::trusted`]).
+    pub trusted: Option<usize>,
 }
 
 /// The middle of a sample and its spread.
@@ -89,6 +91,10 @@ impl Summary {
             fct_p50_ms: over(&|r| r.fct_ms.map(|d| d.p50)),
             jain: over(&|r| r.jain),
             cpu: over(&|r| r.cpu_s.filter(|_| r.trusted.is_some()).map(|cpu| cpu / r.seconds)),
+            trusted: records
+                .iter()
+                .any(|r| r.trusted.is_some())
+                .then(|| records.iter().filter(|r| r.trusted == Some(true)).count()),
         })
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::record::{Record, ReleaseError};
 use crate::stats::{MIN_RUNS, Median, Summary, Verdict, pairs};
+use crate::variation::{self, FIGURES};
 
 /// Widest table.
 const WIDTH: usize = 100;
@@ -15,7 +16,7 @@ const MOST_PAIRS: usize = 8;
 type Cell = fn(&Summary) -> Option<String>;
 
 /// Header in two lines (figure, unit), how soon the column goes when there is no room (0: never), and the cell.
-const COLUMNS: [(&str, &str, u8, Cell); 11] = [
+const COLUMNS: [(&str, &str, u8, Cell); 12] = [
     ("throughput", "Mbit/s", 0, |s| Some(spread(&s.throughput_mbps))),
     ("own", "Mbit/s", 0, |s| s.own_throughput_mbps.as_ref().map(spread)),
     ("used", "%", 3, |s| s.utilization.map(|value| plain(value.median * 100.0))),
@@ -27,6 +28,7 @@ const COLUMNS: [(&str, &str, u8, Cell); 11] = [
     ("completion", "p50 ms", 0, |s| s.fct_p50_ms.map(|value| plain(value.median))),
     ("fairness", "Jain", 0, |s| s.jain.map(|value| format!("{:.3}", value.median))),
     ("cpu", "% core", 4, |s| s.cpu.map(|value| plain(value.median * 100.0))),
+    ("trusted", "runs", 0, |s| s.trusted.map(|trusted| format!("{trusted} of {}", s.runs))),
 ];
 
 struct Column {
@@ -97,11 +99,14 @@ pub fn timekeeping<'a>(records: impl IntoIterator<Item = &'a Record>) -> String 
         .filter(|(record, _)| record.trusted == Some(false))
         .map(|(record, _)| format!("{} run {}", record.contestant(), record.run))
         .collect();
-    if !doubtful.is_empty() {
+    if doubtful.is_empty() {
+        let _ =
+            writeln!(text, "Trusted: at most 1 % of packets later than 1 ms in every run, and none lost by the host.");
+    } else {
         let (count, all) = (doubtful.len(), timed.len());
         let _ = write!(
             text,
-            "{count} of {all} runs can't be trusted (over 1 % of packets later than 1 ms, or lost by the host): "
+            "NOT to be trusted: {count} of {all} runs (over 1 % of packets later than 1 ms, or lost by the host): "
         );
         text.push_str(&doubtful[..count.min(MOST_PAIRS)].join(", "));
         text.push_str(if count > MOST_PAIRS { ", and others.\n" } else { ".\n" });
@@ -113,6 +118,10 @@ pub fn timekeeping<'a>(records: impl IntoIterator<Item = &'a Record>) -> String 
 #[expect(clippy::needless_pass_by_value, reason = "iterators are passed by value")]
 pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
     let summaries = Summary::all(records.clone());
+    let variation = variation::reading(records.clone());
+    if variation::all_the_same(records.clone()) {
+        return variation;
+    }
     let fewest = summaries.iter().map(|summary| summary.runs).min().unwrap_or(0);
     if fewest < MIN_RUNS {
         let what = if fewest < 2 {
@@ -120,15 +129,13 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
         } else {
             format!("Medians of {fewest} runs each (25 % to 75 % of them)")
         };
-        return format!("{what}: too few to tell a difference from chance; --runs {MIN_RUNS} gives 95 % intervals.\n");
+        return format!(
+            "{what}: too few to tell a difference from chance; --runs {MIN_RUNS} gives 95 % intervals.\n{variation}"
+        );
     }
     let mut text = format!("Medians of {fewest} runs each (95 % confidence interval from order statistics).\n");
-    type Figure = (&'static str, fn(&Record) -> Option<f64>);
-    let figures: [Figure; 2] = [
-        ("throughput", |r| r.own_throughput_mbps.or(Some(r.throughput_mbps))),
-        ("p95 delay", |r| r.delay_ms.map(|delay| delay.p95)),
-    ];
-    for (name, figure) in figures {
+    text.push_str(&variation);
+    for (name, _, figure) in FIGURES {
         let same: Vec<String> = pairs(records.clone(), figure)
             .into_iter()
             .filter(|pair| pair.verdict == Verdict::NoDifference)
@@ -193,6 +200,7 @@ mod tests {
             fct_p50_ms: None,
             jain: None,
             cpu: None,
+            trusted: None,
         }
     }
 

@@ -31,7 +31,10 @@ fn error(text: &str) -> String {
 #[test]
 fn defaults() {
     let small = scenario(SMALL);
-    assert_eq!((small.seconds, small.runs, small.seed), (60.0, 1, 1));
+    assert_eq!((small.seconds, small.runs, small.seed), (60.0, 10, 1));
+    let real = Options { real: true, ..Options::default() };
+    assert_eq!(plans(SMALL, real.clone()).unwrap().len(), 1);
+    assert_eq!(plans(&format!("runs = 3{SMALL}"), real).unwrap().len(), 3);
     assert_eq!(small.down.rate, Some(Rate::from_mbps(10.0)));
     assert_eq!(small.flows(), [Flow::default()]);
     assert_eq!(small.up.delay, Nanos::ZERO);

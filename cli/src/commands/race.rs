@@ -10,10 +10,10 @@ use paceline_lab::race::{Race, Settings, World, race};
 use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
 use paceline_lab::report;
-use paceline_lab::scenario::{Options, Source};
+use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::table::{reading, table, timekeeping};
 
-use super::{count, is_standard, number, save};
+use super::{UNTRUSTED, count, is_standard, number, save};
 use crate::complaint;
 
 /// Run every contestant of a scenario and print one row each.
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Simulated seconds of a run.
     #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Runs of each contestant, each with another seed.
+    /// Runs of each contestant, each with another seed; 10 where neither this nor the scenario says, with --real 1.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     runs: Option<u32>,
     /// A value for a key of the scenario, such as down.delay=25ms or flows.0.count=3; may be given again.
@@ -102,12 +102,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             seed: args.seed,
             seconds: args.seconds,
             runs: args.runs,
+            real: args.real,
             set: args.set.clone(),
         },
     )?;
     if args.effective {
         let plans = source.plans()?;
-        let text = plans.first().map(|plan| plan.scenario.to_toml()).unwrap_or_default();
+        let text = plans.first().map(Plan::to_toml).unwrap_or_default();
         // A trace's name may hold what a terminal obeys.
         let lines: Vec<String> = text.lines().map(complaint::one_line).collect();
         crate::print(&(lines.join("\n") + "\n"))?;
@@ -151,7 +152,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for failure in &race.failures {
         complaint::print(&format!("{} failed in run {}: {}", failure.contestant, failure.run, failure.reason));
     }
-    Ok(if race.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if !race.failures.is_empty() {
+        ExitCode::FAILURE
+    } else if records.iter().any(|record| record.trusted == Some(false)) {
+        ExitCode::from(UNTRUSTED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Where records go, each place once.

@@ -59,7 +59,8 @@ fn records(test: &str, scenario: &str) -> Option<Vec<Value>> {
         let _ = writeln!(std::io::stderr(), "skipped: {test}: {}", errors.trim());
         return None;
     }
-    assert!(output.status.success(), "{errors}");
+    // 3: a busy machine released packets late.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}");
     let lines = String::from_utf8(output.stdout).unwrap();
     Some(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
@@ -168,13 +169,18 @@ fn the_report_and_the_table_tell_of_the_host() {
     let report = folder.path().join("report");
     let scenario = format!("name = 'bulk'\nseconds = 2\ncontestants = ['copa@udp']\n{PATH}");
     let output = run(&scenario, &["--report", report.to_str().unwrap()]);
-    if !output.status.success() {
-        return assert_eq!(output.status.code(), Some(2));
-    }
+    let doubtful = match output.status.code() {
+        Some(0) => false,
+        Some(3) => true,
+        other => return assert_eq!(other, Some(2)),
+    };
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("% core") && table.contains("Packets were released late by p50"), "{table}");
     let page = std::fs::read_to_string(report.join("report.html")).unwrap();
     assert!(page.contains("real time") && page.contains("CPU, % of a core"));
+    let verdict = if doubtful { "NOT to be trusted: 1 of 1 runs" } else { "Trusted: at most 1 %" };
+    assert!(table.contains(verdict) && page.contains(verdict), "{table}");
+    assert!(table.contains(if doubtful { "0 of 1" } else { "1 of 1" }), "{table}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ pub(crate) mod chart;
 mod data;
 mod labels;
 mod overview;
-mod reading;
+pub(crate) mod reading;
 pub(crate) mod svg;
 mod time;
 
@@ -174,7 +174,10 @@ fn section<'a>(data: &'a Data<'_>) -> Section<'a> {
         facts: facts(data),
         columns: columns(data).iter().map(|c| c.title).collect(),
         rows: rows(data),
-        remarks: table::reading(data.records()).lines().map(str::to_owned).collect(),
+        remarks: (table::reading(data.records()) + &table::timekeeping(data.records()))
+            .lines()
+            .map(str::to_owned)
+            .collect(),
         figures: figures(data),
         variables: variables(data),
         missing: (!data.has_series()).then_some(

@@ -26,6 +26,8 @@ const WITH_PARAMETERS: [&str; 2] = ["queue", "contestant"];
 pub(super) struct Draws {
     /// By key, for people.
     pub(super) drawn: BTreeMap<String, String>,
+    /// The texts with ranges as written, by key.
+    pub(super) written: BTreeMap<String, String>,
     /// In TOML, by the first byte of the value with the range: what takes its place.
     pub(super) values: BTreeMap<usize, String>,
 }
@@ -35,7 +37,7 @@ pub(super) struct Draws {
 /// # Errors
 /// When a range's ends are of different kinds or in the wrong order.
 pub(super) fn draw(places: &Places<'_>, seed: Seed) -> Result<Draws, ScenarioError> {
-    let Draws { mut drawn, mut values } = Draws::default();
+    let Draws { mut drawn, mut written, mut values } = Draws::default();
     for place in places.iter() {
         let top = place.path.split(['.', '[']).next().unwrap_or_default();
         let Some(string) = place.string.as_deref().filter(|string| string.contains("..") && TABLES.contains(&top))
@@ -55,9 +57,12 @@ pub(super) fn draw(places: &Places<'_>, seed: Seed) -> Result<Draws, ScenarioErr
         } else {
             draw(&place.path, string)?
         };
-        values.extend(value.map(|value| (place.value.start, value)));
+        if let Some(value) = value {
+            written.insert(place.path.clone(), string.to_owned());
+            values.insert(place.value.start, value);
+        }
     }
-    Ok(Draws { drawn, values })
+    Ok(Draws { drawn, written, values })
 }
 
 /// The text as a TOML value, with a draw in the place of every parameter's range. The place of a parameter's draw is its

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use paceline_cc::text::span_text;
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Direction, PathError, Trace, TraceError};
 use paceline_sim::{Seed, config};
+use rand::RngExt;
 
 use super::places::{Places, printable};
 use super::range::{self, Draws};
@@ -33,6 +35,8 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// Runs of each contestant.
     pub runs: Option<u32>,
+    /// In the real world: where nobody says how often, each contestant runs once.
+    pub real: bool,
     /// Values for keys, each `KEY=VALUE` such as `down.delay=25ms` or `flows.0.count=3`, in their order. A value is TOML
     /// where that makes it a number, a boolean, an array or an inline table, else a text; an empty one takes the key
     /// out. They count as written in the file: the other options come after them, and may replace them.
@@ -63,6 +67,8 @@ pub struct Plan {
     pub scenario: Scenario,
     /// The draws by key.
     pub drawn: BTreeMap<String, String>,
+    /// The texts with ranges as written, by key; none where the key was not.
+    written: BTreeMap<String, Option<String>>,
     seed: Seed,
     traces: Arc<Traces>,
 }
@@ -113,14 +119,22 @@ impl Source {
         let mut drawn = Vec::new();
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
-            let (scenario, values) = self.draw(&places, seed)?;
+            let (mut scenario, mut values) = self.draw(&places, seed)?;
             for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
                 self.load(&places, key, option, direction, &mut traces)?;
             }
+            begin_anywhere(&mut scenario, &mut values, seed, &traces);
             drawn.push((number, seed, scenario, values));
         }
         let traces = Arc::new(traces);
-        let plan = |(number, seed, scenario, drawn)| Plan { number, scenario, drawn, seed, traces: traces.clone() };
+        let plan = |(number, seed, scenario, Drawn { drawn, written })| Plan {
+            number,
+            scenario,
+            drawn,
+            written,
+            seed,
+            traces: traces.clone(),
+        };
         let plans: Vec<Plan> = drawn.into_iter().map(plan).collect();
         for plan in &plans {
             plan.paths::<()>().map_err(|(key, problem)| places.at(&key, problem))?;
@@ -162,8 +176,9 @@ impl Source {
     }
 
     /// The scenario of a run with this seed, and the draws.
-    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, BTreeMap<String, String>), ScenarioError> {
-        let Draws { drawn, values } = range::draw(places, seed)?;
+    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, Drawn), ScenarioError> {
+        let Draws { drawn, written, values } = range::draw(places, seed)?;
+        let written = written.into_iter().map(|(key, text)| (key, Some(text))).collect();
         let places = places.with(&values)?;
         // Here and not there, because an error in an element of an array has the array's place.
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
@@ -172,6 +187,9 @@ impl Source {
             }
         }
         let mut scenario: Scenario = places.read()?;
+        if self.options.real && places.iter().all(|place| place.path != "runs") {
+            scenario.runs = 1;
+        }
         if scenario.runs > MAX_RUNS {
             return Err(places.at("runs", format!("it is above {MAX_RUNS}; give fewer")));
         }
@@ -186,7 +204,7 @@ impl Source {
             return Err(places.at("flows", problem));
         }
         scenario.check().map_err(|(key, problem)| places.at(&key, problem))?;
-        Ok((scenario, drawn))
+        Ok((scenario, Drawn { drawn, written }))
     }
 
     fn apply(&self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
@@ -251,6 +269,30 @@ impl Source {
     }
 }
 
+/// What was drawn for a run, and what was written in its place, by key.
+struct Drawn {
+    drawn: BTreeMap<String, String>,
+    written: BTreeMap<String, Option<String>>,
+}
+
+/// Where the scenario does not say at which place of their traces runs begin, each begins at another: at the same time in both
+/// directions, whose traces are often recorded together.
+fn begin_anywhere(scenario: &mut Scenario, drawn: &mut Drawn, seed: Seed, traces: &Traces) {
+    let lap = |direction: &Direction| Some(traces.get(direction.trace.as_ref()?)?.lap());
+    let longest = lap(&scenario.down).max(lap(&scenario.up)).unwrap_or_default();
+    // In whole milliseconds, as traces are.
+    let start = (longest.as_millis_f64() * seed.stream("trace_start").random::<f64>()) as u64;
+    for (name, direction) in [("down", &mut scenario.down), ("up", &mut scenario.up)] {
+        if let Some(lap) = lap(direction).filter(|_| direction.trace_start.is_none()) {
+            let start = Nanos::from_millis(start % (lap.as_nanos() / 1_000_000).max(1));
+            let key = format!("{name}.trace_start");
+            drawn.drawn.insert(key.clone(), span_text(start));
+            drawn.written.insert(key, None);
+            direction.trace_start = Some(start);
+        }
+    }
+}
+
 /// One of those who race.
 fn contestant(text: &str) -> Result<Contestant, String> {
     text.parse().map_err(|error: ContestantError| {
@@ -264,6 +306,19 @@ fn contestant(text: &str) -> Result<Contestant, String> {
 }
 
 impl Plan {
+    /// The whole scenario as a file again, every default filled in, with ranges as written: what gives the same race.
+    pub fn to_toml(&self) -> String {
+        let cannot = |error: &dyn std::fmt::Display| format!("# cannot be written: {error}\n");
+        let mut whole = match toml::Table::try_from(&self.scenario) {
+            Ok(table) => toml::Value::Table(table),
+            Err(error) => return cannot(&error),
+        };
+        for (key, text) in &self.written {
+            restore(&mut whole, key, text.as_deref());
+        }
+        toml::to_string(&whole).unwrap_or_else(|error| cannot(&error))
+    }
+
     /// The world in which this contestant runs; `sample_every` is the step of its series.
     ///
     /// # Errors
@@ -307,6 +362,30 @@ impl Plan {
             path.map_err(|error| path_error(name, &error))
         };
         Ok((build("down", down)?, build("up", up)?))
+    }
+}
+
+/// Puts a text, or nothing, in the place of a key such as `flows[0].start`.
+fn restore(whole: &mut toml::Value, key: &str, text: Option<&str>) {
+    let mut steps = key.split(['.', '[']).map(|step| step.trim_end_matches(']'));
+    let Some(last) = steps.next_back() else { return };
+    let inner = steps.try_fold(whole, |value, step| match value {
+        toml::Value::Array(array) => array.get_mut(step.parse::<usize>().ok()?),
+        value => value.get_mut(step),
+    });
+    match (inner, text) {
+        (Some(toml::Value::Table(table)), Some(text)) => {
+            table.insert(last.to_owned(), text.into());
+        }
+        (Some(toml::Value::Table(table)), None) => {
+            table.remove(last);
+        }
+        (Some(toml::Value::Array(array)), Some(text)) => {
+            if let Some(place) = last.parse::<usize>().ok().and_then(|index| array.get_mut(index)) {
+                *place = text.into();
+            }
+        }
+        _ => {}
     }
 }
 

@@ -9,6 +9,7 @@ use paceline_net::machine::{Feature, Verdict, examine};
 use paceline_net::world::Wire;
 
 use super::report::micros;
+use crate::commands::UNTRUSTED;
 use crate::commands::doctor::describe;
 
 /// Rates at which accuracy is stated, in Mbit/s.
@@ -27,6 +28,7 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
     }
     let quantiles = |found: Quantiles| format!("p50 {}, p99 {}", micros(found.p50), micros(found.p99));
     crate::print(&format!("\nping over a bare veth pair: {}\n", quantiles(bare(SPAN)?)))?;
+    let mut trusted = true;
     for rate in RATES.map(Rate::from_mbps) {
         let found = accuracy(Wire::preferred(), rate, SPAN)?;
         let mut line = String::new();
@@ -37,6 +39,7 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
         let verdict = if found.trusted { "trusted" } else { "NOT to be trusted" };
         writeln!(line, "{:.0} % of a core, {}: {verdict}", 100.0 * found.cpu, found.scheduling)?;
         crate::print(&line)?;
+        trusted &= found.trusted;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if trusted { ExitCode::SUCCESS } else { ExitCode::from(UNTRUSTED) })
 }

@@ -10,7 +10,11 @@ pub(super) fn summary(report: &EmulatorReport) -> String {
     let way = |name: &str, way: &DirectionReport| {
         format!("{name} {} packets, {} dropped", way.entered.packets, way.dropped.packets)
     };
-    let verdict = if report.trusted() { "trusted" } else { "NOT to be trusted" };
+    let verdict = match (lateness.count(), report.trusted()) {
+        (0, _) => "nothing to judge by",
+        (_, true) => "trusted",
+        (_, false) => "NOT to be trusted",
+    };
     format!(
         "{}, {}; release error p50 {}, p99 {}, max {}; {} of {} later than {}: {verdict}",
         way("down", &report.down),
