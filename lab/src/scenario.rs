@@ -88,7 +88,7 @@ pub struct Flow {
     pub handshake: bool,
     /// Acknowledgements tell when each packet arrived.
     pub arrivals: bool,
-    /// How well the sending host keeps time.
+    /// How well its two hosts keep time.
     pub timers: Timers,
 }
 
@@ -113,7 +113,7 @@ impl Default for Flow {
             paced: false,
             handshake: false,
             arrivals: false,
-            timers: Timers::Exact,
+            timers: Timers::default(),
         }
     }
 }
@@ -139,14 +139,16 @@ pub enum Way {
     Up,
 }
 
-/// How well a sending host keeps time.
+/// How well the hosts of a flow keep time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timers {
     /// To the nanosecond.
-    #[default]
     Exact,
-    /// As a Linux host: late timers, and a least distance between packets.
+    /// What an acknowledgement sets free leaves after up to a packet time; arrivals are late by a little.
+    #[default]
+    Overhead,
+    /// Besides, late as Linux hosts were when measured.
     Host,
 }
 

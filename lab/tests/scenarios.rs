@@ -80,7 +80,7 @@ fn every_key_of_a_flow() {
     assert_eq!(world.flows[0].controller.to_string(), "copa");
     assert_eq!(world.flows[3].controller.to_string(), "cubic");
     let hosts: Vec<_> = world.flows.iter().map(|flow| (flow.handshake, flow.arrivals, flow.timers)).collect();
-    let (plain, all) = ((false, false, Timing::Exact), (true, true, Timing::Host));
+    let (plain, all) = ((false, false, Timing::Overhead), (true, true, Timing::Host));
     assert_eq!(hosts, [plain, all, all, all]);
 }
 
@@ -88,7 +88,7 @@ fn every_key_of_a_flow() {
 fn the_effective_scenario_is_a_scenario_that_means_the_same() {
     let text = format!("{SMALL}[[flows]]\nworkload = {{ bytes = \"2MB\" }}\n[[cross]]\nrate = \"1 Mbit/s\"");
     let first = scenario(&text);
-    for default in ["handshake = false", "arrivals = false", "timers = \"exact\""] {
+    for default in ["handshake = false", "arrivals = false", "timers = \"overhead\""] {
         assert!(first.to_toml().contains(default), "{default}");
     }
     assert_eq!(scenario(&first.to_toml()), first);
@@ -169,7 +169,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
             "s.toml:8: flows[0].workload.poisson.max: this key is missing; add it",
         ),
         (flow("direction = \"left\""), "s.toml:8: flows[0].direction: unknown value 'left'; known are down, up"),
-        (flow("timers = \"late\""), "s.toml:8: flows[0].timers: unknown value 'late'; known are exact, host"),
+        (flow("timers = \"late\""), "s.toml:8: flows[0].timers: unknown value 'late'; known are exact, overhead, host"),
         (
             flow("handshake = \"yes\""),
             "s.toml:8: flows[0].handshake: string \"yes\" stands where a boolean is due; write a boolean, true or false",

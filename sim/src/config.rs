@@ -92,7 +92,7 @@ pub struct Flow {
     pub handshake: bool,
     /// Acknowledgements tell when each packet arrived ([`paceline_transport::AckSegment::arrivals`]).
     pub arrivals: bool,
-    /// How well the sending host keeps time.
+    /// How well its two hosts keep time.
     pub timers: Timing,
 }
 
@@ -116,19 +116,23 @@ impl Flow {
             paced: false,
             handshake: false,
             arrivals: false,
-            timers: Timing::Exact,
+            timers: Timing::default(),
         }
     }
 }
 
-/// How well a sending host keeps time.
+/// How well the hosts of a flow keep time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Timing {
-    /// To the nanosecond.
-    #[default]
+    /// To the nanosecond: for arithmetic. Flows over a drop-tail queue show phase effects: who is dropped depends on the
+    /// ratio of round trips.
     Exact,
-    /// As a Linux host did when measured: a timer comes late by 2 µs in the median, 20 µs in the 90th and 45 µs in the 99th
-    /// percentile, and packets that a controller paces by gaps are at least 20 µs apart.
+    /// What an acknowledgement or the application sets free leaves after up to one packet time of the bottleneck (Floyd and
+    /// Jacobson 1992, ns-2's `overhead_`). Timers are late by up to 4 µs; pacing and arrivals are not.
+    #[default]
+    Overhead,
+    /// Late as Linux hosts were when measured, besides: timers, pacing and arrivals by 2 µs in the median, 20 µs in the 90th and 45 µs
+    /// in the 99th percentile; packets that a controller paces by gaps are at least 20 µs apart.
     Host,
 }
 

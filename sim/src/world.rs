@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ecn, Env, Nanos, Time};
+use paceline_cc::{Ecn, Env, Nanos, Rate, Time};
 use paceline_path::{Codepoint, Packet, Path};
-use paceline_transport::{AckSegment, Receiver, Segment, Sender};
+use paceline_transport::{AckSegment, HEADER_BYTES, Receiver, Segment, Sender};
 
-use crate::config::{Config, Cross, Direction, Flow, Timing, Workload};
+use crate::config::{Config, Cross, Direction, Flow, Workload};
 use crate::endpoints;
-use crate::host::Host;
+use crate::host::Hosts;
 use crate::outcome::Outcome;
 use crate::record::{Links, Recorder, Sample};
 use crate::seed::Seed;
@@ -36,20 +36,33 @@ struct Live {
     sender: Box<dyn Sender>,
     receiver: Box<dyn Receiver>,
     sender_timer: Armed,
-    /// Where the sender's host is not exact.
-    host: Option<Host>,
     receiver_timer: Armed,
+    /// Where its hosts are not exact.
+    hosts: Option<Hosts>,
     /// The flow ends when so many bytes have arrived.
     goal: Option<u64>,
     extra_delay: Nanos,
+    /// Data on the way from the path to its receiver.
     access: VecDeque<(Time, Packet<Body>)>,
+    /// Acknowledgements on the way from the path to its sender.
     back: VecDeque<(Time, AckSegment)>,
 }
 
 impl Live {
     /// From when on its host can send the next packet.
     fn ready_at(&self) -> Time {
-        self.host.as_ref().map_or(Time::ZERO, |host| host.ready_at(self.sender.controller().pacing()))
+        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(self.sender.controller().pacing()))
+    }
+
+    /// When the sender wants to be woken next.
+    fn wakes_at(&mut self, now: Time) -> Time {
+        let (ready_at, due, paced_until) = (self.ready_at(), self.sender.next_timeout(), self.sender.paced_until());
+        let Some(hosts) = &mut self.hosts else { return due };
+        if ready_at <= now {
+            return hosts.sender_wakes_at(due, paced_until);
+        }
+        // A timer that has come waits for nothing but to be ready.
+        if due > now { hosts.sender_wakes_at(due, paced_until).min(ready_at) } else { ready_at }
     }
 }
 
@@ -180,21 +193,25 @@ impl<'t> World<'t> {
             }
             Target::Application(number) => self.application(number),
             Target::Access(number) => {
-                let Some(flow) = &mut self.live[number as usize] else { return };
-                if let Some((_, packet)) = flow.access.pop_front() {
-                    if let Some((at, _)) = flow.access.front() {
-                        self.timers.set(*at, target);
+                while let Some(flow) = &mut self.live[number as usize] {
+                    match flow.access.pop_front_if(|(due, _)| *due <= at) {
+                        Some((_, packet)) => self.deliver(&packet),
+                        None => {
+                            self.timers.set(flow.access.front().map_or(Time::NEVER, |(due, _)| *due), target);
+                            return;
+                        }
                     }
-                    self.deliver(&packet);
                 }
             }
             Target::Return(number) => {
-                let Some(flow) = &mut self.live[number as usize] else { return };
-                if let Some((_, ack)) = flow.back.pop_front() {
-                    if let Some((at, _)) = flow.back.front() {
-                        self.timers.set(*at, target);
+                while let Some(flow) = &mut self.live[number as usize] {
+                    match flow.back.pop_front_if(|(due, _)| *due <= at) {
+                        Some((_, ack)) => self.acknowledged(number, &ack),
+                        None => {
+                            self.timers.set(flow.back.front().map_or(Time::NEVER, |(due, _)| *due), target);
+                            return;
+                        }
                     }
-                    self.acknowledged(number, &ack);
                 }
             }
             Target::Cross(index) => self.send_cross(index),
@@ -236,10 +253,7 @@ impl<'t> World<'t> {
         let flow = &self.configured[index as usize];
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
-        let host = match flow.timers {
-            Timing::Exact => None,
-            Timing::Host => Some(Host::new(self.seed.stream(&format!("timers {number}")))),
-        };
+        let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow));
         let (mut sender, receiver) = endpoints::make(flow, &env);
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),
@@ -254,15 +268,22 @@ impl<'t> World<'t> {
             sender,
             receiver,
             sender_timer: Armed::default(),
-            host,
             receiver_timer: Armed::default(),
+            hosts,
             goal,
             extra_delay: flow.extra_delay,
             access: VecDeque::new(),
             back: VecDeque::new(),
         })));
-        self.pump(number);
+        self.release(number);
         number
+    }
+
+    /// How long the link of its data takes for a full packet of this flow; nothing where there is no link.
+    fn packet_time(&self, flow: &Flow) -> Nanos {
+        let path = if flow.direction == Direction::Down { &self.down } else { &self.up };
+        let rate = path.first_link().map_or(Rate::ZERO, |link| link.schedule().mean_rate());
+        if rate == Rate::ZERO { Nanos::ZERO } else { rate.time_for(u64::from(flow.mss + HEADER_BYTES)) }
     }
 
     /// The application of a configured flow stops writing: the flow ends here, what is in flight is not waited for.
@@ -282,7 +303,7 @@ impl<'t> World<'t> {
             Turn::Cut => live.sender.cut(),
         }
         self.timers.set(self.now + wait, Target::Application(number));
-        self.pump(number);
+        self.release(number);
     }
 
     fn send_cross(&mut self, index: u32) {
@@ -297,6 +318,17 @@ impl<'t> World<'t> {
         self.timers.set(self.now + gap, Target::Cross(index));
     }
 
+    /// Something from outside the sender may let it send: its host takes a moment, unless pacing sets the time.
+    fn release(&mut self, number: u32) {
+        if let Some(flow) = &mut self.live[number as usize]
+            && let Some(hosts) = &mut flow.hosts
+            && flow.sender.paced_until() <= self.now
+        {
+            hosts.release(self.now);
+        }
+        self.pump(number);
+    }
+
     /// Lets a sender send what it may, and sets its timer.
     fn pump(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
@@ -305,8 +337,8 @@ impl<'t> World<'t> {
         while flow.ready_at() <= self.now
             && let Some(segment) = flow.sender.poll_transmit(self.now)
         {
-            if let Some(host) = &mut flow.host {
-                host.sent(self.now);
+            if let Some(hosts) = &mut flow.hosts {
+                hosts.sent(self.now);
             }
             if let Some(tap) = &mut self.tap {
                 tap.on_sent(self.now, number, &segment);
@@ -315,12 +347,7 @@ impl<'t> World<'t> {
             let packet = Packet::new(number, segment.wire_bytes(), codepoint(segment.ecn), Body::Data(segment));
             path.push(self.now, packet);
         }
-        let (ready_at, due) = (flow.ready_at(), flow.sender.next_timeout());
-        let wakes_at = match &mut flow.host {
-            Some(_) if ready_at > self.now => ready_at,
-            Some(host) => host.wakes_at(due),
-            None => due,
-        };
+        let wakes_at = flow.wakes_at(self.now);
         flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
@@ -336,13 +363,14 @@ impl<'t> World<'t> {
                     }
                     return;
                 };
-                if flow.extra_delay == Nanos::ZERO {
+                let mut packet = packet;
+                packet.delay.propagation += flow.extra_delay;
+                let arrives_at = self.now + flow.extra_delay;
+                let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
+                if at == self.now && flow.access.is_empty() {
                     self.deliver(&packet);
                     return;
                 }
-                let mut packet = packet;
-                packet.delay.propagation += flow.extra_delay;
-                let at = self.now + flow.extra_delay;
                 if flow.access.is_empty() {
                     self.timers.set(at, Target::Access(number));
                 }
@@ -354,11 +382,12 @@ impl<'t> World<'t> {
                 let mut split = packet.delay;
                 split.propagation += flow.extra_delay;
                 self.recorder.acknowledged(flow.family as usize, &split);
-                if flow.extra_delay == Nanos::ZERO {
+                let arrives_at = self.now + flow.extra_delay;
+                let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.sender_takes_in_at(arrives_at));
+                if at == self.now && flow.back.is_empty() {
                     self.acknowledged(number, &ack);
                     return;
                 }
-                let at = self.now + flow.extra_delay;
                 if flow.back.is_empty() {
                     self.timers.set(at, Target::Return(number));
                 }
@@ -394,7 +423,9 @@ impl<'t> World<'t> {
         while let Some(ack) = flow.receiver.poll_ack(self.now) {
             path.push(self.now, Packet::new(number, ack.wire_bytes(), Codepoint::NotEct, Body::Ack(ack)));
         }
-        flow.receiver_timer.arm(&mut self.timers, flow.receiver.next_timeout(), Target::Receiver(number));
+        let due = flow.receiver.next_timeout();
+        let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
+        flow.receiver_timer.arm(&mut self.timers, wakes_at, Target::Receiver(number));
     }
 
     /// An acknowledgement reaches its sender.
@@ -411,7 +442,7 @@ impl<'t> World<'t> {
         if flow.goal.is_some() && flow.sender.is_idle() {
             self.complete(number);
         } else {
-            self.pump(number);
+            self.release(number);
         }
     }
 
@@ -424,6 +455,7 @@ impl<'t> World<'t> {
 
     fn retire(&mut self, number: u32) {
         if let Some(flow) = self.live[number as usize].take() {
+            self.recorder.under_way(flow.family as usize, flow.access.len() as u64);
             let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
         }

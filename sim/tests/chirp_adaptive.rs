@@ -58,7 +58,7 @@ fn delayed_and_stretched_acknowledgements_a_host_s_timers_and_no_handshake_chang
     ] {
         let outcome = run(flow);
         let (ratio, queue) = (end(&outcome, 0) / end(&clean, 0), peak(&outcome, 100.0) / peak(&clean, 100.0));
-        assert!(ratio < 1.3, "{what}: ends after {ratio} of the clean time");
+        assert!(ratio < 1.4, "{what}: ends after {ratio} of the clean time");
         assert!(queue < 3.0, "{what}: {queue} of the clean queue");
     }
 }
@@ -77,7 +77,7 @@ fn loss_and_disorder_end_it_early_or_not_at_all() {
     for (what, world) in [("1 % loss", lossy), ("5 % reordering", holding)] {
         let outcome = world.run(2);
         let (ratio, queue) = (end(&outcome, 0) / end(&clean, 0), peak(&outcome, 100.0) / peak(&clean, 100.0));
-        assert!(ratio < 1.3, "{what}: ends after {ratio} of the clean time");
+        assert!(ratio < 1.4, "{what}: ends after {ratio} of the clean time");
         assert!(queue < 3.0, "{what}: {queue} of the clean queue");
         assert!(outcome.flows[0].bytes_ready > 1_000_000, "{what}: stalls");
     }

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Dumbbell, PeriodicLoss, bulk, jain, mean, share, span, variable};
 use paceline_path::queue::Limit;
-use paceline_sim::{Flow, Outcome, Via};
+use paceline_sim::{Flow, Outcome, Timing, Via};
 
 fn tcp(controller: &str) -> Flow {
     bulk(controller, Via::Tcp)
@@ -155,9 +155,12 @@ fn prague_holds_the_queue_at_the_step_and_the_link_busy() {
 
 #[test]
 fn dctcp_swings_as_its_fluid_model() {
-    let outcome = dctcp("dctcp", "step:threshold=2.55ms", 20);
+    let queue = Some("step:threshold=2.55ms".parse().unwrap());
+    let exact = Flow { timers: Timing::Exact, ..tcp("dctcp") };
+    let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![exact]) }.run(20);
     // B = C RTT + K = 125 + 21 packets: alpha about sqrt(2/B), the window swings by sqrt(2B)/2. The model is fluid and
-    // sees a mark at once: a third for alpha, a factor of two for the swing between the extremes of 15 s.
+    // sees a mark at once: a third for alpha, a factor of two for the swing between the extremes of 15 s. It knows no
+    // noise at the host either.
     let b = 146.0_f64;
     let flow = &outcome.series.as_ref().unwrap().flows[0];
     let alpha = mean(&span(&variable(flow, "alpha"), 5_000, 20_000));

@@ -78,6 +78,9 @@ pub trait Sender: Send {
     /// The time of [`Sender::next_timeout`] has come.
     fn on_timeout(&mut self, now: Time);
 
+    /// Pacing holds the next packet until then; a time that has come: pacing does not hold it.
+    fn paced_until(&self) -> Time;
+
     /// Everything written has been delivered (for datagrams: sent and no longer in flight).
     fn is_idle(&self) -> bool;
 

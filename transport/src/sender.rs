@@ -402,6 +402,10 @@ impl Sender for FlowSender {
         }
     }
 
+    fn paced_until(&self) -> Time {
+        self.core.pacer.due()
+    }
+
     fn is_idle(&self) -> bool {
         // Datagrams: `una` counts lost ones as settled.
         self.una == self.end

@@ -28,6 +28,9 @@ impl Sender for Told {
         Time::NEVER
     }
     fn on_timeout(&mut self, _: Time) {}
+    fn paced_until(&self) -> Time {
+        Time::ZERO
+    }
     fn is_idle(&self) -> bool {
         false
     }

@@ -393,6 +393,7 @@ impl From<Timers> for config::Timing {
     fn from(timers: Timers) -> Self {
         match timers {
             Timers::Exact => Self::Exact,
+            Timers::Overhead => Self::Overhead,
             Timers::Host => Self::Host,
         }
     }

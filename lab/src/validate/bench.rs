@@ -58,10 +58,24 @@ impl Dumbbell {
         self
     }
 
+    /// As [`Dumbbell::flow`] for TCP, with a round trip `times` that of the path, and an acknowledgement every second packet.
+    pub(super) fn far(mut self, controller: &str, start: f64, times: f64) -> Self {
+        let controller = controller.parse::<Spec>().expect("controllers of claims parse: tested");
+        let extra_delay = self.delay.mul_f64(times - 1.0);
+        self.flows.push(Flow { start: Time::from_secs_f64(start), extra_delay, ..Flow::bulk(controller, Via::Tcp) });
+        self
+    }
+
     /// The flow added last runs upwards as well, as another flow.
     pub(super) fn both_ways(mut self) -> Self {
         let upwards = self.flows.last().map(|flow| Flow { direction: Direction::Up, ..flow.clone() });
         self.flows.extend(upwards);
+        self
+    }
+
+    /// Another seed than 1.
+    pub(super) fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
         self
     }
 
@@ -136,6 +150,12 @@ impl Finished {
     pub(super) fn late_utilization(&self) -> f64 {
         let used: f64 = self.series().flows.iter().flat_map(|flow| self.late(&flow.throughput_mbps)).sum();
         used / self.late(&self.series().capacity_mbps).iter().sum::<f64>()
+    }
+
+    /// Mean rate of a flow in steady state, Mbit/s.
+    pub(super) fn late_mbps(&self, flow: usize) -> f64 {
+        let points = self.late(&self.series().flows[flow].throughput_mbps);
+        points.iter().sum::<f64>() / points.len() as f64
     }
 
     /// Mean packets of 1500 bytes waiting in steady state, the one in transmission not counted.

@@ -107,6 +107,11 @@ impl Sender for AboveTcp {
         }
     }
 
+    fn paced_until(&self) -> Time {
+        let below = self.tcp.paced_until();
+        if self.tcp.is_blocked() { below } else { below.max(self.above.core.pacer.due()) }
+    }
+
     fn is_idle(&self) -> bool {
         self.above.is_idle()
     }
