@@ -29,7 +29,7 @@ use crate::high::lift;
 use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
-use crate::options::{Acks, Mode, Options};
+use crate::options::{Acks, Lower, Mode, Options};
 use crate::queue::{Budget, Queue};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
@@ -180,11 +180,20 @@ impl Engine {
         let local = getsockname(&fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
         let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
         let full = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
-        if let Some(name) = &options.lower {
-            if mode == Mode::Inline {
-                inline::begin(&fd, name, info.mss);
+        match &options.lower {
+            Lower::Named(name) => {
+                if mode == Mode::Inline {
+                    inline::begin(&fd, name, info.mss);
+                }
+                set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
             }
-            set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
+            Lower::Auto if mode != Mode::Inline => {
+                if let Some(name) = options.controller.entry().lower {
+                    // Without it the program's does, only less well.
+                    let _ = set_tcp_congestion(&fd, name);
+                }
+            }
+            Lower::Auto | Lower::Keep => {}
         }
         let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };
         let source = flow::choose(&fd, acks, info.is_quiet())?;

@@ -1,5 +1,6 @@
 //! Options of an engine, and the environment variables that carry them into a program.
 
+use std::fmt;
 use std::time::Duration;
 
 use paceline_cc::text::clipped;
@@ -24,8 +25,8 @@ pub struct Options {
     /// How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped. 60 s (our
     /// choice: as long as nginx's `send_timeout` and Apache's `TimeOut` wait for a client that takes nothing).
     pub linger: Duration,
-    /// The kernel's congestion control below (`TCP_CONGESTION`); `None` leaves it.
-    pub lower: Option<String>,
+    /// The kernel's congestion control below.
+    pub lower: Lower,
     /// Sockets to one destination prefix share their smallest RTT. Not by default: one client could slow its neighbours.
     pub share: bool,
     /// Sockets to one destination prefix share one window. Implies `share`.
@@ -41,10 +42,44 @@ impl Default for Options {
             queue: 1_000_000,
             memory: 256_000_000,
             linger: Duration::from_mins(1),
-            lower: None,
+            lower: Lower::Auto,
             share: false,
             aggregate: false,
         }
+    }
+}
+
+/// The kernel's congestion control below a socket (`TCP_CONGESTION`): `auto`, `keep` or a name.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Lower {
+    /// The one that the controller is best above ([`paceline_cc::registry::Entry::lower`]), where the kernel has it and lets this
+    /// process choose it; else the program's. Inline it is the program's too: there the kernel sends, and it is the program that
+    /// chose how.
+    #[default]
+    Auto,
+    /// The program's.
+    Keep,
+    /// This one; a socket that cannot have it is not taken.
+    Named(String),
+}
+
+impl From<String> for Lower {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "auto" => Self::Auto,
+            "keep" => Self::Keep,
+            _ => Self::Named(text),
+        }
+    }
+}
+
+impl fmt::Display for Lower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Keep => "keep",
+            Self::Named(name) => name,
+        })
     }
 }
 
@@ -148,7 +183,9 @@ impl Options {
             let span: Nanos = text.parse().map_err(|source| OptionsError::Unit { name: LINGER, source })?;
             options.linger = Duration::from_nanos(span.as_nanos());
         }
-        options.lower = var(LOWER).filter(|name| !name.is_empty());
+        if let Some(name) = var(LOWER).filter(|name| !name.is_empty()) {
+            options.lower = Lower::from(name);
+        }
         if let Some(text) = var(SHARE) {
             options.share = word(SHARE, &text, "on, off", &SWITCH)?;
         }
@@ -173,7 +210,7 @@ impl Options {
             (SHARE, switch(self.share)),
             (AGGREGATE, switch(self.aggregate)),
         ];
-        vars.extend(self.lower.clone().map(|name| (LOWER, name)));
+        vars.push((LOWER, self.lower.to_string()));
         vars
     }
 }
@@ -212,7 +249,7 @@ mod tests {
             queue: 2_500_000,
             memory: 50_000_000,
             linger: Duration::from_millis(1500),
-            lower: Some("reno".to_owned()),
+            lower: Lower::Named("reno".to_owned()),
             share: true,
             aggregate: true,
         };

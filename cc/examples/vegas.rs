@@ -126,6 +126,7 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: None,
 };
 
 fn main() {

@@ -433,4 +433,5 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: None,
 };

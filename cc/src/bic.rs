@@ -189,6 +189,7 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: None,
 };
 
 #[cfg(test)]

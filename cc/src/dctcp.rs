@@ -184,6 +184,7 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: None,
 };
 
 #[cfg(test)]

@@ -82,4 +82,5 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: None,
 };

@@ -213,6 +213,7 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: None,
 };
 
 #[cfg(test)]

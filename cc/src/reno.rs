@@ -51,6 +51,7 @@ pub const ENTRY: Entry = Entry {
     params: &[CLASSIC_ECN],
     make,
     receiver: None,
+    lower: None,
 };
 
 #[cfg(test)]

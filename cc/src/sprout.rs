@@ -274,6 +274,7 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: Some(make_receiver),
+    lower: None,
 };
 
 /// `sprout-ewma` in the registry.
@@ -285,6 +286,7 @@ pub const EWMA_ENTRY: Entry = Entry {
     params: &[LOOKAHEAD, AGE, FEEDBACK],
     make,
     receiver: Some(make_average),
+    lower: None,
 };
 
 #[cfg(test)]

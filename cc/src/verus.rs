@@ -407,6 +407,7 @@ pub const ENTRY: Entry = Entry {
     ],
     make,
     receiver: None,
+    lower: Some("reno"),
 };
 
 #[cfg(test)]

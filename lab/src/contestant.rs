@@ -8,7 +8,7 @@ use paceline_cc::{Bytes, Spec, SpecError};
 use paceline_sim::{Acks, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The TCP under `@alcc` where none is named (Linux's default controller).
+/// The TCP under `@alcc` where neither the contestant nor its controller names one (Linux's default).
 const LOWER: &str = "cubic";
 /// The TCP under `@alcc/open`, whose window is never the limit: in the real world the open window (docs/open-window.md), 65536
 /// packets.
@@ -95,6 +95,10 @@ pub enum ContestantError {
     Spec(#[from] SpecError),
 }
 
+fn default_lower(controller: &Spec) -> &'static str {
+    controller.entry().lower.unwrap_or(LOWER)
+}
+
 impl Contestant {
     /// The datapath as text: `udp`, `tcp`, `alcc`, `alcc/bbr`.
     pub fn via_text(&self) -> String {
@@ -103,7 +107,7 @@ impl Contestant {
             Via::Tcp => "tcp".to_owned(),
             Via::Quic => "quic".to_owned(),
             Via::Alcc(lower, handover) => match lower.to_string() {
-                lower if lower == LOWER => format!("alcc{}", handover_text(*handover)),
+                lower if lower == default_lower(&self.controller) => format!("alcc{}", handover_text(*handover)),
                 lower if lower == OPEN => format!("alcc{}/open", handover_text(*handover)),
                 lower => format!("alcc{}/{lower}", handover_text(*handover)),
             },
@@ -149,7 +153,7 @@ impl FromStr for Contestant {
             "tcp" => Via::Tcp,
             "alcc" => {
                 let lower: Spec = match lower {
-                    None => LOWER.parse()?,
+                    None => default_lower(&controller).parse()?,
                     Some("open") => OPEN.parse()?,
                     Some(lower) => lower.parse()?,
                 };

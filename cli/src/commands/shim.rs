@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, anyhow, bail};
 use paceline_alcc::export::{self, Settings};
 use paceline_alcc::filter::{self, Filter};
-use paceline_alcc::options::{self, Mode, Options};
+use paceline_alcc::options::{self, Lower, Mode, Options};
 use paceline_net::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_net::machine::Verdict;
 
@@ -41,7 +41,8 @@ pub(crate) struct Args {
     /// Connections with these peers, such as 10.0.0.0/8,2001:db8::/32; all when not given.
     #[arg(long, value_name = "LIST")]
     peers: Option<String>,
-    /// The kernel's congestion control below, such as cubic, reno or bbr; as the program has it when not given.
+    /// The kernel's congestion control below: auto (through the queue the one that the controller is best above, where the kernel
+    /// allows it), keep (the program's), or a name such as cubic, reno or bbr.
     #[arg(long, value_name = "NAME")]
     lower: Option<String>,
     /// What a connection's queue holds, such as 1MB.
@@ -204,7 +205,9 @@ fn servable(options: &Options) -> anyhow::Result<()> {
         );
     }
     let there = paceline_net::tcp::available();
-    if let Some(lower) = options.lower.as_ref().filter(|lower| !there.contains(lower)) {
+    if let Lower::Named(lower) = &options.lower
+        && !there.contains(lower)
+    {
         let mend = match lower.as_str() {
             "paceline_open" => "as root, keep it loaded with: paceline open-window".to_owned(),
             other => format!("as root: modprobe tcp_{other}"),

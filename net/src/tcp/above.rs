@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_alcc::options::{Mode, Options};
+use paceline_alcc::options::{Lower, Mode, Options};
 use paceline_alcc::{Engine, Hooks};
 use paceline_cc::{Nanos, Spec};
 use paceline_sim::{Direction, Flow, Handover};
@@ -55,7 +55,7 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
         mode,
         acks: handover.acks,
         queue: if fickle { QUEUE_FEW } else { QUEUE },
-        lower: Some(name.to_owned()),
+        lower: Lower::Named(name.to_owned()),
         // Contestants are compared one by one: what several of one process do together is asked for.
         share: handover.share,
         ..Options::default()
@@ -106,7 +106,7 @@ mod tests {
     fn what_the_kernel_has_not_is_refused_with_a_mend() {
         let reno: Spec = "reno".parse().unwrap();
         let (kernel, options, notes) = above(&flow("copa"), &reno, Handover::default()).unwrap();
-        assert_eq!((kernel.name, options.lower.as_deref(), notes.len()), ("reno", Some("reno"), 0));
+        assert_eq!((kernel.name, options.lower, notes.len()), ("reno", Lower::Named("reno".to_owned()), 0));
         assert_eq!((options.mode, options.controller.to_string()), (Mode::Auto, "copa".to_owned()));
         let sprout = above(&flow("sprout"), &reno, Handover::default()).unwrap().1;
         assert_eq!(sprout.mode, Mode::Framed);
