@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::delay::{Delay, Jitter, VaryingDelay};
 use crate::link::Link;
 use crate::loss::{Duplicate, Loss, Lossy};
-use crate::queue::QueueSpec;
+use crate::queue::{QueueSpec, TYPICAL_PACKET};
 use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::{Rates, Schedule};
@@ -61,6 +61,9 @@ pub struct Direction {
     /// Random delay on top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+    /// Bytes of the largest packet that will come, on the wire; 1500 when not known. No key of a file: who sends knows it.
+    #[serde(skip)]
+    pub largest_packet: Option<u32>,
 }
 
 /// Why a direction could not be built: the field, what was wrong and the mend.
@@ -186,6 +189,11 @@ impl Direction {
         Ok(())
     }
 
+    /// Whether there is a link: something that limits.
+    pub fn has_link(&self) -> bool {
+        self.rate.is_some() || self.schedule.is_some() || self.trace.is_some()
+    }
+
     /// The delay without queues and jitter, at the start: what a round trip is made of.
     pub fn base_delay(&self) -> Nanos {
         match &self.delay_schedule {
@@ -237,7 +245,13 @@ impl Direction {
                 let mend = "give a delay, or a limit in bytes or packets";
                 return Err(field("queue", "bdp= needs a round-trip time above 0", mend));
             }
-            let queue = spec.build(schedule.mean_rate(), base_rtt, seed);
+            let largest = self.largest_packet.unwrap_or(TYPICAL_PACKET);
+            let limit = spec.limit().bytes.unwrap_or(u64::MAX);
+            if self.largest_packet.is_some() && limit < u64::from(largest) {
+                let problem = format!("it holds {limit} bytes, and a packet has {largest}: nothing could pass");
+                return Err(field("queue", problem, "give room for a packet, such as 2MB, 100packets or 1bdp"));
+            }
+            let queue = spec.build_for(largest, schedule.mean_rate(), base_rtt, seed);
             path = path.link(Link::new(schedule, queue));
         }
         if let Some(loss) = self.loss {

@@ -40,6 +40,8 @@ pub struct Packet<P> {
     pub entered: Time,
     /// Delay so far.
     pub delay: Split,
+    /// It was made on the way, by duplication: nobody sent it.
+    pub copy: bool,
     /// The payload of whoever drives the path.
     pub body: P,
 }
@@ -47,7 +49,7 @@ pub struct Packet<P> {
 impl<P> Packet<P> {
     /// A packet that has not travelled yet.
     pub fn new(flow: u32, size: u32, ecn: Codepoint, body: P) -> Self {
-        Self { flow, size, ecn, entered: Time::ZERO, delay: Split::default(), body }
+        Self { flow, size, ecn, entered: Time::ZERO, delay: Split::default(), copy: false, body }
     }
 }
 

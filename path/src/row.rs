@@ -181,7 +181,7 @@ impl<P: Clone + Send> Path<P> {
                         Verdict::Lose => return self.lost.add(packet.size),
                         Verdict::Copy => {
                             self.copied.add(packet.size);
-                            self.forward(index + 1, now, packet.clone());
+                            self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
                         }
                     }
                     index += 1;

@@ -117,7 +117,7 @@ pub struct FlowOutcome {
     pub end: Time,
     /// Data packets that entered the path.
     pub packets_entered: u64,
-    /// Data packets that left the path.
+    /// Data packets that left the path; copies made on it are in no figure.
     pub packets_arrived: u64,
     /// Data packets dropped on the path.
     pub packets_dropped: u64,

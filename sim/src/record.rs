@@ -82,8 +82,11 @@ impl Recorder {
         self.flows[flow].outcome.packets_entered += 1;
     }
 
-    /// A data packet reached its receiver after `delay`.
+    /// A data packet reached its receiver after `delay`. Copies made on the way are in no figure.
     pub fn arrived<P>(&mut self, flow: usize, packet: &Packet<P>, delay: Nanos) {
+        if packet.copy {
+            return;
+        }
         self.flows[flow].arrived(packet, delay);
         self.delay.record(delay);
         self.queue.record(packet.delay.queue);

@@ -67,7 +67,16 @@ impl Live {
 }
 
 /// Runs a world to its end.
+///
+/// # Panics
+/// Where a flow that sends without end has no link in its way: nothing would ever hold it back, and it would fill the memory, or
+/// the present moment where there is no delay either.
 pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
+    for (index, flow) in config.flows.iter().enumerate() {
+        let path = if flow.direction == Direction::Down { &config.down } else { &config.up };
+        let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff { .. });
+        assert!(!endless || path.first_link().is_some(), "flow {index} sends without end over a path without a link");
+    }
     World::new(config, tap).run()
 }
 
@@ -359,7 +368,7 @@ impl<'t> World<'t> {
                 let number = packet.flow;
                 let Some(flow) = &mut self.live[number as usize] else {
                     if let Some(family) = self.families[number as usize] {
-                        self.recorder.under_way(family as usize, 1);
+                        self.recorder.under_way(family as usize, u64::from(!packet.copy));
                     }
                     return;
                 };
@@ -455,7 +464,8 @@ impl<'t> World<'t> {
 
     fn retire(&mut self, number: u32) {
         if let Some(flow) = self.live[number as usize].take() {
-            self.recorder.under_way(flow.family as usize, flow.access.len() as u64);
+            let originals = flow.access.iter().filter(|(_, packet)| !packet.copy).count();
+            self.recorder.under_way(flow.family as usize, originals as u64);
             let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
         }
@@ -467,7 +477,7 @@ impl<'t> World<'t> {
         for path in [&mut self.down, &mut self.up] {
             while path.next() < Time::NEVER {
                 while let Some(packet) = path.pop(path.next()) {
-                    inside[packet.flow as usize] += u64::from(matches!(packet.body, Body::Data(_)));
+                    inside[packet.flow as usize] += u64::from(matches!(packet.body, Body::Data(_)) && !packet.copy);
                 }
             }
         }

@@ -158,6 +158,30 @@ fn a_bdp_needs_a_round_trip() {
     assert_eq!(error, "queue: bdp= needs a round-trip time above 0; give a delay, or a limit in bytes or packets");
 }
 
+/// A tenth of a bandwidth-delay product of 250 bytes: room for one packet, however large.
+#[test]
+fn a_queue_holds_a_packet_of_the_largest_kind() {
+    let direction = |queue: &str, largest| {
+        let text = format!("rate = '1 Mbit/s'\nqueue = '{queue}'");
+        Direction { largest_packet: largest, ..parse(&text).expect("valid") }
+    };
+    let build = |direction: Direction| -> Result<Path<()>, PathError> {
+        direction.build(1, Nanos::from_millis(2), &|name| Err(name.to_owned()))
+    };
+    for (largest, size) in [(None, 1500), (Some(9052), 9052), (Some(576), 576)] {
+        let mut path = build(direction("droptail:bdp=0.1", largest)).expect("it is built");
+        for _ in 0..3 {
+            path.push(Time::ZERO, crate::Packet::new(0, size, crate::Codepoint::NotEct, ()));
+        }
+        assert_eq!(path.queued(Time::ZERO).packets, 1, "{largest:?}: one is in service, one waits, one is dropped");
+    }
+    let error = build(direction("codel:limit=1kB", Some(1500))).err().expect("refused").to_string();
+    let wanted = "queue: it holds 1000 bytes, and a packet has 1500: nothing could pass; give room for a packet, such as \
+                  2MB, 100packets or 1bdp";
+    assert_eq!(error, wanted);
+    assert!(build(direction("codel:limit=1kB", None)).is_ok(), "nobody said how large packets are");
+}
+
 #[test]
 fn the_effective_config_is_written() {
     let direction = parse("rate = '12 Mbit/s'\nqueue = 'codel'\ndelay = '20ms'\nloss = 0.01").expect("valid");

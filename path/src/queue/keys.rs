@@ -91,7 +91,9 @@ impl<'a> Keys<'a> {
     pub(super) fn limit(&self) -> Result<Option<Limit>, QueueError> {
         let Some(text) = self.get("limit") else { return Ok(None) };
         let bad = || self.bad("limit", text, "above 0, such as 2MB, 100packets or 1bdp");
-        let limit = if let Some(packets) = text.strip_suffix("packets") {
+        let limit = if text.parse::<f64>().is_ok_and(|number| number > 0.0) {
+            return Err(self.bad("limit", text, without_unit(text)));
+        } else if let Some(packets) = text.strip_suffix("packets") {
             Limit::packets(packets.trim().parse().map_err(|_| bad())?)
         } else if let Some(times) = text.strip_suffix("bdp") {
             Limit { bdp: Some(times.trim().parse().map_err(|_| bad())?), ..Limit::NONE }
@@ -111,6 +113,9 @@ impl<'a> Keys<'a> {
             let (queue, key) = (self.queue.to_owned(), "threshold");
             return Err(QueueError::Missing { queue, key, wanted });
         };
+        if text.parse::<f64>().is_ok_and(|number| number > 0.0) {
+            return Err(self.bad("threshold", text, without_unit(text)));
+        }
         if let Some(packets) = text.strip_suffix("packets") {
             let packets = packets.trim().parse().map_err(|_| self.bad("threshold", text, wanted))?;
             return Ok(Threshold::Packets(packets));
@@ -188,6 +193,12 @@ impl<'a> Keys<'a> {
         }
         Ok(limit)
     }
+}
+
+/// What is wanted in place of a bare number, which could be packets (tc, Mahimahi) or bytes.
+fn without_unit(text: &str) -> String {
+    let text = clipped(text);
+    format!("clear without a unit; write {text}packets or {text}B")
 }
 
 /// Whether a text can be a limit without its key: it begins with a digit.

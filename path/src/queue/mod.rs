@@ -16,7 +16,7 @@ pub use droptail::DropTail;
 pub use dualpi2::{DualPi2, DualPi2Params, Spacing};
 pub use pie::Pie;
 pub use red::{Red, RedParams};
-pub use spec::{Limit, QUEUES, QueueError, QueueSpec};
+pub use spec::{Limit, QUEUES, QueueError, QueueSpec, TYPICAL_PACKET};
 pub use step::{Step, Threshold};
 
 use std::collections::VecDeque;

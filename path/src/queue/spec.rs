@@ -47,16 +47,17 @@ impl Limit {
 
     /// As keys: `bytes=2MB,packets=100`.
     fn keys(self) -> String {
-        let bytes = self.bytes.map(|bytes| format!("bytes={}", Bytes(bytes)));
+        let bytes = self.bytes.map(|bytes| format!("bytes={}", with_unit(bytes)));
         let packets = self.packets.map(|packets| format!("packets={packets}"));
         let bdp = self.bdp.map(|bdp| format!("bdp={bdp}"));
         let keys: Vec<String> = [bytes, packets, bdp].into_iter().flatten().collect();
         keys.join(",")
     }
 
-    /// The limit in bytes and packets for a link of this mean rate and round trip: room for one full packet at least.
-    fn resolved(self, rate: Rate, base_rtt: Nanos) -> Self {
-        let product = self.bdp.map(|times| ((rate.bytes_in(base_rtt) as f64 * times) as u64).max(TYPICAL_PACKET));
+    /// The limit in bytes and packets for a link of this mean rate and round trip: room for one packet of the largest kind
+    /// at least.
+    fn resolved(self, rate: Rate, base_rtt: Nanos, largest: u32) -> Self {
+        let product = self.bdp.map(|times| ((rate.bytes_in(base_rtt) as f64 * times) as u64).max(u64::from(largest)));
         let bytes = [self.bytes, product].into_iter().flatten().min();
         Self { bytes, packets: self.packets, bdp: None }
     }
@@ -170,9 +171,15 @@ const AQM_LIMIT: Limit = Limit::packets(1000);
 /// Limit of both queues of DualPI2 for which none is given: Linux `sch_dualpi2.c`.
 const DUALPI2_LIMIT: Limit = Limit::packets(10_000);
 
-/// The packet by whose time RED's mean decays while idle, and the least that a queue sized by `bdp` holds (our choice: a
-/// full one).
-const TYPICAL_PACKET: u64 = 1500;
+/// The packet by whose time RED's mean decays while idle, and the largest unless somebody says otherwise (our choice: a full
+/// one).
+pub const TYPICAL_PACKET: u32 = 1500;
+
+/// A size that says what it is, whatever it is: a bare number could be packets.
+fn with_unit(bytes: u64) -> String {
+    let text = Bytes(bytes).to_string();
+    if text.ends_with('B') { text } else { format!("{text}B") }
+}
 
 /// Why a queue could not be made from its text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -241,16 +248,28 @@ impl QueueSpec {
     pub const INFINITE: Self = Self::DropTail { limit: Limit::NONE };
 
     /// Makes the queue for a link of this mean rate and a round trip without queues of `base_rtt`. `seed` feeds its
-    /// random drops.
+    /// random drops. Packets have up to 1500 bytes.
     pub fn build<P: Send + 'static>(&self, rate: Rate, base_rtt: Nanos, seed: u64) -> Box<dyn Queue<P>> {
-        let sized = |limit: Limit| limit.resolved(rate, base_rtt);
+        self.build_for(TYPICAL_PACKET, rate, base_rtt, seed)
+    }
+
+    /// As [`QueueSpec::build`], for packets of up to `largest` bytes: what is sized in bandwidth-delay products holds one of them
+    /// at least.
+    pub fn build_for<P: Send + 'static>(
+        &self,
+        largest: u32,
+        rate: Rate,
+        base_rtt: Nanos,
+        seed: u64,
+    ) -> Box<dyn Queue<P>> {
+        let sized = |limit: Limit| limit.resolved(rate, base_rtt, largest);
         match *self {
             Self::DropTail { limit } => Box::new(DropTail::new(sized(limit))),
             Self::DropHead { limit } => Box::new(DropHead::new(sized(limit))),
             Self::CoDel { target, interval, limit } => Box::new(CoDel::new(target, interval, sized(limit))),
             Self::Pie { target, update, burst, limit } => Box::new(Pie::new(target, update, burst, sized(limit), seed)),
             Self::Red { params, limit } => {
-                let packet_time = rate.time_for(TYPICAL_PACKET);
+                let packet_time = rate.time_for(u64::from(TYPICAL_PACKET));
                 Box::new(Red::new(params, packet_time, sized(limit), seed))
             }
             Self::Step { threshold, limit } => Box::new(Step::new(threshold, sized(limit))),
@@ -327,7 +346,7 @@ impl fmt::Display for QueueSpec {
             Self::DualPi2 { params, limit } => write!(f, "dualpi2:{params},limit={limit}"),
             Self::Step { threshold, limit } => {
                 match threshold {
-                    Threshold::Bytes(bytes) => write!(f, "step:threshold={}", Bytes(*bytes))?,
+                    Threshold::Bytes(bytes) => write!(f, "step:threshold={}", with_unit(*bytes))?,
                     Threshold::Packets(packets) => write!(f, "step:threshold={packets}packets")?,
                     Threshold::Wait(wait) => write!(f, "step:threshold={}", span(wait))?,
                 }
@@ -341,7 +360,7 @@ impl fmt::Display for QueueSpec {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self { bytes: Some(bytes), .. } => write!(f, "{}", Bytes(bytes)),
+            Self { bytes: Some(bytes), .. } => f.write_str(&with_unit(bytes)),
             Self { packets: Some(packets), .. } => write!(f, "{packets}packets"),
             Self { bdp: Some(bdp), .. } => write!(f, "{bdp}bdp"),
             Self::NONE => f.write_str("none"),

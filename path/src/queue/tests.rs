@@ -250,6 +250,19 @@ fn a_limit_needs_no_key() {
     same("droptail:1.5bdp", "droptail:bdp=1.5");
     same("codel:50packets,target=10ms", "codel:target=10ms,limit=50packets");
     assert!("droptail:2MB".parse::<QueueSpec>().is_ok());
+    // 1000 is packets to some and bytes to others.
+    for queue in
+        ["droptail:", "drophead:", "codel:limit=", "pie:limit=", "red:limit=", "step:threshold=", "dualpi2:limit="]
+    {
+        let error = format!("{queue}1000").parse::<QueueSpec>().unwrap_err().to_string();
+        assert!(error.ends_with("=1000 is not clear without a unit; write 1000packets or 1000B"), "{error}");
+    }
+    // What is written says its unit too.
+    for text in
+        ["droptail:bytes=1500B", "codel:target=5ms,interval=100ms,limit=1500B", "step:threshold=1500B,limit=9kB"]
+    {
+        assert_eq!(text.parse::<QueueSpec>().unwrap().to_string(), text);
+    }
     for wrong in ["droptail:much", "droptail:0MB", "droptail:2MB,3MB", "droptail:2MB,packets=3", "infinite:2MB"] {
         assert!(wrong.parse::<QueueSpec>().is_err(), "{wrong}");
     }
