@@ -10,15 +10,24 @@
 //! What differs from the paper, and why:
 //! - The largest RTT of the mode test comes from 5 RTT, not 4, as the smallest does: with unequal or shorter windows a
 //!   lone flow takes itself for a competitor.
+//! - Between the paper's nearly empty queue (less than a tenth of its swing is left) and one that stands (a half is left; a
+//!   fifth for 10 s after a loss that came in Competitive mode with 1/delta at 8 times its default) the mode stays, and 1/delta
+//!   waits. The paper takes all that is not nearly empty for a competitor. Like flows empty the queue less the more there are
+//!   (of 50 a quarter of the highest queue is always left), so that by the paper's test five to twenty call each other
+//!   competitors and, as nothing ends it without losses, fill any buffer; beside a flow that fills the buffer the queue hardly
+//!   moves within 5 RTT. What waited is made up for, at most 5 RTT of it, when the queue does stand.
 //! - `tol` is a floor under the mode test: a queue of one packet counts as empty. The paper has none (`tol=0`): where
-//!   a tenth of the swing is less than a packet, a lone flow takes itself for a competitor, and several take each other
-//!   for one and, where no loss ends it, for good. With one packet they do not, and the share beside CUBIC stays as
-//!   without; with two it falls to half and less.
+//!   a tenth of the swing is less than a packet, a lone flow takes itself for a competitor. With two packets the share beside
+//!   CUBIC falls to half and less.
 //! - v returns to 1 at once when the window's direction contradicts the one v was earned in; the paper waits for the
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
 //! - The window does not rise while the application limits the flow; it may fall.
 //! - The paper is silent on time-outs, heavy loss and idle times: see `Copa::on_timeout`, `LossGuard`, `STALE` below.
+//!
+//! Limits: many flows that start at nearly the same time, with few packets of BDP each, know too large a smallest RTT and may
+//! still call each other competitors and fill the buffer: 0.3 s apart 50 at 100 Mbit/s, 20 ms, ten at 12 Mbit/s, 100 ms, and
+//! ten at 24 Mbit/s, 40 ms behind 1 BDP. Where only Copa uses a bottleneck, `mode=default` is safe.
 //!
 //! `rules=release` follows the authors' user-space release (genericCC, markoviancc.cc) instead where the two differ:
 //! no persistence before v doubles, mode windows of 4 RTT with equal extremes taken for competition, no change before
@@ -47,7 +56,7 @@ const MIN_CWND: f64 = 2.0;
 const RELEASE_PROBES: u64 = 19;
 /// Silence after which the release starts anew (ctcp.hh).
 const RELEASE_SILENCE: Nanos = Nanos::from_secs(2);
-/// Below this a queueing delay counts as none (our choice: a clock's grain).
+/// Below this a queueing delay counts as none (our choice: a clock's resolution).
 const NO_QUEUE: Nanos = Nanos::from_micros(1);
 /// Silence after which the smallest RTT is stale and the window is found anew (our choice: RTTmin's window).
 const STALE: Nanos = Nanos::from_secs(10);
@@ -150,8 +159,8 @@ impl Copa {
         let packets = self.delays.standing().mul_f64(self.config.tolerance / self.cwnd);
         // Our choice: a flow of few packets must not call a quarter of the RTT an empty queue.
         let tolerance = packets.min(self.delays.min().mul_div(1, 4));
-        let empty = self.delays.nearly_empty(tolerance);
-        self.aggressiveness.on_ack(now, self.delays.latest, empty);
+        let queue = self.delays.queue(tolerance, self.aggressiveness.standing(now));
+        self.aggressiveness.on_ack(now, self.delays.latest, queue);
     }
 
     /// Moves the window for one delivered packet of `size` full packets.

@@ -4,6 +4,20 @@ use super::Rules;
 use crate::extreme::Extreme;
 use crate::units::{Nanos, Time};
 
+/// Part of the swing below which the queue counts as nearly empty: a tenth (NSDI 2018, section 3.3).
+const EMPTY: u64 = 10;
+
+/// What the queue did in the last 5 RTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// It was nearly empty, as it is when only a few Copa flows share it.
+    Emptied,
+    /// It did not empty, but most of it went: many Copa flows, or a competitor.
+    Swung,
+    /// It hardly went down: somebody fills it.
+    Stood,
+}
+
 /// The RTT estimates.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
@@ -86,16 +100,17 @@ impl Delays {
         self.standing() - self.min()
     }
 
-    /// The queue has lately been nearly empty, as it is every 5 RTT when only Copa flows share it. `tolerance` is how
-    /// much of the smallest RTT sample seen lately counts as empty in any case.
-    pub(super) fn nearly_empty(&self, tolerance: Nanos) -> bool {
-        let (min, near) = (self.min(), self.near.get().unwrap_or(Nanos::ZERO));
-        let max = self.max.get().unwrap_or(Nanos::ZERO);
-        let threshold = (max - min).mul_div(1, 10);
+    /// What the queue did in the last 5 RTT. `tolerance` is how much of the smallest RTT sample counts as empty in any case,
+    /// `standing` the part of the swing (one in so many) that stays in a queue that stands.
+    pub(super) fn queue(&self, tolerance: Nanos, standing: u64) -> Queue {
+        let left = self.near.get().unwrap_or(Nanos::ZERO) - self.min();
+        let swing = self.max.get().unwrap_or(Nanos::ZERO) - self.min();
         match self.rules {
             // Equal extremes, as at the first acknowledgements, are an empty queue.
-            Rules::Paper => near - min < threshold.max(tolerance) || max == min,
-            Rules::Release => near - min < threshold,
+            Rules::Paper if swing == Nanos::ZERO || left < swing.mul_div(1, EMPTY).max(tolerance) => Queue::Emptied,
+            Rules::Paper if left < swing.mul_div(1, standing) => Queue::Swung,
+            Rules::Release if left < swing.mul_div(1, EMPTY) => Queue::Emptied,
+            _ => Queue::Stood,
         }
     }
 

@@ -2,10 +2,25 @@
 //! 2018, section 3.3).
 
 use super::Rules;
+use super::delays::Queue;
 use crate::units::{Nanos, Time};
 
 /// Upper limit of 1/delta in packets (our choice: without losses nothing else bounds Competitive mode).
 const MAX_AGGRESSIVENESS: f64 = 1000.0;
+
+/// A queue stands when a half of its swing stays (our choice: of 50 like flows in Default mode a quarter stays) ...
+const STANDING: u64 = 2;
+/// ... and when a fifth stays (our choice: beside CUBIC Copa's own swing may empty that much) ...
+const STANDING_IF_PROVEN: u64 = 5;
+/// ... for so long after a loss (our choice: as long as RTTmin is remembered) ...
+const PROVEN: Nanos = Nanos::from_secs(10);
+/// ... that came when 1/delta was at least this many times its default (our choice: like flows that a newcomer's slow start has
+/// misled lose packets before they come so far).
+const PROOF: f64 = 8.0;
+
+/// RTTs of growth that a flow makes up for at once when a queue that swung proves to stand (our choice: as many as the mode
+/// test looks back; more wins nothing beside CUBIC).
+const MADE_UP: u64 = 5;
 
 /// Which modes a flow may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +43,38 @@ pub(super) struct Aggressiveness {
     last_change: Option<Time>,
     /// ... and when it last answered a loss.
     last_cut: Time,
+    /// The last loss that showed a competitor.
+    proof: Option<Time>,
 }
 
 impl Aggressiveness {
     pub(super) fn new(rules: Rules, modes: Modes, default: f64) -> Self {
         let competitive = modes == Modes::Competitive;
-        Self { rules, modes, default, delta: default, competitive, last_change: None, last_cut: Time::ZERO }
+        Self {
+            rules,
+            modes,
+            default,
+            delta: default,
+            competitive,
+            last_change: None,
+            last_cut: Time::ZERO,
+            proof: None,
+        }
     }
 
-    /// An acknowledgement came; `empty` says whether the queue was nearly empty lately.
-    pub(super) fn on_ack(&mut self, now: Time, rtt: Nanos, empty: bool) {
-        let competitive = match self.modes {
-            Modes::Auto => !empty,
-            Modes::Default => false,
-            Modes::Competitive => true,
+    /// What part of its swing, one in so many, stays in a queue that stands.
+    pub(super) fn standing(&self, now: Time) -> u64 {
+        let proven = self.proof.is_some_and(|proof| now.since(proof) < PROVEN);
+        if proven { STANDING_IF_PROVEN } else { STANDING }
+    }
+
+    /// An acknowledgement came; `queue` says what the queue did lately. One that swung without emptying proves nothing: the
+    /// mode stays, and 1/delta waits.
+    pub(super) fn on_ack(&mut self, now: Time, rtt: Nanos, queue: Queue) {
+        let competitive = match (self.modes, queue) {
+            (Modes::Auto, Queue::Emptied) | (Modes::Default, _) => false,
+            (Modes::Auto, Queue::Swung) => self.competitive,
+            (Modes::Auto, Queue::Stood) | (Modes::Competitive, _) => true,
         };
         let entered = competitive && !self.competitive;
         self.competitive = competitive;
@@ -54,6 +87,7 @@ impl Aggressiveness {
                 }
             }
             Rules::Paper if entered || self.last_change.is_none() => self.last_change = Some(now),
+            _ if self.modes == Modes::Auto && queue == Queue::Swung => {}
             _ => self.grow(now, rtt),
         }
     }
@@ -65,6 +99,9 @@ impl Aggressiveness {
         if !self.competitive || now <= self.last_cut + spacing {
             return;
         }
+        if PROOF * self.delta <= self.default {
+            self.proof = Some(now);
+        }
         self.delta = (2.0 * self.delta).min(self.default);
         self.last_cut = now;
         if self.rules == Rules::Paper {
@@ -72,13 +109,18 @@ impl Aggressiveness {
         }
     }
 
+    /// Adds 1 to 1/delta each RTT, as Reno adds a packet.
     fn grow(&mut self, now: Time, rtt: Nanos) {
         if self.last_change.is_some_and(|last| now <= last + rtt) {
             return;
         }
-        let mut inverse = 1.0 / self.delta + 1.0;
+        let mut inverse = 1.0 / self.delta;
         if self.rules == Rules::Paper {
-            inverse = inverse.min(MAX_AGGRESSIVENESS.max(1.0 / self.default));
+            let waited = self.last_change.map_or(rtt, |last| now.since(last));
+            let grown = rtt.times_in(waited).clamp(1, MADE_UP) as f64;
+            inverse = (inverse + grown).min(MAX_AGGRESSIVENESS.max(1.0 / self.default));
+        } else {
+            inverse += 1.0;
         }
         self.delta = (1.0 / inverse).min(self.default);
         self.last_change = Some(now);

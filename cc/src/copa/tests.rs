@@ -204,6 +204,40 @@ fn default_mode_ignores_losses_but_for_heavy_ones() {
     assert_eq!(copa.cwnd, 0.7 * before);
 }
 
+/// Queues of a 100 ms round trip that swing between `low` and 10 ms, a millisecond each; time in ms.
+fn swing(copa: &mut Copa, low: u64, from: u64, to: u64) {
+    for i in from..to {
+        let queued = low + (10 - low) * (i % 50) / 49;
+        acknowledge(copa, Time::from_millis(i), Nanos::from_millis(100 + queued), 1);
+    }
+}
+
+#[test]
+fn a_queue_that_swings_without_emptying_is_no_competitor() {
+    let mut copa = copa(0.5, Modes::Auto);
+    swing(&mut copa, 0, 1, 60);
+    swing(&mut copa, 4, 60, 3_000);
+    assert!(!copa.aggressiveness.competitive && copa.aggressiveness.delta == 0.5);
+    swing(&mut copa, 6, 3_000, 4_000);
+    assert!(copa.aggressiveness.competitive, "this one stands");
+    swing(&mut copa, 4, 4_000, 4_700);
+    let (competitive, delta) = (copa.aggressiveness.competitive, copa.aggressiveness.delta);
+    swing(&mut copa, 4, 4_700, 6_000);
+    assert_eq!((copa.aggressiveness.competitive, copa.aggressiveness.delta), (competitive, delta), "it waits");
+}
+
+#[test]
+fn after_a_loss_a_smaller_rest_shows_the_competitor() {
+    let mut copa = copa(0.5, Modes::Auto);
+    swing(&mut copa, 0, 1, 60);
+    swing(&mut copa, 7, 60, 2_800);
+    assert!(1.0 / copa.aggressiveness.delta >= 16.0);
+    lose(&mut copa, Time::from_millis(2_800), 1);
+    let delta = copa.aggressiveness.delta;
+    swing(&mut copa, 4, 2_800, 4_000);
+    assert!(copa.aggressiveness.competitive && copa.aggressiveness.delta < delta, "it goes on growing");
+}
+
 #[test]
 fn an_application_limited_flow_falls_but_does_not_rise() {
     let mut copa = copa(0.5, Modes::Default);
