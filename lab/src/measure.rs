@@ -49,7 +49,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         ecn_marks: sum(&|flow| flow.ce_packets),
         fct_ms: completion(flows, outcome),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
-        jain: (shares.len() > 1).then(|| rounded(jain(&shares))),
+        jain: (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| rounded(jain(&shares))),
         split: split(flows.iter().zip(&outcome.flows)),
         drawn: plan.drawn.clone(),
         flows: flows.iter().zip(&outcome.flows).map(|(flow, outcome)| flow_record(flow, outcome)).collect(),

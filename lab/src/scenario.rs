@@ -7,6 +7,7 @@ use paceline_path::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
+use paceline_transport::HEADER_BYTES;
 
 mod places;
 mod range;
@@ -331,6 +332,27 @@ impl Scenario {
         if self.flows.is_empty() { vec![Flow::default()] } else { self.flows.clone() }
     }
 
+    /// Bytes on the wire of the largest packet that a flow or cross traffic sends.
+    fn largest_packet(&self) -> u32 {
+        let data = self.flows().iter().map(|flow| flow.mss + HEADER_BYTES).max().unwrap_or(0);
+        let cross = self.cross.iter().map(|cross| u32::try_from(cross.packet.0).unwrap_or(u32::MAX)).max();
+        data.max(cross.unwrap_or(0))
+    }
+
+    /// A flow without end needs a link in the way of its data: without one nothing ever holds it back.
+    fn check_links(&self) -> Result<(), (String, String)> {
+        for (name, direction, way) in [("down", &self.down, Way::Down), ("up", &self.up, Way::Up)] {
+            let endless =
+                |flow: &Flow| flow.direction == way && matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
+            if !direction.has_link() && self.flows().iter().any(endless) {
+                let problem = "there is no link, and a flow that sends without end runs over it: nothing would ever hold it \
+                               back; give rate, schedule or trace, or a flow with an end, such as workload = { bytes = \"10MB\" }";
+                return Err((name.to_owned(), problem.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// The whole scenario as a file again, every default filled in.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
@@ -366,6 +388,7 @@ impl Scenario {
                 return Err(path_error(name, &error));
             }
         }
+        self.check_links()?;
         let mut total: u64 = 0;
         for (index, flow) in self.flows.iter().enumerate() {
             flow.check().map_err(|(key, problem)| (format!("flows[{index}].{key}"), problem.to_owned()))?;

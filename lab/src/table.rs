@@ -115,12 +115,11 @@ pub fn timekeeping<'a>(records: impl IntoIterator<Item = &'a Record>) -> String 
 }
 
 /// What the numbers are, and which contestants the runs can't tell apart.
-#[expect(clippy::needless_pass_by_value, reason = "iterators are passed by value")]
 pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
     let summaries = Summary::all(records.clone());
     let variation = variation::reading(records.clone());
     if variation::all_the_same(records.clone()) {
-        return variation;
+        return variation + &nothing(records);
     }
     let fewest = summaries.iter().map(|summary| summary.runs).min().unwrap_or(0);
     if fewest < MIN_RUNS {
@@ -130,7 +129,9 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
             format!("Medians of {fewest} runs each (25 % to 75 % of them)")
         };
         return format!(
-            "{what}: too few to tell a difference from chance; --runs {MIN_RUNS} gives 95 % intervals.\n{variation}"
+            "{what}: too few to tell a difference from chance; --runs {MIN_RUNS} gives 95 % intervals.
+{variation}{}",
+            nothing(records)
         );
     }
     let mut text = format!("Medians of {fewest} runs each (95 % confidence interval from order statistics).\n");
@@ -150,7 +151,19 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
         }
         text.push_str(".\n");
     }
-    text
+    text + &nothing(records)
+}
+
+/// Who got nothing through in some run: a path that is broken rather than slow.
+fn nothing<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for record in records.into_iter().filter(|record| record.throughput_mbps == 0.0) {
+        let name = format!("{}@{}", record.controller, record.via);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { String::new() } else { format!("Nothing got through: {}.\n", names.join(", ")) }
 }
 
 /// The median, and its interval; with fewer runs the quartiles.

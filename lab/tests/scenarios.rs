@@ -5,6 +5,7 @@ use std::path::Path;
 use paceline_cc::{Nanos, Rate};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
+use paceline_lab::table::reading;
 use paceline_sim::{Config, Timing};
 use proptest::prelude::*;
 
@@ -149,6 +150,18 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
             "s.toml:6: down.delay: integer `5` stands where a string is due; write a string in quotes, with a unit where one is due (such as \"20ms\")",
         ),
         (SMALL.replace("delay", "dlay"), "s.toml:6: down.dlay: unknown key 'dlay'; did you mean delay?"),
+        (
+            SMALL.replace("10 Mbit/s", "1 Mbit/s").replace("delay", "queue = \"droptail:1000\"\ndelay"),
+            "s.toml:6: down.queue: queue 'droptail': limit=1000 is not clear without a unit; write 1000packets or 1000B",
+        ),
+        (
+            SMALL.replace("delay", "queue = \"droptail:1000B\"\ndelay"),
+            "s.toml:6: down.queue: it holds 1000 bytes, and a packet has 1500: nothing could pass; give room for a packet, such as 2MB, 100packets or 1bdp",
+        ),
+        (
+            SMALL.replace("rate = \"10 Mbit/s\"\n", ""),
+            "s.toml:4: down: there is no link, and a flow that sends without end runs over it: nothing would ever hold it back; give rate, schedule or trace, or a flow with an end, such as workload = { bytes = \"10MB\" }",
+        ),
         (flow("count = 0"), "s.toml:8: flows[0].count: 0 flows are none; give 1 or more, or leave the flow out"),
         (flow("start = \"5s\"\nstop = \"5s\""), "s.toml:9: flows[0].stop: it is not after start; give a later time"),
         (
@@ -299,6 +312,15 @@ fn errors_after_a_range_keep_their_lines() {
     assert_eq!(scenario(&text).name, "small");
     let found = error(&format!("{text}[[flows]]\ncount = 0"));
     assert!(found.starts_with("s.toml:9: flows[0].count"), "{found}");
+}
+
+#[test]
+fn zeros_are_not_fair_and_somebody_says_so() {
+    let text = SMALL.replace("delay", "loss = 1.0\ndelay");
+    let source = Source::from_text("s.toml", &format!("seconds = 2{text}[[flows]]\ncount = 2"), Options::default());
+    let record = race(&source, &Settings::default()).unwrap().runs.remove(0).record;
+    assert_eq!((record.throughput_mbps, record.jain), (0.0, None));
+    assert!(reading([&record]).ends_with("\nNothing got through: reno@tcp.\n"), "{}", reading([&record]));
 }
 
 #[test]

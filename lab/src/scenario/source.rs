@@ -358,6 +358,7 @@ impl Plan {
         let base_rtt = down.base_delay() + up.base_delay();
         let load = |name: &str| self.traces.get(name).cloned().ok_or("it was not loaded");
         let build = |name: &str, direction: &Direction| {
+            let direction = Direction { largest_packet: Some(self.scenario.largest_packet()), ..direction.clone() };
             let path: Result<_, PathError> = direction.build(self.seed.derive(name), base_rtt, &load);
             path.map_err(|error| path_error(name, &error))
         };

@@ -22,15 +22,17 @@ fn lossy(controller: &str, loss: f64, rtt_ms: f64, seconds: u64) -> Result<f64, 
 fn reno_square_root() -> Result<Vec<Check>, PathError> {
     let mut checks = Vec::new();
     for loss in [0.0003_f64, 0.001, 0.003, 0.01] {
-        let theory = (1.5 / loss).sqrt();
+        let theory = 1.31 / loss.sqrt();
         let ours = lossy("reno@tcp", loss, 50.0, 600)?;
         checks.push(
             Check::new(
                 SECTION,
                 format!("reno, loss {} %, 50 ms, 600 s", loss * 100.0),
-                format!("mean window sqrt(3/2p) = {theory:.1} packets (Mathis et al. 1997), within 15 %"),
+                format!(
+                    "mean window 1.31/sqrt(p) = {theory:.1} packets (Mathis et al. 1997, random losses), within 6 %"
+                ),
             )
-            .got(format!("{ours:.1}"), near(ours, theory, 0.15)),
+            .got(format!("{ours:.1}"), near(ours, theory, 0.06)),
         );
     }
     Ok(checks)
