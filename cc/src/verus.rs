@@ -4,10 +4,24 @@
 //! authors' release (`verus_server.cpp`). Names: `d_est` is D_est, `d_min` D_min, `d_max` the D_max,i of an epoch,
 //! `d_max_avg` its smoothed value, `w_bar` W. What differs from the release:
 //!
-//! - A target above the profile extrapolates it; the release starts over with slow start.
+//! - A target above the profile extrapolates it; the release starts over with slow start. As in the release slow start
+//!   begins again when fewer than `FEWEST_LEARNT` windows are learnt, but from the present window, and not where losses
+//!   were the reason.
 //! - The packets of an epoch are spread over it; the release sends them in one burst.
 //! - The RTT average starts at the first sample; the release's starts at 0, so that its epochs are too few at first.
 //! - A time-out in slow start acts as a loss; the release leaves the target delay at 0, which is a window of 1.
+//! - A delay ends slow start only when it is at least twice the smallest: on a path of 500 ms and more the release ends it
+//!   with the first acknowledgement.
+//! - A loss ends slow start whatever the window; in the release it goes on up to 20 packets, and floods a path that holds
+//!   fewer.
+//! - A loss phase holds target and window for a round trip: it ends with the first packet sent since. In the release the
+//!   target goes on moving, and any packet sent under a small window ends it.
+//! - Where more than `LOSS_TOLERATED` of the packets are lost, each loss phase makes the profile forget the windows from the
+//!   lost one on, and they are tried again slowly ([`Profile::forget_from`]). The release forgets them at the loss that ends
+//!   slow start alone (`curveStop`). A buffer that is shorter than R times the smallest delay gives a profile that never
+//!   reaches the target; without this its end would grow for ever.
+//! - The window is at most `GROWTH` times what was delivered in the last round trip.
+//! - A target within `DELTA1` of the smallest delay is looked up as that: on a flat curve, noise would answer it.
 //! - Flight, lost packets and time-outs are the datapath's; the release's own counter drifts.
 //! - Packets of an application-limited flow do not enter the profile: their delay is not the window's.
 //! - The target does not climb further once it is above the profile.
@@ -42,8 +56,19 @@ const D_MIN_GROWTH: f64 = 10.0;
 const LITTLE_FLIGHT: f64 = 2.0;
 /// Time between two fits of the profile (Verus section 5.1; `CURVE_TIMER`).
 const FIT_EVERY: Nanos = Nanos::from_secs(1);
-/// Windows up to this survive a loss in slow start (the release).
-const SLOW_START_SURVIVES: f64 = 20.0;
+/// With fewer windows learnt than this there is no profile, and slow start begins again (the release).
+const FEWEST_LEARNT: usize = 5;
+/// The delay that ends slow start is at least this many times the smallest (our choice: 0.7 of such a window still fills
+/// the path, whatever its length).
+const LEAST_EXIT: f64 = 2.0;
+/// Share of packets lost beyond which windows are forgotten (our choice: BBRv2 takes 2 %, draft-cardwell-iccrg-bbr-congestion-
+/// control-02 BBRLossThresh; a little more, so that 1 or 2 % of random loss do not shrink the window).
+const LOSS_TOLERATED: f64 = 0.03;
+/// Weight of one packet in that share (our choice: the noise of random loss is then 0.3 % at 1 %, and 16 losses in a row
+/// suffice).
+const LOSS_GAIN: f64 = 1.0 / 512.0;
+/// Largest growth of the window over what was delivered in the last round trip (our choice: that of slow start).
+const GROWTH: f64 = 2.0;
 /// Most epochs run by one late tick (our choice: 20 ms is a bad timer, more is a stall whose steps are stale).
 const MAX_EPOCHS: u64 = 4;
 
@@ -66,6 +91,8 @@ pub struct Verus {
     slow_start: bool,
     /// From a loss until an acknowledgement of a packet sent under a window of at most `w_bar`.
     in_loss: bool,
+    /// When the loss phase began.
+    reduced_at: Time,
     /// Slow start ended by delay: being over the ratio says nothing until its queue has drained.
     exiting: bool,
     w_bar: f64,
@@ -85,6 +112,12 @@ pub struct Verus {
     next_epoch: Time,
     next_fit: Time,
     app_limited: bool,
+    /// Packets delivered in the last round trip that the application did not limit.
+    delivered: f64,
+    /// Share of packets lost lately.
+    lost_share: f64,
+    /// Window of the first packet lost in this loss phase, until the profile has forgotten it.
+    lost_window: Option<u64>,
     /// Counts restarts, so that acknowledgements of packets from before one are told apart.
     session: u32,
 }
@@ -97,6 +130,7 @@ impl Verus {
             mss: env.mss,
             slow_start: true,
             in_loss: false,
+            reduced_at: Time::ZERO,
             exiting: false,
             w_bar: 1.0,
             d_min: f64::INFINITY,
@@ -112,6 +146,9 @@ impl Verus {
             next_epoch: Time::NEVER,
             next_fit: Time::ZERO,
             app_limited: false,
+            delivered: f64::INFINITY,
+            lost_share: 0.0,
+            lost_window: None,
             session: 0,
         }
     }
@@ -132,7 +169,8 @@ impl Verus {
 
     fn on_packet(&mut self, now: Time, packet: &Acked) {
         let Some(w_sent) = self.window_of(packet.tag) else { return };
-        let left_loss = self.in_loss && w_sent as f64 <= self.w_bar;
+        self.lost_share -= LOSS_GAIN * self.lost_share;
+        let left_loss = self.in_loss && packet.sent_at > self.reduced_at;
         if !packet.retransmitted {
             let rtt = now.since(packet.sent_at).as_millis_f64();
             if left_loss {
@@ -142,7 +180,7 @@ impl Verus {
             self.d_min = self.d_min.min(rtt);
             self.epoch_max = Some(self.epoch_max.map_or(rtt, |max| max.max(rtt)));
             self.rtt_avg = Some(self.rtt_avg.map_or(rtt, |avg| OLD_RTT * avg + (1.0 - OLD_RTT) * rtt));
-            if self.slow_start && rtt > self.config.ss_exit_ms.min(self.config.ss_ratio * self.d_min) {
+            if self.slow_start && rtt > self.slow_start_exit() {
                 self.end_slow_start(now, M * w_sent as f64);
                 self.exiting = true;
                 return;
@@ -165,9 +203,15 @@ impl Verus {
         }
     }
 
+    /// The delay in ms beyond which slow start ends.
+    fn slow_start_exit(&self) -> f64 {
+        self.config.ss_exit_ms.min(self.config.ss_ratio * self.d_min).max(LEAST_EXIT * self.d_min)
+    }
+
     /// Enters a loss phase under a smaller window.
-    fn reduce(&mut self, w_bar: f64) {
+    fn reduce(&mut self, now: Time, w_bar: f64) {
         self.in_loss = true;
+        self.reduced_at = now;
         self.w_bar = w_bar.max(1.0);
         if self.d_min.is_finite() {
             self.d_est = self.profile.delay_of(self.w_bar, self.d_min);
@@ -175,11 +219,19 @@ impl Verus {
     }
 
     fn end_slow_start(&mut self, now: Time, w_bar: f64) {
-        self.reduce(w_bar);
+        self.reduce(now, w_bar);
         self.slow_start = false;
         self.allowance = 0;
         self.next_epoch = now + EPOCH;
         self.next_fit = now;
+    }
+
+    /// Slow start goes on from the present window.
+    fn begin_slow_start(&mut self) {
+        self.slow_start = true;
+        self.d_max_avg = None;
+        self.pacing = Pacing::Free;
+        self.allow(self.w_bar - self.flight());
     }
 
     fn restart(&mut self) {
@@ -191,6 +243,10 @@ impl Verus {
     /// Moves the target by the largest delay of an epoch. False: nothing may be sent in this epoch.
     fn move_target(&mut self, d_max: f64) -> bool {
         let d_max_avg = *self.d_max_avg.get_or_insert(d_max);
+        self.d_max_avg = Some(OLD_D_MAX * d_max_avg + (1.0 - OLD_D_MAX) * d_max);
+        if self.in_loss && !self.exiting {
+            return true;
+        }
         let mut may_send = true;
         if d_max_avg > self.config.r * self.d_min {
             if !self.exiting {
@@ -210,8 +266,8 @@ impl Verus {
             // Beyond the profile's end a larger target gives no larger window; it would only have to come down again.
             self.d_est += DELTA2;
         }
-        self.w_bar = self.profile.window_for(self.d_est, DELTA2);
-        self.d_max_avg = Some(OLD_D_MAX * d_max_avg + (1.0 - OLD_D_MAX) * d_max);
+        let window = self.profile.window_for(self.d_est.max(self.d_min + DELTA1));
+        self.w_bar = window.min(GROWTH * self.delivered).max(1.0);
         may_send
     }
 
@@ -229,8 +285,12 @@ impl Verus {
             return;
         }
         if now >= self.next_fit {
-            self.profile.fit(now, self.d_min);
+            self.profile.fit(now);
             self.next_fit = now + FIT_EVERY;
+            if self.profile.learnt() < FEWEST_LEARNT && !self.profile.is_bounded() && !self.in_loss {
+                self.begin_slow_start();
+                return;
+            }
         }
         let silence = now.since(self.last_ack_at).as_millis_f64();
         let d_max = self.epoch_max.take().unwrap_or_else(|| self.d_max_avg.unwrap_or(0.0).max(silence));
@@ -278,6 +338,12 @@ impl Controller for Verus {
         if !ack.packets.is_empty() {
             self.last_ack_at = ack.now;
         }
+        if let Some(rate) = ack.rate {
+            let delivered = rate.delivered as f64 / f64::from(self.mss);
+            if !rate.app_limited || delivered > self.delivered {
+                self.delivered = delivered;
+            }
+        }
         if self.slow_start {
             self.allow(self.w_bar - self.flight());
         }
@@ -286,12 +352,20 @@ impl Controller for Verus {
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.in_flight = loss.in_flight;
         let first = loss.packets.iter().find_map(|packet| self.window_of(packet.tag));
-        let Some(w_lost) = first.filter(|_| !self.in_loss) else { return };
-        let w_bar = self.w_bar.min(M * w_lost as f64);
-        if self.slow_start && w_bar > SLOW_START_SURVIVES {
-            self.end_slow_start(loss.now, w_bar);
-        } else {
-            self.reduce(w_bar);
+        if let Some(first) = first.filter(|_| !self.in_loss) {
+            self.lost_window = Some(first);
+            let w_bar = self.w_bar.min(M * first as f64);
+            if self.slow_start {
+                self.end_slow_start(loss.now, w_bar);
+            } else {
+                self.reduce(loss.now, w_bar);
+            }
+        }
+        for _ in loss.packets {
+            self.lost_share += LOSS_GAIN * (1.0 - self.lost_share);
+        }
+        if let Some(window) = self.lost_window.take_if(|_| self.lost_share > LOSS_TOLERATED) {
+            self.profile.forget_from(window);
         }
     }
 
@@ -303,8 +377,9 @@ impl Controller for Verus {
             self.end_slow_start(timeout.now, M * self.w_bar);
         } else {
             self.in_loss = true;
+            self.reduced_at = timeout.now;
             self.d_est = self.d_min;
-            self.w_bar = self.profile.window_for(self.d_min, DELTA2);
+            self.w_bar = self.profile.window_for(self.d_min);
             self.allowance = 0;
         }
     }

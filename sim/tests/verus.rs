@@ -8,7 +8,8 @@ mod common;
 use common::{Dumbbell, RandomLoss, bulk, share, variable};
 use paceline_cc::{Rate, Time};
 use paceline_path::Schedule;
-use paceline_sim::{Outcome, Via};
+use paceline_path::queue::Limit;
+use paceline_sim::{Flow, FlowOutcome, Handover, Outcome, Via};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -106,5 +107,77 @@ fn random_loss_does_not_starve_it() {
         dumbbell.before = Some(Box::new(RandomLoss { probability, rng: Pcg64::seed_from_u64(5) }));
         let used = share(&dumbbell.run(60), 0, 10_000, 60_000);
         assert!(used >= least, "{probability}: {used}");
+    }
+}
+
+/// Least share of the link in any five seconds from one second on.
+fn least_share(outcome: &Outcome, from_ms: usize, to_ms: usize) -> f64 {
+    (from_ms..=to_ms - 5_000).step_by(1_000).map(|ms| share(outcome, 0, ms, ms + 5_000)).fold(f64::INFINITY, f64::min)
+}
+
+/// The link is silent from the moment on at which so many round trips of slow start have passed, until the time-out.
+#[test]
+fn a_time_out_in_slow_start_does_not_lock_it_at_a_few_packets() {
+    for via in [Via::Udp, Via::Tcp] {
+        for (rtt, within) in [(20, 10), (41, 10), (100, 10), (200, 10), (300, 10), (450, 20), (600, 20)] {
+            for round in [1, 2, 3] {
+                let mut dumbbell = Dumbbell::new(8.0, rtt, vec![bulk("verus", via.clone())]);
+                let from = rtt / 2 + rtt * round + 1;
+                let to = from + 3_000;
+                let outage = (Time::from_millis(from), Time::from_millis(to));
+                dumbbell.schedule = dumbbell.schedule.with_outages(vec![outage]);
+                let outcome = dumbbell.run(40);
+                assert!(outcome.flows[0].sender.timeouts > 0, "{via:?}, {rtt} ms, round {round}: no time-out");
+                let used = least_share(&outcome, to as usize + within * 1_000, 40_000);
+                assert!(used >= 0.9, "{via:?}, {rtt} ms, round {round}: {used}");
+            }
+        }
+    }
+}
+
+/// A round-trip time beyond the delay that ends slow start (500 ms) is no queue.
+#[test]
+fn a_long_path_is_filled() {
+    for rtt in [400, 510, 600, 800] {
+        let used = least_share(&dumbbell("verus", 10.0, rtt).run(40), 20_000, 40_000);
+        assert!(used >= 0.97, "{rtt} ms: {used}");
+    }
+}
+
+#[test]
+fn lost_acknowledgements_do_not_starve_it() {
+    for via in [Via::Udp, Via::Tcp] {
+        for rtt in [20, 100, 600] {
+            let mut dumbbell = Dumbbell::new(8.0, rtt, vec![bulk("verus", via.clone())]);
+            dumbbell.back = Some(Box::new(RandomLoss { probability: 0.5, rng: Pcg64::seed_from_u64(5) }));
+            let used = share(&dumbbell.run(40), 0, 15_000, 40_000);
+            assert!(used >= 0.5, "{via:?}, {rtt} ms: {used}");
+        }
+    }
+}
+
+/// A drop-tail buffer below R times the smallest delay never shows Verus the delay that it aims at.
+#[test]
+fn a_short_buffer_is_not_flooded() {
+    let above = Via::Alcc("cubic".parse().unwrap(), Handover::default());
+    for via in [Via::Udp, Via::Tcp, above] {
+        for flows in [1u64, 10] {
+            for quarters in [1, 2, 4, 8, 16, 32] {
+                // 20 ms of 20 Mbit/s are 50 kB.
+                let flow = |i| Flow { start: Time::from_millis(300 * i), ..bulk("verus", via.clone()) };
+                let mut dumbbell = Dumbbell::new(20.0, 20, (0..flows).map(flow).collect());
+                dumbbell.limit = Limit::bytes(12_500 * quarters);
+                let outcome = dumbbell.run(20);
+                let sum = |count: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>() as f64;
+                let (sent, arrived) = (sum(|flow| flow.sender.packets_sent), sum(|flow| flow.packets_arrived));
+                let dropped = sum(|flow| flow.packets_dropped);
+                let what = format!("{via:?}, {flows} flows, {quarters} quarters of the BDP");
+                assert!(dropped < 0.1 * (dropped + arrived), "{what}: {dropped} of {arrived} lost");
+                assert!(sent < 1.5 * arrived, "{what}: {sent} sent for {arrived}");
+                let used: f64 = (0..flows as usize).map(|flow| share(&outcome, flow, 10_000, 20_000)).sum();
+                let least = if quarters >= 4 { 0.9 } else { 0.5 };
+                assert!(used >= least, "{what}: {used} of the link");
+            }
+        }
     }
 }

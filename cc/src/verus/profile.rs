@@ -5,8 +5,10 @@
 //!
 //! - The curve is an isotonic regression through the points, averaged over the release's number of nodes and joined
 //!   by monotone cubics, instead of a penalised spline that may fall: a falling curve has no inverse.
-//! - Beyond the largest window learnt the curve goes on with the slope of its last tenth. The release starts over with
-//!   slow start there, which punishes a channel that has become better.
+//! - Beyond the largest window learnt the curve goes on with the slope of its last tenth, [`REACH`] far and one packet at
+//!   least: each round trip learns a larger one. The release starts over with slow start there, which punishes a channel
+//!   that has become better.
+//! - Windows that were lost are forgotten, and tried again one more at a fit, then two, four, ...
 //! - Points not refreshed for [`MAX_AGE`] are dropped. The release keeps them for ever, so that the profile of one
 //!   cell poisons the next one.
 
@@ -25,6 +27,9 @@ const NODE_SPAN: usize = 15;
 const MIN_NODES: usize = 4;
 /// Smallest rise of the curve in ms a packet (our choice: enough to make it invertible, too little to be seen).
 const MIN_RISE: f64 = 1e-6;
+/// How far beyond the largest window learnt the curve may be used, in ms of delay (our choice: one step of the target).
+/// Where the curve is flat, that is as many packets again.
+pub const REACH: f64 = 2.0;
 
 /// The points learnt, and the curve last fitted through them. Delays are in ms, windows in packets.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +40,12 @@ pub struct Profile {
     curve: Vec<f64>,
     /// Slope in ms a packet beyond the curve's end.
     slope: f64,
+    /// Largest window learnt, or the curve's end if that is larger.
+    top: usize,
+    /// Largest window to be tried after a loss.
+    bound: Option<usize>,
+    /// How far the bound moves once a packet sent under it has come through.
+    step: usize,
     blocks: Vec<Block>,
     nodes: Vec<Node>,
 }
@@ -82,6 +93,38 @@ impl Profile {
         point.delay =
             if point.delay > 0.0 { OLD_WEIGHT * point.delay + (1.0 - OLD_WEIGHT) * delay_ms } else { delay_ms };
         point.refreshed = now;
+        self.top = self.top.max(window);
+    }
+
+    /// Packets sent under `window` were lost: nothing is known of it and of larger ones any more. They are tried again one
+    /// more at the next fit, then two, four, ... until the next loss.
+    pub fn forget_from(&mut self, window: u64) {
+        let window = usize::try_from(window).unwrap_or(usize::MAX).clamp(2, MAX_WINDOW);
+        for point in self.points.iter_mut().skip(window) {
+            *point = Point::default();
+        }
+        if self.curve.len() > window {
+            self.curve.truncate(window);
+            self.extend();
+        }
+        self.find_top();
+        self.bound = Some(window - 1);
+        self.step = 1;
+    }
+
+    /// Windows with a point.
+    pub fn learnt(&self) -> usize {
+        self.points.iter().filter(|point| point.delay > 0.0).count()
+    }
+
+    /// A loss has bounded the windows to be tried.
+    pub fn is_bounded(&self) -> bool {
+        self.bound.is_some()
+    }
+
+    fn find_top(&mut self) {
+        let learnt = self.points.iter().rposition(|point| point.delay > 0.0).unwrap_or(0);
+        self.top = learnt.max(self.max_window());
     }
 
     /// Largest window of the fitted curve; zero before the first fit.
@@ -94,13 +137,13 @@ impl Profile {
         !self.curve.is_empty()
     }
 
-    /// The delay in ms at the curve's end; infinite before the first fit.
+    /// The delay in ms of the largest window learnt; infinite before the first fit.
     pub fn end(&self) -> f64 {
-        self.curve.last().copied().unwrap_or(f64::INFINITY)
+        if self.fitted() { self.delay_of(self.top as f64, 0.0) } else { f64::INFINITY }
     }
 
-    /// Fits the curve again; without any points the old one stays. `d_min_ms` bounds the slope beyond the end.
-    pub fn fit(&mut self, now: Time, d_min_ms: f64) {
+    /// Fits the curve again; without any points the old one stays.
+    pub fn fit(&mut self, now: Time) {
         for point in &mut self.points {
             if now.since(point.refreshed) > MAX_AGE {
                 *point = Point::default();
@@ -111,10 +154,20 @@ impl Profile {
         let max = last.last;
         self.place_nodes(max);
         self.draw(max);
-        let tail = (max / 10).max(1);
-        let from = max.saturating_sub(tail).max(1);
+        self.extend();
+        self.find_top();
+        if let Some(bound) = self.bound.filter(|bound| self.top >= *bound) {
+            self.bound = Some(bound + self.step);
+            self.step = (2 * self.step).min(MAX_WINDOW);
+        }
+    }
+
+    /// The slope beyond the curve's end is that of its last tenth.
+    fn extend(&mut self) {
+        let max = self.max_window();
+        let from = (max - (max / 10).max(1)).max(1);
         let measured = if from < max { (self.curve[max] - self.curve[from]) / (max - from) as f64 } else { 0.0 };
-        self.slope = measured.max(d_min_ms / (4.0 * max as f64)).max(MIN_RISE);
+        self.slope = measured.max(REACH / max as f64);
     }
 
     /// The delay in ms that `window` packets lead to, never below `d_min_ms`.
@@ -130,19 +183,22 @@ impl Profile {
         delay.max(d_min_ms)
     }
 
-    /// The largest whole window whose delay is at most `delay_ms`, at least 1. Beyond the curve's end it goes at most
-    /// `reach_ms` of delay further.
-    pub fn window_for(&self, delay_ms: f64, reach_ms: f64) -> f64 {
+    /// The largest whole window whose delay is at most `delay_ms`, at least 1. Beyond the largest window learnt it goes
+    /// [`REACH`] further, or one packet if that is more, but not past what a loss has bounded.
+    pub fn window_for(&self, delay_ms: f64) -> f64 {
         if !self.fitted() {
             return self.raw_window_for(delay_ms);
         }
         let within = self.curve[1..].partition_point(|delay| *delay <= delay_ms);
         let max = self.max_window();
-        if within < max {
-            return within.max(1) as f64;
-        }
-        let beyond = (delay_ms - self.curve[max]).min(reach_ms) / self.slope;
-        (max as f64 + beyond).floor().min(MAX_WINDOW as f64)
+        let window = if within < max {
+            within.max(1) as f64
+        } else {
+            let top = self.top as f64;
+            let window = max as f64 + (delay_ms - self.curve[max]) / self.slope;
+            if window <= top { window.floor() } else { window.min(top + REACH / self.slope).max(top + 1.0).floor() }
+        };
+        window.min(self.bound.unwrap_or(MAX_WINDOW).min(MAX_WINDOW) as f64)
     }
 
     /// Before the first fit: one less than the smallest window that has seen more delay.
@@ -255,102 +311,4 @@ fn hermite(from: &Node, to: &Node, at: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::{RngExt, SeedableRng};
-
-    const REACH: f64 = 2.0;
-
-    /// The profile of a link with an RTT of 21 ms and one packet a millisecond.
-    fn link() -> Profile {
-        let mut profile = Profile::default();
-        for window in 1..=200 {
-            profile.learn(window, 21.0f64.max(window as f64), Time::ZERO);
-        }
-        profile.fit(Time::ZERO, 21.0);
-        profile
-    }
-
-    #[test]
-    fn a_link_is_learnt() {
-        let profile = link();
-        assert!((profile.delay_of(150.0, 21.0) - 150.0).abs() < 0.5);
-        assert!((profile.delay_of(5.0, 21.0) - 21.0).abs() < 0.5);
-        assert!((profile.window_for(100.0, REACH) - 100.0).abs() <= 1.0);
-        assert_eq!(profile.window_for(1.0, REACH), 1.0);
-    }
-
-    #[test]
-    fn beyond_the_end_the_slope_goes_on_but_not_far() {
-        let profile = link();
-        assert!((profile.window_for(201.0, REACH) - 201.0).abs() <= 1.0);
-        assert!((profile.window_for(900.0, REACH) - 202.0).abs() <= 1.0);
-        assert!((profile.delay_of(210.0, 21.0) - 210.0).abs() < 0.5);
-    }
-
-    #[test]
-    fn without_a_curve_the_points_answer() {
-        let mut profile = Profile::default();
-        assert_eq!(profile.window_for(50.0, REACH), 1.0);
-        assert_eq!(profile.delay_of(7.0, 20.0), 20.0);
-        profile.learn(1, 20.0, Time::ZERO);
-        profile.learn(4, 30.0, Time::ZERO);
-        profile.learn(9, 60.0, Time::ZERO);
-        assert_eq!(profile.delay_of(7.5, 20.0), 30.0);
-        assert_eq!(profile.window_for(45.0, REACH), 8.0);
-        assert_eq!(profile.window_for(70.0, REACH), 9.0);
-    }
-
-    #[test]
-    fn averages_and_forgets() {
-        let mut profile = Profile::default();
-        profile.learn(10, 80.0, Time::ZERO);
-        profile.learn(10, 160.0, Time::ZERO);
-        assert_eq!(profile.delay_of(10.0, 1.0), 90.0);
-        profile.learn(5, 40.0, Time::ZERO + Nanos::from_secs(30));
-        profile.fit(Time::ZERO + Nanos::from_secs(61), 1.0);
-        assert_eq!(profile.max_window(), 5);
-        // Nothing is left to fit: the old curve stays.
-        profile.fit(Time::ZERO + Nanos::from_secs(600), 1.0);
-        assert_eq!(profile.max_window(), 5);
-    }
-
-    #[test]
-    fn what_cannot_be_learnt_is_ignored() {
-        let mut profile = Profile::default();
-        profile.learn(0, 10.0, Time::ZERO);
-        profile.learn(u64::MAX, 10.0, Time::ZERO);
-        profile.learn(5, 0.0, Time::ZERO);
-        profile.fit(Time::ZERO, 1.0);
-        assert!(!profile.fitted());
-        profile.learn(MAX_WINDOW as u64, 10.0, Time::ZERO);
-        profile.fit(Time::ZERO, 1.0);
-        assert_eq!(profile.max_window(), MAX_WINDOW);
-    }
-
-    #[test]
-    fn any_points_give_a_finite_rising_invertible_curve() {
-        for seed in 0..200 {
-            let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
-            let mut profile = Profile::default();
-            let top = 1 + random.random_range(1..600u64);
-            for _ in 0..random.random_range(1..400) {
-                profile.learn(random.random_range(1..=top), random.random_range(0.1..900.0), Time::ZERO);
-            }
-            let d_min = random.random_range(0.1..50.0);
-            profile.fit(Time::ZERO, d_min);
-            let max = profile.max_window();
-            assert!(max >= 1);
-            for window in 1..=max {
-                assert!(profile.curve[window].is_finite() && profile.curve[window] > profile.curve[window - 1]);
-            }
-            for window in 1..=max + 20 {
-                let back = profile.window_for(profile.delay_of(window as f64, d_min), f64::INFINITY);
-                if profile.delay_of(window as f64, d_min) > d_min {
-                    assert!(back <= window as f64 + 1.0, "seed {seed}: {window} came back as {back}");
-                }
-                assert!(back >= window as f64 - 1.0, "seed {seed}: {window} came back as {back}");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,9 @@
 //! Numbers worked by hand from the release's rules.
 
+mod limits;
+
 use super::*;
-use crate::controller::{Cause, Lost, Phase};
+use crate::controller::{Cause, Lost, Phase, RateSample};
 
 const MSS: u32 = 1448;
 const RTT: Nanos = Nanos::from_millis(20);
@@ -12,12 +14,13 @@ struct Bench {
     now: Time,
     in_flight: u64,
     next: u64,
+    rate: Option<RateSample>,
 }
 
 impl Bench {
     fn new() -> Self {
         let config = Config { r: 2.0, ss_exit_ms: 500.0, ss_ratio: f64::INFINITY };
-        Self { verus: Verus::new(&Env::default(), config), now: Time::ZERO, in_flight: 0, next: 0 }
+        Self { verus: Verus::new(&Env::default(), config), now: Time::ZERO, in_flight: 0, next: 0, rate: None }
     }
 
     /// Out of slow start by a loss under a window of `window`, after learning a delay of 20 ms plus 1 ms a packet.
@@ -74,7 +77,7 @@ impl Bench {
             rtt: None,
             srtt: RTT,
             min_rtt: RTT,
-            rate: None,
+            rate: self.rate,
             prior_in_flight,
             in_flight: self.in_flight,
             lost_bytes: 0,
@@ -100,6 +103,13 @@ impl Bench {
             new_episode: true,
             cause: Cause::Unknown,
         });
+    }
+
+    /// An acknowledgement of a packet that was sent after the reduction.
+    fn leave_loss(&mut self) {
+        self.now += RTT + EPOCH;
+        self.ack(&[self.packet(1, RTT)]);
+        self.verus.next_epoch = self.verus.next_epoch.max(self.now);
     }
 
     fn epoch(&mut self) {
@@ -153,7 +163,7 @@ fn too_much_delay_ends_slow_start() {
         let before = bench.verus.d_est;
         bench.epoch();
         assert_eq!(bench.verus.d_est, before);
-        bench.ack(&[bench.packet(1, RTT)]);
+        bench.leave_loss();
         assert!(!bench.verus.in_loss && !bench.verus.exiting);
         assert_eq!(bench.verus.epoch_max, Some(20.0));
     }
@@ -228,7 +238,7 @@ fn the_share_fills_the_window_and_replaces_what_returns() {
 #[test]
 fn one_decrease_a_loss_phase_and_no_point_learnt_in_it() {
     let mut bench = Bench::steady(60);
-    bench.ack(&[bench.packet(1, RTT)]);
+    bench.leave_loss();
     assert!(!bench.verus.in_loss);
     bench.verus.w_bar = 50.0;
     bench.lose(40);
@@ -237,7 +247,7 @@ fn one_decrease_a_loss_phase_and_no_point_learnt_in_it() {
     bench.lose(40);
     assert_eq!(bench.verus.w_bar, 28.0);
     let before = bench.verus.profile.clone();
-    bench.now += Nanos::from_secs(1);
+    bench.now += Nanos::from_millis(300);
     bench.ack(&[bench.packet(39, Nanos::from_millis(400))]);
     assert!((bench.verus.w_bar - (28.0 + 1.0 / 28.0)).abs() < 1e-9);
     assert_eq!(bench.verus.profile.delay_of(39.0, 1.0), before.delay_of(39.0, 1.0));
@@ -318,7 +328,7 @@ fn a_pause_is_no_delay() {
 #[test]
 fn an_application_limited_packet_does_not_enter_the_profile() {
     let mut bench = Bench::steady(60);
-    bench.ack(&[bench.packet(1, RTT)]);
+    bench.leave_loss();
     let before = bench.verus.profile.clone();
     let packet = Acked { app_limited: true, ..bench.packet(50, Nanos::from_millis(10)) };
     bench.ack(&[packet]);

@@ -29,6 +29,8 @@ pub struct Dumbbell {
     pub rtt: Nanos,
     /// In front of the bottleneck.
     pub before: Option<Box<dyn Filter>>,
+    /// On the way back.
+    pub back: Option<Box<dyn Filter>>,
     /// In place of the delay behind the bottleneck.
     pub delay: Option<Box<dyn Element<Body>>>,
     pub flows: Vec<Flow>,
@@ -43,6 +45,7 @@ impl Dumbbell {
             queue: None,
             rtt: Nanos::from_millis(rtt_ms),
             before: None,
+            back: None,
             delay: None,
             flows,
         }
@@ -67,12 +70,16 @@ impl Dumbbell {
             Some(delay) => down.element(BoxedElement(delay)),
             None => down.delay(Delay::new(half)),
         };
+        let mut up = Path::new();
+        if let Some(filter) = self.back {
+            up = up.filter(Boxed(filter));
+        }
         paceline_sim::run(
             Config {
                 seed: Seed(1),
                 duration: Nanos::from_secs(seconds),
                 down,
-                up: Path::new().delay(Delay::new(half)),
+                up: up.delay(Delay::new(half)),
                 flows: self.flows,
                 cross: Vec::new(),
                 sample_every: Some(Nanos::from_millis(1)),
