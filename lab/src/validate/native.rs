@@ -52,7 +52,7 @@ const NATIVE: &[Native] = &[
     native(VERIZON, "copa:rules=release@udp", 3.17, 28.0, 70.0),
     native(VERIZON, "copa:delta=0.1,rules=release@udp", 4.21, 46.0, 127.0),
     native(VERIZON, "verus@udp", 4.48, 168.0, 544.0),
-    native(VERIZON, "sprout@udp", 2.34, 34.0, 86.0),
+    native(VERIZON, "sprout:idle=exact@udp", 2.34, 34.0, 86.0),
     native(VERIZON, "cubic@tcp", 4.73, 2274.0, 4593.0),
     native(VERIZON, "bbr@tcp", 4.59, 143.0, 368.0),
     native(HIGHWAY, "copa@udp", 2.88, 27.0, 56.0),
@@ -60,16 +60,16 @@ const NATIVE: &[Native] = &[
     native(HIGHWAY, "copa:delta=0.1,rules=release@udp", 6.87, 36.0, 83.0),
     native(HIGHWAY, "copa:delta=0.02,rules=release@udp", 10.56, 107.0, 417.0),
     native(HIGHWAY, "verus@udp", 10.58, 180.0, 424.0),
-    native(HIGHWAY, "sprout@udp", 7.21, 44.0, 115.0),
+    native(HIGHWAY, "sprout:idle=exact@udp", 7.21, 44.0, 115.0),
     native(HIGHWAY, "cubic@tcp", 10.90, 1077.0, 1926.0),
     native(HIGHWAY, "bbr@tcp", 10.54, 128.0, 276.0),
     native(HIGHWAY, "copa:delta=0.02,rules=release@alcc", 10.54, 94.0, 255.0),
     native(HIGHWAY, "verus@alcc", 10.79, 178.0, 339.0),
-    native(HIGHWAY, "sprout@alcc/bbr", 4.25, 36.0, 84.0),
+    native(HIGHWAY, "sprout:idle=exact@alcc/bbr", 4.25, 36.0, 84.0),
     native(RAPID, "copa@udp", 9.77, 24.0, 38.0),
     native(RAPID, "copa:rules=release@udp", 9.77, 24.0, 38.0),
     native(RAPID, "verus@udp", 11.24, 152.0, 278.0),
-    native(RAPID, "sprout@udp", 9.94, 35.0, 52.0),
+    native(RAPID, "sprout:idle=exact@udp", 9.94, 35.0, 52.0),
     native(RAPID, "cubic@tcp", 11.36, 972.0, 2323.0),
     native(RAPID, "bbr@tcp", 10.83, 36.0, 198.0),
 ];
@@ -127,7 +127,7 @@ fn why(native: &Native) -> &'static str {
              competitor for as long as its own queue does not empty, and how long that lasts hangs on timing noise, \
              which the simulator does not have; throughput agrees"
         }
-        "sprout@alcc/bbr" => {
+        "sprout:idle=exact@alcc/bbr" => {
             "one native run of a program that is not Sprout's release but its port to TCP, with other framing; not \
              explained further"
         }
