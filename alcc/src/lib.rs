@@ -34,7 +34,7 @@ mod stamps;
 pub mod stats;
 
 pub use engine::{Engine, Hooks};
-pub use options::{Acks, Mode, Options, OptionsError};
+pub use options::{Acks, Lower, Mode, Options, OptionsError};
 pub use socket::Socket;
 pub use stats::{LimitedBy, SocketStats, Totals};
 

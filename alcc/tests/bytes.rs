@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{HELD, Hasher, PATIENCE, connect, engine, narrow, pair, reader, send, try_send, until, writes};
-use paceline_alcc::{Acks, Engine, Mode, Options};
+use paceline_alcc::{Acks, Engine, Lower, Mode, Options};
+use rustix::net::sockopt;
 
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
@@ -179,7 +180,24 @@ fn what_is_no_connected_tcp_socket_is_refused() {
     let sprout = Engine::start(Options { controller: "sprout".parse().unwrap(), ..Options::default() }).unwrap();
     let error = sprout.adopt(pair(V4).0.into()).err().unwrap();
     assert!(error.to_string().contains("receiver half"), "{error}");
-    let nothing = Engine::start(Options { lower: Some("nonsense".to_owned()), ..Options::default() }).unwrap();
+    let nothing = Engine::start(Options { lower: Lower::Named("nonsense".to_owned()), ..Options::default() }).unwrap();
     let error = nothing.adopt(pair(V4).0.into()).err().unwrap();
     assert!(error.to_string().contains("'nonsense'"), "{error}");
+}
+
+#[test]
+fn verus_runs_above_reno_unless_the_program_keeps_its_own() {
+    let below = |lower: Lower, mode: Mode| {
+        let controller = "verus".parse().unwrap();
+        let engine = Engine::start(Options { controller, lower, mode, ..Options::default() }).unwrap();
+        let (ours, _peer) = pair(V4);
+        let (socket, own) = (ours.try_clone().unwrap(), sockopt::tcp_congestion(&ours).unwrap());
+        let _adopted = engine.adopt(ours.into()).unwrap();
+        (sockopt::tcp_congestion(&socket).unwrap(), own)
+    };
+    assert_eq!(below(Lower::Auto, Mode::Queue).0, "reno");
+    for (lower, mode) in [(Lower::Keep, Mode::Queue), (Lower::Auto, Mode::Inline)] {
+        let (now, own) = below(lower, mode);
+        assert_eq!(now, own);
+    }
 }

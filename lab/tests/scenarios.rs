@@ -45,6 +45,8 @@ fn defaults() {
 fn every_key_of_a_flow() {
     let text = format!(
         "{SMALL}
+        [up]
+        rate = \"5 Mbit/s\"
         [[flows]]
         [[flows]]
         contestant = \"cubic@alcc/bbr\"

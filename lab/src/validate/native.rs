@@ -124,8 +124,11 @@ fn why(native: &Native) -> &'static str {
         }
         copa if copa.starts_with("copa:delta=0.02") => {
             "one native run each, and the two differ from each other: at delta 0.02 the automatic mode takes the flow for a \
-             competitor for as long as its own queue does not empty, and how long that lasts hangs on timing noise, \
-             which the simulator does not have; throughput agrees"
+             competitor for as long as its own queue does not empty, and how long that lasts hangs on timing noise; throughput \
+             agrees"
+        }
+        "sprout:idle=exact@udp" => {
+            "one run each: how long the published rule takes its own silence for a slow link is chance"
         }
         "sprout:idle=exact@alcc/bbr" => {
             "one native run of a program that is not Sprout's release but its port to TCP, with other framing; not \
