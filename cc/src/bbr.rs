@@ -14,6 +14,8 @@
 //!   controller remembers the span of delivered bytes in which packets sent were limited, which is the same rule.
 //! - Losses found between two acknowledgements (by a timer) count with the next one; Linux counts them only for the
 //!   policer.
+//! - The window before ProbeRTT is saved while the mode is still the one before; Linux has set the mode by then, so that it takes the
+//!   larger of the saved one and the present one. The next acknowledgement bounds both by the target.
 //! - The departure time of the next packet is reckoned from the packets sent and the rate at that time.
 
 use rand::SeedableRng;
@@ -321,7 +323,8 @@ impl Controller for Bbr {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        self.lost += timeout.prior_in_flight;
+        // What is still in flight is counted when it is found lost (RACK).
+        self.lost += timeout.prior_in_flight.saturating_sub(timeout.in_flight);
         if timeout.count == 1 {
             self.save_cwnd();
         }
@@ -329,7 +332,8 @@ impl Controller for Bbr {
         self.full_bandwidth = 0.0;
         self.round_start = true;
         self.sample_long_term(self.last_ack, true, false);
-        self.cwnd = 1.0;
+        // Linux `tcp_enter_loss`: one packet beside what is still in flight.
+        self.cwnd = self.packets(timeout.in_flight) + 1.0;
     }
 
     fn on_spurious(&mut self, now: Time) {

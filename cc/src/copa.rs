@@ -74,7 +74,9 @@ enum Stage {
     Steady,
 }
 
-/// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`).
+/// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`). Behind a
+/// buffer too small for delay to show nothing else limits the window: no more is kept of it than arrived, and its growth begins
+/// anew (our choice; the release keeps 0.7 of it, which one round trip of slow start makes up for).
 #[derive(Clone, Copy, Debug, Default)]
 struct LossGuard {
     since: Time,
@@ -88,16 +90,16 @@ impl LossGuard {
     const FACTOR: f64 = 0.7;
     const PACKETS: u32 = 20;
 
-    /// Counts packets; true when the window is to be cut.
-    fn update(&mut self, now: Time, delivered: u32, lost: u32, rtt: Nanos) -> bool {
+    /// Counts packets; the share that was lost when the window is to be cut.
+    fn update(&mut self, now: Time, delivered: u32, lost: u32, rtt: Nanos) -> Option<f64> {
         self.packets = self.packets.saturating_add(delivered).saturating_add(lost);
         self.lost = self.lost.saturating_add(lost);
         if now <= self.since + rtt + rtt || self.packets <= Self::PACKETS {
-            return false;
+            return None;
         }
         let share = f64::from(self.lost) / f64::from(self.packets);
         *self = Self { since: now, packets: 0, lost: 0 };
-        share > Self::THRESHOLD
+        (share > Self::THRESHOLD).then_some(share)
     }
 }
 
@@ -213,9 +215,15 @@ impl Copa {
 
     fn cut_on_heavy_loss(&mut self, now: Time, delivered: usize, lost: usize) {
         let (delivered, lost) = (delivered.min(1 << 20) as u32, lost.min(1 << 20) as u32);
-        if self.guard.update(now, delivered, lost, self.delays.latest) {
-            self.cwnd = (LossGuard::FACTOR * self.cwnd).max(MIN_CWND);
-        }
+        let Some(share) = self.guard.update(now, delivered, lost, self.delays.latest) else { return };
+        let arrived = if self.config.rules == Rules::Paper {
+            self.stage = Stage::Steady;
+            self.velocity.restart(now, self.delays.srtt);
+            1.0 - share
+        } else {
+            LossGuard::FACTOR
+        };
+        self.cwnd = (arrived.min(LossGuard::FACTOR) * self.cwnd).max(MIN_CWND);
     }
 }
 

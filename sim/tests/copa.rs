@@ -139,6 +139,20 @@ fn default_mode_keeps_the_link_busy_at_five_per_cent_loss() {
     assert!(used >= 0.9, "{used}");
 }
 
+/// No delay shows behind one packet of buffer: losses alone limit the window, and only when they are heavy.
+#[test]
+fn a_buffer_of_one_packet_is_not_flooded() {
+    for (mbps, rtt) in [(24.0, 40), (100.0, 20)] {
+        let limit = Limit { bytes: None, packets: Some(1), bdp: None };
+        let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![copa("copa")]) }.run(30);
+        let flow = &outcome.flows[0];
+        let arrived = flow.packets_arrived as f64 / flow.packets_entered as f64;
+        let used = share(&outcome, 0, 10_000, 30_000);
+        assert!(arrived >= 0.5, "{mbps} Mbit/s: {arrived} of what is sent arrives");
+        assert!(used >= 0.25, "{mbps} Mbit/s: {used}");
+    }
+}
+
 /// With a round trip of 80 ms CUBIC grows faster than Reno, as which Copa competes: the share is smaller than the paper claims.
 #[test]
 fn beside_cubic_it_keeps_a_share() {

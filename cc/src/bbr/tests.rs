@@ -312,6 +312,15 @@ fn a_time_out_leaves_one_packet_until_the_flight_is_acknowledged() {
 }
 
 #[test]
+fn a_time_out_counts_what_is_still_in_flight_neither_as_lost_nor_against_the_next_packet() {
+    let mut trace = Trace::probing(1);
+    let lost = trace.bbr.lost;
+    trace.bbr.on_timeout(&Timeout { now: trace.now, prior_in_flight: 100 * MSS, in_flight: 30 * MSS, count: 1 });
+    assert_eq!(trace.bbr.window(), 31 * MSS);
+    assert_eq!(trace.bbr.lost - lost, 70 * MSS);
+}
+
+#[test]
 fn two_lossy_intervals_of_one_rate_reveal_a_policer_for_48_rounds() {
     let mut trace = Trace::probing(1);
     let lossy = |trace: &mut Trace| {
