@@ -4,10 +4,10 @@
 
 use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_path::Direction;
+use paceline_transport::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
-use paceline_transport::HEADER_BYTES;
 
 mod places;
 mod range;
@@ -146,7 +146,7 @@ pub enum Way {
 pub enum Timers {
     /// To the nanosecond.
     Exact,
-    /// What an acknowledgement sets free leaves after up to a packet time; arrivals are late by a little.
+    /// What an acknowledgement sets free leaves after up to a packet time; timers, but pacing's, are late by a little.
     #[default]
     Overhead,
     /// Besides, late as Linux hosts were when measured.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::record::{Record, ReleaseError};
 use crate::stats::{MIN_RUNS, Median, Summary, Verdict, pairs};
-use crate::variation::{self, FIGURES};
+use crate::variation::{FIGURES, Variation};
 
 /// Widest table.
 const WIDTH: usize = 100;
@@ -117,8 +117,8 @@ pub fn timekeeping<'a>(records: impl IntoIterator<Item = &'a Record>) -> String 
 /// What the numbers are, and which contestants the runs can't tell apart.
 pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
     let summaries = Summary::all(records.clone());
-    let variation = variation::reading(records.clone());
-    if variation::all_the_same(records.clone()) {
+    let Variation { one_run, text: variation } = Variation::of(records.clone());
+    if one_run {
         return variation + &nothing(records);
     }
     let fewest = summaries.iter().map(|summary| summary.runs).min().unwrap_or(0);
@@ -158,7 +158,7 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
 fn nothing<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
     let mut names: Vec<String> = Vec::new();
     for record in records.into_iter().filter(|record| record.throughput_mbps == 0.0) {
-        let name = format!("{}@{}", record.controller, record.via);
+        let name = record.contestant();
         if !names.contains(&name) {
             names.push(name);
         }
@@ -182,6 +182,28 @@ pub(crate) fn plain(value: f64) -> String {
         size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
         _ => format!("{value:.4}"),
     }
+}
+
+/// A span of time as people say it.
+pub(crate) fn span(ms: f64) -> String {
+    if ms >= 1000.0 { format!("{} s", short(ms / 1000.0)) } else { format!("{} ms", short(ms)) }
+}
+
+/// A tick's or a table's number, as short as it stays exact to three figures.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e7 {
+        let text = format!("{value:.2e}");
+        return text.replace(".00e", "e").replace("0e", "e");
+    }
+    let decimals = match size {
+        s if s >= 100.0 || s == 0.0 => 0,
+        s if s >= 10.0 => 1,
+        s if s >= 1.0 => 2,
+        s => (2 - s.log10().floor() as i32).clamp(0, 9) as usize,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn clipped(text: &str, width: usize) -> String {

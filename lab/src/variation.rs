@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use paceline_cc::{Bytes, Nanos, Rate};
 
 use crate::record::Record;
-use crate::report::reading::span;
-use crate::stats::{MIN_RUNS, by_contestant};
-use crate::table::plain;
+use crate::stats::{MIN_RUNS, by_contestant, quantile};
+use crate::table::{plain, span};
 
 /// Fewest runs of a group (our choice: one alone is an outlier, which the interval shows).
 const GROUP: usize = 2;
@@ -62,44 +61,53 @@ pub fn groups(values: &[f64]) -> Option<Groups> {
         .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let (low, high) = sorted.split_at(split);
     let width = |side: &[f64]| side[side.len() - 1] - side[0];
-    let middle = |side: &[f64]| f64::midpoint(side[(side.len() - 1) / 2], side[side.len() / 2]);
-    let apart = middle(high) >= APART * middle(low);
-    (gap > width(low).max(width(high)) && apart)
-        .then(|| Groups { low: (low.len(), middle(low)), high: (high.len(), middle(high)) })
+    let (less, more) = quantile(low, 0.5).zip(quantile(high, 0.5))?;
+    (gap > width(low).max(width(high)) && more >= APART * less)
+        .then_some(Groups { low: (low.len(), less), high: (high.len(), more) })
 }
 
-/// Whether there are several runs, and all of each contestant's are one and the same.
-pub fn all_the_same<'a>(records: impl IntoIterator<Item = &'a Record>) -> bool {
-    let contestants = by_contestant(records);
-    contestants.iter().any(|(_, runs)| runs.len() > 1) && contestants.iter().all(|(_, runs)| distinct(runs) == 1)
+/// What to know of the runs behind a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variation {
+    /// There are several runs, and all of each contestant's are one and the same.
+    pub one_run: bool,
+    /// One sentence a line; nothing where each contestant ran once.
+    pub text: String,
 }
 
-/// What to know of the runs behind a table, one sentence a line; nothing where each contestant ran once.
-pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
-    let contestants = by_contestant(records);
-    let repeated: Vec<_> = contestants.iter().filter(|(_, runs)| runs.len() > 1).collect();
-    let Some(most) = repeated.iter().map(|(_, runs)| runs.len()).max() else { return String::new() };
-    let distinct: Vec<usize> = repeated.iter().map(|(_, runs)| distinct(runs)).collect();
-    if distinct.iter().all(|distinct| *distinct == 1) {
-        return format!("Nothing in this scenario is drawn: {most} runs are one run, and say nothing about chance.\n");
-    }
-    let mut text = differences(repeated.iter().flat_map(|(_, runs)| runs.iter().copied()));
-    for ((name, runs), distinct) in repeated.iter().zip(&distinct) {
-        if *distinct < runs.len() {
-            text.push_str(&format!("Only {distinct} of the {} runs of {name} differ from each other.\n", runs.len()));
+impl Variation {
+    /// Of the records of a race.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let contestants = by_contestant(records);
+        let repeated: Vec<_> = contestants.iter().filter(|(_, runs)| runs.len() > 1).collect();
+        let Some(most) = repeated.iter().map(|(_, runs)| runs.len()).max() else { return Self::default() };
+        let distinct: Vec<usize> = repeated.iter().map(|(_, runs)| distinct(runs)).collect();
+        if distinct.iter().all(|distinct| *distinct == 1) {
+            let text =
+                format!("Nothing in this scenario is drawn: {most} runs are one run, and say nothing about chance.\n");
+            return Self { one_run: true, text };
         }
-        for (figure, unit, value) in FIGURES {
-            let values: Vec<f64> = runs.iter().filter_map(|record| value(record)).collect();
-            if let Some(Groups { low: (few, less), high: (many, more) }) = groups(&values) {
+        let mut text = differences(repeated.iter().flat_map(|(_, runs)| runs.iter().copied()));
+        for ((name, runs), distinct) in repeated.iter().zip(&distinct) {
+            if *distinct < runs.len() {
                 text.push_str(&format!(
-                    "{name} falls into two groups in {figure}: {few} runs around {}, {many} around {} {unit}; their median is neither.\n",
-                    plain(less),
-                    plain(more)
+                    "Only {distinct} of the {} runs of {name} differ from each other.\n",
+                    runs.len()
                 ));
             }
+            for (figure, unit, value) in FIGURES {
+                let values: Vec<f64> = runs.iter().filter_map(|record| value(record)).collect();
+                if let Some(Groups { low: (few, less), high: (many, more) }) = groups(&values) {
+                    text.push_str(&format!(
+                        "{name} falls into two groups in {figure}: {few} runs around {}, {many} around {} {unit}; their median is neither.\n",
+                        plain(less),
+                        plain(more)
+                    ));
+                }
+            }
         }
+        Self { one_run: false, text }
     }
-    text
 }
 
 /// The keys that were drawn, and from where to where.

@@ -6,7 +6,7 @@ pub(crate) mod chart;
 mod data;
 mod labels;
 mod overview;
-pub(crate) mod reading;
+mod reading;
 pub(crate) mod svg;
 mod time;
 

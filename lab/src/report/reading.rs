@@ -2,11 +2,7 @@
 
 use super::data::{Contestant, Data};
 use super::svg::short;
-
-/// A span of time as people say it.
-pub(crate) fn span(ms: f64) -> String {
-    if ms >= 1000.0 { format!("{} s", short(ms / 1000.0)) } else { format!("{} ms", short(ms)) }
-}
+use crate::table::span;
 
 /// The contestants with the smallest and the largest value.
 fn extremes<'a, 'b>(data: &'b Data<'a>, value: impl Fn(&Contestant<'a>) -> Option<f64>) -> Option<[(&'b str, f64); 2]> {

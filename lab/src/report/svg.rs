@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+pub(crate) use crate::table::short;
+
 /// A number for an attribute: one decimal, no trailing zero, never `NaN` or `-0`.
 pub(crate) fn n(value: f64) -> String {
     if !value.is_finite() {
@@ -281,23 +283,6 @@ fn decade(value: f64) -> f64 {
 pub(crate) fn nice(value: f64) -> f64 {
     let ten = decade(value.max(1e-12));
     [1.0, 2.0, 5.0, 10.0].iter().map(|m| m * ten).find(|v| *v >= value * (1.0 - 1e-9)).unwrap_or(ten * 10.0)
-}
-
-/// A tick's or a table's number, as short as it stays exact to three figures.
-pub(crate) fn short(value: f64) -> String {
-    let size = value.abs();
-    if size >= 1e7 {
-        let text = format!("{value:.2e}");
-        return text.replace(".00e", "e").replace("0e", "e");
-    }
-    let decimals = match size {
-        s if s >= 100.0 || s == 0.0 => 0,
-        s if s >= 10.0 => 1,
-        s if s >= 1.0 => 2,
-        s => (2 - s.log10().floor() as i32).clamp(0, 9) as usize,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// The data of a path through `(x, y)` places where `y` may be missing, thinned to the smallest and largest `y` of

@@ -26,8 +26,8 @@ const WITH_PARAMETERS: [&str; 2] = ["queue", "contestant"];
 pub(super) struct Draws {
     /// By key, for people.
     pub(super) drawn: BTreeMap<String, String>,
-    /// The texts with ranges as written, by key.
-    pub(super) written: BTreeMap<String, String>,
+    /// What the scenario has in their places, by key: a text with a range, or nothing.
+    pub(super) written: BTreeMap<String, Option<String>>,
     /// In TOML, by the first byte of the value with the range: what takes its place.
     pub(super) values: BTreeMap<usize, String>,
 }
@@ -58,7 +58,7 @@ pub(super) fn draw(places: &Places<'_>, seed: Seed) -> Result<Draws, ScenarioErr
             draw(&place.path, string)?
         };
         if let Some(value) = value {
-            written.insert(place.path.clone(), string.to_owned());
+            written.insert(place.path.clone(), Some(string.to_owned()));
             values.insert(place.value.start, value);
         }
     }

@@ -67,7 +67,7 @@ pub struct Plan {
     pub scenario: Scenario,
     /// The draws by key.
     pub drawn: BTreeMap<String, String>,
-    /// The texts with ranges as written, by key; none where the key was not.
+    /// What the scenario has in their places, by key.
     written: BTreeMap<String, Option<String>>,
     seed: Seed,
     traces: Arc<Traces>,
@@ -119,15 +119,15 @@ impl Source {
         let mut drawn = Vec::new();
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
-            let (mut scenario, mut values) = self.draw(&places, seed)?;
+            let (mut scenario, mut draws) = self.draw(&places, seed)?;
             for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
                 self.load(&places, key, option, direction, &mut traces)?;
             }
-            begin_anywhere(&mut scenario, &mut values, seed, &traces);
-            drawn.push((number, seed, scenario, values));
+            begin_anywhere(&mut scenario, &mut draws, seed, &traces);
+            drawn.push((number, seed, scenario, draws));
         }
         let traces = Arc::new(traces);
-        let plan = |(number, seed, scenario, Drawn { drawn, written })| Plan {
+        let plan = |(number, seed, scenario, Draws { drawn, written, .. })| Plan {
             number,
             scenario,
             drawn,
@@ -176,10 +176,9 @@ impl Source {
     }
 
     /// The scenario of a run with this seed, and the draws.
-    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, Drawn), ScenarioError> {
-        let Draws { drawn, written, values } = range::draw(places, seed)?;
-        let written = written.into_iter().map(|(key, text)| (key, Some(text))).collect();
-        let places = places.with(&values)?;
+    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, Draws), ScenarioError> {
+        let draws = range::draw(places, seed)?;
+        let places = places.with(&draws.values)?;
         // Here and not there, because an error in an element of an array has the array's place.
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
             if let Some(Err(problem)) = place.string.as_deref().map(contestant) {
@@ -204,7 +203,7 @@ impl Source {
             return Err(places.at("flows", problem));
         }
         scenario.check().map_err(|(key, problem)| places.at(&key, problem))?;
-        Ok((scenario, Drawn { drawn, written }))
+        Ok((scenario, draws))
     }
 
     fn apply(&self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
@@ -269,15 +268,9 @@ impl Source {
     }
 }
 
-/// What was drawn for a run, and what was written in its place, by key.
-struct Drawn {
-    drawn: BTreeMap<String, String>,
-    written: BTreeMap<String, Option<String>>,
-}
-
 /// Where the scenario does not say at which place of their traces runs begin, each begins at another: at the same time in both
 /// directions, whose traces are often recorded together.
-fn begin_anywhere(scenario: &mut Scenario, drawn: &mut Drawn, seed: Seed, traces: &Traces) {
+fn begin_anywhere(scenario: &mut Scenario, draws: &mut Draws, seed: Seed, traces: &Traces) {
     let lap = |direction: &Direction| Some(traces.get(direction.trace.as_ref()?)?.lap());
     let longest = lap(&scenario.down).max(lap(&scenario.up)).unwrap_or_default();
     // In whole milliseconds, as traces are.
@@ -286,8 +279,8 @@ fn begin_anywhere(scenario: &mut Scenario, drawn: &mut Drawn, seed: Seed, traces
         if let Some(lap) = lap(direction).filter(|_| direction.trace_start.is_none()) {
             let start = Nanos::from_millis(start % (lap.as_nanos() / 1_000_000).max(1));
             let key = format!("{name}.trace_start");
-            drawn.drawn.insert(key.clone(), span_text(start));
-            drawn.written.insert(key, None);
+            draws.drawn.insert(key.clone(), span_text(start));
+            draws.written.insert(key, None);
             direction.trace_start = Some(start);
         }
     }

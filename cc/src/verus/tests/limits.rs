@@ -75,12 +75,18 @@ fn above_the_profile_the_window_grows_by_what_comes_back() {
     assert!(largest > 60.0, "eight round trips lead from 6 packets to {largest}");
 }
 
-#[test]
-fn the_loss_phase_holds_the_target() {
+/// In a loss phase that began under a window of 50 packets.
+fn reduced() -> Bench {
     let mut bench = Bench::steady(60);
     bench.leave_loss();
     bench.verus.w_bar = 50.0;
     bench.lose(50);
+    bench
+}
+
+#[test]
+fn the_loss_phase_holds_the_target() {
+    let mut bench = reduced();
     let (target, window) = (bench.verus.d_est, bench.verus.w_bar);
     assert_eq!(window, 35.0);
     for _ in 0..3 {
@@ -95,10 +101,7 @@ fn the_loss_phase_holds_the_target() {
 
 #[test]
 fn a_packet_from_before_the_reduction_does_not_end_the_loss_phase() {
-    let mut bench = Bench::steady(60);
-    bench.leave_loss();
-    bench.verus.w_bar = 50.0;
-    bench.lose(50);
+    let mut bench = reduced();
     bench.now += Nanos::from_millis(10);
     bench.ack(&[bench.packet(1, RTT)]);
     assert!(bench.verus.in_loss, "sent under a small window, but before");
