@@ -30,7 +30,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         "step:threshold=1ms,limit=15kB",
         "step:threshold=3packets,limit=15kB",
         "dualpi2:target=1ms,tupdate=1ms,alpha=5,beta=50,limit=30kB",
-        "dualpi2:target=2ms,tupdate=1ms,beta=30,step=500us,range=1ms,protection=0,spacing=random,limit=50packets",
+        "dualpi2:target=2ms,tupdate=1ms,beta=30,step=500us,range=1ms,th_len=1,protection=0,spacing=random,limit=50packets",
     ];
     prop::sample::select(texts.to_vec()).prop_map(|text| text.parse().expect("valid"))
 }

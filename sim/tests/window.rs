@@ -153,6 +153,19 @@ fn prague_holds_the_queue_at_the_step_and_the_link_busy() {
     assert_eq!(outcome.flows[0].sender.packets_lost, 0);
 }
 
+/// A packet takes 1 ms to send, which is the step: by the RFC's exemption of a packet that is alone, marks would come with
+/// the packets of two flows that meet, as many to the slow flow as to the fast one.
+#[test]
+fn two_prague_flows_share_a_link_where_a_packet_takes_as_long_as_the_step() {
+    for (th_len, shares) in [(0, 0.97..=1.03), (1, 1.7..=3.0)] {
+        let queue = Some(format!("dualpi2:th_len={th_len}").parse().unwrap());
+        let outcome = Dumbbell { queue, ..Dumbbell::new(12.0, 100, vec![tcp("prague"), tcp("prague")]) }.run(60);
+        let (one, other) = (share(&outcome, 0, 20_000, 60_000), share(&outcome, 1, 20_000, 60_000));
+        assert!(shares.contains(&(one.max(other) / one.min(other))), "th_len={th_len}: {one} and {other}");
+        assert!(one + other > 0.9, "th_len={th_len}: {one} and {other}");
+    }
+}
+
 #[test]
 fn dctcp_swings_as_its_fluid_model() {
     let queue = Some("step:threshold=2.55ms".parse().unwrap());

@@ -139,6 +139,7 @@ fn the_error_of_a_queue_names_key_and_mend() {
         ("dualpi2:alpha=-1", "queue 'dualpi2': alpha=-1 is not a number from 0.001 to 1000"),
         ("dualpi2:tupdate=1us", "queue 'dualpi2': tupdate=1us is not a time from 100us to 10s"),
         ("dualpi2:range=400", "queue 'dualpi2': range=400 is not a time from 0s to 10s"),
+        ("dualpi2:th_len=0.5", "queue 'dualpi2': th_len=0.5 is not a whole number of packets from 0 to 1000"),
         ("dualpi2:protection=1.5", "queue 'dualpi2': protection=1.5 is not a number from 0 to 1"),
         ("dualpi2:spacing=odd", "queue 'dualpi2': spacing=odd is not even or random"),
         ("dualpi2:setp=1ms", "queue 'dualpi2' has no key 'setp'; did you mean step or beta?"),

@@ -12,7 +12,9 @@
 //! result is the same. C is protected from L by Linux's credits, one of the weighted round robins that the RFC
 //! allows; they are set back when a packet finds both queues empty, where Linux does so when there is none to send. L's
 //! own threshold is by default Linux's step, and the ramp of the RFC when it has a range; it and k p' make one probability, as
-//! in the RFC, where Linux tries one after the other.
+//! in the RFC, where Linux tries one after the other. A packet that is alone in L is marked as any other, as in Linux; the RFC
+//! exempts it (`th_len=1`), so that a slow link stays busy. Where a packet takes as long to send as the step, flows that pace
+//! then share by chance: each time two meet, one waits, so that a fast and a slow flow get the same number of marks.
 //! Left out: Linux's pause of the AQM below two packets of backlog (the RFC has none), and its choice to let the buffer
 //! overflow in overload.
 
@@ -52,6 +54,8 @@ pub struct DualPi2Params {
     pub step: Nanos,
     /// By how much more delay every packet of L is marked; zero: by none.
     pub range: Nanos,
+    /// No mark by its own threshold on an L of this many packets, the one that leaves included (`Th_len`, RFC 9332 appendix A).
+    pub th_len: usize,
     /// Share of the bytes that C has at least while both queues are filled, 0 to 1.
     pub protection: f64,
     /// Which packets are dropped or marked.
@@ -60,7 +64,7 @@ pub struct DualPi2Params {
 
 impl Default for DualPi2Params {
     /// Target 15 ms, update every 16 ms, gains 0.16 and 3.2, coupling 2 (RFC 9332 appendix A.1, with 16 ms as in
-    /// Linux), step at 1 ms and a tenth for C (Linux), evenly spaced (RFC 9332 appendix A).
+    /// Linux), step at 1 ms on a queue of any length and a tenth for C (Linux), evenly spaced (RFC 9332 appendix A).
     fn default() -> Self {
         Self {
             target: Nanos::from_millis(15),
@@ -70,6 +74,7 @@ impl Default for DualPi2Params {
             k: 2.0,
             step: Nanos::from_millis(1),
             range: Nanos::ZERO,
+            th_len: 0,
             protection: 0.1,
             spacing: Spacing::Even,
         }
@@ -92,18 +97,15 @@ impl DualPi2Params {
 /// As keys: `target=15ms,tupdate=16ms,...`.
 impl fmt::Display for DualPi2Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, tupdate, alpha, beta, k, step, range, protection, spacing } = self;
+        let Self { target, tupdate, alpha, beta, k, step, range, th_len, protection, spacing } = self;
         write!(f, "target={},tupdate={}", span_text(*target), span_text(*tupdate))?;
         write!(f, ",alpha={alpha},beta={beta},k={k}")?;
-        write!(f, ",step={},range={}", span_text(*step), span_text(*range))?;
+        write!(f, ",step={},range={},th_len={th_len}", span_text(*step), span_text(*range))?;
         let spacing = if *spacing == Spacing::Even { "even" } else { "random" };
         write!(f, ",protection={protection},spacing={spacing}")
     }
 }
 
-/// No mark by its own threshold on a queue L of this many packets, the one that leaves included (`Th_len`, RFC 9332
-/// appendix A): on a slow link one packet alone may wait for longer than the threshold.
-const SHORT: usize = 1;
 /// Bytes of a full packet, by which the first credit is counted (Linux: the MTU of the device).
 const PACKET: f64 = 1500.0;
 
@@ -225,7 +227,7 @@ impl<P> DualPi2<P> {
 
     /// The next packet of L, marked or dropped (`None`).
     fn take_low(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
-        let short = self.low.fifo.packets.len() <= SHORT;
+        let short = self.low.fifo.packets.len() <= self.params.th_len;
         let native = if short { 0.0 } else { self.params.native(self.low.delay(now)) };
         let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
         let mut packet = self.low.fifo.pop(stats)?;

@@ -26,6 +26,7 @@ const MIN_ALPHA: f64 = 0.001;
 const MAX_GAIN: f64 = 1000.0;
 const MIN_COUPLING: f64 = 0.01;
 const MAX_COUPLING: f64 = 100.0;
+const MAX_TH_LEN: usize = 1000;
 
 impl<'a> Keys<'a> {
     pub(super) fn parse(queue: &'a str, text: &'a str, known: &[&str]) -> Result<Self, QueueError> {
@@ -153,6 +154,13 @@ impl<'a> Keys<'a> {
             Some("random") => Spacing::Random,
             Some(text) => return Err(self.bad("spacing", text, "even or random")),
         };
+        let th_len = match self.get("th_len").map(|text| (text, text.parse())) {
+            None => default.th_len,
+            Some((_, Ok(packets))) if packets <= MAX_TH_LEN => packets,
+            Some((text, _)) => {
+                return Err(self.bad("th_len", text, format_args!("a whole number of packets from 0 to {MAX_TH_LEN}")));
+            }
+        };
         Ok(DualPi2Params {
             target: self.span_within("target", default.target, MIN_SPAN, MAX_SPAN)?,
             tupdate: self.span_within("tupdate", default.tupdate, MIN_SPAN, MAX_SPAN)?,
@@ -161,6 +169,7 @@ impl<'a> Keys<'a> {
             k: self.number("k", MIN_COUPLING, MAX_COUPLING)?.unwrap_or(default.k),
             step: self.span_within("step", default.step, Nanos::ZERO, MAX_SPAN)?,
             range: self.span_within("range", default.range, Nanos::ZERO, MAX_SPAN)?,
+            th_len,
             protection: self.number("protection", 0.0, 1.0)?.unwrap_or(default.protection),
             spacing,
         })

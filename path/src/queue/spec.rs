@@ -160,7 +160,7 @@ pub const QUEUES: &[QueueEntry] = &[
     },
     QueueEntry {
         name: "dualpi2",
-        keys: &["target", "tupdate", "alpha", "beta", "k", "step", "range", "protection", "spacing", "limit"],
+        keys: &["target", "tupdate", "alpha", "beta", "k", "step", "range", "th_len", "protection", "spacing", "limit"],
         summary: "a low-latency and a classic queue, coupled (L4S, RFC 9332)",
     },
 ];

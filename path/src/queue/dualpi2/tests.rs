@@ -96,19 +96,21 @@ fn the_ramp_rises_and_the_step_jumps() {
 }
 
 #[test]
-fn low_is_marked_by_its_own_threshold_unless_it_is_short() {
-    let (mut queue, mut stats) = queue(DualPi2Params::default());
-    for micros in [0, 100, 2000, 2000, 2000] {
-        let at = Time::ZERO + Nanos::from_micros(micros);
-        queue.push(at, packet(at, 1500, Codepoint::Ect1), &mut stats);
+fn low_is_marked_by_its_own_threshold_unless_it_is_shorter_than_asked() {
+    for (th_len, last) in [(0, true), (1, false)] {
+        let (mut queue, mut stats) = queue(DualPi2Params { th_len, ..DualPi2Params::default() });
+        for micros in [0, 100, 2000, 2000, 2000] {
+            let at = Time::ZERO + Nanos::from_micros(micros);
+            queue.push(at, packet(at, 1500, Codepoint::Ect1), &mut stats);
+        }
+        let mut marked = |micros| {
+            let packet = queue.pop(Time::ZERO + Nanos::from_micros(micros), &mut stats).expect("waiting");
+            packet.ecn == Codepoint::Ce
+        };
+        // Waited 2, 2.1, 0.5, 1.5 ms; the first fills the sum up to 1, which is not yet above it. The last waited 10 ms,
+        // alone.
+        assert_eq!([2000, 2200, 2500, 3500, 12_000].map(&mut marked), [false, true, false, true, last]);
     }
-    let mut marked = |micros| {
-        let packet = queue.pop(Time::ZERO + Nanos::from_micros(micros), &mut stats).expect("waiting");
-        packet.ecn == Codepoint::Ce
-    };
-    // Waited 2, 2.1, 0.5, 1.5 ms; the first fills the sum up to 1, which is not yet above it. The last waited 10 ms,
-    // alone.
-    assert_eq!([2000, 2200, 2500, 3500, 12_000].map(&mut marked), [false, true, false, true, false]);
 }
 
 #[test]
