@@ -49,6 +49,8 @@ pub struct Run {
     pub contestant: usize,
     /// Its record.
     pub record: Record,
+    /// Which of its flows are the contestant's own; the others run beside them.
+    pub own: Vec<bool>,
     /// Points over time: of the first run of each contestant, when asked for.
     pub series: Option<Series>,
     /// One-way delay in ms at the shares 0, 0.01, ... 1 of packets; empty when nothing arrived.
@@ -226,6 +228,7 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
     Ok(Run {
         contestant: 0,
         record,
+        own: plan.own(),
         delay_quantiles_ms: quantiles(&outcome.delay),
         queue_quantiles_ms: quantiles(&outcome.queue),
         series: outcome.series,

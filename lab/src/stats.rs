@@ -6,6 +6,8 @@
 //! Contestants meet the same seeds, so two are compared by the differences of their runs, pair by pair. Intervals are
 //! not corrected for the number of pairs.
 
+use std::cmp::Ordering;
+
 use crate::record::Record;
 
 /// Fewest runs that give a 95 % interval.
@@ -68,6 +70,18 @@ pub enum Verdict {
     NoDifference,
     /// Not enough runs for an interval.
     TooFewRuns,
+}
+
+impl Verdict {
+    /// How the first compares with the second; `None` with too few runs.
+    pub(crate) fn order(self) -> Option<Ordering> {
+        match self {
+            Self::More => Some(Ordering::Greater),
+            Self::Less => Some(Ordering::Less),
+            Self::NoDifference => Some(Ordering::Equal),
+            Self::TooFewRuns => None,
+        }
+    }
 }
 
 impl Summary {

@@ -131,7 +131,6 @@ pub fn examine() -> Checkup {
             },
         ),
     ];
-    others.push(feature("quic", works("in user space: the crate paceline-quic")));
     others.extend([("cubic@tcp", "cubic"), ("bbr@tcp", "bbr"), ("reno@tcp", "reno")].map(|(name, controller)| {
         let known = available.split_whitespace().any(|known| known == controller);
         feature(

@@ -18,6 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut checkup = examine();
+    checkup.others.push(quic());
     checkup.others.extend(alcc::features());
     let features: Vec<&Feature> = checkup.emulation.iter().chain(&checkup.others).collect();
     if args.json {
@@ -33,6 +34,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     describe(&mut text, &features)?;
     crate::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Needs nothing of the machine, and of this program that it was built in.
+fn quic() -> Feature {
+    let verdict = if cfg!(feature = "quic") {
+        Verdict::Works("in user space".to_owned())
+    } else {
+        Verdict::No("not in this build; cargo build --release -p paceline-cli --features quic".to_owned())
+    };
+    Feature { name: "quic", verdict }
 }
 
 /// One line a feature.

@@ -154,6 +154,12 @@ fn doctor_has_a_verdict_on_every_feature() {
         assert!(["works", "falls back", "no"].contains(&verdict), "{feature}: {verdict}");
         assert!(!features[feature]["detail"].as_str().unwrap().is_empty(), "{feature}");
     }
+    // What the machine could do and this build does not have is no feature.
+    let quic = if cfg!(feature = "quic") { "works" } else { "no" };
+    assert_eq!(features["quic"]["verdict"], quic);
+    if !cfg!(feature = "ebpf") {
+        assert_eq!(features["TCP controllers in eBPF"]["verdict"], "no");
+    }
     for fact in ["namespaces", "timers", "clock source", "spare CPU", "TCP congestion control", "TCP ECN", "eBPF"] {
         assert!(found["machine"][fact].as_str().is_some_and(|text| !text.is_empty()), "{fact} in {found}");
     }

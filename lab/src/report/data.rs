@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use paceline_sim::Series;
+use paceline_sim::{FlowSeries, Series};
 
 use crate::race::Race;
 use crate::record::{Record, Split};
-use crate::stats::{Summary, by_contestant};
+use crate::stats::{Median, Summary, by_contestant};
 
 /// Everything that a report shows.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Contestant<'a> {
     pub(crate) records: Vec<&'a Record>,
     /// Points over time of the first run.
     pub(crate) series: Option<&'a Series>,
+    /// Which flows of a run are its own; empty when unknown.
+    pub(crate) own: &'a [bool],
     /// One-way delay at the shares 0, 0.01, ... 1, over runs; empty when unknown.
     pub(crate) delay_quantiles_ms: Vec<f64>,
     pub(crate) style: Style,
@@ -88,6 +90,21 @@ impl Contestant<'_> {
         format!("k k{}", self.style.number)
     }
 
+    /// Throughput in Mbit/s: of its own flows, where others run beside them.
+    pub(crate) fn throughput(&self) -> Median {
+        self.summary.own_throughput_mbps.unwrap_or(self.summary.throughput_mbps)
+    }
+
+    /// Its own flows over time.
+    pub(crate) fn own_flows<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = &'s FlowSeries> {
+        series.flows.iter().filter(|flow| self.own.get(flow.index).copied().unwrap_or(true))
+    }
+
+    /// The flows beside them.
+    pub(crate) fn rivals<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = &'s FlowSeries> {
+        series.flows.iter().filter(|flow| self.own.get(flow.index) == Some(&false))
+    }
+
     /// Mean delay by where it came from, averaged over the runs that have it.
     pub(crate) fn split(&self) -> Split {
         let mean = |side: &dyn Fn(&Split) -> Option<crate::record::Parts>| {
@@ -105,7 +122,7 @@ impl Contestant<'_> {
     /// The median over the runs of a value of the records.
     pub(crate) fn median(&self, value: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = self.records.iter().filter_map(|r| value(r)).collect();
-        crate::stats::Median::of(&values).map(|m| m.median)
+        Median::of(&values).map(|m| m.median)
     }
 }
 
@@ -116,6 +133,7 @@ impl<'a> Data<'a> {
         for (index, contestant) in contestants.iter_mut().enumerate() {
             let runs = || race.runs.iter().filter(|run| run.contestant == index);
             contestant.series = runs().find_map(|run| run.series.as_ref());
+            contestant.own = runs().next().map_or(&[], |run| &run.own);
             let curves: Vec<&[f64]> = runs().map(|run| run.delay_quantiles_ms.as_slice()).collect();
             contestant.delay_quantiles_ms = mean_quantiles(&curves);
         }
@@ -161,6 +179,11 @@ impl<'a> Data<'a> {
         self.contestants.iter().flat_map(|c| c.records.iter().copied())
     }
 
+    /// Other flows run beside the contestants'.
+    pub(crate) fn has_rivals(&self) -> bool {
+        self.contestants.iter().any(|c| c.summary.own_throughput_mbps.is_some())
+    }
+
     /// Has points over time.
     pub(crate) fn has_series(&self) -> bool {
         self.contestants.iter().any(|c| c.series.is_some())
@@ -173,7 +196,14 @@ fn group<'a>(records: impl Iterator<Item = &'a Record>, styles: &mut Styles) -> 
     for (_, records) in by_contestant(records) {
         let Some(summary) = Summary::of(&records) else { continue };
         let style = styles.of(records[0]);
-        contestants.push(Contestant { summary, records, series: None, delay_quantiles_ms: Vec::new(), style });
+        contestants.push(Contestant {
+            summary,
+            records,
+            series: None,
+            own: &[],
+            delay_quantiles_ms: Vec::new(),
+            style,
+        });
     }
     contestants
 }

@@ -203,12 +203,21 @@ fn facts(data: &Data<'_>) -> Vec<String> {
         format!("seed {}", first.seed),
         if first.world == "sim" { "virtual time".to_owned() } else { "real time".to_owned() },
     ];
-    let capacity = data.contestants.iter().find_map(|c| c.series).map(|s| &s.capacity_mbps).filter(|c| !c.is_empty());
-    if let Some(capacity) = capacity {
-        let mean = capacity.iter().sum::<f64>() / capacity.len() as f64;
-        facts.push(format!("capacity {} Mbit/s on average", short(mean)));
-    }
+    facts.extend(capacity(data.records()));
     facts
+}
+
+/// What the path could carry on average in each run, from the smallest to the largest.
+fn capacity<'a>(records: impl Iterator<Item = &'a Record>) -> Option<String> {
+    let share = |record: &'a Record| record.utilization.filter(|used| *used > 0.0);
+    let all: Vec<f64> = records.filter_map(|record| Some(record.throughput_mbps / share(record)?)).collect();
+    let (least, most) = (all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?);
+    let (least, most) = (short(least), short(most));
+    Some(if least == most {
+        format!("capacity {least} Mbit/s on average")
+    } else {
+        format!("capacity {least} to {most} Mbit/s on average, by run")
+    })
 }
 
 fn origin(data: &Data<'_>) -> String {
@@ -297,7 +306,12 @@ fn figures(data: &Data<'_>) -> Vec<Figure> {
             title: "Throughput over the capacity",
             svg: time::throughput(data),
             reading: reading::throughput(data),
-            note: "First run of each contestant. Grey: what the path could carry. All panels have the same axes.",
+            note: if data.has_rivals() {
+                "First run of each contestant, its own flows in colour; grey and dashed: the flows beside them, together. Grey area: \
+                 what the path could carry. All panels have the same axes."
+            } else {
+                "First run of each contestant. Grey: what the path could carry. All panels have the same axes."
+            },
             key: false,
         });
         figures.push(Figure {

@@ -44,7 +44,7 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, plot: Rect) {
     let delay = |c: &Contestant<'_>| c.summary.delay_p95_ms;
     let slowest = points.iter().filter_map(|c| delay(c)).map(|m| m.q75).fold(0.0, f64::max);
     let fastest = points.iter().filter_map(|c| delay(c)).map(|m| m.q25).fold(f64::INFINITY, f64::min);
-    let most = points.iter().map(|c| c.summary.throughput_mbps.q75).fold(0.0, f64::max);
+    let most = points.iter().map(|c| c.throughput().q75).fold(0.0, f64::max);
     let x = if slowest > 6.0 * fastest {
         Scale::log_around(fastest, slowest, plot.right(), plot.x)
     } else {
@@ -52,12 +52,13 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, plot: Rect) {
     };
     let y = Scale::linear(0.0, most * 1.12, plot.bottom(), plot.y);
     let x_title = "95th percentile of one-way delay, ms (smaller to the right)";
-    Frame { plot, x, y, x_title, y_title: "throughput, Mbit/s" }.draw(svg);
+    let y_title = if data.has_rivals() { "own throughput, Mbit/s" } else { "throughput, Mbit/s" };
+    Frame { plot, x, y, x_title, y_title }.draw(svg);
     svg.text(plot.right() - 8.0, plot.y + 18.0, Anchor::End, "hint", "better \u{2197}");
     let mut obstacles = vec![Rect { x: plot.right() - 70.0, y: plot.y, w: 70.0, h: 26.0 }];
     let mut wanted = Vec::new();
     for c in &points {
-        let (Some(d), t) = (delay(c), c.summary.throughput_mbps) else { continue };
+        let (Some(d), t) = (delay(c), c.throughput()) else { continue };
         let (cx, cy) = (x.at(d.median), y.at(t.median));
         obstacles.push(Rect { x: cx - 6.0, y: cy - 6.0, w: 12.0, h: 12.0 });
         let title = format!(
@@ -93,7 +94,7 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, plot: Rect) {
     let places = labels::place(&wanted, &obstacles, plot);
     for (c, place) in points.iter().zip(&places) {
         let Some(d) = delay(c) else { continue };
-        let (cx, cy) = (x.at(d.median), y.at(c.summary.throughput_mbps.median));
+        let (cx, cy) = (x.at(d.median), y.at(c.throughput().median));
         svg.open(&c.class(), "");
         if (place.x - cx).hypot(place.y - 4.0 - cy) > 16.0 {
             let toward = place.y - 4.0;

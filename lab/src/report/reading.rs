@@ -1,8 +1,13 @@
 //! One line of plain reading under each figure, computed from the data.
 
+use std::cmp::Ordering;
+
 use super::data::{Contestant, Data};
 use super::svg::short;
+use crate::record::Record;
+use crate::stats::{Pair, pairs};
 use crate::table::span;
+use crate::variation::FIGURES;
 
 /// The contestants with the smallest and the largest value.
 fn extremes<'a, 'b>(data: &'b Data<'a>, value: impl Fn(&Contestant<'a>) -> Option<f64>) -> Option<[(&'b str, f64); 2]> {
@@ -48,18 +53,27 @@ pub(crate) fn queueing(data: &Data<'_>) -> String {
 
 /// Under throughput against delay.
 pub(crate) fn trade_off(data: &Data<'_>) -> String {
-    let point = |c: &Contestant<'_>| c.summary.delay_p95_ms.map(|d| (c.summary.throughput_mbps.median, d.median));
-    let better = |a: (f64, f64), b: (f64, f64)| a.0 >= b.0 && a.1 <= b.1 && a != b;
+    let point = |c: &Contestant<'_>| c.summary.delay_p95_ms.map(|d| (c.throughput().median, d.median));
     let all: Vec<(&str, (f64, f64))> =
         data.contestants.iter().filter_map(|c| point(c).map(|p| (c.name(), p))).collect();
-    let mut front: Vec<_> = all.iter().filter(|(_, p)| !all.iter().any(|(_, q)| better(*q, *p))).collect();
+    let [more, slower] = FIGURES.map(|(_, _, figure)| Order::of(data, figure));
+    let beats = |a: &(&str, (f64, f64)), b: &(&str, (f64, f64))| {
+        let throughput = more.of_two((a.0, a.1.0), (b.0, b.1.0));
+        let delay = slower.of_two((b.0, b.1.1), (a.0, a.1.1));
+        throughput.is_ge() && delay.is_ge() && (throughput.is_gt() || delay.is_gt())
+    };
+    let mut front: Vec<_> = all.iter().filter(|one| !all.iter().any(|other| beats(other, one))).collect();
     front.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
     match front.as_slice() {
-        [] => "No packet arrived.".to_owned(),
+        [] if all.is_empty() => "No packet arrived.".to_owned(),
+        [] => "None of them stands out.".to_owned(),
         [_] if all.len() == 1 => "One contestant alone: there is nothing to compare it with.".to_owned(),
         [only] => format!("{} has the most throughput and the least delay of all.", only.0),
         [quick, .., full] => {
             let names: Vec<&str> = front.iter().map(|(name, _)| *name).collect();
+            if more.of_two((quick.0, quick.1.0), (full.0, full.1.0)).is_eq() {
+                return format!("No difference was found between {}.", list(&names));
+            }
             format!(
                 "Nobody beats {} in both; from {} to {} a flow gains {} % throughput and pays {} times the delay.",
                 list(&names),
@@ -69,6 +83,29 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
                 short(full.1.1 / quick.1.1.max(1e-9))
             )
         }
+    }
+}
+
+/// How contestants compare in one figure, as far as their runs say.
+struct Order(Vec<Pair>);
+
+impl Order {
+    /// Closer than this two medians are equal where runs are too few for an interval (our choice: nobody would choose by it).
+    const EQUAL: f64 = 0.01;
+
+    fn of(data: &Data<'_>, figure: fn(&Record) -> Option<f64>) -> Self {
+        Self(pairs(data.records(), figure))
+    }
+
+    /// Whether the first, a name with its median, has more of it than the second.
+    fn of_two(&self, first: (&str, f64), second: (&str, f64)) -> Ordering {
+        let known = self.0.iter().find_map(|pair| match (pair.first.as_str(), pair.second.as_str()) {
+            names if names == (first.0, second.0) => pair.verdict.order(),
+            names if names == (second.0, first.0) => pair.verdict.order().map(Ordering::reverse),
+            _ => None,
+        });
+        let equal = (first.1 - second.1).abs() <= Self::EQUAL * first.1.max(second.1);
+        known.unwrap_or_else(|| if equal { Ordering::Equal } else { first.1.total_cmp(&second.1) })
     }
 }
 

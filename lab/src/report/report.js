@@ -12,7 +12,7 @@ for (const chip of chips.children) {
     document.body.classList.toggle("dim", on);
     all(number).forEach((mark) => mark.classList.toggle("lit", on));
   };
-  chip.onmouseenter = chip.onfocus = point(true);
-  chip.onmouseleave = chip.onblur = point(false);
+  chip.onmouseenter = point(true);
+  chip.onmouseleave = point(false);
 }
 chips.hidden = chips.children.length < 2;

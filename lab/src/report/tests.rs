@@ -24,6 +24,7 @@ fn race(contestants: &[(&str, f64, f64)], runs: u32) -> Race {
             all.push(Run {
                 contestant: index,
                 record: record(controller, via, run, 9.0 * share * factor.min(1.0), &quantiles),
+                own: vec![true],
                 series: (run == 1).then(|| series(*share, *queue, index)),
                 delay_quantiles_ms: quantiles.iter().map(|q| q + 21.0).collect(),
                 queue_quantiles_ms: quantiles,
@@ -171,6 +172,52 @@ fn page_of(race: &Race) -> String {
 fn page_says_what_the_pictures_show() {
     let race = race(&[("cubic@tcp", 0.98, 1200.0), ("sprout@udp", 0.5, 25.0)], 6);
     insta::assert_snapshot!(outline(&page_of(&race)));
+}
+
+#[test]
+fn beside_others_the_pictures_show_what_is_its_own() {
+    let mut race = race(&[("cubic@tcp", 0.98, 1200.0), ("sprout@udp", 0.5, 25.0)], 6);
+    for run in &mut race.runs {
+        run.own = vec![true, false];
+        run.record.own_throughput_mbps = Some(run.record.throughput_mbps / 4.0);
+        if let Some(series) = &mut run.series {
+            let rival = FlowSeries { index: 1, ..series.flows[0].clone() };
+            series.flows.push(rival);
+        }
+    }
+    let page = page_of(&race);
+    assert!(page.contains("own throughput, Mbit/s") && page.contains("the flows beside them"));
+    assert_eq!(page.matches("class=\"rival\"").count(), 2);
+    let own = race.runs[0].record.own_throughput_mbps.unwrap();
+    assert!(page.contains(&format!("{} Mbit/s, beside it {}", short(own), short(3.0 * own))));
+}
+
+#[test]
+fn who_is_beaten_follows_from_the_paired_runs() {
+    let sentence = |race: &Race| reading::trade_off(&Data::of_race(race, ""));
+    let mut race = race(&[("cubic@tcp", 0.98, 1200.0), ("reno@tcp", 0.98, 1200.0), ("copa@udp", 0.5, 25.0)], 6);
+    let second = |run: u32| (run + 6) as usize - 1;
+    for run in 1..=6 {
+        // Reno's median is a hair above CUBIC's, by pairs that differ both ways.
+        let mut record = race.runs[run as usize - 1].record.clone();
+        record.controller = "reno".to_owned();
+        record.throughput_mbps *= [1.02, 0.99][run as usize % 2];
+        race.runs[second(run)].record = record;
+    }
+    let text = sentence(&race);
+    assert!(text.starts_with("Nobody beats copa@udp, cubic@tcp and reno@tcp in both"), "{text}");
+    for run in 1..=6 {
+        // Slower in each pair: beaten, as nothing is known to be better.
+        race.runs[second(run)].record.delay_ms.as_mut().unwrap().p95 *= 1.01;
+    }
+    let text = sentence(&race);
+    assert!(text.starts_with("Nobody beats copa@udp and cubic@tcp in both"), "{text}");
+    race.runs.retain(|run| run.contestant < 2);
+    assert_eq!(sentence(&race), "cubic@tcp has the most throughput and the least delay of all.");
+    for run in 1..=6 {
+        race.runs[second(run)].record.delay_ms = race.runs[run as usize - 1].record.delay_ms;
+    }
+    assert_eq!(sentence(&race), "No difference was found between cubic@tcp and reno@tcp.");
 }
 
 #[test]

@@ -99,10 +99,14 @@ fn places<'a>(
     times(series).zip(values).map(move |(t, value)| (x.at(t), value.map(|v| y.at(v))))
 }
 
-/// All flows' throughput, step by step.
-pub(crate) fn total_mbps(series: &Series) -> Vec<f64> {
-    let steps = series.flows.iter().map(|f| f.throughput_mbps.len()).max().unwrap_or(0);
-    (0..steps).map(|i| series.flows.iter().filter_map(|f| f.throughput_mbps.get(i)).sum()).collect()
+/// Throughput of flows together, step by step.
+pub(crate) fn total_mbps<'s>(flows: impl Iterator<Item = &'s FlowSeries>) -> Vec<f64> {
+    let mut total = Vec::new();
+    for flow in flows {
+        total.resize(total.len().max(flow.throughput_mbps.len()), 0.0);
+        total.iter_mut().zip(&flow.throughput_mbps).for_each(|(sum, mbps)| *sum += mbps);
+    }
+    total
 }
 
 /// The flows' queueing delay, step by step: the largest of their means.
@@ -136,7 +140,7 @@ fn ceiling(values: impl Iterator<Item = f64>) -> f64 {
 pub(crate) fn throughput(data: &Data<'_>) -> String {
     let (all, seconds) = with_series(data);
     let grid = Grid::new(all.len(), 3, 104.0, seconds);
-    let totals: Vec<Vec<f64>> = all.iter().map(|(_, _, s)| total_mbps(s)).collect();
+    let totals: Vec<Vec<f64>> = all.iter().map(|(_, c, s)| total_mbps(c.own_flows(s))).collect();
     let top = ceiling(all.iter().flat_map(|(_, _, s)| s.capacity_mbps.iter()).chain(totals.iter().flatten()).copied());
     let mut svg = Svg::default();
     for (place, ((_, c, series), total)) in all.iter().zip(&totals).enumerate() {
@@ -150,14 +154,22 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
         let mbps = || total.iter().map(|v| Some(*v));
         svg.path(&area(places(series, mbps(), x, y), plot.bottom()), "area");
         svg.path(&trail(places(series, mbps(), x, y)), "line thin");
-        if (2..=MOST_FLOWS).contains(&series.flows.len()) {
-            for flow in &series.flows {
+        let (own, rivals) = (c.own_flows(series).count(), c.rivals(series).count());
+        if (2..=MOST_FLOWS).contains(&own) {
+            for flow in c.own_flows(series) {
                 let mbps = flow.throughput_mbps.iter().map(|v| Some(*v));
                 svg.path(&trail(places(series, mbps, x, y)), "line thin part");
             }
         }
+        let mut note =
+            format!("{} Mbit/s", short(c.records[0].own_throughput_mbps.unwrap_or(c.records[0].throughput_mbps)));
+        if rivals > 0 {
+            let beside = total_mbps(c.rivals(series));
+            svg.path(&trail(places(series, beside.into_iter().map(Some), x, y)), "rival");
+            let beside = c.records[0].throughput_mbps - c.records[0].own_throughput_mbps.unwrap_or(0.0);
+            note.push_str(&format!(", beside it {}", short(beside.max(0.0))));
+        }
         svg.text(plot.x, plot.y - 6.0, Anchor::Start, "name", c.name());
-        let note = format!("{} Mbit/s", short(c.records[0].throughput_mbps));
         svg.text(plot.right(), plot.y - 6.0, Anchor::End, "tick", &note);
         svg.close();
         svg.close();
@@ -298,7 +310,7 @@ pub(crate) fn pair(svg: &mut Svg, data: &Data<'_>, chosen: &[usize], plot: Rect)
     let (all, seconds) = with_series(data);
     let all: Vec<_> = all.into_iter().filter(|(index, _, _)| chosen.contains(index)).collect();
     let queues: Vec<Vec<Option<f64>>> = all.iter().map(|(_, _, s)| queue_ms(s)).collect();
-    let totals: Vec<Vec<f64>> = all.iter().map(|(_, _, s)| total_mbps(s)).collect();
+    let totals: Vec<Vec<f64>> = all.iter().map(|(_, c, s)| total_mbps(c.own_flows(s))).collect();
     let top = ceiling(all.iter().flat_map(|(_, _, s)| s.capacity_mbps.iter()).chain(totals.iter().flatten()).copied());
     let gap = 40.0;
     let h = (plot.h - gap * (all.len().max(1) - 1) as f64) / all.len().max(1) as f64;

@@ -67,6 +67,9 @@ fn struct_ops() -> Verdict {
             Verdict::No("the kernel has no struct_ops for TCP (CONFIG_BPF_JIT, CONFIG_DEBUG_INFO_BTF)".to_owned())
         }
         (true, false) => Verdict::No("root alone may load them".to_owned()),
+        (true, true) if !cfg!(feature = "ebpf") => Verdict::No(
+            "the kernel could, this build cannot; cargo build --release -p paceline-cli --features ebpf".to_owned(),
+        ),
         (true, true) => Verdict::Works("the kernel has struct_ops for TCP".to_owned()),
     }
 }

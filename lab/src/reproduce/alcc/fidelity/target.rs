@@ -66,6 +66,15 @@ impl Apart {
         self.percent.median.abs() <= percent || (self.delay && self.plain.abs() <= CLOSE_MS)
     }
 
+    /// Whether the whole interval is on the side on which the median is.
+    fn sure(&self, percent: f64) -> bool {
+        if self.delay && self.plain.abs() <= CLOSE_MS {
+            return true;
+        }
+        let inside = self.percent.interval.is_some_and(|(low, high)| -percent <= low && high <= percent);
+        if self.within(percent) { inside } else { self.surely_outside(percent) }
+    }
+
     /// Whether the interval has nothing that is within the target.
     fn surely_outside(&self, target: f64) -> bool {
         self.percent.interval.is_some_and(|(low, high)| low > target || high < -target)
@@ -122,6 +131,17 @@ impl<'a> Row<'a> {
             (_, true) => "within 10 %",
             _ => "**outside**",
         }
+    }
+
+    /// [`Self::verdict`], and whether the intervals leave it open.
+    fn judgement(&self) -> String {
+        let judged = || self.figures.iter().take(JUDGED).flatten();
+        let sure = match self.verdict() {
+            "**outside**" => judged().any(|apart| apart.surely_outside(PAPER)),
+            "within 5 %" => judged().all(|apart| apart.sure(TARGET)),
+            _ => judged().all(|apart| apart.sure(PAPER)),
+        };
+        if sure { self.verdict().to_owned() } else { format!("{}, open", self.verdict()) }
     }
 
     /// Share of chunks for which TCP was the limit, %.
@@ -363,7 +383,9 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
          Each controller ran native (`@udp`) and above TCP (`@alcc`; CUBIC below, Reno below Verus), alone on each link, {}: {runs} runs of\n\
          each, each from another place of the trace, the same for both. Links have 10 ms each way and a buffer of 2 MB. Figures are medians over runs, native / above\n\
          TCP; below them the median of the differences within pairs of runs, with its 95 % interval (order statistics). Within 5 % is our target, 3 to 10 % the paper's figure; two\n\
-         delays that differ by at most 1 ms agree. The last column leaves the first {START_UP} s of each run out: it is told, not judged.\n\n\
+         delays that differ by at most 1 ms agree. A row is judged by these medians of differences, which are not the difference of the two medians before them; \
+         it is \"open\" where an interval\nreaches over the border, so that more runs could change the word. The last column leaves the first {START_UP} s of each run out and is not \
+         judged.\n\n\
          {cores} processors, load average {load} at the end; {threads} at once. Runs in which the emulator came late too often are\n\
          repeated once; {doubtful} of these pairs' runs are still doubtful.\n\n",
         named.again(),
@@ -372,11 +394,12 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
     let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
     let _ = writeln!(
         page,
-        "Of {} rows {} are within 5 %, {} more within 10 %, {} outside.\n",
+        "Of {} rows {} are within 5 %, {} more within 10 %, {} outside; {} are open.\n",
         rows.len(),
         count("within 5 %"),
         count("within 10 %"),
         count("**outside**"),
+        rows.iter().filter(|row| row.judgement().ends_with("open")).count(),
     );
     let mut link = "";
     for row in rows {
@@ -396,7 +419,7 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
         let cells: String = row.figures.iter().map(cell).collect();
         let doubtful = if row.doubtful > 0 { format!(" <br> {} doubtful runs", row.doubtful) } else { String::new() };
         let limited = format!("{:.1} %", row.limited());
-        let _ = writeln!(page, "| {} |{cells} {limited} | {}{doubtful} |", row.contestant, row.verdict());
+        let _ = writeln!(page, "| {} |{cells} {limited} | {}{doubtful} |", row.contestant, row.judgement());
     }
     if rows.iter().any(|row| !row.causes.is_empty()) {
         let _ = write!(
@@ -441,6 +464,26 @@ mod tests {
         let delay = Apart::of(&FIGURES[1], &above, &native).unwrap();
         assert!(delay.within(0.1), "closer than a millisecond: {}", delay.percent());
         assert!(Apart::of(&FIGURES[0], &[], &[]).is_none());
+    }
+
+    #[test]
+    fn an_interval_across_the_border_is_not_sure() {
+        let native: Vec<Run> = (0..6).map(|_| run(1.0, 100.0)).collect();
+        let apart = |factors: [f64; 6]| {
+            let above: Vec<Run> = factors.iter().map(|factor| run(1.0, 100.0 * factor)).collect();
+            Apart::of(&FIGURES[1], &above, &native).unwrap()
+        };
+        let cases = [
+            ([1.02, 1.03, 1.03, 1.02, 1.03, 1.04], (true, true)),
+            ([0.7, 0.98, 1.01, 1.02, 1.03, 1.2], (true, false)),
+            ([1.0, 1.2, 1.3, 1.1, 1.2, 1.3], (false, false)),
+            ([1.2, 1.2, 1.3, 1.1, 1.2, 1.3], (false, true)),
+        ];
+        for (factors, expected) in cases {
+            let apart = apart(factors);
+            assert_eq!((apart.within(TARGET), apart.sure(TARGET)), expected, "{factors:?}");
+        }
+        assert!(Apart::of(&FIGURES[1], &[run(1.0, 10.5)], &[run(1.0, 10.0)]).unwrap().sure(TARGET), "closer than 1 ms");
     }
 
     #[test]
