@@ -68,7 +68,7 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
         [] if all.is_empty() => "No packet arrived.".to_owned(),
         [] => "None of them stands out.".to_owned(),
         [_] if all.len() == 1 => "One contestant alone: there is nothing to compare it with.".to_owned(),
-        [only] => format!("{} has the most throughput and the least delay of all.", only.0),
+        [only] => format!("Nobody has more throughput than {}, and nobody less delay.", only.0),
         [quick, .., full] => {
             let names: Vec<&str> = front.iter().map(|(name, _)| *name).collect();
             if more.of_two((quick.0, quick.1.0), (full.0, full.1.0)).is_eq() {

@@ -246,7 +246,7 @@ fn claims(rows: &[Row<'_>]) -> Vec<Claim> {
         let cell = |row: &Row<'_>| {
             let apart = row.figures[at].as_ref()?;
             let (own, native) = (short(apart.above.median), short(apart.native.median));
-            let ours = format!("{own} {}, native {native}, {}", figure.unit, apart.percent());
+            let ours = format!("{own} {}, native {native}; within pairs of runs {}", figure.unit, apart.percent());
             let (setup, command) = (row.link.name.clone(), row.runs.command.clone());
             Some(Cell { setup, ours, holds: apart.within(TARGET), command })
         };
