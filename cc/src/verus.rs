@@ -9,7 +9,8 @@
 //!   were the reason.
 //! - The packets of an epoch are spread over it; the release sends them in one burst.
 //! - The RTT average starts at the first sample; the release's starts at 0, so that its epochs are too few at first.
-//! - A time-out in slow start acts as a loss; the release leaves the target delay at 0, which is a window of 1.
+//! - A time-out in slow start starts over: the few delays learnt are an outage's. The release leaves the target delay at 0,
+//!   which is a window of 1.
 //! - A delay ends slow start only when it is at least twice the smallest: on a path of 500 ms and more the release ends it
 //!   with the first acknowledgement.
 //! - A loss ends slow start whatever the window; in the release it goes on up to 20 packets, and floods a path that holds
@@ -20,7 +21,10 @@
 //!   lost one on, and they are tried again slowly ([`Profile::forget_from`]). The release forgets them at the loss that ends
 //!   slow start alone (`curveStop`). A buffer that is shorter than R times the smallest delay gives a profile that never
 //!   reaches the target; without this its end would grow for ever.
-//! - The window is at most `GROWTH` times what was delivered in the last round trip.
+//! - The window is at most `GROWTH` times what was delivered in the last round trip. Where losses have bounded the windows, so
+//!   is what an epoch sends: the release fills a larger window at once, and a short buffer does not hold that.
+//! - After slow start, and while no more than `LOSS_TOLERATED` of the packets are lost, a loss does not take the window below
+//!   what was delivered in the last round trip: the path has just carried that.
 //! - A target within `DELTA1` of the smallest delay is looked up as that: on a flat curve, noise would answer it.
 //! - Flight, lost packets and time-outs are the datapath's; the release's own counter drifts.
 //! - Packets of an application-limited flow do not enter the profile: their delay is not the window's.
@@ -218,6 +222,13 @@ impl Verus {
         }
     }
 
+    /// The window after a packet sent under `lost` was lost.
+    fn decreased(&self, lost: u64) -> f64 {
+        let few = self.lost_share <= LOSS_TOLERATED && self.delivered.is_finite();
+        let least = if few && !self.slow_start { self.delivered } else { 0.0 };
+        self.w_bar.min(least.max(M * lost as f64))
+    }
+
     fn end_slow_start(&mut self, now: Time, w_bar: f64) {
         self.reduce(now, w_bar);
         self.slow_start = false;
@@ -277,7 +288,8 @@ impl Verus {
         let epochs = (self.rtt_avg.unwrap_or(0.0) / EPOCH.as_millis_f64()).ceil();
         let share =
             if epochs > 1.0 { self.w_bar + flight * (2.0 - epochs) / (epochs - 1.0) } else { self.w_bar - flight };
-        share.max(0.0).floor()
+        let brought = if self.profile.is_bounded() { self.delivered } else { f64::INFINITY };
+        share.min((GROWTH * brought / epochs.max(1.0)).max(1.0)).max(0.0).floor()
     }
 
     fn run_epochs(&mut self, now: Time, count: u64) {
@@ -354,7 +366,7 @@ impl Controller for Verus {
         let first = loss.packets.iter().find_map(|packet| self.window_of(packet.tag));
         if let Some(first) = first.filter(|_| !self.in_loss) {
             self.lost_window = Some(first);
-            let w_bar = self.w_bar.min(M * first as f64);
+            let w_bar = self.decreased(first);
             if self.slow_start {
                 self.end_slow_start(loss.now, w_bar);
             } else {
@@ -371,10 +383,8 @@ impl Controller for Verus {
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.in_flight = 0;
-        if !self.d_min.is_finite() {
+        if self.slow_start || !self.d_min.is_finite() {
             self.restart();
-        } else if self.slow_start {
-            self.end_slow_start(timeout.now, M * self.w_bar);
         } else {
             self.in_loss = true;
             self.reduced_at = timeout.now;

@@ -5,10 +5,10 @@
 //!
 //! - The curve is an isotonic regression through the points, averaged over the release's number of nodes and joined
 //!   by monotone cubics, instead of a penalised spline that may fall: a falling curve has no inverse.
-//! - Beyond the largest window learnt the curve goes on with the slope of its last tenth, [`REACH`] far and one packet at
-//!   least: each round trip learns a larger one. The release starts over with slow start there, which punishes a channel
+//! - Beyond the largest window learnt the curve goes on with the slope of its last tenth, or of the whole where that is more
+//!   ([`LEAST_REACH`]), [`REACH`] far and one packet at least: each round trip learns a larger one. The release starts over with slow start there, which punishes a channel
 //!   that has become better.
-//! - Windows that were lost are forgotten, and tried again one more at a fit, then two, four, ...
+//! - Windows that were lost are forgotten, and tried again a [`RETRY`]th more at a fit, then twice that, four times, ...
 //! - Points not refreshed for [`MAX_AGE`] are dropped. The release keeps them for ever, so that the profile of one
 //!   cell poisons the next one.
 
@@ -30,6 +30,14 @@ const MIN_RISE: f64 = 1e-6;
 /// How far beyond the largest window learnt the curve may be used, in ms of delay (our choice: one step of the target).
 /// Where the curve is flat, that is as many packets again.
 pub const REACH: f64 = 2.0;
+
+/// The slope of the whole curve counts only as far as it leaves this share of the largest window learnt to be tried (our
+/// choice: large windows are learnt when a channel is fast, so that the curve's end is flat and would double the window on
+/// one that has become slow; a fifth is the reach of the release's slope at 40 ms).
+pub const LEAST_REACH: f64 = 0.2;
+/// Windows that were lost are tried again by this part more (our choice: on a fat path one packet a second would take
+/// minutes, and a sixteenth overflows a short buffer by few packets).
+pub const RETRY: usize = 16;
 
 /// The points learnt, and the curve last fitted through them. Delays are in ms, windows in packets.
 #[derive(Clone, Debug, Default)]
@@ -96,8 +104,8 @@ impl Profile {
         self.top = self.top.max(window);
     }
 
-    /// Packets sent under `window` were lost: nothing is known of it and of larger ones any more. They are tried again one
-    /// more at the next fit, then two, four, ... until the next loss.
+    /// Packets sent under `window` were lost: nothing is known of it and of larger ones any more. They are tried again
+    /// a [`RETRY`]th more at the next fit, then twice that, four times, ... until the next loss.
     pub fn forget_from(&mut self, window: u64) {
         let window = usize::try_from(window).unwrap_or(usize::MAX).clamp(2, MAX_WINDOW);
         for point in self.points.iter_mut().skip(window) {
@@ -109,7 +117,7 @@ impl Profile {
         }
         self.find_top();
         self.bound = Some(window - 1);
-        self.step = 1;
+        self.step = (window / RETRY).max(1);
     }
 
     /// Windows with a point.
@@ -162,12 +170,14 @@ impl Profile {
         }
     }
 
-    /// The slope beyond the curve's end is that of its last tenth.
+    /// The slope beyond the curve's end is that of its last tenth, or of the whole.
     fn extend(&mut self) {
         let max = self.max_window();
         let from = (max - (max / 10).max(1)).max(1);
         let measured = if from < max { (self.curve[max] - self.curve[from]) / (max - from) as f64 } else { 0.0 };
-        self.slope = measured.max(REACH / max as f64);
+        let whole = (self.curve[max] - self.curve[1]) / max as f64;
+        let flat = REACH / max as f64;
+        self.slope = measured.max(whole.clamp(flat, flat / LEAST_REACH));
     }
 
     /// The delay in ms that `window` packets lead to, never below `d_min_ms`.

@@ -62,7 +62,7 @@ fn lost_windows_are_forgotten_and_tried_again_with_care() {
     profile.forget_from(120);
     assert_eq!((profile.max_window(), profile.learnt()), (119, 119));
     assert_eq!(profile.window_for(900.0), 119.0);
-    for allowed in [120, 122, 126, 134] {
+    for allowed in [126, 140, 168, 224] {
         profile.fit(Time::ZERO);
         assert_eq!(profile.bound, Some(allowed));
         // Until it has been learnt the bound stays.
@@ -73,9 +73,26 @@ fn lost_windows_are_forgotten_and_tried_again_with_care() {
     profile.forget_from(130);
     profile.learn(129, 129.0, Time::ZERO);
     profile.fit(Time::ZERO);
-    assert_eq!(profile.bound, Some(130), "a packet at a time again");
+    assert_eq!(profile.bound, Some(137), "a sixteenth again");
+    profile.forget_from(15);
+    profile.fit(Time::ZERO);
+    assert_eq!(profile.bound, Some(15), "a packet at least");
     profile.forget_from(0);
     assert_eq!((profile.max_window(), profile.window_for(900.0)), (1, 1.0));
+}
+
+/// A flat end may be learnt while the channel is fast; a flat whole is an empty queue.
+#[test]
+fn a_flat_end_of_a_rising_curve_is_not_doubled() {
+    for (rise, reach) in [(0.0, 100.0), (1.0, 20.0)] {
+        let mut profile = Profile::default();
+        for window in 1..=100u64 {
+            profile.learn(window, 40.0 + rise * window.min(80) as f64, Time::ZERO);
+        }
+        profile.fit(Time::ZERO);
+        let window = profile.window_for(900.0);
+        assert!((window - 100.0 - reach).abs() <= 1.0, "rise {rise}: {window}");
+    }
 }
 
 #[test]

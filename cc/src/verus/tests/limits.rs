@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn timeout(now: Time) -> Timeout {
-    Timeout { now, prior_in_flight: 3 * u64::from(MSS), in_flight: 0, count: 1 }
-}
-
 /// In slow start, with windows of 1 to `windows` learnt.
 fn learning(windows: u64, rtt: Nanos) -> Bench {
     let mut bench = Bench::new();
@@ -38,7 +34,7 @@ fn the_length_of_the_path_does_not_end_slow_start() {
 fn with_fewer_than_five_windows_slow_start_begins_again() {
     for (windows, again) in [(2, true), (4, true), (5, false), (9, false)] {
         let mut bench = learning(windows, RTT);
-        bench.verus.on_timeout(&timeout(bench.now));
+        bench.lose(windows);
         (bench.in_flight, bench.verus.in_flight) = (0, 0);
         assert!(!bench.verus.slow_start);
         bench.epoch();
@@ -61,7 +57,7 @@ fn with_fewer_than_five_windows_slow_start_begins_again() {
 #[test]
 fn above_the_profile_the_window_grows_by_what_comes_back() {
     let mut bench = learning(6, Nanos::from_millis(200));
-    bench.verus.on_timeout(&timeout(bench.now));
+    bench.lose(6);
     bench.now += Nanos::from_millis(250);
     bench.verus.next_epoch = bench.now;
     let mut largest = 0.0f64;
@@ -123,15 +119,57 @@ fn many_losses_make_the_profile_forget_and_few_do_not() {
     }
 }
 
-#[test]
-fn the_window_is_at_most_twice_what_was_delivered() {
-    let sample = |packets: u64, app_limited| RateSample {
+fn sample(packets: u64, app_limited: bool) -> RateSample {
+    RateSample {
         delivered: packets * u64::from(MSS),
         interval: RTT,
         prior_delivered: 0,
         app_limited,
         retransmission: false,
-    };
+    }
+}
+
+/// Out of slow start under a window of 50 packets, so many of which were delivered in the last round trip.
+fn delivering(packets: u64) -> Bench {
+    let mut bench = Bench::steady(60);
+    bench.rate = Some(sample(packets, false));
+    bench.leave_loss();
+    bench.verus.w_bar = 50.0;
+    bench
+}
+
+#[test]
+fn few_losses_leave_what_was_delivered() {
+    for (delivered, others, window) in [(48, 0, 48.0), (20, 0, 35.0), (90, 0, 50.0), (48, 60, 35.0)] {
+        let mut bench = delivering(delivered);
+        for _ in 0..others {
+            bench.lose(50);
+        }
+        bench.leave_loss();
+        bench.verus.w_bar = 50.0;
+        bench.lose(50);
+        assert_eq!(bench.verus.w_bar, window, "{delivered} delivered, {others} lost before");
+    }
+}
+
+#[test]
+fn where_losses_bound_the_window_an_epoch_sends_twice_what_an_epoch_brought() {
+    for (lost, share) in [(0, 50.0), (60, 10.0)] {
+        let mut bench = delivering(20);
+        for _ in 0..lost {
+            bench.lose(50);
+        }
+        bench.verus.w_bar = 50.0;
+        bench.verus.rtt_avg = Some(20.0);
+        bench.verus.in_flight = 0;
+        assert_eq!(bench.verus.share(), share, "{lost} lost");
+        bench.verus.delivered = 0.0;
+        assert!(bench.verus.share() >= 1.0, "never nothing");
+    }
+}
+
+#[test]
+fn the_window_is_at_most_twice_what_was_delivered() {
     let mut bench = Bench::steady(60);
     bench.rate = Some(sample(9, false));
     bench.leave_loss();
