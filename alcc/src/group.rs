@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Recovery, Sent, Stamp, Time, Timeout,
+    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Recovery, Restart, Sent, Stamp, Time, Timeout,
 };
 use paceline_transport::{Departure, RateSampler};
 
@@ -212,10 +212,10 @@ impl Controller for Member {
         });
     }
 
-    fn on_restart(&mut self, now: Time, idle: Nanos) {
+    fn on_restart(&mut self, restart: &Restart) {
         self.lead(|all| {
             if all.in_flight == 0 {
-                all.controller.on_restart(now, idle);
+                all.controller.on_restart(restart);
             }
         });
     }

@@ -21,7 +21,9 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use crate::controller::{Ack, Controller, Env, Loss, Pacing, Phase, RateSample, Recovery, Sent, Stamp, Timeout};
+use crate::controller::{
+    Ack, Controller, Env, Loss, Pacing, Phase, RateSample, Recovery, Restart, Sent, Stamp, Timeout,
+};
 use crate::registry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
@@ -344,7 +346,8 @@ impl Controller for Bbr {
     }
 
     /// `CA_EVENT_TX_START`: only where the application, not a slow pacing rate, left nothing in flight.
-    fn on_restart(&mut self, now: Time, _idle: Nanos) {
+    fn on_restart(&mut self, restart: &Restart) {
+        let now = restart.now;
         if !self.sent_limited {
             return;
         }

@@ -225,6 +225,17 @@ pub struct Timeout {
     pub count: u32,
 }
 
+/// The flow sends again after a silence with nothing in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct Restart {
+    /// Now.
+    pub now: Time,
+    /// Time since the last packet left.
+    pub idle: Nanos,
+    /// The flow's retransmission time-out at present, without back-off.
+    pub rto: Nanos,
+}
+
 /// One hop's report from in-band telemetry.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hop {
@@ -317,8 +328,8 @@ pub trait Controller: Send {
     /// The last reduction answered a loss that never was (reordering, a spurious time-out): undo it.
     fn on_spurious(&mut self, _now: Time) {}
 
-    /// The flow sends again after `idle` with nothing in flight.
-    fn on_restart(&mut self, _now: Time, _idle: Nanos) {}
+    /// The flow sends again after a silence.
+    fn on_restart(&mut self, _restart: &Restart) {}
 
     /// The application has nothing more to send although the window is open.
     fn on_app_limited(&mut self, _now: Time, _in_flight: u64) {}
@@ -352,6 +363,13 @@ pub trait Controller: Send {
     /// When the next packet may leave.
     fn pacing(&self) -> Pacing {
         Pacing::Free
+    }
+
+    /// The slow-start threshold in bytes, [`u64::MAX`] where none is known: a datapath that paces what is [`Pacing::Free`]
+    /// does so by 200 % of the window while this is below half of it, so that slow start can double, and by 120 % after that
+    /// (Linux `tcp_update_pacing_rate`).
+    fn threshold(&self) -> u64 {
+        u64::MAX
     }
 
     /// Who shapes the rate during recovery.

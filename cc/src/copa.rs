@@ -34,7 +34,7 @@
 //! 19 acknowledgements, epochs of the newest RTT, any number of halvings of 1/delta an RTT, a restart after 2 s of
 //! silence.
 
-use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
+use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
 use crate::registry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
@@ -288,8 +288,8 @@ impl Controller for Copa {
         }
     }
 
-    fn on_restart(&mut self, _now: Time, idle: Nanos) {
-        if idle > STALE {
+    fn on_restart(&mut self, restart: &Restart) {
+        if restart.idle > STALE {
             self.restart();
         }
     }

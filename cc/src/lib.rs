@@ -26,7 +26,7 @@ pub mod window;
 
 pub use controller::{
     Ack, Acked, Arrival, BadFeedback, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing, Phase,
-    RateSample, ReceiverHalf, Recovery, Sent, Stamp, Telemetry, Timeout,
+    RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 pub use registry::{Spec, SpecError};
 pub use text::{Bytes, UnitError};

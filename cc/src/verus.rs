@@ -34,7 +34,7 @@
 
 pub mod profile;
 
-use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
+use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
 use crate::registry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 use profile::Profile;
@@ -400,8 +400,8 @@ impl Controller for Verus {
         }
     }
 
-    fn on_restart(&mut self, now: Time, _idle: Nanos) {
-        self.resume(now);
+    fn on_restart(&mut self, restart: &Restart) {
+        self.resume(restart.now);
     }
 
     fn on_app_limited(&mut self, _now: Time, in_flight: u64) {

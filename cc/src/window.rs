@@ -4,7 +4,7 @@
 //! The pieces share one [`Window`]. [`WindowController`] holds what they have in common (RFC 5681): which of the two is
 //! in charge, one reduction an episode, undo, time-outs, idle restarts.
 
-use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Phase, Sent, Stamp, Timeout};
+use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Phase, Restart, Sent, Stamp, Timeout};
 use crate::units::{Nanos, Time};
 
 /// Initial window in packets (RFC 6928).
@@ -278,14 +278,14 @@ impl<P: Policy> Controller for WindowController<P> {
         }
     }
 
-    /// RFC 5681 section 4.1 in Linux's form: halve once for each RTO of silence, not below the initial window; the RTO
-    /// here is two smoothed RTTs but at least 200 ms.
-    fn on_restart(&mut self, now: Time, idle: Nanos) {
+    /// RFC 5681 section 4.1 in Linux's form (`tcp_cwnd_restart`): halve once for each RTO of silence, not below the initial
+    /// window.
+    fn on_restart(&mut self, restart: &Restart) {
+        let Restart { now, idle, rto } = *restart;
         self.policy.on_restart(now, idle);
         if self.start.on_restart(now, idle, &mut self.window) {
             return;
         }
-        let rto = Nanos::from_millis(200).max(self.rtt + self.rtt);
         let halvings = rto.times_in(idle).min(32);
         if halvings == 0 {
             return;
@@ -314,6 +314,10 @@ impl<P: Policy> Controller for WindowController<P> {
         start.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
     }
 
+    fn threshold(&self) -> u64 {
+        (self.window.ssthresh * f64::from(self.env.mss)) as u64
+    }
+
     fn ecn(&self) -> Ecn {
         self.policy.ecn()
     }
@@ -331,5 +335,47 @@ impl<P: Policy> Controller for WindowController<P> {
         report("starting", f64::from(u8::from(self.window.starting())));
         self.start.describe(report);
         self.policy.describe(report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Spec;
+    use crate::testing::{Feed, packets};
+
+    /// Four round trips of slow start: 160 packets.
+    fn grown(spec: &str) -> Feed {
+        let mut feed = Feed::new(spec.parse::<Spec>().unwrap().build(&Env::default()));
+        for _ in 0..4 {
+            feed.round();
+        }
+        assert_eq!(packets(feed.controller.as_ref()), 160);
+        feed
+    }
+
+    #[test]
+    fn a_silence_halves_the_window_for_each_time_out_of_the_flow() {
+        for (rto, left) in [(450, 40), (999, 80), (1001, 160), (100, 10)] {
+            let mut feed = grown("reno");
+            let (idle, rto) = (Nanos::from_secs(1), Nanos::from_millis(rto));
+            feed.controller.on_restart(&Restart { now: Time::from_millis(5_000), idle, rto });
+            assert_eq!(packets(feed.controller.as_ref()), left, "{rto}");
+        }
+    }
+
+    #[test]
+    fn after_a_time_out_the_threshold_is_the_policys_and_not_half_the_flight() {
+        let mss = u64::from(Env::default().mss);
+        for (spec, threshold) in [("reno", 80), ("cubic:start=slow", 112)] {
+            let mut feed = grown(spec);
+            let controller = feed.controller.as_mut();
+            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
+            let prior_in_flight = 160 * mss;
+            controller.on_timeout(&Timeout { now: Time::from_millis(5_000), prior_in_flight, in_flight: 0, count: 1 });
+            assert_eq!((packets(controller), controller.threshold()), (1, threshold * mss), "{spec}");
+            controller.on_spurious(Time::from_millis(5_010));
+            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
+        }
     }
 }

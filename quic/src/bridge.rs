@@ -14,8 +14,10 @@
 //! - A rate becomes a window: see [`Credit`].
 //! - Ticks come late, each for its own time, at the next call.
 
-use paceline_cc::{Ack, Acked, Cause, Controller, Ecn, Loss, Lost, Nanos, Pacing, Phase, Rate, Sent, Time, Timeout};
-use paceline_transport::{RateSampler, Rtt};
+use paceline_cc::{
+    Ack, Acked, Cause, Controller, Ecn, Loss, Lost, Nanos, Pacing, Phase, Rate, Restart, Sent, Time, Timeout,
+};
+use paceline_transport::{Config, RateSampler, Rtt};
 
 use crate::flight::{self, Flight, Packet};
 
@@ -102,7 +104,8 @@ impl Bridge {
     pub fn on_sent(&mut self, now: Time, bytes: u64) {
         self.advance(now);
         if self.in_flight == 0 && self.ran_dry {
-            self.controller.on_restart(now, now - self.last_sent_at);
+            let rto = self.rtt.rto(&Config::default());
+            self.controller.on_restart(&Restart { now, idle: now - self.last_sent_at, rto });
         }
         self.ran_dry = false;
         self.last_sent_at = now;
@@ -201,6 +204,7 @@ impl Bridge {
             self.rtt.sample(sample);
             let end = newest.seq.saturating_add(u64::from(newest.bytes));
             self.front = (sent_at, self.front.1.max(end), newest.tag);
+            self.rtt.advance(self.front.1, self.next, Config::default().min_rto);
         }
         let rate = self.rate.deliver(now, bytes, &newest.departure, self.rtt.min());
         if self.episode.is_some_and(|start| sent_at > start) {

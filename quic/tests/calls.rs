@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use paceline_cc::{Ack, Controller, Ecn, Loss, Nanos, Pacing, Phase, Rate, Sent, Stamp, Time, Timeout};
+use paceline_cc::{Ack, Controller, Ecn, Loss, Nanos, Pacing, Phase, Rate, Restart, Sent, Stamp, Time, Timeout};
 use paceline_quic::Bridge;
 
 const MTU: u64 = 1000;
@@ -91,8 +91,8 @@ impl Controller for Spy {
         self.told(format!("timeout {} #{count} {prior_in_flight}>{in_flight}", ms(timeout.now)));
     }
 
-    fn on_restart(&mut self, now: Time, idle: Nanos) {
-        self.told(format!("restart {} after {}", ms(now), idle.as_millis_f64()));
+    fn on_restart(&mut self, restart: &Restart) {
+        self.told(format!("restart {} after {}", ms(restart.now), restart.idle.as_millis_f64()));
     }
 
     fn on_app_limited(&mut self, now: Time, in_flight: u64) {

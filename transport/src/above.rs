@@ -309,6 +309,7 @@ impl Above {
         let delivery = self.core.digest(now, &mut self.chunks.fresh, false, arrived);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
+            self.core.rtt.advance(self.una(), self.next, self.core.config.min_rto);
         }
         if let Some(sample) = delivery.rate {
             self.rate = sample.rate();

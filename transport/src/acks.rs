@@ -79,10 +79,7 @@ impl FlowSender {
         // echoes an old one.
         if let Some(sample) = stamped.then(|| now - ack.echo_sent_at).or(delivery.rtt) {
             self.core.rtt.sample(sample);
-            if self.una > self.rtt_round {
-                self.core.rtt.end_round(self.core.config.min_rto);
-                self.rtt_round = self.next;
-            }
+            self.core.rtt.advance(self.una, self.next, self.core.config.min_rto);
         }
         if self.delivery == Delivery::Unreliable {
             self.stats.spurious += late;
@@ -228,7 +225,6 @@ impl FlowSender {
         }
         self.phase = Phase::Open;
         self.prr = None;
-        self.core.reduced_to = u64::MAX;
         self.core.controller.on_spurious(now);
     }
 
@@ -259,7 +255,6 @@ impl FlowSender {
             self.stats.packets_lost += 1;
             let new_episode = self.phase == Phase::Open;
             self.tell_losses(now, prior_in_flight, new_episode);
-            self.core.reduced_to = self.core.controller.window();
             return u64::from(packet.bytes);
         }
         if !advanced && delivered == 0 {
@@ -323,7 +318,6 @@ impl FlowSender {
 
     fn start_reduction(&mut self) {
         let (target, flight) = (self.core.controller.window(), self.next - self.una);
-        self.core.reduced_to = target;
         self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(flight, target));
     }
 

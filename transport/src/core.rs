@@ -1,6 +1,6 @@
 //! What every sender has: a controller, and what it must be told.
 
-use paceline_cc::{Ack, Acked, Controller, Lost, Nanos, Pacing, Phase, Rate, RateSample, Sent, Time};
+use paceline_cc::{Ack, Acked, Controller, Lost, Nanos, Pacing, Phase, Rate, RateSample, Restart, Sent, Time};
 
 use crate::arrivals::Lookup;
 use crate::config::{Config, Pace};
@@ -32,8 +32,6 @@ pub(crate) struct Core {
     pub(crate) last_sent_at: Option<Time>,
     /// The application had nothing to send when last asked.
     pub(crate) ran_dry: bool,
-    /// Window after the last reduction: stands for the slow-start threshold.
-    pub(crate) reduced_to: u64,
     packets: u64,
 }
 
@@ -73,7 +71,6 @@ impl Core {
             heartbeat_at: Time::NEVER,
             last_sent_at: None,
             ran_dry: false,
-            reduced_to: u64::MAX,
             packets: 0,
         };
         core.refresh();
@@ -169,7 +166,7 @@ impl Core {
             return Pacing::Free;
         };
         let window = self.controller.window();
-        let percent = if window < self.reduced_to / 2 { 200 } else { 120 };
+        let percent = if window < self.controller.threshold() / 2 { 200 } else { 120 };
         Pacing::Rate(Rate::from_bytes_in(window.saturating_mul(percent) / 100, srtt))
     }
 
@@ -194,7 +191,8 @@ impl Core {
     /// New data leaves although nothing is in flight.
     pub(crate) fn restart(&mut self, now: Time) {
         if let Some(last) = self.last_sent_at.filter(|_| self.ran_dry) {
-            self.controller.on_restart(now, now - last);
+            let rto = self.rtt.rto(&self.config);
+            self.controller.on_restart(&Restart { now, idle: now - last, rto });
         }
     }
 

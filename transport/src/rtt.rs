@@ -11,7 +11,8 @@ use paceline_cc::Nanos;
 
 use crate::config::Config;
 
-/// RTT estimator. For datapaths that keep their own packets: give each sample to [`Rtt::observe`] and [`Rtt::sample`].
+/// RTT estimator. For datapaths that keep their own packets: give each sample to [`Rtt::observe`] and
+/// [`Rtt::sample`], and then [`Rtt::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
     /// Smoothed RTT; `None` before the first sample.
@@ -22,6 +23,8 @@ pub struct Rtt {
     peak: Nanos,
     /// What the time-out adds to the smoothed RTT (Linux `rttvar_us`).
     margin: Nanos,
+    /// A round trip of the margin is over when something beyond has been acknowledged (Linux `rtt_seq`).
+    round: u64,
     /// Smallest sample.
     pub(crate) min: Nanos,
     /// Last sample told to the controller, until a record takes it.
@@ -38,7 +41,7 @@ impl Rtt {
     /// No sample yet.
     pub fn new() -> Self {
         let zero = Nanos::ZERO;
-        Self { smoothed: None, deviation: zero, peak: zero, margin: zero, min: Nanos::MAX, latest: None }
+        Self { smoothed: None, deviation: zero, peak: zero, margin: zero, round: 0, min: Nanos::MAX, latest: None }
     }
 
     /// Smoothed RTT; `None` before the first sample.
@@ -73,8 +76,16 @@ impl Rtt {
         self.margin = self.margin.max(self.peak);
     }
 
-    /// What was sent when this was last called has been acknowledged; `least` is the smallest margin.
-    pub(crate) fn end_round(&mut self, least: Nanos) {
+    /// Everything below `acknowledged` has been, with the last sample, and `next` is the position of the next new byte: once
+    /// a round trip the time-out may come down. `least` is the smallest margin.
+    pub fn advance(&mut self, acknowledged: u64, next: u64, least: Nanos) {
+        if acknowledged > self.round {
+            self.end_round(least);
+            self.round = next;
+        }
+    }
+
+    fn end_round(&mut self, least: Nanos) {
         let peak = std::mem::take(&mut self.peak).max(least);
         self.margin = self.margin - (self.margin - peak).mul_div(1, 4);
     }
@@ -85,8 +96,8 @@ impl Rtt {
         self.latest = Some(sample);
     }
 
-    /// Time-out before back-off.
-    pub(crate) fn rto(&self, config: &Config) -> Nanos {
+    /// Retransmission time-out before back-off, within the bounds of `config`.
+    pub fn rto(&self, config: &Config) -> Nanos {
         match self.smoothed {
             None => config.initial_rto,
             Some(srtt) => (srtt + self.margin.max(config.min_rto)).min(config.max_rto),

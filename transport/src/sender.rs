@@ -65,8 +65,6 @@ pub(crate) struct FlowSender {
     pub(crate) recovery_point: u64,
     pub(crate) prr: Option<Prr>,
     pub(crate) undo: Option<Undo>,
-    /// A round trip of the time-out's margin is over when something beyond has been acknowledged (Linux `rtt_seq`).
-    pub(crate) rtt_round: u64,
     pub(crate) reordering: Reordering,
     /// Time-outs in a row.
     pub(crate) backoff: u32,
@@ -102,7 +100,6 @@ impl FlowSender {
             recovery_point: start,
             prr: None,
             undo: None,
-            rtt_round: start,
             reordering: Reordering::new(),
             backoff: 0,
             probe: None,
@@ -305,7 +302,6 @@ impl FlowSender {
         }
         let in_flight = self.board.in_flight;
         self.core.controller.on_timeout(&Timeout { now, prior_in_flight, in_flight, count: self.backoff });
-        self.core.reduced_to = prior_in_flight / 2;
         self.settle(now);
         self.arm_rto(now);
     }

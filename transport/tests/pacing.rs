@@ -126,6 +126,21 @@ fn linux_pacing_spreads_the_window() {
 }
 
 #[test]
+fn linux_pacing_slows_down_at_half_the_controllers_threshold() {
+    // 40 packets in 10 ms below half the threshold, in 16.7 ms above; a credit of 1 ms besides.
+    for (threshold, gap) in [(82, 250), (80, 416)] {
+        let config = Config { pace: Pace::Linux, burst: Nanos::ZERO, ..Config::default() };
+        let spy = Spy::new(Notes { window: 40.0, threshold, ..Notes::default() });
+        let sender = stream::sender(&config, spy.controller());
+        let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
+        world.sender.write(u64::MAX);
+        world.run(Time::from_millis(100), false);
+        let least = departures(&world).windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > Nanos::ZERO).min();
+        assert_eq!(least.map(|least| least.as_nanos() / 1_000), Some(gap), "{threshold} packets");
+    }
+}
+
+#[test]
 fn heartbeats_leave_when_nothing_else_does() {
     let silence = Nanos::from_millis(50);
     let notes = Notes { heartbeat: Some(silence), recovery: Recovery::Controller, ..Notes::default() };

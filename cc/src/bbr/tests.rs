@@ -43,6 +43,11 @@ impl Trace {
         trace
     }
 
+    /// It sends again after a second of silence.
+    fn restart(&mut self) {
+        self.bbr.on_restart(&Restart { now: self.now, idle: Nanos::from_secs(1), rto: Nanos::from_millis(220) });
+    }
+
     fn flight(&self) -> u64 {
         Rate::from_bytes_per_sec(self.rate).bytes_in(self.rtt)
     }
@@ -360,10 +365,10 @@ fn after_an_idle_time_it_paces_at_the_bandwidth() {
     while trace.bbr.pacing_gain != 1.25 {
         trace.ack();
     }
-    trace.bbr.on_restart(trace.now, Nanos::from_secs(1));
+    trace.restart();
     assert!(!trace.bbr.idle_restart, "nothing in flight by slow pacing is no idle time");
     trace.bbr.on_app_limited(trace.now, 0);
-    trace.bbr.on_restart(trace.now, Nanos::from_secs(1));
+    trace.restart();
     assert!(trace.bbr.idle_restart);
     assert_eq!(trace.bbr.pacing_rate, 0.99 * trace.bbr.bw());
     trace.ack();

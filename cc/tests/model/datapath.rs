@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use paceline_cc::Spec;
 use paceline_cc::controller::{
     Ack, Acked, Arrival, Cause, Controller, Ecn, Env, Loss, Lost, MAX_FEEDBACK, Pacing, Phase, RateSample,
-    ReceiverHalf, Sent, Stamp, Timeout,
+    ReceiverHalf, Restart, Sent, Stamp, Timeout,
 };
 use paceline_cc::units::{Nanos, Time};
 
@@ -187,7 +187,8 @@ impl Datapath {
             && let Some(since) = self.idle_since
             && since < self.now
         {
-            self.controller.on_restart(self.now, self.now - since);
+            let rto = Nanos::from_millis(200).max(self.srtt + self.srtt);
+            self.controller.on_restart(&Restart { now: self.now, idle: self.now - since, rto });
             if u64::from(bytes) > self.room() || self.gate() > self.now {
                 return false;
             }

@@ -4,7 +4,7 @@
 //! What `controller.rs` promises of a single field still holds: time does not run backwards, an interval is never zero,
 //! a loss names packets.
 
-use paceline_cc::controller::{Ack, Acked, Cause, Controller, Loss, Lost, Phase, RateSample, Sent, Timeout};
+use paceline_cc::controller::{Ack, Acked, Cause, Controller, Loss, Lost, Phase, RateSample, Restart, Sent, Timeout};
 use paceline_cc::units::{Nanos, Time};
 use proptest::prelude::*;
 
@@ -71,7 +71,7 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
             count: n[1].min(1 << 20) as u32,
         }),
         9 => controller.on_spurious(now),
-        10 => controller.on_restart(now, Nanos::from_nanos(n[0])),
+        10 => controller.on_restart(&Restart { now, idle: Nanos::from_nanos(n[0]), rto: Nanos::from_nanos(n[1]) }),
         _ => controller.on_tick(now),
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Phase, RateSample, Recovery, Sent, Stamp, Time,
-    Timeout,
+    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Phase, RateSample, Recovery, Restart, Sent, Stamp,
+    Time, Timeout,
 };
 
 use super::MSS;
@@ -33,6 +33,8 @@ pub(crate) struct Notes {
     pub(crate) beta: f64,
     pub(crate) recovery: Recovery,
     pub(crate) ecn: Ecn,
+    /// The slow-start threshold in packets.
+    pub(crate) threshold: u64,
     /// No mark is answered.
     pub(crate) holds: bool,
     pub(crate) heartbeat: Option<Nanos>,
@@ -44,7 +46,8 @@ pub(crate) struct Notes {
     pub(crate) losses: Vec<(Time, usize, bool)>,
     pub(crate) timeouts: Vec<(Time, u32)>,
     pub(crate) spurious: Vec<Time>,
-    pub(crate) restarts: Vec<Nanos>,
+    /// How long the flow was silent, and its retransmission time-out.
+    pub(crate) restarts: Vec<(Nanos, Nanos)>,
     pub(crate) dry: usize,
     pub(crate) blobs: Vec<Vec<u8>>,
     pub(crate) before: f64,
@@ -57,6 +60,7 @@ impl Default for Notes {
             beta: 1.0,
             recovery: Recovery::Prr,
             ecn: Ecn::Off,
+            threshold: u64::MAX / MSS,
             holds: false,
             heartbeat: None,
             pacing: |_| Pacing::Free,
@@ -149,8 +153,8 @@ impl Controller for Spy {
         notes.spurious.push(now);
     }
 
-    fn on_restart(&mut self, _now: Time, idle: Nanos) {
-        self.notes().restarts.push(idle);
+    fn on_restart(&mut self, restart: &Restart) {
+        self.notes().restarts.push((restart.idle, restart.rto));
     }
 
     fn on_app_limited(&mut self, _now: Time, _in_flight: u64) {
@@ -163,6 +167,10 @@ impl Controller for Spy {
         }
         self.notes().blobs.push(blob.to_vec());
         Ok(())
+    }
+
+    fn threshold(&self) -> u64 {
+        self.notes().threshold * MSS
     }
 
     fn window(&self) -> u64 {
