@@ -201,7 +201,9 @@ impl FlowSender {
         }
     }
 
-    /// Undoes the last reduction when it answered a loss that never was.
+    /// Undoes the last reduction when it answered a loss that never was. An original that fills a hole says so for its own
+    /// packet alone: while repairs of others are out, and may be needed, it is not believed (Linux `tcp_try_undo_partial`; which
+    /// marks no more losses at that acknowledgement either, where we go on looking).
     fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, original: bool, late: u64) {
         let Some(undo) = &mut self.undo else { return };
         let mistaken = match self.delivery {
@@ -209,7 +211,8 @@ impl FlowSender {
                 // Also when no repair has left yet.
                 let echo = advanced
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
-                    && ack.echo_sent_at < undo.first_repair_at;
+                    && ack.echo_sent_at < undo.first_repair_at
+                    && (self.phase == Phase::Loss || self.una >= self.recovery_point || !self.board.has_repairs_out());
                 let never_repaired = self.phase == Phase::Loss && undo.by_timeout && original;
                 let needless = ack.duplicate.is_some_and(|range| undo.covers(range)) && undo.on_needless();
                 echo || never_repaired || needless

@@ -209,6 +209,11 @@ impl Scoreboard {
         Some(packet)
     }
 
+    /// A packet that was sent again is in flight (Linux `retrans_out`).
+    pub(crate) fn has_repairs_out(&self) -> bool {
+        self.packets.iter().any(|packet| packet.retransmitted && packet.state == State::InFlight)
+    }
+
     /// Number of the lost packet to be sent next.
     pub(crate) fn next_waiting(&mut self) -> Option<u64> {
         while let Some(&number) = self.waiting.front() {

@@ -78,6 +78,20 @@ fn a_packet_later_than_a_quarter_rtt_is_resent_once_and_undone() {
 }
 
 #[test]
+fn a_late_packet_undoes_nothing_while_the_repair_of_a_real_loss_is_out() {
+    let (spy, mut world) = world(Notes { beta: 0.5, ..spaced() });
+    let mut late = delay(25..26, 12);
+    world.fate = Box::new(move |n, segment| Fate { lost: n == 27, ..late(n, segment) });
+    world.sender.write(200 * MSS);
+    world.finish(Time::from_millis(5000));
+    let stats = world.sender.stats();
+    assert_eq!((stats.retransmits, stats.packets_lost, stats.recoveries), (2, 2, 1));
+    let notes = spy.notes();
+    assert!(notes.spurious.is_empty());
+    assert_eq!(notes.window, 10.0, "the loss of one packet was real");
+}
+
+#[test]
 fn reordering_once_seen_is_tolerated_up_to_a_quarter_rtt() {
     let (_, mut world) = world(spaced());
     // 25 is early enough for no loss and teaches the sender; the later ones come 4.5 ms late, below 20/4 ms, and after
