@@ -13,7 +13,13 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 /// Bandwidth-delay product of 100 Mbit/s and 20 ms in packets.
-const BDP: f64 = 100e6 * 0.02 / 8.0 / common::WIRE;
+const BDP: f64 = bdp(20);
+
+/// Bandwidth-delay product of 100 Mbit/s and so many ms in packets.
+const fn bdp(rtt: u64) -> f64 {
+    100e3 * rtt as f64 / 8.0 / common::WIRE
+}
+
 /// Values of the variable `mode`.
 const DRAIN: f64 = 1.0;
 const PROBE_BW: f64 = 2.0;
@@ -43,8 +49,8 @@ fn startup_fills_the_pipe_and_drain_empties_the_queue() {
     let (mode, rounds) = (variable(flow(&outcome), "mode"), variable(flow(&outcome), "rounds"));
     let full = first(&variable(flow(&outcome), "full_reached"), 0, |reached| reached == 1.0);
     // The window doubles four times from 10 to a BDP of 167, then three rounds without growth; the first
-    // acknowledgement opens round 1.
-    assert!((7.0..=11.0).contains(&rounds[full]), "{} rounds", rounds[full]);
+    // acknowledgement opens round 1. Nine rounds.
+    assert!((6.0..=9.0).contains(&rounds[full]), "{} rounds", rounds[full]);
     // In flight at most 2.887 BDP and three bursts of 23 packets (1/1024 s at 2.887 x 100 Mbit/s): the queue is a BDP less.
     let peak = outcome.series.as_ref().unwrap().queue_bytes.iter().max().map(|bytes| *bytes as f64 / common::WIRE);
     assert!(peak.is_some_and(|peak| peak <= 1.9 * BDP + 72.0), "{peak:?} packets");
@@ -55,15 +61,20 @@ fn startup_fills_the_pipe_and_drain_empties_the_queue() {
 
 #[test]
 fn in_the_steady_state_the_link_is_busy_and_the_flight_small() {
-    let outcome = dumbbell().run(60);
-    let used = share(&outcome, 0, 2_000, 60_000);
-    assert!(used >= 0.97, "{used}");
-    let (mode, flight) = (variable(flow(&outcome), "mode"), &flow(&outcome).in_flight_packets);
-    // From half a second (several cycles) after Startup and after each ProbeRTT; at most one point in a hundred outside.
-    let steady: Vec<usize> =
-        (2_000..60_000).filter(|ms| mode[ms - 500..=*ms].iter().all(|mode| *mode == PROBE_BW)).collect();
-    let inside = steady.iter().filter(|ms| (0.9..=1.45).contains(&(flight[**ms] / BDP))).count();
-    assert!(steady.len() > 40_000 && inside as f64 >= 0.99 * steady.len() as f64, "{inside} of {}", steady.len());
+    // From 0.9 to 1.35 BDP. Linux probes up to 1.25 BDP, three bursts (of 10 packets: 1/1024 s at 1.25 x 100 Mbit/s) and two
+    // packets (`bbr_quantization_budget`), which at 20 ms are 1.45 BDP: 1.11 to 1.446 here; 1.00 to 1.32 at 60 ms.
+    for (rtt, low, high) in [(20, 1.05, 1.45), (60, 0.9, 1.35)] {
+        let outcome = Dumbbell::new(100.0, rtt, vec![bulk("bbr", Via::Tcp)]).run(60);
+        let used = share(&outcome, 0, 4_000, 60_000);
+        assert!(used >= 0.97, "{rtt} ms: {used}");
+        let (mode, flight) = (variable(flow(&outcome), "mode"), &flow(&outcome).in_flight_packets);
+        // From a second (several cycles) after Startup and after each ProbeRTT.
+        let steady = (3_000..60_000).filter(|ms| mode[ms - 1_000..=*ms].iter().all(|mode| *mode == PROBE_BW));
+        let flights: Vec<f64> = steady.map(|ms| flight[ms] / bdp(rtt)).collect();
+        assert!(flights.len() > 40_000, "{rtt} ms: {}", flights.len());
+        let (least, most) = flights.iter().fold((f64::MAX, 0.0_f64), |(low, high), x| (low.min(*x), high.max(*x)));
+        assert!(least >= low && most <= high, "{rtt} ms: {least} to {most} BDP");
+    }
 }
 
 #[test]
@@ -130,11 +141,13 @@ fn random_loss_hardly_slows_it() {
     }
 }
 
-/// 10 Mbit/s with half a second's worth of tokens. Both intervals last about four rounds: at 20 ms their mean may err by
-/// a few per cent, and too high an estimate loses that much for as long as it is believed in.
+/// 10 Mbit/s with half a second's worth of tokens: less than 1 % is lost while the estimate is believed in. Both of its
+/// intervals last about four rounds, which at 20 ms are 70 packets. Two or three more than the tokens came to make it 3.5 % too
+/// high there (9.99 instead of 9.65 Mbit/s of payload); the pacing margin takes 1 % of that, and 2.4 % is lost. From 26 ms on the
+/// estimate is within 1 %, and next to nothing is.
 #[test]
 fn a_policer_is_found_and_obeyed() {
-    for (rtt, most) in [(20, 0.06), (40, 0.01)] {
+    for (rtt, most) in [(20, 0.03), (26, 0.002), (40, 0.002), (100, 0.002)] {
         let log = Arc::default();
         let bucket = 10e6 / 8.0 * 0.5;
         let policer =

@@ -167,20 +167,23 @@ fn two_prague_flows_share_a_link_where_a_packet_takes_as_long_as_the_step() {
 }
 
 #[test]
-fn dctcp_swings_as_its_fluid_model() {
+fn dctcp_swings_as_its_fluid_model_by_two_cuts() {
     let queue = Some("step:threshold=2.55ms".parse().unwrap());
     let exact = Flow { timers: Timing::Exact, ..tcp("dctcp") };
     let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![exact]) }.run(20);
-    // B = C RTT + K = 125 + 21 packets: alpha about sqrt(2/B), the window swings by sqrt(2B)/2. The model is fluid and
-    // sees a mark at once: a third for alpha, a factor of two for the swing between the extremes of 15 s. It knows no
-    // noise at the host either.
+    // B = C RTT + K = 125 + 21 packets. In the model one cut answers the packets of a round trip that are marked, at once:
+    // alpha = sqrt(2/B), and the window swings by sqrt(2B)/2. A cut that is spread over a round trip (PRR) lets marks go on, so
+    // that a second one follows, each time, a round trip after the first: the window swings by B alpha, twice as much, and one round
+    // trip in B alpha is marked, hence alpha = sqrt(1/B) and a swing of sqrt(B). Between the extremes of 15 s it is 9 % more.
     let b = 146.0_f64;
     let flow = &outcome.series.as_ref().unwrap().flows[0];
     let alpha = mean(&span(&variable(flow, "alpha"), 5_000, 20_000));
-    assert!((alpha / (2.0 / b).sqrt() - 1.0).abs() < 0.33, "alpha {alpha}");
+    assert!((alpha / (1.0 / b).sqrt() - 1.0).abs() < 0.05, "alpha {alpha}");
     let window = span(&window(&outcome), 5_000, 20_000);
     let swing = max(&window) - window.iter().copied().fold(f64::INFINITY, f64::min);
-    let expected = (2.0 * b).sqrt() / 2.0;
-    assert!((0.5..=2.0).contains(&(swing / expected)), "the window swings by {swing} packets, not {expected}");
+    assert!((swing / b.sqrt() - 1.0).abs() < 0.15, "the window swings by {swing} packets");
+    let cuts: Vec<usize> = (1..window.len()).filter(|ms| window[*ms] < window[*ms - 1] - 1.0).collect();
+    let pairs = cuts.windows(2).filter(|pair| pair[1] - pair[0] < 20).count();
+    assert!(cuts.len() > 100 && pairs.abs_diff(cuts.len() / 2) <= 1, "{pairs} pairs of {} cuts", cuts.len());
     assert!(share(&outcome, 0, 5_000, 20_000) > 0.999, "the queue never empties");
 }
