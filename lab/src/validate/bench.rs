@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
-use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
+use paceline_path::{Direction as PathSpec, Jitter, Loss, PathError, Trace};
 use paceline_sim::{Config, Direction, Flow, Handover, Outcome, Seed, Series, Via};
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
@@ -43,6 +43,13 @@ impl Dumbbell {
         self
     }
 
+    /// Uniform jitter of data up to so many ms, in order.
+    pub(super) fn jitter(mut self, max_ms: f64) -> Self {
+        let max = Nanos::from_millis_f64(max_ms);
+        self.down.jitter = (max > Nanos::ZERO).then(|| Jitter { max: Some(max), ..Jitter::default() });
+        self
+    }
+
     /// A bulk flow of `controller@via` from `start` seconds on.
     pub(super) fn flow(mut self, contestant: &str, start: f64) -> Self {
         let (controller, via) = contestant.split_once('@').unwrap_or((contestant, "tcp"));
@@ -70,6 +77,14 @@ impl Dumbbell {
     pub(super) fn both_ways(mut self) -> Self {
         let upwards = self.flows.last().map(|flow| Flow { direction: Direction::Up, ..flow.clone() });
         self.flows.extend(upwards);
+        self
+    }
+
+    /// Receivers of TCP acknowledge every second packet, at the latest after 40 ms, as Linux does after the first ones.
+    pub(super) fn delayed_acks(mut self) -> Self {
+        for flow in &mut self.flows {
+            flow.ack_every = 2;
+        }
         self
     }
 

@@ -20,7 +20,7 @@ pub(super) const INTRO: &str = "\
     Each native implementation ran alone through Mahimahi: the trace downwards, its counterpart upwards, 20 ms each way, a \
     drop-tail buffer\nof 2,000,000 bytes downwards, 60 s from the first packet. Copa is genericCC with `auto` \
     (`copa:rules=release` here; `copa` follows\nthe paper), Verus and Sprout are their authors' releases, CUBIC and BBR \
-    are Linux 6.18, ALCC is its artifact. Sprout's release\nloads both directions, so its rows here do too. The traces \
+    are Linux 6.18, ALCC is its artifact. Sprout's release\nloads both directions, so its rows here do too. TCP acknowledges every second packet, as Linux does. The traces \
     are not part of the project: `TRACES` names a folder that has them.\n\n";
 
 /// How far a figure may be from the native one before it must be explained.
@@ -104,7 +104,7 @@ fn compare(native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Ch
     if native.ours.starts_with("sprout") {
         dumbbell = dumbbell.both_ways();
     }
-    let run = dumbbell.run()?;
+    let run = dumbbell.delayed_acks().run()?;
     let flow = &run.outcome.flows[0];
     let mbps = flow.wire_bytes_arrived as f64 * 8e-6 / run.seconds;
     let quantile = |q| flow.delay.quantile_ms(q).unwrap_or(f64::NAN);
