@@ -25,9 +25,16 @@
 //! - The window does not rise while the application limits the flow; it may fall.
 //! - The paper is silent on time-outs, heavy loss and idle times: see `Copa::on_timeout`, `LossGuard`, `STALE` below.
 //!
-//! Limits: many flows that start at nearly the same time, with few packets of BDP each, know too large a smallest RTT and may
-//! still call each other competitors and fill the buffer: 0.3 s apart 50 at 100 Mbit/s, 20 ms, ten at 12 Mbit/s, 100 ms, and
-//! ten at 24 Mbit/s, 40 ms behind 1 BDP. Where only Copa uses a bottleneck, `mode=default` is safe.
+//! Against like flows that take each other for competitors, and that began in a queue and know too large a smallest RTT, of which
+//! the paper says nothing (`mode=auto` only; `mode::SETTLING`, `UNDOUBTED`, `AFTER_DRAIN`):
+//! - In its first 10 s a flow competes only after a loss.
+//! - A flow that has been competing without such a loss for 30 s, and has not seen its smallest RTT for `rttmin_window`, drains:
+//!   about two round trips with the smallest window (`drain::Drain`). It then takes the smallest RTT it saw, and returns to
+//!   Default mode, for at least 3 s if it loses nothing. A drain costs its flow two round trips of 10 s; a flow that
+//!   sees the queue empty, or whose losses show the competitor, never drains.
+//!
+//! Limits: beside a flow that fills an endless buffer, and makes no losses, Copa returns to Default mode every 10 s. Where a flow has
+//! fewer than 5 packets of BDP (20 at 24 Mbit/s, 40 ms) the smallest RTT may stay wrong, in Default mode as well.
 //!
 //! `rules=release` follows the authors' user-space release (genericCC, markoviancc.cc) instead where the two differ:
 //! no persistence before v doubles, mode windows of 4 RTT with equal extremes taken for competition, no change before
@@ -39,10 +46,12 @@ use crate::registry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
 use self::delays::Delays;
+use self::drain::Drain;
 use self::mode::{Aggressiveness, Modes};
 use self::velocity::{Move, Velocity};
 
 mod delays;
+mod drain;
 mod mode;
 #[cfg(test)]
 mod tests;
@@ -124,6 +133,8 @@ pub struct Copa {
     delays: Delays,
     aggressiveness: Aggressiveness,
     velocity: Velocity,
+    drain: Option<Drain>,
+    drains: u64,
     guard: LossGuard,
     acked: u64,
     last_ack: Option<Time>,
@@ -141,6 +152,8 @@ impl Copa {
             delays: Delays::new(config.rules, config.rtt_min_window),
             aggressiveness: Aggressiveness::new(config.rules, config.modes, config.delta),
             velocity: Velocity::new(config.rules),
+            drain: None,
+            drains: 0,
             guard: LossGuard::default(),
             acked: 0,
             last_ack: None,
@@ -192,11 +205,30 @@ impl Copa {
         }
     }
 
+    /// Begins and ends drains; true while the window is held for one.
+    fn drains(&mut self, now: Time) -> bool {
+        if let Some(drain) = &mut self.drain {
+            if !drain.update(now, self.delays.latest) {
+                return true;
+            }
+            self.cwnd = drain.finish(&mut self.delays).max(MIN_CWND);
+            self.drain = None;
+            self.velocity.restart(now, self.delays.srtt);
+            self.aggressiveness.relent(now);
+        } else if self.stage == Stage::Steady && self.aggressiveness.doubtful(now) && self.delays.stale(now) {
+            self.drain = Some(Drain::new(now, self.cwnd, &self.delays));
+            self.drains += 1;
+            self.cwnd = MIN_CWND;
+        }
+        self.drain.is_some()
+    }
+
     /// Finds the path anew from at most the initial window; the mode stays.
     fn restart(&mut self) {
         self.cwnd = self.cwnd.min(INITIAL_CWND);
         self.stage = Stage::SlowStart;
         self.velocity = Velocity::new(self.config.rules);
+        self.drain = None;
         self.delays.clear();
     }
 
@@ -239,9 +271,10 @@ impl Controller for Copa {
         }
         self.last_ack = Some(ack.now);
         if let Some(rtt) = ack.rtt {
-            self.delays.update(ack.now, rtt.max(Nanos::from_nanos(1)));
+            let keep = self.drain.is_some() || self.aggressiveness.doubtful(ack.now);
+            self.delays.update(ack.now, rtt.max(Nanos::from_nanos(1)), keep);
         }
-        if !self.delays.known() {
+        if !self.delays.known() || self.drains(ack.now) {
             return;
         }
         self.update_mode(ack.now);
@@ -273,8 +306,9 @@ impl Controller for Copa {
             }
             return;
         }
+        let cwnd = self.drain.take().map_or(self.cwnd, |drain| drain.cwnd);
         if timeout.count == 1 {
-            self.before = Some(self.cwnd);
+            self.before = Some(cwnd);
         } else {
             self.stage = Stage::SlowStart;
         }
@@ -323,6 +357,7 @@ impl Controller for Copa {
             report("rtt_standing_ms", self.delays.standing().as_millis_f64());
             report("queueing_ms", self.delays.queueing().as_millis_f64());
         }
+        report("drains", self.drains as f64);
         report("rtt_min_rises", self.delays.rises as f64);
     }
 }

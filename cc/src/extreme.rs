@@ -47,6 +47,11 @@ impl Extreme {
         (self.len > 0).then(|| self.ring[self.head].value)
     }
 
+    /// When the extreme was last seen; none before the first sample.
+    pub fn seen(&self) -> Option<Time> {
+        (self.len > 0).then(|| self.ring[self.head].opened)
+    }
+
     /// Takes a sample and forgets what is older than `window`, whose length may differ from call to call.
     pub fn update(&mut self, now: Time, value: Nanos, window: Nanos) {
         while self.len > 0 && self.beats(value, self.back().value) {

@@ -50,8 +50,8 @@ impl Delays {
         }
     }
 
-    /// Takes an RTT sample.
-    pub(super) fn update(&mut self, now: Time, rtt: Nanos) {
+    /// Takes an RTT sample. With `keep` the smallest RTT does not age: a drain renews it.
+    pub(super) fn update(&mut self, now: Time, rtt: Nanos, keep: bool) {
         self.latest = rtt;
         let gain = match self.rules {
             Rules::Paper => 8,    // RFC 6298; the paper is silent
@@ -64,7 +64,8 @@ impl Delays {
             Rules::Release => (self.rtt_min_window.max(self.min().mul_div(20, 1)), 4),
         };
         let before = self.min.get();
-        self.min.update(now, rtt, min_window);
+        let age = self.min.seen().map_or(Nanos::ZERO, |seen| now.since(seen));
+        self.min.update(now, rtt, if keep { min_window.max(age) } else { min_window });
         self.standing.update(now, rtt, self.srtt.mul_div(1, 2).min(min_window));
         self.near.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
         self.max.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
@@ -78,6 +79,17 @@ impl Delays {
         if self.known() && min < self.min() {
             self.min.update(now, min, self.rtt_min_window);
         }
+    }
+
+    /// The smallest RTT was last seen longer ago than it is to be remembered.
+    pub(super) fn stale(&self, now: Time) -> bool {
+        self.min.seen().is_some_and(|seen| now.since(seen) > self.rtt_min_window)
+    }
+
+    /// Replaces the smallest RTT by one seen in a drain.
+    pub(super) fn renew(&mut self, seen: Time, rtt: Nanos) {
+        self.min.clear();
+        self.min.update(seen, rtt, self.rtt_min_window);
     }
 
     /// There has been a sample.

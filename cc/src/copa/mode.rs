@@ -18,6 +18,16 @@ const PROVEN: Nanos = Nanos::from_secs(10);
 /// misled lose packets before they come so far).
 const PROOF: f64 = 8.0;
 
+/// A flow does not drain for so long after that loss (our choice: Reno's losses are rare on long paths; with 10 s the share beside
+/// it at 48 Mbit/s, 80 ms, 1 BDP is 0.26 instead of 0.45).
+const UNDOUBTED: Nanos = Nanos::from_secs(30);
+/// So long after its first acknowledgement a flow takes no queue for a competitor's before it has lost a packet (our choice: as
+/// long as RTTmin is remembered; it may have begun in a queue, and many like flows may be starting) ...
+const SETTLING: Nanos = Nanos::from_secs(10);
+/// ... nor so long after a drain (our choice: Default mode then has time to empty the queue; with 10 s the share
+/// beside Reno at 48 Mbit/s, 80 ms, falls to 0.08).
+const AFTER_DRAIN: Nanos = Nanos::from_secs(3);
+
 /// RTTs of growth that a flow makes up for at once when a queue that swung proves to stand (our choice: as many as the mode
 /// test looks back; more wins nothing beside CUBIC).
 const MADE_UP: u64 = 5;
@@ -45,6 +55,8 @@ pub(super) struct Aggressiveness {
     last_cut: Time,
     /// The last loss that showed a competitor.
     proof: Option<Time>,
+    /// Until then only a loss lets the flow take a queue for a competitor's; none before the first acknowledgement.
+    waits: Option<Time>,
 }
 
 impl Aggressiveness {
@@ -59,6 +71,7 @@ impl Aggressiveness {
             last_change: None,
             last_cut: Time::ZERO,
             proof: None,
+            waits: None,
         }
     }
 
@@ -71,8 +84,10 @@ impl Aggressiveness {
     /// An acknowledgement came; `queue` says what the queue did lately. One that swung without emptying proves nothing: the
     /// mode stays, and 1/delta waits.
     pub(super) fn on_ack(&mut self, now: Time, rtt: Nanos, queue: Queue) {
+        let settled = now >= *self.waits.get_or_insert(now + SETTLING) || self.rules == Rules::Release;
         let competitive = match (self.modes, queue) {
             (Modes::Auto, Queue::Emptied) | (Modes::Default, _) => false,
+            (Modes::Auto, Queue::Stood) if !settled => self.competitive,
             (Modes::Auto, Queue::Swung) => self.competitive,
             (Modes::Auto, Queue::Stood) | (Modes::Competitive, _) => true,
         };
@@ -96,6 +111,7 @@ impl Aggressiveness {
     pub(super) fn on_loss(&mut self, now: Time, rtt: Nanos) {
         // The release's call leaves its RTT argument at zero: any number of halvings an RTT.
         let spacing = if self.rules == Rules::Paper { rtt } else { Nanos::ZERO };
+        self.waits = Some(now);
         if !self.competitive || now <= self.last_cut + spacing {
             return;
         }
@@ -107,6 +123,20 @@ impl Aggressiveness {
         if self.rules == Rules::Paper {
             self.last_change = Some(now);
         }
+    }
+
+    /// The flow is in Competitive mode, by the mode test, and no loss has shown a competitor for long: it may mistake like
+    /// flows for one.
+    pub(super) fn doubtful(&self, now: Time) -> bool {
+        let proven = self.proof.is_some_and(|proof| now.since(proof) < UNDOUBTED);
+        self.rules == Rules::Paper && self.modes == Modes::Auto && self.competitive && !proven
+    }
+
+    /// Returns to Default mode after a drain.
+    pub(super) fn relent(&mut self, now: Time) {
+        self.competitive = false;
+        self.delta = self.default;
+        self.waits = Some(now + AFTER_DRAIN);
     }
 
     /// Adds 1 to 1/delta each RTT, as Reno adds a packet.

@@ -160,6 +160,7 @@ fn a_queue_that_never_empties_makes_competitive_and_back() {
     let ms = Nanos::from_millis;
     acknowledge(&mut copa, Time::from_millis(1), ms(20), 1);
     assert!(!copa.aggressiveness.competitive, "equal extremes are an empty queue");
+    lose(&mut copa, Time::from_millis(1), 1);
     // Standing queue of 20 to 30 ms for longer than five RTTs.
     for i in 2..700 {
         acknowledge(&mut copa, Time::from_millis(i), ms(40 + i % 10), 1);
@@ -217,6 +218,7 @@ fn swing(copa: &mut Copa, low: u64, from: u64, to: u64) {
 fn a_queue_that_swings_without_emptying_is_no_competitor() {
     let mut copa = copa(0.5, Modes::Auto);
     swing(&mut copa, 0, 1, 60);
+    lose(&mut copa, Time::from_millis(60), 1);
     swing(&mut copa, 4, 60, 3_000);
     assert!(!copa.aggressiveness.competitive && copa.aggressiveness.delta == 0.5);
     swing(&mut copa, 6, 3_000, 4_000);
@@ -231,12 +233,48 @@ fn a_queue_that_swings_without_emptying_is_no_competitor() {
 fn after_a_loss_a_smaller_rest_shows_the_competitor() {
     let mut copa = copa(0.5, Modes::Auto);
     swing(&mut copa, 0, 1, 60);
+    lose(&mut copa, Time::from_millis(60), 1);
     swing(&mut copa, 7, 60, 2_800);
     assert!(1.0 / copa.aggressiveness.delta >= 16.0);
     lose(&mut copa, Time::from_millis(2_800), 1);
     let delta = copa.aggressiveness.delta;
     swing(&mut copa, 4, 2_800, 4_000);
     assert!(copa.aggressiveness.competitive && copa.aggressiveness.delta < delta, "it goes on growing");
+}
+
+#[test]
+fn a_new_flow_competes_only_after_a_loss() {
+    let mut copa = copa(0.5, Modes::Auto);
+    swing(&mut copa, 0, 1, 60);
+    swing(&mut copa, 7, 60, 9_900);
+    assert!(!copa.aggressiveness.competitive, "it may have begun among many");
+    swing(&mut copa, 7, 9_900, 10_100);
+    assert!(copa.aggressiveness.competitive, "10 s are over");
+}
+
+#[test]
+fn a_competitor_that_makes_no_losses_is_doubted() {
+    let mut copa = copa(0.5, Modes::Auto);
+    acknowledge(&mut copa, Time::from_millis(1), Nanos::from_millis(100), 1);
+    lose(&mut copa, Time::from_millis(2), 1);
+    copa.stage = Stage::Steady;
+    let stand = |copa: &mut Copa, from: u64, to: u64| {
+        for i in from..to {
+            acknowledge(copa, Time::from_millis(i), Nanos::from_millis(140 + i % 10), 1);
+        }
+    };
+    stand(&mut copa, 2, 10_000);
+    assert!(copa.aggressiveness.competitive && copa.cwnd > MIN_CWND && copa.drains == 0);
+    stand(&mut copa, 10_000, 10_100);
+    assert_eq!((copa.cwnd, copa.drains, copa.delays.min()), (MIN_CWND, 1, Nanos::from_millis(100)), "it drains");
+    for i in 10_100..10_400 {
+        acknowledge(&mut copa, Time::from_millis(i), Nanos::from_millis(80), 1);
+    }
+    assert!(copa.drain.is_none() && copa.cwnd > MIN_CWND && copa.delays.min() == Nanos::from_millis(80));
+    stand(&mut copa, 10_400, 13_000);
+    assert!(!copa.aggressiveness.competitive && copa.aggressiveness.delta == 0.5, "3 s in Default mode");
+    stand(&mut copa, 13_000, 14_000);
+    assert!(copa.aggressiveness.competitive);
 }
 
 #[test]
