@@ -57,14 +57,20 @@ struct Case {
     heading: String,
     source: Box<dyn Fn(Options) -> Source>,
     contestants: &'static str,
+    /// Seconds of a run, instead of the scenario's.
+    seconds: Option<f64>,
 }
 
+/// Seconds of a run over a path that does not change: there is nothing more to see (our choice: a page takes hours as it is).
+const STEADY: f64 = 20.0;
+
 macro_rules! shipped {
-    ($heading:literal, $file:literal, $contestants:literal) => {
+    ($heading:literal, $file:literal, $contestants:literal, $seconds:expr) => {
         Case {
             heading: $heading.to_owned(),
             source: Box::new(|options| Source::from_text($file, include_str!(concat!("../../../", $file)), options)),
             contestants: $contestants,
+            seconds: $seconds,
         }
     };
 }
@@ -83,13 +89,13 @@ fn shipped() -> Vec<Case> {
         }
     };
     vec![
-        Case { heading: "real: cellular".to_owned(), source: Box::new(cellular), contestants: EVERYONE },
-        shipped!("real: dumbbell", "scenarios/dumbbell.toml", "cubic@tcp,bbr@tcp,copa@udp,bbr@udp"),
-        shipped!("real: sharing", "scenarios/sharing.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp"),
-        shipped!("real: lossy", "scenarios/lossy.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp"),
-        shipped!("real: l4s", "scenarios/l4s.toml", "cubic@tcp,bbr@tcp"),
-        shipped!("real: web", "scenarios/web.toml", "cubic@tcp,bbr@tcp,reno@tcp"),
-        shipped!("real: rate-steps", "scenarios/rate-steps.toml", "cubic@tcp,bbr@tcp,copa@udp"),
+        Case { heading: "real: cellular".to_owned(), source: Box::new(cellular), contestants: EVERYONE, seconds: None },
+        shipped!("real: dumbbell", "scenarios/dumbbell.toml", "cubic@tcp,bbr@tcp,copa@udp,bbr@udp", Some(STEADY)),
+        shipped!("real: sharing", "scenarios/sharing.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp", Some(STEADY)),
+        shipped!("real: lossy", "scenarios/lossy.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp", Some(STEADY)),
+        shipped!("real: l4s", "scenarios/l4s.toml", "cubic@tcp,bbr@tcp", Some(STEADY)),
+        shipped!("real: web", "scenarios/web.toml", "cubic@tcp,bbr@tcp,reno@tcp", Some(STEADY)),
+        shipped!("real: rate-steps", "scenarios/rate-steps.toml", "cubic@tcp,bbr@tcp,copa@udp", None),
     ]
 }
 
@@ -116,7 +122,7 @@ fn given(traces: &[NamedTrace]) -> Vec<Case> {
             let source = Source::from_text(&down, &text, options).with_trace(&down, Arc::clone(&down_trace));
             source.with_trace(&up, Arc::clone(&up_trace))
         };
-        Some(Case { heading, source: Box::new(source), contestants: EVERYONE })
+        Some(Case { heading, source: Box::new(source), contestants: EVERYONE, seconds: None })
     };
     traces.iter().filter_map(case).collect()
 }
@@ -167,7 +173,7 @@ fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings
         let options = Options {
             contestants: Some((*who).to_owned()),
             runs: Some(settings.runs),
-            seconds: settings.seconds,
+            seconds: settings.seconds.or(case.seconds),
             ..Options::default()
         };
         let set = as_on_linux((case.source)(options.clone()).text(), kernel);
