@@ -147,7 +147,7 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
         }
         let _ = write!(text, "No difference found in {name}: {}", same[..same.len().min(MOST_PAIRS)].join("; "));
         if same.len() > MOST_PAIRS {
-            let _ = write!(text, "; and {} pairs more", same.len() - MOST_PAIRS);
+            let _ = write!(text, "; and {} more", same.len() - MOST_PAIRS);
         }
         text.push_str(".\n");
     }
