@@ -53,9 +53,9 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
 #[test]
 fn low_is_marked_by_the_square_root_of_what_classic_drops() {
     // 12 Mbit/s: 1 ms a packet. Classic comes every 1 ms, low every 20: load 1.05 and 1/21 of it to drop from classic,
-    // so p_C = 0.05, p' = 0.2236 and p_CL = 2 p' = 0.447 of the low packets.
+    // so p_C = 0.05, p' = 0.2236 and p_CL = 2 p' = 0.447 of the low packets. These are alone, and may wait for longer than the step.
     for (spacing, tolerance) in [("even", 0.03), ("random", 0.06)] {
-        let mut path = path("12 Mbit/s", &format!("dualpi2:spacing={spacing}"));
+        let mut path = path("12 Mbit/s", &format!("dualpi2:spacing={spacing},th_len=1"));
         let flows = [(Codepoint::NotEct, 1_000_000), (Codepoint::Ect1, 20_000_000)];
         let (waits, stats) = flood(&mut path, flows, 200);
         let drops = stats.flows[0].dropped.packets as f64 / 200_000.0;
