@@ -27,7 +27,7 @@ install: ## what was built: bin/paceline and lib/paceline/libpaceline_shim.so, b
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/paceline
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/paceline target/release/libpaceline_shim.so
 
-demo: build ## race every controller over the shipped cellular path; report in out/demo
+demo: build ## race twelve contestants over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
 	@echo "report: $(OUT)/report.html"
