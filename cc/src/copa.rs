@@ -27,7 +27,7 @@
 //!
 //! Against like flows that take each other for competitors, and that began in a queue and know too large a smallest RTT, of which
 //! the paper says nothing (`mode=auto` only; `mode::SETTLING`, `UNDOUBTED`, `AFTER_DRAIN`):
-//! - In its first 10 s a flow competes only after a loss.
+//! - In its first 10 s a flow does not compete.
 //! - A flow in Competitive mode that had no loss with 1/delta at 8 times its default for 30 s, and has not seen its smallest RTT
 //!   for `rttmin_window`, drains: about two round trips with the smallest window (`drain::Drain`). It then takes the smallest RTT it saw, and returns to
 //!   Default mode, for at least 3 s if it loses nothing. A drain costs its flow two round trips of 10 s; a flow that

@@ -21,10 +21,11 @@ const PROOF: f64 = 8.0;
 /// A flow does not drain for so long after that loss (our choice: Reno's losses are rare on long paths; with 10 s the share beside
 /// it at 48 Mbit/s, 80 ms, 1 BDP is 0.26 instead of 0.45).
 const UNDOUBTED: Nanos = Nanos::from_secs(30);
-/// So long after its first acknowledgement a flow takes no queue for a competitor's before it has lost a packet (our choice: as
-/// long as RTTmin is remembered; it may have begun in a queue, and many like flows may be starting) ...
+/// So long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is remembered;
+/// it may have begun in a queue, and many like flows may be starting; of ten that start together and overflow the buffer, those that
+/// lost a packet would take the link from the others) ...
 const SETTLING: Nanos = Nanos::from_secs(10);
-/// ... nor so long after a drain (our choice: Default mode then has time to empty the queue; with 10 s the share
+/// ... nor so long after a drain, before it has lost a packet (our choice: Default mode then has time to empty the queue; with 10 s the share
 /// beside Reno at 48 Mbit/s, 80 ms, falls to 0.08).
 const AFTER_DRAIN: Nanos = Nanos::from_secs(3);
 
@@ -55,8 +56,10 @@ pub(super) struct Aggressiveness {
     last_cut: Time,
     /// The last loss that showed a competitor.
     proof: Option<Time>,
-    /// Until then only a loss lets the flow take a queue for a competitor's; none before the first acknowledgement.
-    waits: Option<Time>,
+    /// Until then the flow takes no queue for a competitor's; none before the first acknowledgement ...
+    settles: Option<Time>,
+    /// ... nor until then, before it has lost a packet.
+    rests: Time,
 }
 
 impl Aggressiveness {
@@ -71,7 +74,8 @@ impl Aggressiveness {
             last_change: None,
             last_cut: Time::ZERO,
             proof: None,
-            waits: None,
+            settles: None,
+            rests: Time::ZERO,
         }
     }
 
@@ -84,7 +88,8 @@ impl Aggressiveness {
     /// An acknowledgement came; `queue` says what the queue did lately. One that swung without emptying proves nothing: the
     /// mode stays, and 1/delta waits.
     pub(super) fn on_ack(&mut self, now: Time, rtt: Nanos, queue: Queue) {
-        let settled = now >= *self.waits.get_or_insert(now + SETTLING) || self.rules == Rules::Release;
+        let settled =
+            now >= self.rests.max(*self.settles.get_or_insert(now + SETTLING)) || self.rules == Rules::Release;
         let competitive = match (self.modes, queue) {
             (Modes::Auto, Queue::Emptied) | (Modes::Default, _) => false,
             (Modes::Auto, Queue::Stood) if !settled => self.competitive,
@@ -111,7 +116,7 @@ impl Aggressiveness {
     pub(super) fn on_loss(&mut self, now: Time, rtt: Nanos) {
         // The release's call leaves its RTT argument at zero: any number of halvings an RTT.
         let spacing = if self.rules == Rules::Paper { rtt } else { Nanos::ZERO };
-        self.waits = Some(now);
+        self.rests = now;
         if !self.competitive || now <= self.last_cut + spacing {
             return;
         }
@@ -136,7 +141,13 @@ impl Aggressiveness {
     pub(super) fn relent(&mut self, now: Time) {
         self.competitive = false;
         self.delta = self.default;
-        self.waits = Some(now + AFTER_DRAIN);
+        self.rests = now + AFTER_DRAIN;
+    }
+
+    /// Ends the wait of a new flow.
+    #[cfg(test)]
+    pub(super) fn settle(&mut self) {
+        self.settles = Some(Time::ZERO);
     }
 
     /// Adds 1 to 1/delta each RTT, as Reno adds a packet.

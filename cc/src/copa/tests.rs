@@ -160,7 +160,7 @@ fn a_queue_that_never_empties_makes_competitive_and_back() {
     let ms = Nanos::from_millis;
     acknowledge(&mut copa, Time::from_millis(1), ms(20), 1);
     assert!(!copa.aggressiveness.competitive, "equal extremes are an empty queue");
-    lose(&mut copa, Time::from_millis(1), 1);
+    copa.aggressiveness.settle();
     // Standing queue of 20 to 30 ms for longer than five RTTs.
     for i in 2..700 {
         acknowledge(&mut copa, Time::from_millis(i), ms(40 + i % 10), 1);
@@ -218,7 +218,7 @@ fn swing(copa: &mut Copa, low: u64, from: u64, to: u64) {
 fn a_queue_that_swings_without_emptying_is_no_competitor() {
     let mut copa = copa(0.5, Modes::Auto);
     swing(&mut copa, 0, 1, 60);
-    lose(&mut copa, Time::from_millis(60), 1);
+    copa.aggressiveness.settle();
     swing(&mut copa, 4, 60, 3_000);
     assert!(!copa.aggressiveness.competitive && copa.aggressiveness.delta == 0.5);
     swing(&mut copa, 6, 3_000, 4_000);
@@ -233,7 +233,7 @@ fn a_queue_that_swings_without_emptying_is_no_competitor() {
 fn after_a_loss_a_smaller_rest_shows_the_competitor() {
     let mut copa = copa(0.5, Modes::Auto);
     swing(&mut copa, 0, 1, 60);
-    lose(&mut copa, Time::from_millis(60), 1);
+    copa.aggressiveness.settle();
     swing(&mut copa, 7, 60, 2_800);
     assert!(1.0 / copa.aggressiveness.delta >= 16.0);
     lose(&mut copa, Time::from_millis(2_800), 1);
@@ -243,10 +243,12 @@ fn after_a_loss_a_smaller_rest_shows_the_competitor() {
 }
 
 #[test]
-fn a_new_flow_competes_only_after_a_loss() {
+fn a_new_flow_does_not_compete() {
     let mut copa = copa(0.5, Modes::Auto);
     swing(&mut copa, 0, 1, 60);
-    swing(&mut copa, 7, 60, 9_900);
+    swing(&mut copa, 7, 60, 5_000);
+    lose(&mut copa, Time::from_millis(5_000), 1);
+    swing(&mut copa, 7, 5_000, 9_900);
     assert!(!copa.aggressiveness.competitive, "it may have begun among many");
     swing(&mut copa, 7, 9_900, 10_100);
     assert!(copa.aggressiveness.competitive, "10 s are over");
@@ -256,7 +258,7 @@ fn a_new_flow_competes_only_after_a_loss() {
 fn a_competitor_that_makes_no_losses_is_doubted() {
     let mut copa = copa(0.5, Modes::Auto);
     acknowledge(&mut copa, Time::from_millis(1), Nanos::from_millis(100), 1);
-    lose(&mut copa, Time::from_millis(2), 1);
+    copa.aggressiveness.settle();
     copa.stage = Stage::Steady;
     let stand = |copa: &mut Copa, from: u64, to: u64| {
         for i in from..to {
