@@ -68,12 +68,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Group {
-    /// A socket tells its newest RTT, if it has one; it hears the smallest of all unless it has `heard` so before.
+    /// A socket reports its newest RTT and gets the smallest of all, unless it has `heard` of that before. Without an RTT it gets
+    /// nothing yet: a controller without a sample of its own would forget it.
     pub(crate) fn exchange(&self, now: Time, sample: Option<Nanos>, heard: &mut u64) -> Option<Nanos> {
+        let sample = sample?;
         let mut shortest = lock(&self.shortest);
-        if let Some(sample) = sample
-            && shortest.rtt.is_none_or(|(rtt, at)| sample < rtt || now - at > BELIEVED)
-        {
+        if shortest.rtt.is_none_or(|(rtt, at)| sample < rtt || now - at > BELIEVED) {
             shortest.rtt = Some((sample, now));
             shortest.news += 1;
         }
@@ -318,7 +318,8 @@ mod tests {
         assert_eq!(group.exchange(at(1), Some(ms(50)), &mut second), Some(ms(20)));
         assert_eq!(group.exchange(at(2), Some(ms(50)), &mut second), None);
         assert_eq!(group.exchange(at(3), Some(ms(18)), &mut second), Some(ms(18)));
-        assert_eq!(group.exchange(at(4), None, &mut first), Some(ms(18)));
+        assert_eq!(group.exchange(at(4), None, &mut first), None, "it has nothing to compare with");
+        assert_eq!(group.exchange(at(5), Some(ms(40)), &mut first), Some(ms(18)), "and is told when it has");
         assert_eq!(group.exchange(at(10_004), Some(ms(30)), &mut first), Some(ms(30)));
     }
 
