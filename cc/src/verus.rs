@@ -21,8 +21,7 @@
 //!   lost one on, and they are tried again slowly ([`Profile::forget_from`]). The release forgets them at the loss that ends
 //!   slow start alone (`curveStop`). A buffer that is shorter than R times the smallest delay gives a profile that never
 //!   reaches the target; without this its end would grow for ever.
-//! - The window is at most `GROWTH` times what was delivered in the last round trip. Where losses have bounded the windows, so
-//!   is what an epoch sends: the release fills a larger window at once, and a short buffer does not hold that.
+//! - The window is at most `GROWTH` times what was delivered in the last round trip.
 //! - After slow start, and while no more than `LOSS_TOLERATED` of the packets are lost, a loss does not take the window below
 //!   what was delivered in the last round trip: the path has just carried that.
 //! - A target within `DELTA1` of the smallest delay is looked up as that: on a flat curve, noise would answer it.
@@ -288,8 +287,7 @@ impl Verus {
         let epochs = (self.rtt_avg.unwrap_or(0.0) / EPOCH.as_millis_f64()).ceil();
         let share =
             if epochs > 1.0 { self.w_bar + flight * (2.0 - epochs) / (epochs - 1.0) } else { self.w_bar - flight };
-        let brought = if self.profile.is_bounded() { self.delivered } else { f64::INFINITY };
-        share.min((GROWTH * brought / epochs.max(1.0)).max(1.0)).max(0.0).floor()
+        share.max(0.0).floor()
     }
 
     fn run_epochs(&mut self, now: Time, count: u64) {

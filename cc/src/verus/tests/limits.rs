@@ -153,22 +153,6 @@ fn few_losses_leave_what_was_delivered() {
 }
 
 #[test]
-fn where_losses_bound_the_window_an_epoch_sends_twice_what_an_epoch_brought() {
-    for (lost, share) in [(0, 50.0), (60, 10.0)] {
-        let mut bench = delivering(20);
-        for _ in 0..lost {
-            bench.lose(50);
-        }
-        bench.verus.w_bar = 50.0;
-        bench.verus.rtt_avg = Some(20.0);
-        bench.verus.in_flight = 0;
-        assert_eq!(bench.verus.share(), share, "{lost} lost");
-        bench.verus.delivered = 0.0;
-        assert!(bench.verus.share() >= 1.0, "never nothing");
-    }
-}
-
-#[test]
 fn the_window_is_at_most_twice_what_was_delivered() {
     let mut bench = Bench::steady(60);
     bench.rate = Some(sample(9, false));
