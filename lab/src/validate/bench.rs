@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
-use paceline_path::{Direction as PathSpec, Jitter, Loss, PathError, Trace};
-use paceline_sim::{Config, Direction, Flow, Handover, Outcome, Seed, Series, Via};
+use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
+use paceline_sim::{Config, Cross, Direction, Flow, Handover, Outcome, Seed, Series, Via};
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
@@ -13,6 +13,7 @@ pub(super) struct Dumbbell {
     up_trace: Option<Arc<Trace>>,
     delay: Nanos,
     flows: Vec<Flow>,
+    cross: Vec<Cross>,
     seconds: u64,
     seed: u64,
 }
@@ -34,7 +35,8 @@ impl Dumbbell {
         let delay = Nanos::from_millis_f64(rtt_ms / 2.0);
         let queue = Some(queue.parse().expect("queues of claims parse: tested"));
         let down = PathSpec { queue, delay, ..down };
-        Self { down, down_trace: None, up_trace: None, delay, flows: Vec::new(), seconds: 60, seed: 1 }
+        let (flows, cross) = (Vec::new(), Vec::new());
+        Self { down, down_trace: None, up_trace: None, delay, flows, cross, seconds: 60, seed: 1 }
     }
 
     /// Random loss of data.
@@ -43,10 +45,10 @@ impl Dumbbell {
         self
     }
 
-    /// Uniform jitter of data up to so many ms, in order.
-    pub(super) fn jitter(mut self, max_ms: f64) -> Self {
-        let max = Nanos::from_millis_f64(max_ms);
-        self.down.jitter = (max > Nanos::ZERO).then(|| Jitter { max: Some(max), ..Jitter::default() });
+    /// Poisson packets of 1500 bytes beside the flows, at a mean rate in Mbit/s.
+    pub(super) fn background(mut self, mbps: f64) -> Self {
+        let (direction, rate) = (Direction::Down, Rate::from_mbps(mbps));
+        self.cross.push(Cross { direction, rate, packet: 1500, poisson: true, start: Time::ZERO, stop: None });
         self
     }
 
@@ -65,7 +67,8 @@ impl Dumbbell {
         self
     }
 
-    /// As [`Dumbbell::flow`] for TCP, with a round trip `times` that of the path, and an acknowledgement every second packet.
+    /// As [`Dumbbell::flow`] for TCP, with a round trip `times` that of the path, and an acknowledgement every second
+    /// packet.
     pub(super) fn far(mut self, controller: &str, start: f64, times: f64) -> Self {
         let controller = controller.parse::<Spec>().expect("controllers of claims parse: tested");
         let extra_delay = self.delay.mul_f64(times - 1.0);
@@ -123,7 +126,7 @@ impl Dumbbell {
             down: build(&self.down, "down")?,
             up: build(&up, "up")?,
             flows: self.flows.clone(),
-            cross: Vec::new(),
+            cross: self.cross.clone(),
             sample_every: Some(STEP),
         };
         Ok(Finished { outcome: paceline_sim::run(config, None), seconds: self.seconds as f64 })
