@@ -1,5 +1,5 @@
-//! Copa: a window that aims at the rate 1/(delta x queueing delay) (Arun and Balakrishnan, "Copa: Practical Delay-Based
-//! Congestion Control for the Internet", NSDI 2018, sections 2 and 3).
+//! Copa: a window that aims at the rate 1/(delta x queueing delay) (Arun and Balakrishnan, "Copa: Practical
+//! Delay-Based Congestion Control for the Internet", NSDI 2018, sections 2 and 3).
 //!
 //! | symbol | here |
 //! |---|---|
@@ -10,36 +10,40 @@
 //! What differs from the paper, and why:
 //! - The largest RTT of the mode test comes from 5 RTT, not 4, as the smallest does: with unequal or shorter windows a
 //!   lone flow takes itself for a competitor.
-//! - Between the paper's nearly empty queue (less than a tenth of its swing is left) and one that stands (a half is left; a
-//!   fifth for 10 s after a loss that came in Competitive mode with 1/delta at 8 times its default) the mode stays, and 1/delta
-//!   waits. The paper takes all that is not nearly empty for a competitor. Like flows empty the queue less the more there are
-//!   (of 50 a quarter of the highest queue is always left), so that by the paper's test five to twenty call each other
-//!   competitors and, as nothing ends it without losses, fill any buffer; beside a flow that fills the buffer the queue hardly
-//!   moves within 5 RTT. What waited is made up for, at most 5 RTT of it, when the queue does stand.
+//! - Between the paper's nearly empty queue (less than a tenth of its swing is left) and one that stands (a half is
+//!   left; a fifth for 10 s after a loss that came in Competitive mode with 1/delta at 8 times its default) the mode
+//!   stays, and 1/delta waits. The paper takes all that is not nearly empty for a competitor. Like flows empty the
+//!   queue less the more there are (of 50 a quarter of the highest queue is always left), so that by the paper's test
+//!   five to twenty call each other competitors and, as nothing ends it without losses, fill any buffer; beside a flow
+//!   that fills the buffer the queue hardly moves within 5 RTT. What waited is made up for, at most 5 RTT of it, when
+//!   the queue does stand.
 //! - `tol` is a floor under the mode test: a queue of one packet counts as empty. The paper has none (`tol=0`): where
-//!   a tenth of the swing is less than a packet, a lone flow takes itself for a competitor. With two packets the share beside
-//!   CUBIC falls to half and less.
+//!   a tenth of the swing is less than a packet, a lone flow takes itself for a competitor. With two packets the share
+//!   beside CUBIC falls to half and less.
 //! - v returns to 1 at once when the window's direction contradicts the one v was earned in; the paper waits for the
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
 //! - The window does not rise while the application limits the flow; it may fall.
 //! - The paper is silent on time-outs, heavy loss and idle times: see `Copa::on_timeout`, `LossGuard`, `STALE` below.
 //!
-//! Against like flows that take each other for competitors, and that began in a queue and know too large a smallest RTT, of which
-//! the paper says nothing (`mode=auto` only; `mode::SETTLING`, `UNDOUBTED`, `AFTER_DRAIN`):
+//! Like flows may take each other for competitors when they began in a queue and know too large a smallest RTT, of
+//! which the paper says nothing. Against that, where `mode=auto` (`mode::SETTLING`, `UNDOUBTED`, `AFTER_DRAIN`):
 //! - In its first 10 s a flow does not compete.
-//! - A flow in Competitive mode that had no loss with 1/delta at 8 times its default for 30 s, and has not seen its smallest RTT
-//!   for `rttmin_window`, drains: about two round trips with the smallest window (`drain::Drain`). It then takes the smallest RTT it saw, and returns to
-//!   Default mode, for at least 3 s if it loses nothing. A drain costs its flow two round trips of 10 s; a flow that
-//!   sees the queue empty, or whose losses show the competitor, never drains.
+//! - A flow in Competitive mode drains when it had no loss with 1/delta at 8 times its default for 30 s, and has not
+//!   seen its smallest RTT for `rttmin_window`: about two round trips with the smallest window (`drain::Drain`). It
+//!   then takes the smallest RTT it saw, and returns to Default mode, for at least 3 s if it loses nothing. A drain
+//!   costs its flow two round trips of 10 s; a flow that sees the queue empty, or whose losses show the competitor,
+//!   never drains.
 //!
-//! So the mean queue of 2 to 50 like flows, starts 0.3 or 1 s apart, is at most twice that of `mode=default` (12 to 100 Mbit/s, 20 to
-//! 100 ms, a buffer of one BDP or endless; up to 20 flows at 1 Gbit/s). Beside one flow at 48 Mbit/s with a buffer of one BDP the
-//! share is, at 20, 40 and 80 ms: CUBIC 0.50, 0.43 and 0.28, Reno 0.40, 0.40 and 0.46 (median of five starts of the rival).
+//! So the mean queue of 2 to 50 like flows, starts 0.3 or 1 s apart, is at most twice that of `mode=default` (12 to
+//! 100 Mbit/s, 20 to 100 ms, a buffer of one BDP or endless; up to 20 flows at 1 Gbit/s). Beside one flow at 48 Mbit/s
+//! with a buffer of one BDP the share is, at 20, 40 and 80 ms: CUBIC 0.50, 0.43 and 0.29, Reno 0.41, 0.40 and 0.46
+//! (median of five starts of the rival).
 //!
-//! Limits: a flow that begins beside one that fills the buffer, at 50 Mbit/s and two BDP, has half of what it had without the first
-//! of these rules after 10 s. Beside a flow that fills an endless buffer, and makes no losses, Copa returns to Default mode every 10 s. Where a flow
-//! has 5 packets of BDP or fewer (20 flows at 24 Mbit/s, 40 ms) the smallest RTT may stay wrong, in Default mode as well.
+//! Limits: a flow that begins beside one that fills the buffer has little in its first 10 s (beside CUBIC at 50
+//! Mbit/s, 40 ms and two BDP 1.8 Mbit/s over 10 s, 14 over a minute). Beside a flow that fills an endless buffer, and
+//! makes no losses, Copa returns to Default mode every 10 s. Where a flow has 5 packets of BDP or fewer (20 flows at
+//! 24 Mbit/s, 40 ms) the smallest RTT may stay wrong, in Default mode as well.
 //!
 //! `rules=release` follows the authors' user-space release (genericCC, markoviancc.cc) instead where the two differ:
 //! no persistence before v doubles, mode windows of 4 RTT with equal extremes taken for competition, no change before
@@ -88,9 +92,9 @@ enum Stage {
     Steady,
 }
 
-/// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`). Behind a
-/// buffer too small for delay to show nothing else limits the window: no more is kept of it than arrived, and its growth begins
-/// anew (our choice; the release keeps 0.7 of it, which one round trip of slow start makes up for).
+/// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`).
+/// Behind a buffer too small for delay to show nothing else limits the window: no more is kept of it than arrived, and
+/// its growth begins anew (our choice; the release keeps 0.7 of it, which one round trip of slow start makes up for).
 #[derive(Clone, Copy, Debug, Default)]
 struct LossGuard {
     since: Time,

@@ -46,11 +46,18 @@ fn like_flows_do_not_take_each_other_for_competitors() {
     for (mbps, rtt, flows, apart, limit) in [
         (12.0, 40, 4, 1_000, None),
         (12.0, 40, 5, 1_000, Some(1.0)),
+        (24.0, 40, 5, 1_000, None),
         (24.0, 40, 10, 1_000, None),
         (24.0, 40, 10, 300, Some(1.0)),
         (24.0, 40, 20, 350, None),
         (12.0, 100, 10, 300, None),
+        (48.0, 40, 4, 1_000, None),
+        (100.0, 20, 5, 300, None),
+        (100.0, 20, 10, 1_000, Some(1.0)),
         (100.0, 20, 20, 300, None),
+        (100.0, 20, 20, 300, Some(1.0)),
+        (100.0, 20, 50, 1_000, None),
+        (100.0, 40, 20, 300, None),
     ] {
         // All have started, and 30 s have passed: RTTmin has been renewed.
         let from = (apart * flows) as usize + 30_000;
@@ -149,7 +156,8 @@ fn a_buffer_of_one_packet_is_not_flooded() {
     }
 }
 
-/// Half or a little less while the rival grows as Reno does; CUBIC grows faster where a round trip takes 80 ms or the buffer is deep.
+/// Half or a little less while the rival grows as Reno does; CUBIC grows faster where a round trip takes 80 ms or the
+/// buffer is deep.
 #[test]
 fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
     for (rival, rtt, bdp, least, most) in [

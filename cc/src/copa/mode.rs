@@ -14,19 +14,19 @@ const STANDING: u64 = 2;
 const STANDING_IF_PROVEN: u64 = 5;
 /// ... for so long after a loss (our choice: as long as RTTmin is remembered) ...
 const PROVEN: Nanos = Nanos::from_secs(10);
-/// ... that came when 1/delta was at least this many times its default (our choice: like flows that a newcomer's slow start has
-/// misled lose packets before they come so far).
+/// ... that came when 1/delta was at least this many times its default (our choice: like flows that a newcomer's slow
+/// start has misled lose packets before they come so far).
 const PROOF: f64 = 8.0;
 
-/// A flow does not drain for so long after that loss (our choice: Reno's losses are rare on long paths; with 10 s the share beside
-/// it at 48 Mbit/s, 80 ms, 1 BDP is 0.26 instead of 0.45).
+/// A flow does not drain for so long after that loss (our choice: Reno's losses are rare on long paths; with 10 s the
+/// share beside it at 48 Mbit/s, 80 ms, 1 BDP is 0.26 instead of 0.45).
 const UNDOUBTED: Nanos = Nanos::from_secs(30);
-/// So long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is remembered;
-/// it may have begun in a queue, and many like flows may be starting; of ten that start together and overflow the buffer, those that
-/// lost a packet would take the link from the others) ...
+/// So long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is
+/// remembered; it may have begun in a queue, and many like flows may be starting; of ten that start together and
+/// overflow the buffer, those that lost a packet would take the link from the others) ...
 const SETTLING: Nanos = Nanos::from_secs(10);
-/// ... nor so long after a drain, before it has lost a packet (our choice: Default mode then has time to empty the queue; with 10 s the share
-/// beside Reno at 48 Mbit/s, 80 ms, falls to 0.08).
+/// ... nor so long after a drain, before it has lost a packet (our choice: Default mode then has time to empty the
+/// queue; with 10 s the share beside Reno at 48 Mbit/s, 80 ms, falls to 0.08).
 const AFTER_DRAIN: Nanos = Nanos::from_secs(3);
 
 /// RTTs of growth that a flow makes up for at once when a queue that swung proves to stand (our choice: as many as the mode
@@ -85,8 +85,8 @@ impl Aggressiveness {
         if proven { STANDING_IF_PROVEN } else { STANDING }
     }
 
-    /// An acknowledgement came; `queue` says what the queue did lately. One that swung without emptying proves nothing: the
-    /// mode stays, and 1/delta waits.
+    /// An acknowledgement came; `queue` says what the queue did lately. One that swung without emptying proves
+    /// nothing: the mode stays, and 1/delta waits.
     pub(super) fn on_ack(&mut self, now: Time, rtt: Nanos, queue: Queue) {
         let settled =
             now >= self.rests.max(*self.settles.get_or_insert(now + SETTLING)) || self.rules == Rules::Release;
@@ -130,8 +130,8 @@ impl Aggressiveness {
         }
     }
 
-    /// The flow is in Competitive mode, by the mode test, and no loss has shown a competitor for long: it may mistake like
-    /// flows for one.
+    /// The flow is in Competitive mode, by the mode test, and no loss has shown a competitor for long: it may mistake
+    /// like flows for one.
     pub(super) fn doubtful(&self, now: Time) -> bool {
         let proven = self.proof.is_some_and(|proof| now.since(proof) < UNDOUBTED);
         self.rules == Rules::Paper && self.modes == Modes::Auto && self.competitive && !proven
