@@ -68,8 +68,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Group {
-    /// A socket reports its newest RTT and gets the smallest of all, unless it has `heard` of that before. Without an RTT it gets
-    /// nothing yet: a controller without a sample of its own would forget it.
+    /// A socket reports its newest RTT and gets the smallest of all, unless it has `heard` of that before. Without an
+    /// RTT it gets nothing yet: a controller without a sample of its own would forget it.
     pub(crate) fn exchange(&self, now: Time, sample: Option<Nanos>, heard: &mut u64) -> Option<Nanos> {
         let sample = sample?;
         let mut shortest = lock(&self.shortest);

@@ -2,9 +2,9 @@
 //! (Linux `tcp_bbr.c`, mainline 5.x, with the aggregation estimator and the departure-time correction;
 //! draft-cardwell-iccrg-bbr-congestion-control-00 for the prose).
 //!
-//! The datapath makes the delivery-rate samples; this file holds the model (bandwidth, RTT, rounds) and what drives
-//! it. Beside it: the modes (`modes`), window and pacing rate (`outputs`), the maximum filter (`filter`),
-//! the aggregation estimator (`aggregation`) and the policer detector (`long_term`).
+//! The datapath makes the delivery-rate samples; this file holds the model (bandwidth, RTT, rounds) and what drives it.
+//! Beside it: the modes (`modes`), window and pacing rate (`outputs`), the maximum filter (`filter`), the aggregation
+//! estimator (`aggregation`) and the policer detector (`long_term`).
 //!
 //! What differs from Linux, and why:
 //! - Bandwidth is `f64` bytes per second and windows are `f64` packets instead of fixed point, so that packets smaller
@@ -14,8 +14,8 @@
 //!   controller remembers the span of delivered bytes in which packets sent were limited, which is the same rule.
 //! - Losses found between two acknowledgements (by a timer) count with the next one; Linux counts them only for the
 //!   policer.
-//! - The window before ProbeRTT is saved while the mode is still the one before; Linux has set the mode by then, so that it takes the
-//!   larger of the saved one and the present one. The next acknowledgement bounds both by the target.
+//! - The window before ProbeRTT is saved while the mode is still the one before; Linux has set the mode by then, so
+//!   that it takes the larger of the saved one and the present one. The next acknowledgement bounds both by the target.
 //! - The departure time of the next packet is reckoned from the packets sent and the rate at that time.
 
 use rand::SeedableRng;

@@ -70,7 +70,8 @@ pub trait StartUp: Send {
         false
     }
 
-    /// Something was delivered while the policy is in charge and no reduction is due. True takes charge again, with `window` set for it.
+    /// Something was delivered while the policy is in charge and no reduction is due. True takes charge again, with
+    /// `window` set for it.
     fn resumes(&mut self, _ack: &Ack<'_>, _window: &mut Window) -> bool {
         false
     }

@@ -35,8 +35,8 @@ pub struct Scenario {
     /// Where all randomness comes from.
     #[serde(default = "default::seed")]
     pub seed: u64,
-    /// Congestion control of a TCP connection that carries all flows, as a VPN over TCP does. In the real world alone: the simulator
-    /// shows flows the path itself.
+    /// Congestion control of a TCP connection that carries all flows, as a VPN over TCP does. In the real world alone:
+    /// the simulator shows flows the path itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tunnel: Option<String>,
     /// Who races, each alone in a world of its own.

@@ -1,4 +1,5 @@
-//! What an interval does not say: in what the runs of a race differ, whether they differ at all, and whether they fall into groups.
+//! What an interval does not say: in what the runs of a race differ, whether they differ at all, and whether they fall
+//! into groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -142,9 +142,9 @@ fn random_loss_hardly_slows_it() {
 }
 
 /// 10 Mbit/s with half a second's worth of tokens: less than 1 % is lost while the estimate is believed in. Both of its
-/// intervals last about four rounds, which at 20 ms are 70 packets. Two or three more than the tokens came to make it 3.5 % too
-/// high there (9.99 instead of 9.65 Mbit/s of payload); the pacing margin takes 1 % of that, and 2.4 % is lost. From 26 ms on the
-/// estimate is within 1 %, and next to nothing is.
+/// intervals last about four rounds, which at 20 ms are 70 packets. Two or three more than the tokens came to make it
+/// 3.5 % too high there (9.99 instead of 9.65 Mbit/s of payload); the pacing margin takes 1 % of that, and 2.4 % is
+/// lost. From 26 ms on the estimate is within 1 %, and next to nothing is.
 #[test]
 fn a_policer_is_found_and_obeyed() {
     for (rtt, most) in [(20, 0.03), (26, 0.002), (40, 0.002), (100, 0.002)] {

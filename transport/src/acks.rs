@@ -201,9 +201,9 @@ impl FlowSender {
         }
     }
 
-    /// Undoes the last reduction when it answered a loss that never was. An original that fills a hole says so for its own
-    /// packet alone: while repairs of others are out, and may be needed, it is not believed (Linux `tcp_try_undo_partial`; which
-    /// marks no more losses at that acknowledgement either, where we go on looking).
+    /// Undoes the last reduction when it answered a loss that never was. An original that fills a hole says so for its
+    /// own packet alone: while repairs of others are out, and may be needed, it is not believed (Linux
+    /// `tcp_try_undo_partial`; which marks no more losses at that acknowledgement either, where we go on looking).
     fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, original: bool, late: u64) {
         let Some(undo) = &mut self.undo else { return };
         let mistaken = match self.delivery {

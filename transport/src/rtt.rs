@@ -2,10 +2,11 @@
 //!
 //! Sources: RFC 6298; Linux `tcp_rtt_estimator`, `tcp_set_rto`. What differs from the RFC, as in Linux:
 //! - The least time-out bounds what is added to the smoothed RTT, not the sum.
-//! - What is added follows the deviation upwards at once, and downwards by a quarter of the way once a round trip: with one
-//!   sample for every other packet the RFC's would have forgotten a rise of the RTT within a fraction of a round trip.
-//! - A sample far below the mean moves the deviation by an eighth of what one above does (as in the Eifel algorithm): an RTT that
-//!   falls asks for no longer time-out.
+//! - What is added follows the deviation upwards at once, and downwards by a quarter of the way once a round trip: with
+//!   one sample for every other packet the RFC's would have forgotten a rise of the RTT within a fraction of a round
+//!   trip.
+//! - A sample far below the mean moves the deviation by an eighth of what one above does (as in the Eifel algorithm):
+//!   an RTT that falls asks for no longer time-out.
 
 use paceline_cc::Nanos;
 

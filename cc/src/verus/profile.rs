@@ -1,16 +1,17 @@
 //! Verus's delay profile: the RTT that packets sent under each window have seen, and the curve fitted through it.
 //!
-//! Source: Verus section 4.2 and the authors' release (`verus_server.cpp`, `delayProfile_thread`,
-//! `calcDelayCurve`, `calcDelayCurveInv`). What differs:
+//! Source: Verus section 4.2 and the authors' release (`verus_server.cpp`, `delayProfile_thread`, `calcDelayCurve`,
+//! `calcDelayCurveInv`). What differs:
 //!
-//! - The curve is an isotonic regression through the points, averaged over the release's number of nodes and joined
-//!   by monotone cubics, instead of a penalised spline that may fall: a falling curve has no inverse.
-//! - Beyond the largest window learnt the curve goes on with the slope of its last tenth, or of the whole where that is more
-//!   ([`LEAST_REACH`]), [`REACH`] far and one packet at least: each round trip learns a larger one. The release starts over with slow start there, which punishes a channel
-//!   that has become better.
-//! - Windows that were lost are forgotten, and tried again a [`RETRY`]th more at a fit, then twice that, four times, ...
-//! - Points not refreshed for [`MAX_AGE`] are dropped. The release keeps them for ever, so that the profile of one
-//!   cell poisons the next one.
+//! - The curve is an isotonic regression through the points, averaged over the release's number of nodes and joined by
+//!   monotone cubics, instead of a penalised spline that may fall: a falling curve has no inverse.
+//! - Beyond the largest window learnt the curve goes on with the slope of its last tenth, or of the whole where that is
+//!   more ([`LEAST_REACH`]), [`REACH`] far and one packet at least: each round trip learns a larger one. The release
+//!   starts over with slow start there, which punishes a channel that has become better.
+//! - Windows that were lost are forgotten, and tried again a [`RETRY`]th more at a fit, then twice that, four times,
+//!   ...
+//! - Points not refreshed for [`MAX_AGE`] are dropped. The release keeps them for ever, so that the profile of one cell
+//!   poisons the next one.
 
 use crate::units::{Nanos, Time};
 

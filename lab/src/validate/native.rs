@@ -1,9 +1,10 @@
 //! Our controllers in the simulator beside native implementations on the same traces.
 //!
 //! The native figures were measured once: each implementation alone through Mahimahi, the trace downwards and its
-//! counterpart upwards, 20 ms each way, 2,000,000 bytes of drop-tail buffer on the downlink, 60 s from the first packet
-//! with the start-up, delay = time in the link's queue in whole ms + 20 ms. Copa is genericCC with `auto`, Verus and Sprout are their authors' releases, CUBIC and BBR are
-//! Linux 6.18. The traces are not ours to ship: the rows appear when they are given.
+//! counterpart upwards, 20 ms each way, 2,000,000 bytes of drop-tail buffer on the downlink, 60 s from the first
+//! packet with the start-up, delay = time in the link's queue in whole ms + 20 ms. Copa is genericCC with `auto`,
+//! Verus and Sprout are their authors' releases, CUBIC and BBR are Linux 6.18. The traces are not ours to ship: the
+//! rows appear when they are given.
 
 use std::sync::Arc;
 

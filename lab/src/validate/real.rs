@@ -1,7 +1,8 @@
 //! The simulator against the real world: the same scenarios with the same seeds in both.
 //!
-//! Throughput and the median and 95th percentile of the queueing delay, medians over runs. A datagram flow runs the very
-//! code that the simulator runs, so what is left between the two is the host; a kernel flow is another implementation.
+//! Throughput and the median and 95th percentile of the queueing delay, medians over runs. A datagram flow runs the
+//! very code that the simulator runs, so what is left between the two is the host; a kernel flow is another
+//! implementation.
 
 use std::sync::Arc;
 
@@ -61,7 +62,8 @@ struct Case {
     seconds: Option<f64>,
 }
 
-/// Seconds of a run over a path that does not change: there is nothing more to see (our choice: a page takes hours as it is).
+/// Seconds of a run over a path that does not change: there is nothing more to see (our choice: a page takes hours as
+/// it is).
 const STEADY: f64 = 20.0;
 
 macro_rules! shipped {
@@ -127,8 +129,8 @@ fn given(traces: &[NamedTrace]) -> Vec<Case> {
     traces.iter().filter_map(case).collect()
 }
 
-/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `progress` is called after each with the share done and
-/// what has been found so far.
+/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `progress` is called after each with the
+/// share done and what has been found so far.
 ///
 /// # Errors
 /// When the machine cannot run the real world at all, when nobody would run, or as `progress` says.

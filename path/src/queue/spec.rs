@@ -253,8 +253,8 @@ impl QueueSpec {
         self.build_for(TYPICAL_PACKET, rate, base_rtt, seed)
     }
 
-    /// As [`QueueSpec::build`], for packets of up to `largest` bytes: what is sized in bandwidth-delay products holds one of them
-    /// at least.
+    /// As [`QueueSpec::build`], for packets of up to `largest` bytes: what is sized in bandwidth-delay products holds
+    /// one of them at least.
     pub fn build_for<P: Send + 'static>(
         &self,
         largest: u32,

@@ -1,6 +1,8 @@
-//! Our own target: over every link, Copa, Verus and Sprout above TCP within 5 % of native, and why not where they are not.
+//! Our own target: over every link, Copa, Verus and Sprout above TCP within 5 % of native, and why not where they are
+//! not.
 //!
-//! Native and above TCP meet the same seeds, and so the same place in the trace; what counts is the difference within such a pair.
+//! Native and above TCP meet the same seeds, and so the same place in the trace; what counts is the difference within
+//! such a pair.
 
 use std::fmt::Write;
 
@@ -151,8 +153,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Every link: the traces that were asked for, the shipped ones, and the rapidly changing channel. Each run begins elsewhere in its
-/// trace.
+/// Every link: the traces that were asked for, the shipped ones, and the rapidly changing channel. Each run begins
+/// elsewhere in its trace.
 fn links(bench: &Bench<'_>) -> Result<Vec<Link>, ReproduceError> {
     let shipped = SHIPPED_TRACES.iter().map(|(path, _)| std::path::PathBuf::from(path));
     let files = bench.settings.traces.iter().cloned().chain(shipped);
@@ -277,8 +279,8 @@ fn table(rows: &[Row<'_>]) -> Table {
     }
 }
 
-/// What the simulator can take away: TCP's own window, the delay of acknowledgements (how many packets for one), and what that is
-/// called.
+/// What the simulator can take away: TCP's own window, the delay of acknowledgements (how many packets for one), and
+/// what that is called.
 const WITHOUT: [(bool, &str, &str); 3] = [
     (false, "1", "with each packet acknowledged"),
     (true, "2", "above a TCP that limits nothing"),
