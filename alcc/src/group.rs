@@ -205,7 +205,7 @@ impl Controller for Member {
         });
     }
 
-    fn on_timeout(&mut self, timeout: &Timeout) {
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         self.lead(|all| {
             let in_flight = all.in_flight;
             all.controller.on_timeout(&Timeout { prior_in_flight: in_flight, in_flight, ..*timeout });

@@ -324,7 +324,7 @@ impl Controller for Bbr {
         }
     }
 
-    fn on_timeout(&mut self, timeout: &Timeout) {
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         // What is still in flight is counted when it is found lost (RACK).
         self.lost += timeout.prior_in_flight.saturating_sub(timeout.in_flight);
         if timeout.count == 1 {

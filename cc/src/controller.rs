@@ -179,6 +179,8 @@ pub struct Lost {
     pub sent_at: Time,
     /// The controller's own [`Stamp::tag`].
     pub tag: u64,
+    /// Why, where the path has said so by now.
+    pub cause: Cause,
 }
 
 /// Why a packet was lost, when the path says so by telemetry.
@@ -206,17 +208,17 @@ pub struct Loss<'a> {
     pub prior_in_flight: u64,
     /// Bytes in flight now.
     pub in_flight: u64,
-    /// First loss of an episode: recovery starts here. A reduction is due once an episode.
+    /// First loss of an episode: recovery starts here. A reduction is due once per episode.
     pub new_episode: bool,
-    /// Why, where known.
-    pub cause: Cause,
 }
 
 /// The retransmission timer fired: what left a round trip ago or more is taken for lost.
 #[derive(Clone, Copy, Debug)]
-pub struct Timeout {
+pub struct Timeout<'a> {
     /// Now.
     pub now: Time,
+    /// The packets that it declares lost, in sending order, as far as the datapath knows them.
+    pub packets: &'a [Lost],
     /// Bytes in flight before.
     pub prior_in_flight: u64,
     /// Bytes still thought to be in flight: sent less than a round trip ago (RFC 8985 section 6.3).
@@ -323,7 +325,7 @@ pub trait Controller: Send {
     fn on_loss(&mut self, loss: &Loss<'_>);
 
     /// The retransmission timer fired.
-    fn on_timeout(&mut self, timeout: &Timeout);
+    fn on_timeout(&mut self, timeout: &Timeout<'_>);
 
     /// The last reduction answered a loss that never was (reordering, a spurious time-out): undo it.
     fn on_spurious(&mut self, _now: Time) {}

@@ -308,7 +308,7 @@ impl Controller for Copa {
 
     /// The paper is silent. Here the window falls to its smallest, and a second time-out in a row, which says that
     /// nothing in flight arrived, starts slow start. The release knows only its 2 s of silence.
-    fn on_timeout(&mut self, timeout: &Timeout) {
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         if self.config.rules == Rules::Release {
             if self.silent(timeout.now) {
                 self.reinitialise();

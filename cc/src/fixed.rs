@@ -29,7 +29,7 @@ impl Controller for Fixed {
 
     fn on_loss(&mut self, _loss: &Loss<'_>) {}
 
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_timeout(&mut self, _timeout: &Timeout<'_>) {}
 
     fn window(&self) -> u64 {
         self.window

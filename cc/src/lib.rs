@@ -14,6 +14,7 @@ pub mod dctcp;
 pub mod extreme;
 pub mod fixed;
 pub mod hystart;
+pub mod observe;
 pub mod prague;
 pub mod registry;
 pub mod reno;

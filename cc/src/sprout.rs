@@ -147,7 +147,7 @@ impl Controller for Sprout {
         self.in_flight = loss.in_flight;
     }
 
-    fn on_timeout(&mut self, _timeout: &Timeout) {
+    fn on_timeout(&mut self, _timeout: &Timeout<'_>) {
         self.in_flight = 0;
     }
 

@@ -106,7 +106,7 @@ impl Feed {
         let sent_at = self.now;
         self.now += self.rtt;
         let (seq, tag) = sent[0];
-        let lost = [Lost { seq, bytes: self.mss, sent_at, tag }];
+        let lost = [Lost { seq, bytes: self.mss, sent_at, tag, cause: crate::Cause::Unknown }];
         let in_flight = self.seq - self.una;
         self.controller.on_loss(&Loss {
             now: self.now,
@@ -115,7 +115,6 @@ impl Feed {
             prior_in_flight: in_flight,
             in_flight: in_flight - u64::from(self.mss),
             new_episode: true,
-            cause: crate::Cause::Unknown,
         });
         self.una = self.seq;
         self.delivered = self.seq;

@@ -379,7 +379,7 @@ impl Controller for Verus {
         }
     }
 
-    fn on_timeout(&mut self, timeout: &Timeout) {
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         self.in_flight = 0;
         if self.slow_start || !self.d_min.is_finite() {
             self.restart();

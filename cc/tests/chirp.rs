@@ -111,7 +111,7 @@ impl Controller for ChirpController {
 
     fn on_loss(&mut self, _loss: &Loss<'_>) {}
 
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_timeout(&mut self, _timeout: &Timeout<'_>) {}
 
     fn window(&self) -> u64 {
         1 << 20

@@ -4,23 +4,24 @@
 //! transport and recovery (draft-ietf-quic-qlog-quic-events-01). What a TCP or datagram flow has no word for is said so:
 //!
 //! - Packets are numbered in the order of sending, retransmissions anew. Every packet is a `1RTT` one; its data is a
-//!   `stream` frame of stream 0, a heartbeat is a `ping`.
+//!   `stream` frame of stream 0, a heartbeat is a `ping`. Lengths are of the payload.
 //! - An acknowledgement is a received packet with an `ack` frame of the packets that it newly delivered, or of the
-//!   largest one so far where it delivered none.
-//! - Senders say how many packets they have declared lost, not which: these are the ones sent first among those still
-//!   out (RACK, RFC 8985, and time-outs go by the time of sending).
+//!   largest one so far where it only carried marks. One without news is not there.
+//! - Losses come before the acknowledgement that showed them, as a controller hears of them.
 //! - `recovery` lasts until everything sent before it has been acknowledged; `slow_start` while the controller says
 //!   that it is starting; all else is `congestion_avoidance`.
+//! - Of a controller above TCP, packets are TCP's, window and state the controller's own.
 //!
 //! Events go to the file as they happen: memory does not grow with the length of a run.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::{Nanos, Pacing, Time};
-use paceline_sim::Tap;
-use paceline_transport::{AckSegment, Segment, Sender};
+use paceline_cc::observe::{Event, Observer};
+use paceline_cc::{Ack, Controller, Lost, Nanos, Pacing, Sent, Time};
+use paceline_sim::{Layer, Tap};
 use serde_json::json;
 
 use crate::output::{Draft, OutputError};
@@ -44,7 +45,8 @@ pub struct Qlog {
     folder: PathBuf,
     name: String,
     description: String,
-    flows: Vec<Log>,
+    /// Of each flow that is logged, by its number in the world.
+    logs: Vec<(u32, Arc<Mutex<Log>>)>,
     failed: Option<io::Error>,
 }
 
@@ -60,7 +62,7 @@ impl Qlog {
             folder: folder.to_owned(),
             name: name.to_owned(),
             description: description.to_owned(),
-            flows: Vec::new(),
+            logs: Vec::new(),
             failed: None,
         })
     }
@@ -75,51 +77,67 @@ impl Qlog {
             return Err(fail(source));
         }
         let mut paths = Vec::new();
-        for (number, log) in self.flows.into_iter().enumerate() {
-            log.file.finish().map_err(|error| fail(error.source))?;
+        for (number, (_, log)) in self.logs.iter().enumerate() {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(source) = log.failed.take() {
+                return Err(fail(source));
+            }
+            if let Some(file) = log.file.take() {
+                file.finish().map_err(|error| fail(error.source))?;
+            }
             paths.push(place(&self.folder, &self.name, number));
         }
         Ok(paths)
     }
 
-    fn with(&mut self, flow: u32, event: impl FnOnce(&mut Log) -> io::Result<()>) {
-        let flow = flow as usize;
-        if self.failed.is_some() || flow >= MAX_FLOWS {
-            return;
+    /// The log of a flow; none for those beyond the limit.
+    fn log(&mut self, flow: u32) -> Option<Arc<Mutex<Log>>> {
+        if let Some((_, log)) = self.logs.iter().find(|(known, _)| *known == flow) {
+            return Some(Arc::clone(log));
         }
-        while self.flows.len() <= flow {
-            let number = self.flows.len();
-            let title = format!("{} flow {}", self.name, number + 1);
-            match Log::open(&place(&self.folder, &self.name, number), &title, &self.description) {
-                Ok(log) => self.flows.push(log),
-                Err(error) => {
-                    self.failed = Some(error);
-                    return;
-                }
+        let number = self.logs.len();
+        if self.failed.is_some() || number >= MAX_FLOWS {
+            return None;
+        }
+        let title = format!("{} flow {}", self.name, number + 1);
+        match Log::open(&place(&self.folder, &self.name, number), &title, &self.description) {
+            Ok(log) => {
+                let log = Arc::new(Mutex::new(log));
+                self.logs.push((flow, Arc::clone(&log)));
+                Some(log)
             }
-        }
-        if let Err(error) = event(&mut self.flows[flow]) {
-            self.failed = Some(error);
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
         }
     }
 }
 
 impl Tap for Qlog {
-    fn on_sent(&mut self, now: Time, flow: u32, segment: &Segment) {
-        self.with(flow, |log| log.sent(now, segment));
+    fn observer(&mut self, flow: u32, layer: Layer) -> Option<Box<dyn Observer>> {
+        let log = self.log(flow)?;
+        if layer == Layer::Above {
+            log.lock().unwrap_or_else(PoisonError::into_inner).above = true;
+        }
+        Some(Box::new(Pen { log, layer }))
     }
+}
 
-    fn on_ack(&mut self, now: Time, flow: u32, ack: &AckSegment, sender: &dyn Sender) {
-        self.with(flow, |log| {
-            log.received(now, ack)?;
-            let delivered = !log.acked.is_empty();
-            let rtt = delivered.then(|| now - ack.echo_sent_at);
-            log.state(now, sender, Some(ack.cumulative), rtt)
-        });
-    }
+/// What one of a flow's controllers writes its log with.
+struct Pen {
+    log: Arc<Mutex<Log>>,
+    layer: Layer,
+}
 
-    fn on_timer(&mut self, now: Time, flow: u32, sender: &dyn Sender) {
-        self.with(flow, |log| log.state(now, sender, None, None));
+impl Observer for Pen {
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.failed.is_none()
+            && let Err(error) = log.write(event, controller, self.layer)
+        {
+            log.failed = Some(error);
+        }
     }
 }
 
@@ -130,20 +148,13 @@ fn place(folder: &Path, name: &str, flow: usize) -> PathBuf {
 }
 
 /// The controller says that it is starting up.
-fn starting(sender: &dyn Sender) -> bool {
+fn starting(controller: &dyn Controller) -> bool {
     let mut says = false;
-    sender.controller().describe(&mut |name, value| says |= matches!(name, "starting" | "slow_start") && value > 0.0);
+    controller.describe(&mut |name, value| says |= matches!(name, "starting" | "slow_start") && value > 0.0);
     says
 }
 
-/// A packet on its way.
-#[derive(Debug, Clone, Copy)]
-struct Out {
-    number: u64,
-    bytes: u32,
-}
-
-/// What a sender last reported, in the units of the log.
+/// What the log last said of a sender, in its units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Metrics {
     window: u64,
@@ -156,20 +167,20 @@ struct Metrics {
 
 #[derive(Debug)]
 struct Log {
-    file: Draft,
+    /// Until it is complete.
+    file: Option<Draft>,
+    failed: Option<io::Error>,
+    /// A controller above TCP says what window and state are.
+    above: bool,
     sent: u64,
     acks: u64,
-    /// Latest transmission of the data at each position, until it is acknowledged.
-    by_position: BTreeMap<u64, Out>,
-    /// Positions of the packets in flight, by number.
-    by_number: BTreeMap<u64, u64>,
+    /// Numbers of transmissions, by position and time, until their data is settled.
+    numbers: BTreeMap<(u64, Time), u64>,
     largest_acked: Option<u64>,
-    /// Acknowledgements name single datagrams: one past the highest byte seen says nothing about those below.
-    datagrams: bool,
-    lost: u64,
-    metrics: Metrics,
+    marks: u64,
+    now: Metrics,
+    said: Metrics,
     congestion: Option<&'static str>,
-    setbacks: u64,
     /// Recovery ends when everything below this has been acknowledged.
     recover: Option<u64>,
     next_position: u64,
@@ -193,183 +204,204 @@ impl Log {
         });
         writeln!(file, "\u{1e}{header}")?;
         Ok(Self {
-            file,
+            file: Some(file),
+            failed: None,
+            above: false,
             sent: 0,
             acks: 0,
-            by_position: BTreeMap::new(),
-            by_number: BTreeMap::new(),
+            numbers: BTreeMap::new(),
             largest_acked: None,
-            datagrams: false,
-            lost: 0,
-            metrics: Metrics::default(),
+            marks: 0,
+            now: Metrics::default(),
+            said: Metrics::default(),
             congestion: None,
-            setbacks: 0,
             recover: None,
             next_position: 0,
             acked: Vec::new(),
         })
     }
 
-    /// Starts an event; its data and two closing braces follow.
-    fn event(&mut self, now: Time, name: &str) -> io::Result<()> {
-        write!(self.file, "\u{1e}{{\"time\":{:.3},\"name\":\"{name}\",\"data\":{{", now.as_millis_f64())
+    /// Writes what an event says: of packets on the path, and of the state of the controller that decides.
+    fn write(&mut self, event: &Event<'_>, controller: &dyn Controller, layer: Layer) -> io::Result<()> {
+        let now = event.now();
+        if layer == Layer::Packets {
+            match event {
+                Event::Sent(sent, _) => self.packet_sent(sent)?,
+                Event::Acked(ack) => self.packet_received(ack)?,
+                Event::Lost(loss) => self.packets_lost(now, loss.packets)?,
+                Event::Timeout(timeout) => self.packets_lost(now, timeout.packets)?,
+                _ => {}
+            }
+        }
+        if (layer == Layer::Above) != self.above {
+            return Ok(());
+        }
+        match event {
+            Event::Sent(sent, _) => {
+                self.next_position = self.next_position.max(sent.seq + u64::from(sent.bytes));
+                self.now.in_flight = sent.in_flight;
+                return Ok(());
+            }
+            Event::Acked(ack) => self.learn(ack),
+            Event::Lost(loss) => {
+                self.now.in_flight = loss.in_flight;
+                if loss.new_episode {
+                    self.recover = Some(self.next_position);
+                }
+            }
+            Event::Timeout(timeout) => {
+                self.now.in_flight = timeout.in_flight;
+                self.recover = Some(self.next_position);
+            }
+            Event::Spurious(_) => self.recover = None,
+            _ => {}
+        }
+        self.now.window = controller.window();
+        self.now.pacing_bps = match controller.pacing() {
+            Pacing::Rate(rate) => Some((rate.as_mbps() * 1e6) as u64),
+            Pacing::Free | Pacing::Gap(_) => None,
+        };
+        self.congestion_state(now, controller)?;
+        self.metrics(now)
     }
 
-    fn sent(&mut self, now: Time, segment: &Segment) -> io::Result<()> {
+    fn file(&mut self) -> io::Result<&mut Draft> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("an event after the end of the log"))
+    }
+
+    /// Starts an event; its data and two closing braces follow.
+    fn event(&mut self, now: Time, name: &str) -> io::Result<&mut Draft> {
+        let file = self.file()?;
+        write!(file, "\u{1e}{{\"time\":{:.3},\"name\":\"{name}\",\"data\":{{", now.as_millis_f64())?;
+        Ok(file)
+    }
+
+    fn packet_sent(&mut self, sent: &Sent) -> io::Result<()> {
+        let Sent { now, seq, bytes, .. } = *sent;
         let number = self.sent;
         self.sent += 1;
-        self.event(now, "transport:packet_sent")?;
+        let file = self.event(now, "transport:packet_sent")?;
         write!(
-            self.file,
-            r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":{},"payload_length":{}}},"#,
-            segment.wire_bytes(),
-            segment.bytes
+            file,
+            r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"payload_length":{bytes}}},"frames":[{{"#
         )?;
-        if segment.bytes == 0 {
-            return writeln!(self.file, r#""frames":[{{"frame_type":"ping"}}]}}}}"#);
+        if bytes == 0 {
+            return writeln!(file, r#""frame_type":"ping"}}]}}}}"#);
         }
-        self.next_position = self.next_position.max(segment.seq + u64::from(segment.bytes));
-        if let Some(old) = self.by_position.insert(segment.seq, Out { number, bytes: segment.bytes }) {
-            self.by_number.remove(&old.number);
-        }
-        self.by_number.insert(number, segment.seq);
-        writeln!(
-            self.file,
-            r#""frames":[{{"frame_type":"stream","stream_id":0,"offset":{},"length":{}}}]}}}}"#,
-            segment.seq, segment.bytes
-        )
+        writeln!(file, r#""frame_type":"stream","stream_id":0,"offset":{seq},"length":{bytes}}}]}}}}"#)?;
+        self.numbers.insert((seq, now), number);
+        Ok(())
     }
 
-    fn received(&mut self, now: Time, ack: &AckSegment) -> io::Result<()> {
-        self.datagrams |= ack.sacks().first().is_some_and(|range| range.end <= ack.cumulative);
+    fn packet_received(&mut self, ack: &Ack<'_>) -> io::Result<()> {
         self.acked.clear();
-        if !self.datagrams {
-            self.take(0, ack.cumulative);
+        for packet in ack.packets {
+            self.acked.extend(self.numbers.get(&(packet.seq, packet.sent_at)));
+            while let Some((&at, _)) = self.numbers.range((packet.seq, Time::ZERO)..=(packet.seq, Time::NEVER)).next() {
+                self.numbers.remove(&at);
+            }
         }
-        for range in ack.sacks() {
-            self.take(range.start, range.end);
+        // Datagrams that were lost are not acknowledged.
+        while self.numbers.first_key_value().is_some_and(|((seq, _), _)| *seq < ack.una) {
+            self.numbers.pop_first();
         }
         self.acked.sort_unstable();
         self.largest_acked = self.largest_acked.max(self.acked.last().copied());
+        self.marks += u64::from(ack.ce_packets);
+        let Some(largest) = self.largest_acked.filter(|_| !self.acked.is_empty() || ack.ce_packets > 0) else {
+            return Ok(());
+        };
         let number = self.acks;
         self.acks += 1;
-        self.event(now, "transport:packet_received")?;
+        let (acked, marks) = (std::mem::take(&mut self.acked), self.marks);
+        let file = self.event(ack.now, "transport:packet_received")?;
         write!(
-            self.file,
-            r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":{}}},"frames":["#,
-            ack.wire_bytes()
+            file,
+            r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"frames":[{{"frame_type":"ack","acked_ranges":["#
         )?;
-        if let Some(largest) = self.largest_acked {
-            write!(self.file, r#"{{"frame_type":"ack","acked_ranges":["#)?;
-            if self.acked.is_empty() {
-                write!(self.file, "[{largest},{largest}]")?;
-            }
-            let mut runs = self.acked.chunk_by(|a, b| a + 1 == *b).peekable();
-            while let Some(run) = runs.next() {
-                let comma = if runs.peek().is_some() { "," } else { "" };
-                write!(self.file, "[{},{}]{comma}", run[0], run[run.len() - 1])?;
-            }
-            write!(self.file, "]")?;
-            if ack.ce_packets > 0 {
-                write!(self.file, r#","ce":{}"#, ack.ce_packets)?;
-            }
-            write!(self.file, "}}")?;
+        if acked.is_empty() {
+            write!(file, "[{largest},{largest}]")?;
         }
-        writeln!(self.file, "]}}}}")
+        let mut comma = "";
+        for run in acked.chunk_by(|a, b| a + 1 == *b) {
+            write!(file, "{comma}[{},{}]", run[0], run[run.len() - 1])?;
+            comma = ",";
+        }
+        write!(file, "]")?;
+        if marks > 0 {
+            write!(file, r#","ce":{marks}"#)?;
+        }
+        writeln!(file, "}}]}}}}")?;
+        self.acked = acked;
+        Ok(())
     }
 
-    /// Takes the packets off whose data lies between two positions.
-    fn take(&mut self, start: u64, end: u64) {
-        while let Some((position, out)) =
-            self.by_position.range(start..end).find(|(p, out)| *p + u64::from(out.bytes) <= end).map(|(p, o)| (*p, *o))
-        {
-            self.by_position.remove(&position);
-            self.by_number.remove(&out.number);
-            self.acked.push(out.number);
+    fn packets_lost(&mut self, now: Time, packets: &[Lost]) -> io::Result<()> {
+        for lost in packets {
+            let Some(&number) = self.numbers.get(&(lost.seq, lost.sent_at)) else { continue };
+            let file = self.event(now, "recovery:packet_lost")?;
+            writeln!(file, r#""header":{{"packet_type":"1RTT","packet_number":{number}}}}}}}"#)?;
         }
+        Ok(())
     }
 
-    /// What the sender reports after an event: losses, congestion state, metrics.
-    fn state(&mut self, now: Time, sender: &dyn Sender, cumulative: Option<u64>, rtt: Option<Nanos>) -> io::Result<()> {
-        let stats = sender.stats();
-        while self.lost < stats.packets_lost {
-            self.lost += 1;
-            let Some((number, position)) = self.by_number.pop_first() else { continue };
-            if self.datagrams {
-                self.by_position.remove(&position);
-            }
-            self.event(now, "recovery:packet_lost")?;
-            writeln!(self.file, r#""header":{{"packet_type":"1RTT","packet_number":{number}}}}}}}"#)?;
-        }
-        self.congestion_state(now, sender, cumulative)?;
-        self.metrics(now, sender, rtt)
-    }
-
-    fn congestion_state(&mut self, now: Time, sender: &dyn Sender, cumulative: Option<u64>) -> io::Result<()> {
-        let stats = sender.stats();
-        if stats.recoveries + stats.timeouts > self.setbacks {
-            self.setbacks = stats.recoveries + stats.timeouts;
-            self.recover = Some(self.next_position);
-        }
-        if self.recover.zip(cumulative).is_some_and(|(recover, cumulative)| cumulative >= recover) {
+    fn learn(&mut self, ack: &Ack<'_>) {
+        self.now.in_flight = ack.in_flight;
+        self.now.latest_rtt = ack.rtt.or(self.now.latest_rtt);
+        self.now.smoothed_rtt = (ack.srtt > Nanos::ZERO).then_some(ack.srtt);
+        self.now.min_rtt = (ack.min_rtt < Nanos::MAX).then_some(ack.min_rtt);
+        if self.recover.is_some_and(|recover| ack.una >= recover) {
             self.recover = None;
         }
+    }
+
+    fn congestion_state(&mut self, now: Time, controller: &dyn Controller) -> io::Result<()> {
         let state = match self.recover {
             Some(_) => "recovery",
-            None if starting(sender) => "slow_start",
+            None if starting(controller) => "slow_start",
             None => "congestion_avoidance",
         };
         if self.congestion == Some(state) {
             return Ok(());
         }
-        self.event(now, "recovery:congestion_state_updated")?;
-        if let Some(old) = self.congestion.replace(state) {
-            write!(self.file, r#""old":"{old}","#)?;
+        let old = self.congestion.replace(state);
+        let file = self.event(now, "recovery:congestion_state_updated")?;
+        if let Some(old) = old {
+            write!(file, r#""old":"{old}","#)?;
         }
-        writeln!(self.file, r#""new":"{state}"}}}}"#)
+        writeln!(file, r#""new":"{state}"}}}}"#)
     }
 
-    fn metrics(&mut self, now: Time, sender: &dyn Sender, rtt: Option<Nanos>) -> io::Result<()> {
-        let latest_rtt = rtt.or(self.metrics.latest_rtt);
-        let metrics = Metrics {
-            window: sender.window(),
-            in_flight: sender.in_flight(),
-            smoothed_rtt: sender.srtt(),
-            latest_rtt,
-            min_rtt: latest_rtt.into_iter().chain(self.metrics.min_rtt).min(),
-            pacing_bps: match sender.controller().pacing() {
-                Pacing::Rate(rate) => Some((rate.as_mbps() * 1e6) as u64),
-                Pacing::Free | Pacing::Gap(_) => None,
-            },
-        };
-        let old = std::mem::replace(&mut self.metrics, metrics);
-        if old == metrics {
+    fn metrics(&mut self, now: Time) -> io::Result<()> {
+        let new = self.now;
+        let old = std::mem::replace(&mut self.said, new);
+        if old == new {
             return Ok(());
         }
-        self.event(now, "recovery:metrics_updated")?;
+        let file = self.event(now, "recovery:metrics_updated")?;
         let mut comma = "";
         for (name, new, old) in [
             // Larger numbers lose digits in JSON readers (RFC 8259 section 6).
-            ("congestion_window", Some(metrics.window.min(1 << 53)), Some(old.window.min(1 << 53))),
-            ("bytes_in_flight", Some(metrics.in_flight), Some(old.in_flight)),
-            ("pacing_rate", metrics.pacing_bps, old.pacing_bps),
+            ("congestion_window", Some(new.window.min(1 << 53)), Some(old.window.min(1 << 53))),
+            ("bytes_in_flight", Some(new.in_flight), Some(old.in_flight)),
+            ("pacing_rate", new.pacing_bps, old.pacing_bps),
         ] {
             if let Some(value) = new.filter(|_| new != old) {
-                write!(self.file, r#"{comma}"{name}":{value}"#)?;
+                write!(file, r#"{comma}"{name}":{value}"#)?;
                 comma = ",";
             }
         }
         for (name, new, old) in [
-            ("smoothed_rtt", metrics.smoothed_rtt, old.smoothed_rtt),
-            ("latest_rtt", metrics.latest_rtt, old.latest_rtt),
-            ("min_rtt", metrics.min_rtt, old.min_rtt),
+            ("smoothed_rtt", new.smoothed_rtt, old.smoothed_rtt),
+            ("latest_rtt", new.latest_rtt, old.latest_rtt),
+            ("min_rtt", new.min_rtt, old.min_rtt),
         ] {
             if let Some(value) = new.filter(|_| new != old) {
-                write!(self.file, r#"{comma}"{name}":{:.3}"#, value.as_millis_f64())?;
+                write!(file, r#"{comma}"{name}":{:.3}"#, value.as_millis_f64())?;
                 comma = ",";
             }
         }
-        writeln!(self.file, "}}}}")
+        writeln!(file, "}}}}")
     }
 }
 

@@ -276,12 +276,13 @@ impl Bridge {
         if persistent {
             self.timeouts = self.timeouts.saturating_add(1);
             let count = self.timeouts;
-            self.controller.on_timeout(&Timeout { now, prior_in_flight, in_flight: self.in_flight, count });
+            let (packets, in_flight) = (self.lost.as_slice(), self.in_flight);
+            self.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
             return;
         }
         if self.lost.is_empty() {
             let tag = self.front.2;
-            self.lost.push(Lost { seq: self.front.1, bytes: bytes.min(u64::from(self.mtu)) as u32, sent_at, tag });
+            self.lost.push(Lost { seq: self.front.1, bytes: bytes.min(u64::from(self.mtu)) as u32, sent_at, tag, cause: Cause::Unknown });
         }
         self.tell_loss(now, prior_in_flight, bytes, starts);
     }
@@ -296,7 +297,7 @@ impl Bridge {
             self.lost.clear();
             let (_, end, tag) = self.front;
             let seq = end.saturating_sub(u64::from(self.mtu));
-            self.lost.push(Lost { seq, bytes: self.mtu, sent_at, tag });
+            self.lost.push(Lost { seq, bytes: self.mtu, sent_at, tag, cause: Cause::Unknown });
             self.tell_loss(now, self.in_flight, u64::from(self.mtu), true);
         } else {
             self.phase = Phase::Cwr;
@@ -313,7 +314,6 @@ impl Bridge {
             prior_in_flight,
             in_flight: self.in_flight,
             new_episode,
-            cause: Cause::Unknown,
         });
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Lost, Nanos, Time};
+use paceline_cc::{Cause, Lost, Nanos, Time};
 use paceline_transport::Departure;
 
 /// Most packets remembered (our choice: 1 Gbit/s and 1.5 s). The end that only acknowledges has its packets reported as
@@ -60,7 +60,7 @@ impl Flight {
             }
             let part = left.min(u64::from(packet.bytes)) as u32;
             if part > 0 {
-                lost.push(Lost { seq: packet.seq, bytes: part, sent_at: packet.departure.sent_at, tag: packet.tag });
+                lost.push(Lost { seq: packet.seq, bytes: part, sent_at: packet.departure.sent_at, tag: packet.tag, cause: Cause::Unknown });
                 settle(packet, part);
                 left -= u64::from(part);
             }

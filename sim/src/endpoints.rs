@@ -1,9 +1,11 @@
 //! The endpoints of a flow.
 
-use paceline_cc::Env;
+use paceline_cc::observe::{Observed, Observer};
+use paceline_cc::{Env, Spec};
 use paceline_transport::{AckPolicy, Config, Pace, Receiver, Sender, above, datagram, stream};
 
 use crate::config::{Flow, Via};
+use crate::tap::Layer;
 
 /// Whether the simulator has the flow's datapath.
 ///
@@ -19,11 +21,15 @@ pub fn check(flow: &Flow) -> Result<(), String> {
     }
 }
 
-/// Sender and receiver of a flow.
+/// Sender and receiver of a flow; `observer` is asked who sees the events of each of its controllers.
 ///
 /// # Panics
 /// Where [`check`] refuses the flow.
-pub fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
+pub fn make(
+    flow: &Flow,
+    env: &Env,
+    mut observer: impl FnMut(Layer) -> Option<Box<dyn Observer>>,
+) -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let pace = if flow.paced { Pace::Linux } else { Pace::Off };
     let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
     let policy = match flow.ack_every {
@@ -31,13 +37,20 @@ pub fn make(flow: &Flow, env: &Env) -> (Box<dyn Sender>, Box<dyn Receiver>) {
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },
     };
     let policy = AckPolicy { arrivals: flow.arrivals, ..policy };
-    let controller = flow.controller.build(env);
+    let mut build = |spec: &Spec, layer| Observed::wrap(spec.build(env), observer(layer));
     let half = flow.controller.build_receiver(env);
     match &flow.via {
-        Via::Udp if flow.arrivals => (datagram::sender(&config, controller), datagram::receiver_with_arrivals(half)),
-        Via::Udp => (datagram::sender(&config, controller), datagram::receiver(half)),
-        Via::Tcp => (stream::sender(&config, controller), stream::receiver(&policy, half)),
-        Via::Alcc(lower, _) => (above::sender(&config, controller, lower.build(env)), stream::receiver(&policy, half)),
+        Via::Udp => {
+            let receiver = if flow.arrivals { datagram::receiver_with_arrivals } else { datagram::receiver };
+            (datagram::sender(&config, build(&flow.controller, Layer::Packets)), receiver(half))
+        }
+        Via::Tcp => {
+            (stream::sender(&config, build(&flow.controller, Layer::Packets)), stream::receiver(&policy, half))
+        }
+        Via::Alcc(lower, _) => {
+            let (lower, upper) = (build(lower, Layer::Packets), build(&flow.controller, Layer::Above));
+            (above::sender(&config, upper, lower), stream::receiver(&policy, half))
+        }
         Via::Quic => panic!("a flow over QUIC is refused before it runs"),
     }
 }

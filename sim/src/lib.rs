@@ -20,6 +20,6 @@ pub use outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcom
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Links, Recorder, Sample};
 pub use seed::Seed;
-pub use tap::Tap;
+pub use tap::{Layer, Tap};
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 pub use world::{Body, run};

@@ -1,12 +1,27 @@
 //! Watching a run packet by packet, for logs. Figures come from [`crate::Outcome`].
 
 use paceline_cc::Time;
+use paceline_cc::observe::Observer;
 use paceline_path::Split;
 use paceline_transport::{AckSegment, Segment, Sender};
 
-/// Sees every packet of every flow. All methods do nothing unless overridden. `flow` counts the flows of the world in
-/// the order in which they started.
+/// Which of a flow's controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The one whose packets are on the path: of `@alcc` that of the lower TCP.
+    Packets,
+    /// The one above TCP, where there is one: its packets are what it hands over.
+    Above,
+}
+
+/// Sees every packet of every flow, and what its controllers see. All methods do nothing unless overridden. `flow` counts
+/// the flows of the world in the order in which they started.
 pub trait Tap {
+    /// Who sees the events of one of a flow's controllers; asked once for each before the flow starts.
+    fn observer(&mut self, _flow: u32, _layer: Layer) -> Option<Box<dyn Observer>> {
+        None
+    }
+
     /// A data packet left its sender.
     fn on_sent(&mut self, _now: Time, _flow: u32, _segment: &Segment) {}
 
@@ -15,7 +30,4 @@ pub trait Tap {
 
     /// An acknowledgement reached its sender, which has digested it.
     fn on_ack(&mut self, _now: Time, _flow: u32, _ack: &AckSegment, _sender: &dyn Sender) {}
-
-    /// A sender's timer fired.
-    fn on_timer(&mut self, _now: Time, _flow: u32, _sender: &dyn Sender) {}
 }

@@ -188,9 +188,6 @@ impl<'t> World<'t> {
                 }
                 if flow.sender.next_timeout() <= at {
                     flow.sender.on_timeout(at);
-                    if let Some(tap) = &mut self.tap {
-                        tap.on_timer(at, number, flow.sender.as_ref());
-                    }
                 }
                 self.pump(number);
             }
@@ -263,7 +260,8 @@ impl<'t> World<'t> {
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow));
-        let (mut sender, receiver) = endpoints::make(flow, &env);
+        let observer = |layer| self.tap.as_mut().and_then(|tap| tap.observer(number, layer));
+        let (mut sender, receiver) = endpoints::make(flow, &env, observer);
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),
             (Workload::Bulk, None) => sender.write(u64::MAX),

@@ -14,7 +14,7 @@ mod tcp;
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ack, BadFeedback, Cause, Controller, Loss, Lost, Nanos, Phase, Rate, Time, Timeout};
+use paceline_cc::{Ack, BadFeedback, Controller, Loss, Nanos, Phase, Rate, Time, Timeout};
 
 use crate::config::Config;
 use crate::core::Core;
@@ -250,8 +250,8 @@ impl Above {
         true
     }
 
-    /// TCP has found `packets` lost and sent them again: tells the controller. Which ones is not told: the oldest that is
-    /// outstanding begins an episode, later ones were lost where the newest arrived.
+    /// TCP has found `packets` lost and sent them again: informs the controller. Which ones is not known: the oldest
+    /// outstanding ones are taken for the first of an episode, later ones for those where the newest arrived.
     pub fn lost(&mut self, now: Time, packets: u32) {
         if packets == 0 {
             return;
@@ -260,12 +260,12 @@ impl Above {
         let una = self.una();
         let new_episode = una >= self.episode;
         let position = if new_episode { una } else { self.ahead.max(una) };
-        let Some(chunk) = self.chunks.at(position) else { return };
-        let bytes = chunk.bytes.min(self.core.config.mss);
-        let lost = Lost { seq: chunk.seq, bytes, sent_at: chunk.sent_at, tag: chunk.tag };
-        let packets = (packets as usize).min(self.chunks.len());
         self.core.lost.clear();
-        self.core.lost.resize(packets, lost);
+        self.chunks.suspects(position, packets as usize, &mut self.core.lost);
+        let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
+        if self.core.lost.is_empty() {
+            return;
+        }
         if new_episode {
             self.episode = self.next;
         }
@@ -274,13 +274,11 @@ impl Above {
         self.core.controller.on_loss(&Loss {
             now,
             packets: &self.core.lost,
-            bytes: u64::from(bytes) * packets as u64,
+            bytes,
             prior_in_flight: in_flight,
             in_flight,
             new_episode,
-            cause: Cause::Unknown,
         });
-        self.core.lost.clear();
         self.core.refresh();
     }
 
@@ -359,7 +357,7 @@ impl Above {
     pub fn timeout(&mut self, now: Time, count: u32) {
         let now = self.tell(now);
         let in_flight = self.in_flight();
-        self.core.controller.on_timeout(&Timeout { now, prior_in_flight: in_flight, in_flight, count });
+        self.core.controller.on_timeout(&Timeout { now, packets: &[], prior_in_flight: in_flight, in_flight, count });
         self.core.refresh();
     }
 

@@ -3,7 +3,7 @@
 //! Sources as in [`crate::sender`]; the order of steps is that of Linux `tcp_ack`: deliveries, undo, end of a phase,
 //! losses, reduction.
 
-use paceline_cc::{Ack, Cause, Ecn, Loss, Lost, Nanos, Phase, Time};
+use paceline_cc::{Ack, Ecn, Loss, Nanos, Phase, Time};
 
 use crate::core::Arrived;
 use crate::recovery::{Prr, Undo};
@@ -249,12 +249,7 @@ impl FlowSender {
         if self.una > probe.end {
             self.probe = None;
             self.core.lost.clear();
-            self.core.lost.push(Lost {
-                seq: packet.seq,
-                bytes: packet.bytes,
-                sent_at: packet.sent_at,
-                tag: packet.tag,
-            });
+            self.core.lost.push(packet.lost());
             self.stats.packets_lost += 1;
             let new_episode = self.phase == Phase::Open;
             self.tell_losses(now, prior_in_flight, new_episode);
@@ -315,7 +310,6 @@ impl FlowSender {
             prior_in_flight,
             in_flight: self.board.in_flight,
             new_episode,
-            cause: Cause::Unknown,
         });
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Lost, Nanos, Time};
+use paceline_cc::{Cause, Lost, Nanos, Time};
 
 use crate::ranges::RangeSet;
 use crate::rate::Departure;
@@ -59,6 +59,12 @@ impl Packet {
 
     pub(crate) fn end(&self) -> u64 {
         self.seq + u64::from(self.bytes)
+    }
+
+    /// Its last transmission was lost, nobody says why.
+    pub(crate) fn lost(&self) -> Lost {
+        let Self { seq, bytes, sent_at, tag, .. } = *self;
+        Lost { seq, bytes, sent_at, tag, cause: Cause::Unknown }
     }
 
     /// Takes the rate sampler's state with it.
@@ -164,9 +170,24 @@ impl Scoreboard {
         self.packets.get(number.checked_sub(self.first)? as usize)
     }
 
-    /// The packet that holds `position`, or the last one before it.
-    pub(crate) fn at(&self, position: u64) -> Option<&Packet> {
-        self.packets.get(self.offset_of(position).min(self.packets.len().checked_sub(1)?))
+    /// Takes `count` packets of up to one MSS for lost that lie at `position` and above, or below where those do not
+    /// suffice; appends them to `lost` in their order. The board itself stays as it is.
+    pub(crate) fn suspects(&self, position: u64, count: usize, lost: &mut Vec<Lost>) {
+        let pieces = |packet: &Packet| u64::from(packet.bytes).div_ceil(self.mss).max(1) as usize;
+        let mut from = self.offset_of(position).min(self.packets.len().saturating_sub(1));
+        let mut above: usize = self.packets.iter().skip(from).take(count).map(pieces).sum();
+        while above < count && from > 0 {
+            from -= 1;
+            above += pieces(&self.packets[from]);
+        }
+        let all = self.packets.iter().skip(from).flat_map(|packet| {
+            (packet.seq..packet.end()).step_by(self.mss as usize).map(move |seq| Lost {
+                seq,
+                bytes: (packet.end() - seq).min(self.mss) as u32,
+                ..packet.lost()
+            })
+        });
+        lost.extend(all.take(count));
     }
 
     /// Delivered packets behind a hole.
@@ -385,7 +406,7 @@ impl Scoreboard {
                 packet.state = State::Lost;
                 self.in_flight -= u64::from(packet.bytes);
                 self.lost_repair |= packet.retransmitted;
-                lost.push(Lost { seq: packet.seq, bytes: packet.bytes, sent_at: packet.sent_at, tag: packet.tag });
+                lost.push(packet.lost());
                 self.waiting.push_back(number);
             }
             self.order.pop_front();
@@ -394,22 +415,20 @@ impl Scoreboard {
     }
 
     /// After a time-out: takes the first packet for lost, and those that left a round trip ago or more (RFC 8985
-    /// section 6.3); says how many.
-    pub(crate) fn lose_overdue(&mut self, now: Time) -> u64 {
+    /// section 6.3), and appends them to `lost`.
+    pub(crate) fn lose_overdue(&mut self, now: Time, lost: &mut Vec<Lost>) {
         self.waiting.clear();
-        let mut count = 0;
         for (number, packet) in (self.first..).zip(&mut self.packets) {
             let overdue = number == self.first || packet.sent_at + self.newest.rtt <= now;
             if packet.state == State::InFlight && overdue {
                 packet.state = State::Lost;
                 self.in_flight -= u64::from(packet.bytes);
-                count += 1;
+                lost.push(packet.lost());
             }
             if packet.state == State::Lost {
                 self.waiting.push_back(number);
             }
         }
-        count
     }
 
     /// Lost packets that wait for their retransmission are in flight after all; says how many.

@@ -281,7 +281,9 @@ impl FlowSender {
         let prior_in_flight = self.board.in_flight;
         // Within a recovery it is of the same losses, which were real (Linux `tcp_enter_loss`: no F-RTO).
         let fresh = matches!(self.phase, Phase::Open | Phase::Cwr);
-        let lost = self.board.lose_overdue(now);
+        self.core.lost.clear();
+        self.board.lose_overdue(now, &mut self.core.lost);
+        let lost = self.core.lost.len() as u64;
         self.stats.packets_lost += lost;
         self.stats.timeouts += 1;
         self.backoff = self.backoff.saturating_add(1);
@@ -301,7 +303,8 @@ impl FlowSender {
             self.undo = Some(undo);
         }
         let in_flight = self.board.in_flight;
-        self.core.controller.on_timeout(&Timeout { now, prior_in_flight, in_flight, count: self.backoff });
+        let (packets, count) = (self.core.lost.as_slice(), self.backoff);
+        self.core.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
         self.settle(now);
         self.arm_rto(now);
     }

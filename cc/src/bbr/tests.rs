@@ -91,7 +91,7 @@ impl Trace {
     }
 
     fn lose(&mut self, packets: u64, new_episode: bool) {
-        let lost = vec![Lost { seq: 0, bytes: MSS as u32, sent_at: self.now, tag: 0 }; packets as usize];
+        let lost = vec![Lost { seq: 0, bytes: MSS as u32, sent_at: self.now, tag: 0, cause: Cause::Unknown }; packets as usize];
         self.bbr.on_loss(&Loss {
             now: self.now,
             packets: &lost,
@@ -99,7 +99,6 @@ impl Trace {
             prior_in_flight: self.in_flight + MSS * packets,
             in_flight: self.in_flight,
             new_episode,
-            cause: Cause::Unknown,
         });
     }
 }
@@ -306,7 +305,7 @@ fn recovery_conserves_packets_for_a_round_and_then_restores() {
 fn a_time_out_leaves_one_packet_until_the_flight_is_acknowledged() {
     let mut trace = Trace::probing(1);
     let before = trace.bbr.cwnd;
-    trace.bbr.on_timeout(&Timeout { now: trace.now, prior_in_flight: 100 * MSS, in_flight: 0, count: 1 });
+    trace.bbr.on_timeout(&Timeout { now: trace.now, packets: &[], prior_in_flight: 100 * MSS, in_flight: 0, count: 1 });
     assert_eq!(trace.bbr.window(), MSS);
     trace.phase = Phase::Loss;
     trace.ack();
@@ -320,7 +319,7 @@ fn a_time_out_leaves_one_packet_until_the_flight_is_acknowledged() {
 fn a_time_out_counts_what_is_still_in_flight_neither_as_lost_nor_against_the_next_packet() {
     let mut trace = Trace::probing(1);
     let lost = trace.bbr.lost;
-    trace.bbr.on_timeout(&Timeout { now: trace.now, prior_in_flight: 100 * MSS, in_flight: 30 * MSS, count: 1 });
+    trace.bbr.on_timeout(&Timeout { now: trace.now, packets: &[], prior_in_flight: 100 * MSS, in_flight: 30 * MSS, count: 1 });
     assert_eq!(trace.bbr.window(), 31 * MSS);
     assert_eq!(trace.bbr.lost - lost, 70 * MSS);
 }

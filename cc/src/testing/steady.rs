@@ -57,7 +57,7 @@ impl Steady {
             self.controller.on_tick(self.now);
         }
         if packet % LOSS_EVERY == LOSS_EVERY - 1 {
-            self.lose(Lost { seq, bytes: self.mss, sent_at, tag });
+            self.lose(Lost { seq, bytes: self.mss, sent_at, tag, cause: Cause::Unknown });
         } else {
             self.receive(seq, note);
             self.acknowledge(seq, sent_at, tag);
@@ -143,7 +143,6 @@ impl Steady {
             prior_in_flight: flight,
             in_flight: flight - u64::from(self.mss),
             new_episode: true,
-            cause: Cause::Unknown,
         });
     }
 }

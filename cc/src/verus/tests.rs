@@ -93,7 +93,7 @@ impl Bench {
     }
 
     fn lose(&mut self, tag: u64) {
-        let packets = [Lost { seq: 0, bytes: MSS, sent_at: Time::ZERO, tag }];
+        let packets = [Lost { seq: 0, bytes: MSS, sent_at: Time::ZERO, tag, cause: Cause::Unknown }];
         self.verus.on_loss(&Loss {
             now: self.now,
             packets: &packets,
@@ -101,7 +101,6 @@ impl Bench {
             prior_in_flight: self.in_flight,
             in_flight: self.in_flight,
             new_episode: true,
-            cause: Cause::Unknown,
         });
     }
 
@@ -257,7 +256,7 @@ fn one_decrease_a_loss_phase_and_no_point_learnt_in_it() {
 
 #[test]
 fn time_outs() {
-    let timeout = |now| Timeout { now, prior_in_flight: 3 * u64::from(MSS), in_flight: 0, count: 1 };
+    let timeout = |now| Timeout { now, packets: &[], prior_in_flight: 3 * u64::from(MSS), in_flight: 0, count: 1 };
     let mut bench = Bench::new();
     let old = bench.send().tag;
     bench.verus.on_timeout(&timeout(Time::from_millis(1000)));

@@ -52,6 +52,12 @@ struct Packet {
     first_sent_at: Time,
 }
 
+impl Packet {
+    fn lost(&self, seq: u64) -> Lost {
+        Lost { seq, bytes: self.bytes, sent_at: self.sent_at, tag: self.stamp.tag, cause: Cause::Unknown }
+    }
+}
+
 /// A flow: the controller under test and what a datapath knows of its packets.
 pub(crate) struct Datapath {
     pub(crate) controller: Box<dyn Controller>,
@@ -244,7 +250,7 @@ impl Datapath {
             let packet = self.packets.get_mut(seq).expect("flying");
             packet.state = State::Lost;
             self.in_flight -= u64::from(packet.bytes);
-            lost.push(Lost { seq: *seq, bytes: packet.bytes, sent_at: packet.sent_at, tag: packet.stamp.tag });
+            lost.push(packet.lost(*seq));
         }
         let new_episode = matches!(self.phase, Phase::Open | Phase::Cwr);
         if new_episode {
@@ -258,7 +264,6 @@ impl Datapath {
             prior_in_flight,
             in_flight: self.in_flight,
             new_episode,
-            cause: Cause::Unknown,
         });
         self.settle();
     }
@@ -394,13 +399,21 @@ impl Datapath {
         }
         let prior_in_flight = self.in_flight;
         self.in_flight = 0;
-        for packet in self.packets.values_mut().filter(|packet| packet.state == State::InFlight) {
+        let mut lost = Vec::new();
+        for (seq, packet) in self.packets.iter_mut().filter(|(_, packet)| packet.state == State::InFlight) {
             packet.state = State::Lost;
+            lost.push(packet.lost(*seq));
         }
         self.timeouts += 1;
         self.phase = Phase::Loss;
         self.recovery_point = self.next;
-        self.controller.on_timeout(&Timeout { now: self.now, prior_in_flight, in_flight: 0, count: self.timeouts });
+        self.controller.on_timeout(&Timeout {
+            now: self.now,
+            packets: &lost,
+            prior_in_flight,
+            in_flight: 0,
+            count: self.timeouts,
+        });
         self.settle();
     }
 

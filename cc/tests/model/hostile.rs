@@ -57,15 +57,15 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
         3..=6 => controller.on_ack(&ack(now, n, f, &acked(n, f))),
         7 => controller.on_loss(&Loss {
             now,
-            packets: &[Lost { seq: n[0], bytes: n[1].min(65_535) as u32, sent_at: Time::from_nanos(n[2]), tag: n[3] }],
+            packets: &[lost(n, f)],
             bytes: amount(n[4]),
             prior_in_flight: amount(n[5]),
             in_flight: amount(n[6]),
             new_episode: f[0],
-            cause: if f[1] { Cause::Unknown } else { Cause::Congestion },
         }),
         8 => controller.on_timeout(&Timeout {
             now,
+            packets: &[lost(n, f)][..usize::from(f[2])],
             prior_in_flight: amount(n[0]),
             in_flight: amount(n[2 % n.len()]),
             count: n[1].min(1 << 20) as u32,
@@ -73,6 +73,16 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
         9 => controller.on_spurious(now),
         10 => controller.on_restart(&Restart { now, idle: Nanos::from_nanos(n[0]), rto: Nanos::from_nanos(n[1]) }),
         _ => controller.on_tick(now),
+    }
+}
+
+fn lost(n: &[u64; 16], f: &[bool; 8]) -> Lost {
+    Lost {
+        seq: n[0],
+        bytes: n[1].min(65_535) as u32,
+        sent_at: Time::from_nanos(n[2]),
+        tag: n[3],
+        cause: if f[1] { Cause::Unknown } else { Cause::Congestion },
     }
 }
 

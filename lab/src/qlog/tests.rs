@@ -1,87 +1,88 @@
-use paceline_cc::{Controller, Ecn, Env, Spec};
-use paceline_transport::{Range, SenderStats};
+use paceline_cc::{Acked, Cause, Env, Loss, Phase, Spec, Stamp};
 use serde_json::Value;
 
 use super::*;
 
-/// A sender that reports what a test tells it.
-struct Told {
-    stats: SenderStats,
-    controller: Box<dyn Controller>,
-}
-
-impl Told {
-    fn new() -> Self {
-        let spec: Spec = "reno".parse().unwrap();
-        Self { stats: SenderStats::default(), controller: spec.build(&Env::default()) }
-    }
-}
-
-impl Sender for Told {
-    fn write(&mut self, _: u64) {}
-    fn cut(&mut self) {}
-    fn poll_transmit(&mut self, _: Time) -> Option<Segment> {
-        None
-    }
-    fn on_ack(&mut self, _: Time, _: &AckSegment) {}
-    fn next_timeout(&self) -> Time {
-        Time::NEVER
-    }
-    fn on_timeout(&mut self, _: Time) {}
-    fn paced_until(&self) -> Time {
-        Time::ZERO
-    }
-    fn is_idle(&self) -> bool {
-        false
-    }
-    fn in_flight(&self) -> u64 {
-        2896
-    }
-    fn window(&self) -> u64 {
-        self.controller.window()
-    }
-    fn srtt(&self) -> Option<Nanos> {
-        Some(Nanos::from_millis_f64(41.5))
-    }
-    fn take_rtt(&mut self) -> Option<Nanos> {
-        None
-    }
-    fn stats(&self) -> SenderStats {
-        self.stats
-    }
-    fn controller(&self) -> &dyn Controller {
-        self.controller.as_ref()
-    }
-}
+const MSS: u32 = 1448;
 
 fn at(ms: f64) -> Time {
     Time::ZERO + Nanos::from_millis_f64(ms)
 }
 
-fn segment(packet: u64, sent_ms: f64, retransmission: bool) -> Segment {
-    let (seq, bytes) = (packet * 1448, 1448);
-    Segment { seq, bytes, sent_at: at(sent_ms), retransmission, syn: false, cwr: false, ecn: Ecn::Off, note: 0 }
+/// A flow of Reno whose events a test makes up.
+struct Script {
+    observer: Box<dyn Observer>,
+    controller: Box<dyn Controller>,
+    in_flight: u64,
 }
 
-fn ack(cumulative: u64, sacks: &[(u64, u64)], echo_ms: f64) -> AckSegment {
-    let mut blocks = [Range::default(); paceline_transport::MAX_SACKS];
-    for (block, (start, end)) in blocks.iter_mut().zip(sacks) {
-        *block = Range { start: start * 1448, end: end * 1448 };
+impl Script {
+    fn new(qlog: &mut Qlog) -> Self {
+        let spec: Spec = "reno".parse().unwrap();
+        let observer = qlog.observer(0, Layer::Packets).unwrap();
+        Self { observer, controller: spec.build(&Env::default()), in_flight: 2896 }
     }
-    AckSegment {
-        cumulative: cumulative * 1448,
-        sacks: blocks,
-        sack_count: sacks.len() as u8,
-        duplicate: None,
-        syn: false,
-        echo_sent_at: at(echo_ms),
-        received_at: at(echo_ms + 20.0),
-        ece: false,
-        ce_bytes: 0,
-        ce_packets: 0,
-        arrivals: None,
-        feedback: None,
+
+    fn sent(&mut self, packet: u64, ms: f64, retransmission: bool) {
+        let (seq, now) = (packet * u64::from(MSS), at(ms));
+        let sent =
+            Sent { now, seq, bytes: MSS, in_flight: self.in_flight, retransmission, app_limited: false, unsent: 0 };
+        self.observer.on_event(&Event::Sent(&sent, Stamp::default()), self.controller.as_ref());
     }
+
+    fn acked(&mut self, ms: f64, una: u64, packets: &[(u64, f64)]) {
+        let packets: Vec<Acked> = packets
+            .iter()
+            .map(|&(packet, sent_ms)| Acked {
+                seq: packet * u64::from(MSS),
+                bytes: MSS,
+                sent_at: at(sent_ms),
+                tag: 0,
+                retransmitted: false,
+                app_limited: false,
+                ce: false,
+                received_at: None,
+            })
+            .collect();
+        let ack = Ack {
+            now: at(ms),
+            packets: &packets,
+            bytes: u64::from(MSS) * packets.len() as u64,
+            rtt: Some(Nanos::from_millis(40)),
+            srtt: Nanos::from_millis_f64(41.5),
+            min_rtt: Nanos::from_millis(40),
+            rate: None,
+            prior_in_flight: self.in_flight,
+            in_flight: self.in_flight,
+            lost_bytes: 0,
+            ce_bytes: 0,
+            ce_packets: 0,
+            echo: false,
+            delivered: 0,
+            una: una * u64::from(MSS),
+            next: 0,
+            phase: Phase::Open,
+            window_limited: true,
+        };
+        self.observer.on_event(&Event::Acked(&ack), self.controller.as_ref());
+    }
+
+    fn lost(&mut self, ms: f64, packet: u64, sent_ms: f64) {
+        let (seq, sent_at) = (packet * u64::from(MSS), at(sent_ms));
+        let loss = Loss {
+            now: at(ms),
+            packets: &[Lost { seq, bytes: MSS, sent_at, tag: 0, cause: Cause::Unknown }],
+            bytes: u64::from(MSS),
+            prior_in_flight: self.in_flight,
+            in_flight: self.in_flight,
+            new_episode: true,
+        };
+        self.observer.on_event(&Event::Lost(&loss), self.controller.as_ref());
+    }
+}
+
+fn numbers(events: &[Value], name: &str) -> Vec<Option<u64>> {
+    named(events, name).iter().map(|data| data["header"]["packet_number"].as_u64()).collect()
 }
 
 /// The records of a text sequence; each must start with a record separator and end with a line feed (RFC 7464).
@@ -120,16 +121,16 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> Vec<&'a Value> {
 fn a_loss_and_its_repair() {
     let folder = tempfile::tempdir().unwrap();
     let mut qlog = Qlog::new(folder.path(), "reno@alcc/bbr", "one \"quoted\" line").unwrap();
-    let mut sender = Told::new();
+    let mut flow = Script::new(&mut qlog);
     for packet in 0..5 {
-        qlog.on_sent(at(packet as f64), 0, &segment(packet, packet as f64, false));
+        flow.sent(packet, packet as f64, false);
     }
-    qlog.on_ack(at(40.0), 0, &ack(1, &[], 0.0), &sender);
-    qlog.on_ack(at(42.0), 0, &ack(1, &[(2, 3)], 2.0), &sender);
-    sender.stats = SenderStats { packets_lost: 1, recoveries: 1, ..SenderStats::default() };
-    qlog.on_ack(at(44.0), 0, &ack(1, &[(2, 5)], 4.0), &sender);
-    qlog.on_sent(at(44.0), 0, &segment(1, 44.0, true));
-    qlog.on_ack(at(84.0), 0, &ack(5, &[], 44.0), &sender);
+    flow.acked(40.0, 1, &[(0, 0.0)]);
+    flow.acked(42.0, 1, &[(2, 2.0)]);
+    flow.lost(44.0, 1, 1.0);
+    flow.acked(44.0, 1, &[(3, 3.0), (4, 4.0)]);
+    flow.sent(1, 44.0, true);
+    flow.acked(84.0, 5, &[(1, 44.0)]);
     let paths = qlog.finish().unwrap();
     assert_eq!(paths, [folder.path().join("reno@alcc-bbr-1.sqlog")]);
 
@@ -142,12 +143,8 @@ fn a_loss_and_its_repair() {
     assert!(events.iter().all(understood), "{events:#?}");
     assert!(events.is_sorted_by_key(|e| (e["time"].as_f64().unwrap() * 1e3) as u64));
 
-    let sent: Vec<_> =
-        named(events, "transport:packet_sent").iter().map(|d| d["header"]["packet_number"].as_u64()).collect();
-    assert_eq!(sent, (0..6).map(Some).collect::<Vec<_>>());
-    let lost: Vec<_> =
-        named(events, "recovery:packet_lost").iter().map(|d| d["header"]["packet_number"].as_u64()).collect();
-    assert_eq!(lost, [Some(1)]);
+    assert_eq!(numbers(events, "transport:packet_sent"), (0..6).map(Some).collect::<Vec<_>>());
+    assert_eq!(numbers(events, "recovery:packet_lost"), [Some(1)]);
     let acked: Vec<String> =
         named(events, "transport:packet_received").iter().map(|d| d["frames"][0]["acked_ranges"].to_string()).collect();
     assert_eq!(acked, ["[[0,0]]", "[[2,2]]", "[[3,4]]", "[[5,5]]"]);
@@ -162,27 +159,25 @@ fn a_loss_and_its_repair() {
 }
 
 #[test]
-fn datagrams_acknowledge_one_by_one_and_forget_the_lost() {
+fn datagrams_that_were_lost_are_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut qlog = Qlog::new(folder.path(), "sprout@udp", "").unwrap();
-    let mut sender = Told::new();
-    let mut lost = 0;
+    let mut flow = Script::new(&mut qlog);
     for packet in 0..1000 {
-        qlog.on_sent(at(packet as f64), 0, &segment(packet, packet as f64, false));
-        if packet % 10 == 3 {
-            continue;
+        let ms = packet as f64;
+        flow.sent(packet, ms, false);
+        match packet % 10 {
+            3 => continue,
+            7 => flow.lost(ms, packet - 4, ms - 4.0),
+            _ => {}
         }
-        if packet % 10 == 7 {
-            lost += 1;
-        }
-        sender.stats.packets_lost = lost;
-        qlog.on_ack(at(packet as f64 + 0.5), 0, &ack(packet + 1, &[(packet, packet + 1)], packet as f64), &sender);
+        // A hole holds the settled position until it is declared lost.
+        let settled = if (4..7).contains(&(packet % 10)) { packet / 10 * 10 + 3 } else { packet + 1 };
+        flow.acked(ms + 0.5, settled, &[(packet, ms)]);
     }
-    assert_eq!((qlog.flows[0].by_position.len(), qlog.flows[0].by_number.len()), (0, 0));
+    assert!(qlog.logs[0].1.lock().unwrap().numbers.is_empty());
     let path = qlog.finish().unwrap().remove(0);
-    let events = &records(&path)[1..];
-    let lost: Vec<_> =
-        named(events, "recovery:packet_lost").iter().map(|d| d["header"]["packet_number"].as_u64()).collect();
+    let lost = numbers(&records(&path)[1..], "recovery:packet_lost");
     assert_eq!(lost, (0..100).map(|i| Some(i * 10 + 3)).collect::<Vec<_>>());
 }
 
@@ -190,7 +185,7 @@ fn datagrams_acknowledge_one_by_one_and_forget_the_lost() {
 fn nothing_is_left_without_finish_and_a_bad_folder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut qlog = Qlog::new(folder.path(), "reno@tcp", "").unwrap();
-    qlog.on_sent(at(0.0), 0, &segment(0, 0.0, false));
+    Script::new(&mut qlog).sent(0, 0.0, false);
     drop(qlog);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let file = folder.path().join("file");

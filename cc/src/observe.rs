@@ -1,0 +1,190 @@
+//! Watching a flow: everything that a datapath reports to a controller, as one stream of typed events.
+//!
+//! [`Observed`] stands between the two and passes every call on. Where nobody observes it is not there, and costs nothing.
+
+use crate::controller::{
+    Ack, BadFeedback, Controller, Ecn, Loss, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+};
+use crate::units::{Nanos, Time};
+
+/// What a datapath reported; the variants are the calls of [`Controller`].
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A packet left with this stamp.
+    Sent(&'a Sent, Stamp),
+    /// Something was delivered or marked.
+    Acked(&'a Ack<'a>),
+    /// Packets were declared lost.
+    Lost(&'a Loss<'a>),
+    /// The retransmission timer fired.
+    Timeout(&'a Timeout<'a>),
+    /// The last reduction answered a spurious loss.
+    Spurious(Time),
+    /// The flow sends again after a silence.
+    Restart(&'a Restart),
+    /// The application has nothing to send although the window is open.
+    AppLimited {
+        /// Now.
+        now: Time,
+        /// Bytes in flight.
+        in_flight: u64,
+    },
+    /// The hops of the path reported.
+    Telemetry(&'a Telemetry<'a>),
+    /// Another flow over the same path measured an RTT.
+    SharedRtt {
+        /// Now.
+        now: Time,
+        /// The smallest RTT of all flows.
+        min: Nanos,
+    },
+    /// The receiver half reported.
+    Feedback {
+        /// Now.
+        now: Time,
+        /// Its blob.
+        blob: &'a [u8],
+        /// Whether the controller could read it.
+        result: Result<(), BadFeedback>,
+    },
+    /// The controller's own clock.
+    Tick(Time),
+}
+
+impl Event<'_> {
+    /// When it happened.
+    pub fn now(&self) -> Time {
+        match self {
+            Self::Sent(sent, _) => sent.now,
+            Self::Acked(ack) => ack.now,
+            Self::Lost(loss) => loss.now,
+            Self::Timeout(timeout) => timeout.now,
+            Self::Restart(restart) => restart.now,
+            Self::Telemetry(telemetry) => telemetry.now,
+            Self::AppLimited { now, .. } | Self::SharedRtt { now, .. } | Self::Feedback { now, .. } => *now,
+            Self::Spurious(now) | Self::Tick(now) => *now,
+        }
+    }
+}
+
+/// Sees the events of one flow.
+pub trait Observer: Send {
+    /// `event` happened. The controller has taken it in: it answers for what comes next ([`Controller::window`],
+    /// [`Controller::pacing`], [`Controller::next_tick`]) and describes itself.
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller);
+}
+
+/// A controller that is observed.
+pub struct Observed {
+    controller: Box<dyn Controller>,
+    observer: Box<dyn Observer>,
+}
+
+impl Observed {
+    /// `controller`, seen by `observer` where there is one.
+    pub fn wrap(controller: Box<dyn Controller>, observer: Option<Box<dyn Observer>>) -> Box<dyn Controller> {
+        match observer {
+            Some(observer) => Box::new(Self { controller, observer }),
+            None => controller,
+        }
+    }
+
+    fn report(&mut self, event: &Event<'_>) {
+        self.observer.on_event(event, self.controller.as_ref());
+    }
+}
+
+impl Controller for Observed {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        let stamp = self.controller.on_sent(sent);
+        self.report(&Event::Sent(sent, stamp));
+        stamp
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.controller.on_ack(ack);
+        self.report(&Event::Acked(ack));
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.controller.on_loss(loss);
+        self.report(&Event::Lost(loss));
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        self.controller.on_timeout(timeout);
+        self.report(&Event::Timeout(timeout));
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        self.controller.on_spurious(now);
+        self.report(&Event::Spurious(now));
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.controller.on_restart(restart);
+        self.report(&Event::Restart(restart));
+    }
+
+    fn on_app_limited(&mut self, now: Time, in_flight: u64) {
+        self.controller.on_app_limited(now, in_flight);
+        self.report(&Event::AppLimited { now, in_flight });
+    }
+
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.controller.on_telemetry(telemetry);
+        self.report(&Event::Telemetry(telemetry));
+    }
+
+    fn on_path(&mut self, now: Time, min: Nanos) {
+        self.controller.on_path(now, min);
+        self.report(&Event::SharedRtt { now, min });
+    }
+
+    fn on_feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
+        let result = self.controller.on_feedback(now, blob);
+        self.report(&Event::Feedback { now, blob, result });
+        result
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        self.controller.on_tick(now);
+        self.report(&Event::Tick(now));
+    }
+
+    fn next_tick(&self) -> Time {
+        self.controller.next_tick()
+    }
+
+    fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.controller.pacing()
+    }
+
+    fn threshold(&self) -> u64 {
+        self.controller.threshold()
+    }
+
+    fn recovery(&self) -> Recovery {
+        self.controller.recovery()
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.controller.ecn()
+    }
+
+    fn holds_against_marks(&self) -> bool {
+        self.controller.holds_against_marks()
+    }
+
+    fn heartbeat(&self) -> Option<Nanos> {
+        self.controller.heartbeat()
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        self.controller.describe(report);
+    }
+}
