@@ -55,7 +55,6 @@ pub(crate) enum Source {
 pub(crate) struct Counters {
     pub(crate) written: u64,
     pub(crate) delivered: u64,
-    pub(crate) chunks: u64,
     pub(crate) stamps_lost: u64,
     pub(crate) marked: u64,
     pub(crate) timeouts: u32,
@@ -221,7 +220,6 @@ impl Flow {
                     self.queue.consume(taken);
                     self.note_progress(now);
                     self.above.handed(now, taken as u32, self.held_since.is_some());
-                    self.counters.chunks += 1;
                 }
                 Err(Errno::AGAIN) => {
                     self.blocked = true;

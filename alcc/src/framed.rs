@@ -138,7 +138,6 @@ impl Flow {
         pieces[..count].iter().for_each(|piece| framed.wire.extend(piece.iter()));
         self.queue.consume(bytes as usize);
         self.note_progress(now);
-        self.counters.chunks += 1;
         Ok(())
     }
 
@@ -215,8 +214,8 @@ impl Flow {
         let at = now - ack.delay;
         let delivered =
             Delivered { upto: ack.position, at, repaired: self.repairing, took: Took::Told, arrived: Arrived::Unknown };
-        self.above.delivered(now, &delivered);
-        self.note_rtt(now);
+        let news = self.above.delivered(now, &delivered);
+        self.note_rtt(now, news);
         self.above.set_chunk(self.chunk());
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
     }

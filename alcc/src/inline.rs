@@ -173,8 +173,8 @@ impl Flow {
             let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
-            self.above.delivered(now, &delivered);
-            self.note_rtt(now);
+            let news = self.above.delivered(now, &delivered);
+            self.note_rtt(now, news);
         }
         // After the news: a controller that permits so much for each tick has been told of what was sent by the last one.
         self.above.tick(now);
@@ -230,7 +230,6 @@ impl Flow {
             sent += bytes;
             let at = now - span + span.mul_div(sent, new);
             self.above.handed(at, bytes as u32, false);
-            self.counters.chunks += 1;
         }
     }
 

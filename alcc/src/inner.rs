@@ -358,7 +358,7 @@ impl Inner {
             delivered: flow.counters.delivered,
             retransmits: flow.info.retransmits,
             timeouts: flow.counters.timeouts,
-            chunks: flow.counters.chunks,
+            chunks: flow.above.chunks(),
             limited_below: flow.above.limited_below(),
             stamps_lost: flow.counters.stamps_lost,
             marked: flow.counters.marked,

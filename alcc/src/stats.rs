@@ -94,7 +94,7 @@ pub struct SocketStats {
     pub timeouts: u32,
     /// Chunks handed over.
     pub chunks: u64,
-    /// Chunks handed over, or held, while TCP was the limit.
+    /// Of these, the ones for which TCP was the limit: it held back earlier ones, or had refused this one.
     pub limited_below: u64,
     /// Chunks whose acknowledgement was learnt from `TCP_INFO` because the stamp was lost.
     pub stamps_lost: u64,

@@ -373,7 +373,13 @@ mod tests {
             let controller = feed.controller.as_mut();
             assert_eq!(controller.threshold(), u64::MAX, "{spec}");
             let prior_in_flight = 160 * mss;
-            controller.on_timeout(&Timeout { now: Time::from_millis(5_000), packets: &[], prior_in_flight, in_flight: 0, count: 1 });
+            controller.on_timeout(&Timeout {
+                now: Time::from_millis(5_000),
+                packets: &[],
+                prior_in_flight,
+                in_flight: 0,
+                count: 1,
+            });
             assert_eq!((packets(controller), controller.threshold()), (1, threshold * mss), "{spec}");
             controller.on_spurious(Time::from_millis(5_010));
             assert_eq!(controller.threshold(), u64::MAX, "{spec}");

@@ -87,7 +87,7 @@ fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
         limited_below: matches!(flow.via, Via::Alcc(..))
-            .then(|| share(outcome.sender.limited_below, outcome.packets_entered)),
+            .then(|| share(outcome.sender.limited_below, outcome.sender.chunks)),
         split: split([(flow, outcome)].into_iter()),
     }
 }

@@ -144,7 +144,7 @@ pub struct FlowRecord {
     /// Flows of its family that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<u64>,
-    /// Share of packets that the controller above TCP handed over while the TCP below still held back earlier ones.
+    /// Share of chunks handed over for which the lower TCP was the limit: it held back earlier ones, or had refused this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_below: Option<f64>,
     /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.

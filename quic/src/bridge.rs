@@ -282,7 +282,13 @@ impl Bridge {
         }
         if self.lost.is_empty() {
             let tag = self.front.2;
-            self.lost.push(Lost { seq: self.front.1, bytes: bytes.min(u64::from(self.mtu)) as u32, sent_at, tag, cause: Cause::Unknown });
+            self.lost.push(Lost {
+                seq: self.front.1,
+                bytes: bytes.min(u64::from(self.mtu)) as u32,
+                sent_at,
+                tag,
+                cause: Cause::Unknown,
+            });
         }
         self.tell_loss(now, prior_in_flight, bytes, starts);
     }

@@ -60,7 +60,13 @@ impl Flight {
             }
             let part = left.min(u64::from(packet.bytes)) as u32;
             if part > 0 {
-                lost.push(Lost { seq: packet.seq, bytes: part, sent_at: packet.departure.sent_at, tag: packet.tag, cause: Cause::Unknown });
+                lost.push(Lost {
+                    seq: packet.seq,
+                    bytes: part,
+                    sent_at: packet.departure.sent_at,
+                    tag: packet.tag,
+                    cause: Cause::Unknown,
+                });
                 settle(packet, part);
                 left -= u64::from(part);
             }

@@ -438,8 +438,7 @@ impl<'t> World<'t> {
     /// An acknowledgement reaches its sender.
     fn acknowledged(&mut self, number: u32, ack: &AckSegment) {
         let Some(flow) = &mut self.live[number as usize] else { return };
-        flow.sender.on_ack(self.now, ack);
-        if let Some(rtt) = flow.sender.take_rtt() {
+        if let Some(rtt) = flow.sender.on_ack(self.now, ack) {
             self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {

@@ -83,6 +83,13 @@ impl Took {
     }
 }
 
+/// What an acknowledgement said to the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The RTT of the newest chunk that was sent once, if there was one.
+    pub rtt: Option<Nanos>,
+}
+
 /// The half above TCP, whichever TCP it is. Sans-IO.
 ///
 /// Whoever drives it says what the application [queues](Above::queued), asks what may be [handed over](Above::poll) after
@@ -105,7 +112,11 @@ pub struct Above {
     /// Losses below this position belong to an episode of which it was told.
     episode: u64,
     hold: Hold,
+    /// Chunks handed over, and those for which TCP was the limit.
+    handed: u64,
     limited: u64,
+    /// TCP has refused the next chunk.
+    refused: bool,
     bad_feedback: u64,
     rate: Rate,
     /// Time of the last event that the controller was told of.
@@ -127,7 +138,9 @@ impl Above {
             ahead: 0,
             episode: 0,
             hold: Hold::Application,
+            handed: 0,
             limited: 0,
+            refused: false,
             bad_feedback: 0,
             rate: Rate::ZERO,
             told: Time::ZERO,
@@ -197,7 +210,8 @@ impl Above {
         if first {
             self.core.restart(now);
         }
-        self.limited += u64::from(below);
+        self.handed += 1;
+        self.limited += u64::from(below || std::mem::take(&mut self.refused));
         let window = self.core.controller.window();
         let mut chunk = Packet::new(self.next, bytes, now);
         let bytes = u64::from(bytes);
@@ -213,7 +227,7 @@ impl Above {
     pub fn blocked(&mut self, now: Time) {
         let now = self.tell(now);
         self.hold = Hold::Below;
-        self.limited += 1;
+        self.refused = true;
         self.core.run_dry(now, self.in_flight());
         self.chunks.end_burst(false);
     }
@@ -230,24 +244,22 @@ impl Above {
 
     /// TCP repairs losses, and of what is outstanding the `bytes` below `upto` have arrived behind them (RFC 2018): tells the
     /// controller of those that are new. Which of the chunks below are holes is not told, only how much they are: the
-    /// lowest are taken for them. Says whether there was news.
-    pub fn arrived_ahead(&mut self, now: Time, upto: u64, bytes: u64, took: Took) -> bool {
+    /// lowest are taken for them.
+    pub fn arrived_ahead(&mut self, now: Time, upto: u64, bytes: u64, took: Took) -> Option<News> {
         let upto = upto.min(self.next);
         let from = upto.saturating_sub(bytes).max(self.ahead).max(self.una());
         if from >= upto {
-            return false;
+            return None;
         }
         let prior = self.in_flight();
         self.chunks.fresh.clear();
         self.chunks.deliver_within(from, upto);
-        let Some(last) = self.chunks.fresh.last() else { return false };
-        self.ahead = last.end();
+        self.ahead = self.chunks.fresh.last()?.end();
         let now = self.tell(now);
         for chunk in &mut self.chunks.fresh {
             chunk.sent_at = took.departure(chunk.sent_at, now);
         }
-        self.acknowledge(now, prior, &Arrived::Unknown);
-        true
+        Some(self.acknowledge(now, prior, &Arrived::Unknown))
     }
 
     /// TCP has found `packets` lost and sent them again: informs the controller. Which ones is not known: the oldest
@@ -282,15 +294,15 @@ impl Above {
         self.core.refresh();
     }
 
-    /// Tells the controller what TCP has got through.
-    pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) {
+    /// Informs the controller of what TCP has got through.
+    pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) -> Option<News> {
         let prior = self.in_flight();
         let first = self.chunks.first_number();
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
         self.notes.drain(..(self.chunks.first_number() - first) as usize);
         if self.chunks.fresh.is_empty() {
-            return;
+            return None;
         }
         // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
         let now = self.tell(delivered.at.min(now));
@@ -299,11 +311,11 @@ impl Above {
             chunk.retransmitted |= delivered.repaired;
             chunk.sent_at = delivered.took.departure(chunk.sent_at + late, now);
         }
-        self.acknowledge(now, prior, &delivered.arrived);
+        Some(self.acknowledge(now, prior, &delivered.arrived))
     }
 
-    /// Tells the controller of the fresh chunks.
-    fn acknowledge(&mut self, now: Time, prior_in_flight: u64, arrived: &Arrived<'_>) {
+    /// Informs the controller of the fresh chunks.
+    fn acknowledge(&mut self, now: Time, prior_in_flight: u64, arrived: &Arrived<'_>) -> News {
         let delivery = self.core.digest(now, &mut self.chunks.fresh, false, arrived);
         if let Some(sample) = delivery.rtt {
             self.core.rtt.sample(sample);
@@ -338,6 +350,7 @@ impl Above {
             window_limited: delivery.window_limited,
         });
         self.core.refresh();
+        News { rtt: delivery.rtt }
     }
 
     /// The handshake has been answered, `rtt` after it left.
@@ -435,17 +448,17 @@ impl Above {
         &self.core.rtt
     }
 
-    /// The newest RTT sample, once.
-    pub fn take_rtt(&mut self) -> Option<Nanos> {
-        self.core.rtt.latest.take()
-    }
-
     /// The newest delivery-rate sample; [`Rate::ZERO`] before the first.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// Chunks handed over, or refused, while TCP was the limit.
+    /// Chunks handed over.
+    pub fn chunks(&self) -> u64 {
+        self.handed
+    }
+
+    /// Chunks for which TCP was the limit: it held back earlier ones when they were handed over, or had refused them.
     pub fn limited_below(&self) -> u64 {
         self.limited
     }

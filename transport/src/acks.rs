@@ -9,14 +9,14 @@ use crate::core::Arrived;
 use crate::recovery::{Prr, Undo};
 use crate::scoreboard::State;
 use crate::segment::{AckSegment, MAX_SACKS, Range};
-use crate::sender::{Delivery, FlowSender, glides};
+use crate::sender::{Delivery, Digest, FlowSender, glides};
 
 impl FlowSender {
     /// Digests an acknowledgement.
-    pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) {
+    pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) -> Digest {
         if ack.syn || !self.is_connected() {
             self.take_answer(now, ack);
-            return;
+            return Digest::default();
         }
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
@@ -110,7 +110,9 @@ impl FlowSender {
 
         // Losses.
         let mut lost_bytes = self.end_probe(now, advanced, delivery.bytes, prior_in_flight);
+        let mut lost = u32::from(lost_bytes > 0);
         lost_bytes += self.find_losses(now, prior_in_flight);
+        lost += self.core.lost.len() as u32;
         self.settle(now);
 
         // Congestion echo.
@@ -159,6 +161,7 @@ impl FlowSender {
             self.arm_probe(now);
         }
         self.core.refresh();
+        Digest { rtt: delivery.rtt, lost }
     }
 
     /// Marks what the SACK blocks cover, from below, so that the order within one acknowledgement is not taken for

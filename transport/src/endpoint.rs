@@ -31,7 +31,9 @@ pub struct SenderStats {
     pub ce_packets: u64,
     /// Feedback blobs that the controller could not read.
     pub bad_feedback: u64,
-    /// Above TCP: packets handed over while TCP still held back earlier ones, so that TCP was the limit.
+    /// Above TCP: chunks handed over.
+    pub chunks: u64,
+    /// Above TCP: of these, the ones for which TCP was the limit: it held back earlier ones, or had refused this one.
     pub limited_below: u64,
 }
 
@@ -49,6 +51,7 @@ impl AddAssign<&Self> for SenderStats {
         self.bytes_delivered += other.bytes_delivered;
         self.ce_packets += other.ce_packets;
         self.bad_feedback += other.bad_feedback;
+        self.chunks += other.chunks;
         self.limited_below += other.limited_below;
     }
 }
@@ -68,8 +71,8 @@ pub trait Sender: Send {
     /// The packet that may leave now, if any.
     fn poll_transmit(&mut self, now: Time) -> Option<Segment>;
 
-    /// An acknowledgement arrived.
-    fn on_ack(&mut self, now: Time, ack: &AckSegment);
+    /// An acknowledgement arrived. Answers the RTT that the controller learned from it, if any.
+    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos>;
 
     /// When [`Sender::on_timeout`] and [`Sender::poll_transmit`] want to be called: the earliest of the pacing,
     /// probe, reordering and retransmission timers and the controller's tick.
@@ -92,9 +95,6 @@ pub trait Sender: Send {
 
     /// Smoothed RTT; `None` before the first sample.
     fn srtt(&self) -> Option<Nanos>;
-
-    /// The RTT sample of the last acknowledgement, if it gave one that has not been taken yet; for records.
-    fn take_rtt(&mut self) -> Option<Nanos>;
 
     /// Counters.
     fn stats(&self) -> SenderStats;

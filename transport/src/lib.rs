@@ -20,7 +20,7 @@ pub mod segment;
 mod sender;
 pub mod stream;
 
-pub use above::{Above, Arrived, Delivered, Hold, Took};
+pub use above::{Above, Arrived, Delivered, Hold, News, Took};
 pub use config::{AckPolicy, Config, Pace};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use handover::{Acks, Mode};

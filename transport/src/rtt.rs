@@ -28,8 +28,6 @@ pub struct Rtt {
     round: u64,
     /// Smallest sample.
     pub(crate) min: Nanos,
-    /// Last sample told to the controller, until a record takes it.
-    pub(crate) latest: Option<Nanos>,
 }
 
 impl Default for Rtt {
@@ -42,7 +40,7 @@ impl Rtt {
     /// No sample yet.
     pub fn new() -> Self {
         let zero = Nanos::ZERO;
-        Self { smoothed: None, deviation: zero, peak: zero, margin: zero, round: 0, min: Nanos::MAX, latest: None }
+        Self { smoothed: None, deviation: zero, peak: zero, margin: zero, round: 0, min: Nanos::MAX }
     }
 
     /// Smoothed RTT; `None` before the first sample.
@@ -94,7 +92,6 @@ impl Rtt {
     /// Notes the RTT of the newest packet that was never retransmitted.
     pub fn observe(&mut self, sample: Nanos) {
         self.min = self.min.min(sample);
-        self.latest = Some(sample);
     }
 
     /// Retransmission time-out before back-off, within the bounds of `config`.

@@ -47,6 +47,26 @@ pub(crate) struct Probe {
     pub(crate) repaired: Option<Packet>,
 }
 
+/// What an acknowledgement said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Digest {
+    /// The RTT that the controller learned.
+    pub(crate) rtt: Option<Nanos>,
+    /// Packets found lost.
+    pub(crate) lost: u32,
+}
+
+/// What the timers found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fired {
+    /// No loss.
+    Nothing,
+    /// So many packets lost, by the reordering timer.
+    Losses(u32),
+    /// A time-out.
+    Timeout,
+}
+
 /// A sender of a stream or of datagrams.
 pub(crate) struct FlowSender {
     pub(crate) core: Core,
@@ -308,6 +328,39 @@ impl FlowSender {
         self.settle(now);
         self.arm_rto(now);
     }
+
+    /// Runs the timers that are due.
+    pub(crate) fn fire(&mut self, now: Time) -> Fired {
+        self.core.tick(now);
+        if !self.is_connected() {
+            if self.rto_at <= now {
+                self.rto_at = Time::NEVER;
+                self.backoff = self.backoff.saturating_add(1);
+                self.handshake = Handshake::Due { again: true };
+            }
+            return Fired::Nothing;
+        }
+        let mut fired = Fired::Nothing;
+        if self.reordering_at <= now {
+            let prior_in_flight = self.board.in_flight;
+            self.find_losses(now, prior_in_flight);
+            fired = Fired::Losses(self.core.lost.len() as u32);
+            self.reduce(0, false);
+            self.settle(now);
+            self.core.refresh();
+        }
+        if self.rto_at <= now && self.probe_at > now {
+            self.on_rto(now);
+            fired = Fired::Timeout;
+            self.core.refresh();
+        }
+        if self.probe_at <= now {
+            self.probe_at = Time::NEVER;
+            self.probe_due = true;
+            self.arm_rto(now);
+        }
+        fired
+    }
 }
 
 impl Sender for FlowSender {
@@ -361,11 +414,11 @@ impl Sender for FlowSender {
         (self.core.heartbeat_at <= now).then(|| self.send_empty(now))
     }
 
-    fn on_ack(&mut self, now: Time, ack: &AckSegment) {
+    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos> {
         if let Some(blob) = &ack.feedback {
             self.stats.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
         }
-        self.take_ack(now, ack);
+        self.take_ack(now, ack).rtt
     }
 
     fn next_timeout(&self) -> Time {
@@ -374,31 +427,7 @@ impl Sender for FlowSender {
     }
 
     fn on_timeout(&mut self, now: Time) {
-        self.core.tick(now);
-        if !self.is_connected() {
-            if self.rto_at <= now {
-                self.rto_at = Time::NEVER;
-                self.backoff = self.backoff.saturating_add(1);
-                self.handshake = Handshake::Due { again: true };
-            }
-            return;
-        }
-        if self.reordering_at <= now {
-            let prior_in_flight = self.board.in_flight;
-            self.find_losses(now, prior_in_flight);
-            self.reduce(0, false);
-            self.settle(now);
-            self.core.refresh();
-        }
-        if self.rto_at <= now && self.probe_at > now {
-            self.on_rto(now);
-            self.core.refresh();
-        }
-        if self.probe_at <= now {
-            self.probe_at = Time::NEVER;
-            self.probe_due = true;
-            self.arm_rto(now);
-        }
+        self.fire(now);
     }
 
     fn paced_until(&self) -> Time {
@@ -424,10 +453,6 @@ impl Sender for FlowSender {
 
     fn srtt(&self) -> Option<Nanos> {
         self.core.rtt.smoothed
-    }
-
-    fn take_rtt(&mut self) -> Option<Nanos> {
-        self.core.rtt.latest.take()
     }
 
     fn stats(&self) -> SenderStats {

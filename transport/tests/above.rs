@@ -36,7 +36,7 @@ fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
     assert_eq!(stats.packets_sent, 5 * 101);
     assert!(stats.limited_below > 400, "{stats:?}");
     // The time in TCP's own buffer counts: 50 packets at 5 a round trip.
-    assert_eq!(world.sender.take_rtt(), Some(Nanos::from_millis(200)));
+    assert_eq!(world.rtt, Some(Nanos::from_millis(200)));
 }
 
 #[test]

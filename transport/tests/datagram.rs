@@ -22,7 +22,7 @@ fn a_clean_path_delivers_each_once() {
     assert_eq!((stats.packets_sent, stats.packets_lost, stats.timeouts, stats.probes), (500, 0, 0, 0));
     assert_eq!((world.receiver.bytes_ready(), stats.bytes_delivered), (500 * MSS, 500 * MSS));
     assert_eq!(world.acks.len(), 500);
-    assert_eq!(world.sender.take_rtt(), Some(Nanos::from_millis(20)));
+    assert_eq!(world.rtt, Some(Nanos::from_millis(20)));
 }
 
 #[test]

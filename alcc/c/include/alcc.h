@@ -148,7 +148,7 @@ struct alcc_stats {
 	uint64_t written;       /* bytes that the application has written */
 	uint64_t delivered;     /* bytes acknowledged */
 	uint64_t chunks;        /* chunks handed to TCP */
-	uint64_t limited_below; /* chunks handed over or held while TCP was the limit */
+	uint64_t limited_below; /* of these, with TCP as the limit: it held back earlier ones, or had refused this one */
 	uint64_t stamps_lost;   /* chunks whose acknowledgement was learnt without its stamp */
 	uint64_t marked;        /* RTT samples over a retransmission, kept from the controller */
 	uint64_t retransmits;   /* segments that TCP sent again */

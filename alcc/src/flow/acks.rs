@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use paceline_cc::{Nanos, Time};
-use paceline_transport::{Arrived, Delivered, Took};
+use paceline_transport::{Arrived, Delivered, News, Took};
 
 use super::{Flow, LOOK, SILENCE, Source};
 use crate::clock;
@@ -77,9 +77,9 @@ impl Flow {
         self.counters.delivered = upto;
         self.counters.marked += u64::from(repaired);
         let took = if self.source == Source::Info { self.took() } else { Took::Told };
-        self.above.delivered(now, &Delivered { upto, at, repaired, took, arrived: Arrived::Unknown });
+        let news = self.above.delivered(now, &Delivered { upto, at, repaired, took, arrived: Arrived::Unknown });
         self.news_at = now;
-        self.note_rtt(now);
+        self.note_rtt(now, news);
         self.plan_burst();
         self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
     }
@@ -89,9 +89,9 @@ impl Flow {
         Took::Within { since: self.looked_before, rtt: self.rtt_between }
     }
 
-    /// Takes the newest RTT, tells it to the group, and hears what the group knows.
-    pub(crate) fn note_rtt(&mut self, now: Time) {
-        let sample = self.above.take_rtt();
+    /// Passes the newest RTT on to the group, and the smallest of the group to the controller.
+    pub(crate) fn note_rtt(&mut self, now: Time, news: Option<News>) {
+        let sample = news.and_then(|news| news.rtt);
         self.rtt = sample.or(self.rtt);
         let Some(group) = &self.group else { return };
         if let Some(min) = group.exchange(self.epoch + (now - Time::ZERO), sample, &mut self.path_told) {
@@ -144,9 +144,10 @@ impl Flow {
         let una = self.told.max(self.acked);
         let (upto, bytes) = self.info.ahead(self.above.next() - una);
         let took = self.took();
-        if self.above.arrived_ahead(now, una + upto, bytes, took) {
+        let news = self.above.arrived_ahead(now, una + upto, bytes, took);
+        if news.is_some() {
             self.news_at = now;
-            self.note_rtt(now);
+            self.note_rtt(now, news);
         }
     }
 

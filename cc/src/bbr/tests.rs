@@ -91,7 +91,10 @@ impl Trace {
     }
 
     fn lose(&mut self, packets: u64, new_episode: bool) {
-        let lost = vec![Lost { seq: 0, bytes: MSS as u32, sent_at: self.now, tag: 0, cause: Cause::Unknown }; packets as usize];
+        let lost = vec![
+            Lost { seq: 0, bytes: MSS as u32, sent_at: self.now, tag: 0, cause: Cause::Unknown };
+            packets as usize
+        ];
         self.bbr.on_loss(&Loss {
             now: self.now,
             packets: &lost,
@@ -319,7 +322,13 @@ fn a_time_out_leaves_one_packet_until_the_flight_is_acknowledged() {
 fn a_time_out_counts_what_is_still_in_flight_neither_as_lost_nor_against_the_next_packet() {
     let mut trace = Trace::probing(1);
     let lost = trace.bbr.lost;
-    trace.bbr.on_timeout(&Timeout { now: trace.now, packets: &[], prior_in_flight: 100 * MSS, in_flight: 30 * MSS, count: 1 });
+    trace.bbr.on_timeout(&Timeout {
+        now: trace.now,
+        packets: &[],
+        prior_in_flight: 100 * MSS,
+        in_flight: 30 * MSS,
+        count: 1,
+    });
     assert_eq!(trace.bbr.window(), 31 * MSS);
     assert_eq!(trace.bbr.lost - lost, 70 * MSS);
 }

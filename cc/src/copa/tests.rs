@@ -310,7 +310,8 @@ fn an_application_limited_flow_falls_but_does_not_rise() {
 fn time_outs_shrink_and_a_spurious_one_restores() {
     let mut feed = steady("copa:mode=default");
     let before = value(&feed, "cwnd_packets");
-    let timeout = |count| Timeout { now: Time::from_millis(500), packets: &[], prior_in_flight: 0, in_flight: 0, count };
+    let timeout =
+        |count| Timeout { now: Time::from_millis(500), packets: &[], prior_in_flight: 0, in_flight: 0, count };
     feed.controller.on_timeout(&timeout(1));
     assert_eq!((value(&feed, "cwnd_packets"), value(&feed, "slow_start")), (MIN_CWND, 0.0));
     feed.controller.on_spurious(Time::from_millis(510));

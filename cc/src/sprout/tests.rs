@@ -92,7 +92,13 @@ fn without_feedback_the_forecast_grows_old() {
         // A late tick ends in the same state: nothing but one packet when the forecast is used up.
         sprout.on_tick(Time::from_millis(1000));
         assert_eq!((sprout.age, sprout.room(), sprout.next_tick()), (7, 0, Time::NEVER));
-        sprout.on_timeout(&Timeout { now: Time::from_millis(1000), packets: &[], prior_in_flight: 0, in_flight: 0, count: 1 });
+        sprout.on_timeout(&Timeout {
+            now: Time::from_millis(1000),
+            packets: &[],
+            prior_in_flight: 0,
+            in_flight: 0,
+            count: 1,
+        });
         assert_eq!(sprout.window(), MSS);
     }
 }

@@ -134,7 +134,7 @@ impl Run {
 
     /// Share of chunks that were handed over, or refused, while TCP was the limit.
     pub(crate) fn limited(&self) -> f64 {
-        (self.flow().sender.limited_below as f64 / self.flow().packets_entered.max(1) as f64).min(1.0)
+        self.flow().sender.limited_below as f64 / self.flow().sender.chunks.max(1) as f64
     }
 
     /// Mbit/s of each flow over the last two thirds of the run: after the start-up.

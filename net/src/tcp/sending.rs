@@ -232,6 +232,7 @@ impl Sending {
             let rtt = match &connection.above {
                 Some(above) => {
                     let stats = above.stats();
+                    connection.last.stats.chunks = stats.chunks;
                     connection.last.stats.limited_below = stats.limited_below;
                     stats.rtt
                 }

@@ -247,8 +247,7 @@ impl SendingEnd {
             match incoming {
                 Incoming::Ack(ack) => {
                     *heard_at = *now;
-                    sender.on_ack(*now, &ack);
-                    if let Some(sample) = sender.take_rtt() {
+                    if let Some(sample) = sender.on_ack(*now, &ack) {
                         rtt.record(sample);
                     }
                 }

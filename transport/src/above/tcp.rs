@@ -10,35 +10,16 @@ use super::{Above, Arrived, Delivered, Took};
 use crate::config::Config;
 use crate::endpoint::{Sender, SenderStats};
 use crate::segment::{AckSegment, Segment};
-use crate::sender::{Delivery, FlowSender};
+use crate::sender::{Delivery, Fired, FlowSender};
 
 /// A sender in which `upper` decides what TCP, driven by `lower`, is given to send. The receiver is that of streams.
 pub fn sender(config: &Config, upper: Box<dyn Controller>, lower: Box<dyn Controller>) -> Box<dyn Sender> {
-    Box::new(AboveTcp {
-        above: Above::new(config, upper),
-        tcp: FlowSender::new(config, lower, Delivery::Reliable, 0),
-        timeouts: 0,
-        lost: 0,
-    })
+    Box::new(AboveTcp { above: Above::new(config, upper), tcp: FlowSender::new(config, lower, Delivery::Reliable, 0) })
 }
 
 struct AboveTcp {
     above: Above,
     tcp: FlowSender,
-    /// Time-outs of TCP that the upper controller knows of, and losses.
-    timeouts: u64,
-    lost: u64,
-}
-
-impl AboveTcp {
-    /// Tells the upper controller of what TCP has found lost, but by a time-out.
-    fn tell_losses(&mut self, now: Time) {
-        let lost = self.tcp.stats.packets_lost;
-        let new = lost - std::mem::replace(&mut self.lost, lost);
-        if self.tcp.stats.timeouts == self.timeouts {
-            self.above.lost(now, new.min(u64::from(u32::MAX)) as u32);
-        }
-    }
 }
 
 impl Sender for AboveTcp {
@@ -65,29 +46,30 @@ impl Sender for AboveTcp {
         Some(self.tcp.empty_segment(now, note))
     }
 
-    fn on_ack(&mut self, now: Time, ack: &AckSegment) {
+    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos> {
         if let Some(blob) = &ack.feedback {
             // Counted there.
             let _ = self.above.feedback(now, blob);
         }
         let connected = self.tcp.is_connected();
         let repaired = self.tcp.board.held() > 0;
-        self.tcp.take_ack(now, ack);
+        let lost = self.tcp.take_ack(now, ack).lost;
         if !connected
             && self.tcp.is_connected()
             && let Some(rtt) = self.tcp.core.rtt.smoothed
         {
             self.above.connected(now, rtt);
         }
-        self.tell_losses(now);
-        // Chunks that waited for an earlier one were told of by an acknowledgement before: their times are not known here.
+        self.above.lost(now, lost);
+        // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
         let upto = self.tcp.una;
-        self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Told, arrived });
-        if let Some(highest) = self.tcp.board.highest() {
+        let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Told, arrived });
+        let ahead = self.tcp.board.highest().and_then(|highest| {
             let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss);
-            self.above.arrived_ahead(now, highest, bytes, Took::Told);
-        }
+            self.above.arrived_ahead(now, highest, bytes, Took::Told)
+        });
+        ahead.and_then(|news| news.rtt).or(acked.and_then(|news| news.rtt))
     }
 
     fn next_timeout(&self) -> Time {
@@ -99,11 +81,10 @@ impl Sender for AboveTcp {
         if self.tcp.next_timeout() > now {
             return;
         }
-        self.tcp.on_timeout(now);
-        self.tell_losses(now);
-        if self.tcp.stats.timeouts > self.timeouts {
-            self.timeouts = self.tcp.stats.timeouts;
-            self.above.timeout(now, self.tcp.backoff);
+        match self.tcp.fire(now) {
+            Fired::Nothing => {}
+            Fired::Losses(lost) => self.above.lost(now, lost),
+            Fired::Timeout => self.above.timeout(now, self.tcp.backoff),
         }
     }
 
@@ -128,12 +109,9 @@ impl Sender for AboveTcp {
         self.above.rtt().smoothed()
     }
 
-    fn take_rtt(&mut self) -> Option<Nanos> {
-        self.above.take_rtt()
-    }
-
     fn stats(&self) -> SenderStats {
         SenderStats {
+            chunks: self.above.chunks(),
             limited_below: self.above.limited_below(),
             bad_feedback: self.above.bad_feedback(),
             ..self.tcp.stats()

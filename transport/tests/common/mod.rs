@@ -89,6 +89,8 @@ pub(crate) struct Loop {
     pub(crate) sent: Vec<(Time, Segment)>,
     /// Every acknowledgement that arrived.
     pub(crate) acks: Vec<(Time, AckSegment)>,
+    /// The newest that the sender learned.
+    pub(crate) rtt: Option<Nanos>,
     pub(crate) fate: Decide,
     pub(crate) data_arrived: u64,
     draw: Draw,
@@ -107,6 +109,7 @@ impl Loop {
             path,
             sent: Vec::new(),
             acks: Vec::new(),
+            rtt: None,
             fate: Box::new(|_, _| Fate::default()),
             data_arrived: 0,
             draw: Draw(path.seed),
@@ -181,7 +184,7 @@ impl Loop {
                         self.receiver.on_segment(self.now, &segment, ce);
                     }
                     Some(Event::Ack(ack)) => {
-                        self.sender.on_ack(self.now, &ack);
+                        self.rtt = self.sender.on_ack(self.now, &ack).or(self.rtt);
                         self.acks.push((self.now, ack));
                     }
                     None => {}

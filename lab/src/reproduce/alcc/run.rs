@@ -39,11 +39,10 @@ impl Run {
     pub(super) fn of(run: &Finished<'_>) -> Self {
         let flow = run.flow(0);
         let seconds = flow.end.since(flow.start).as_secs_f64();
-        let chunks = flow.packets_entered.max(1) as f64;
         Self {
             mbps: if seconds > 0.0 { flow.wire_bytes_arrived as f64 * 8e-6 / seconds } else { 0.0 },
             delays: (0..=100).filter_map(|percent| flow.delay.quantile_ms(f64::from(percent) / 100.0)).collect(),
-            limited: (flow.sender.limited_below as f64 / chunks).min(1.0),
+            limited: flow.sender.limited_below as f64 / flow.sender.chunks.max(1) as f64,
             cpu: run.cpu,
             trusted: run.trusted,
             later: later(run.series(), flow.start.as_secs_f64() + START_UP),
