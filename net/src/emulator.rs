@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crate::clock::{self, Clock, Lateness, Sleeper, Wake};
-use crate::frame::{self, Entry, Frame, Losses, Lost};
+use crate::frame::{self, Entry, Frame};
 use crate::port::Port;
 use handover::Handover;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::ClockId;
 use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Count, LinkStats, Packet, Path, Split};
+use paceline_path::{Codepoint, Count, Dropped, LinkStats, Packet, Path, Split};
 use paceline_sim::Direction;
 use priority::Priority;
 use turns::{Rest, Turns};
@@ -62,8 +62,7 @@ pub struct Passage<'a> {
     pub bytes: &'a [u8],
     /// When it entered the path.
     pub entered: Time,
-    /// When this happened, by logical time: entered, left or was dropped. A drop on arrival is exact; one that an AQM makes
-    /// later is noticed when the emulator next looks at the path.
+    /// When this happened, by logical time: entered, left or was dropped.
     pub at: Time,
     /// When it was handed over, by the clock: `at` and the release error. Where a delay is at the end of the path it may be
     /// some microseconds before `at`. [`Time::NEVER`] unless it left.
@@ -240,18 +239,16 @@ struct Lane {
     path: Path<Frame>,
     /// The path's logical time.
     time: Time,
-    losses: Losses,
     report: DirectionReport,
     /// What the last turn read and handed over, and whether it read all that was there.
     read_now: usize,
     left_now: usize,
     drained: bool,
     handover: Handover,
-    /// Scratch: what was read, what comes out and how it travelled, what was lost.
+    /// Scratch: what was read, what comes out and how it travelled.
     read: Vec<Frame>,
     out: Vec<Frame>,
     travelled: Vec<Travelled>,
-    lost: Vec<Lost>,
 }
 
 struct Travelled {
@@ -337,14 +334,13 @@ impl Failed {
 
 impl Lane {
     fn new(direction: Direction, path: Path<Frame>) -> Self {
-        let (losses, report) = (Losses::default(), DirectionReport::default());
+        let report = DirectionReport::default();
         let handover = Handover::new(path.foresight());
-        let (read, out, travelled, lost) = Default::default();
+        let (read, out, travelled) = Default::default();
         Self {
             direction,
-            path,
+            path: path.keeping_dropped(),
             time: Time::ZERO,
-            losses,
             report,
             read_now: 0,
             left_now: 0,
@@ -353,7 +349,6 @@ impl Lane {
             read,
             out,
             travelled,
-            lost,
         }
     }
 
@@ -401,7 +396,7 @@ impl Lane {
             self.handover.done(now);
             self.released(now, watch);
         }
-        self.lost(watch);
+        self.note_dropped(watch);
         Ok(())
     }
 
@@ -414,14 +409,12 @@ impl Lane {
             self.report.entered.add(size);
             let passage = Passage::new(self.direction, &frame.bytes, frame.entry, self.time);
             watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
-            frame.losses = Some(self.losses.clone());
             self.path.push(self.time, Packet::new(0, size, ecn, frame));
         }
     }
 
     fn leave(&mut self, packet: Packet<Frame>) {
         let mut frame = packet.body;
-        frame.losses = None;
         let marked = packet.ecn != frame.entry.ecn;
         if marked {
             frame::set_ecn(&mut frame.bytes, packet.ecn);
@@ -446,11 +439,10 @@ impl Lane {
         }
     }
 
-    fn lost(&mut self, watch: &mut Watch) {
-        self.losses.take(&mut self.lost);
-        for lost in self.lost.drain(..) {
-            self.report.dropped.add(lost.bytes.len() as u32);
-            let passage = Passage::new(self.direction, &lost.bytes, lost.entry, self.time);
+    fn note_dropped(&mut self, watch: &mut Watch) {
+        while let Some(Dropped { at, packet, .. }) = self.path.pop_dropped() {
+            self.report.dropped.add(packet.size);
+            let passage = Passage::new(self.direction, &packet.body.bytes, packet.body.entry, at);
             watch.taps.iter_mut().for_each(|tap| tap.dropped(&passage));
         }
     }

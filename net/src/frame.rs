@@ -1,7 +1,6 @@
 //! One IP packet's bytes, and the little of its header that an emulator reads and writes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
 
 use paceline_cc::Time;
 use paceline_path::Codepoint;
@@ -10,8 +9,6 @@ use paceline_path::Codepoint;
 pub const MAX_PACKET: usize = 65_535;
 
 /// One IP packet: the body of a [`paceline_path::Packet`] in the emulator.
-///
-/// A path drops packets silently, so a frame that is lost inside tells the emulator itself.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The packet from its IP header on.
@@ -19,7 +16,6 @@ pub struct Frame {
     /// When it reached the port: the kernel's time stamp where there is one, else taken after the read.
     pub arrived: Time,
     pub(crate) entry: Entry,
-    pub(crate) losses: Option<Losses>,
 }
 
 /// How a packet entered its path.
@@ -29,40 +25,6 @@ pub(crate) struct Entry {
     pub(crate) id: u64,
     pub(crate) entered: Time,
     pub(crate) ecn: Codepoint,
-}
-
-/// A frame that was lost inside a path.
-#[derive(Debug)]
-pub(crate) struct Lost {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) entry: Entry,
-}
-
-/// Where lost frames of one direction are left.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Losses(Arc<Mutex<Vec<Lost>>>);
-
-impl Losses {
-    fn add(&self, lost: Lost) {
-        if let Ok(mut list) = self.0.lock() {
-            list.push(lost);
-        }
-    }
-
-    /// Swaps what was lost since the last call into `into`, which must be empty.
-    pub(crate) fn take(&self, into: &mut Vec<Lost>) {
-        if let Ok(mut list) = self.0.lock() {
-            std::mem::swap(&mut *list, into);
-        }
-    }
-}
-
-impl Drop for Frame {
-    fn drop(&mut self) {
-        if let Some(losses) = self.losses.take() {
-            losses.add(Lost { bytes: std::mem::take(&mut self.bytes), entry: self.entry });
-        }
-    }
 }
 
 /// What tells flows apart. Ports are 0 where the protocol has none, or in a fragment that is not the first.
@@ -79,7 +41,7 @@ pub struct FlowKey {
 impl Frame {
     /// A packet that arrived at `arrived`.
     pub fn new(bytes: Vec<u8>, arrived: Time) -> Self {
-        Self { bytes, arrived, entry: Entry::default(), losses: None }
+        Self { bytes, arrived, entry: Entry::default() }
     }
 }
 

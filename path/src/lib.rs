@@ -6,6 +6,7 @@
 pub mod config;
 pub mod convert;
 pub mod delay;
+pub mod fate;
 pub mod info;
 pub mod link;
 pub mod loss;
@@ -23,6 +24,7 @@ pub mod trace;
 pub use config::{Direction, PathError};
 pub use convert::{TableError, from_table, to_table};
 pub use delay::{Delay, Jitter, VaryingDelay};
+pub use fate::{Dropped, Ledger, Reason};
 pub use info::TraceInfo;
 pub use link::Link;
 pub use loss::{Duplicate, Gilbert, Loss, Lossy};

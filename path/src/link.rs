@@ -8,6 +8,7 @@
 
 use paceline_cc::{Nanos, Time};
 
+use crate::fate::{Ledger, Reason};
 use crate::packet::{Element, Packet};
 use crate::queue::Queue;
 use crate::schedule::Schedule;
@@ -22,7 +23,7 @@ pub struct Link<P> {
     serving: Option<Packet<P>>,
     /// End of service, or the opportunity to use next.
     due: Time,
-    stats: LinkStats,
+    ledger: Ledger<P>,
 }
 
 enum Server {
@@ -40,7 +41,7 @@ impl<P: Send> Link<P> {
         } else {
             Server::Rate { sending: Nanos::ZERO }
         };
-        Self { schedule, queue, server, serving: None, due: Time::NEVER, stats: LinkStats::default() }
+        Self { schedule, queue, server, serving: None, due: Time::NEVER, ledger: Ledger::default() }
     }
 
     /// What it serves by.
@@ -50,13 +51,21 @@ impl<P: Send> Link<P> {
 
     /// Its counters, with time integrals up to `now`.
     pub fn stats(&mut self, now: Time) -> &LinkStats {
-        self.stats.advance(now, self.serving.is_some());
-        &self.stats
+        self.ledger.stats.advance(now, self.serving.is_some());
+        &self.ledger.stats
+    }
+
+    pub(crate) fn keep_dropped(&mut self) {
+        self.ledger.keep_dropped();
+    }
+
+    pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (Reason, Packet<P>)> {
+        self.ledger.take_dropped()
     }
 
     /// Takes the next packet into service at `now`, when the link serves at a rate.
     fn start(&mut self, now: Time) {
-        self.serving = self.queue.pop(now, &mut self.stats);
+        self.serving = self.queue.pop(now, &mut self.ledger);
         self.due = match (&self.serving, &mut self.server) {
             (Some(packet), Server::Rate { sending }) => {
                 let (end, on_wire) = self.schedule.send(now, packet.size);
@@ -70,7 +79,7 @@ impl<P: Send> Link<P> {
     fn finish(&mut self, end: Time, sending: Nanos, mut packet: Packet<P>) -> Packet<P> {
         packet.delay.transmission += sending;
         packet.delay.queue += (end - packet.entered) - sending;
-        self.stats.delivered.add(packet.size);
+        self.ledger.stats.delivered.add(packet.size);
         packet
     }
 
@@ -78,12 +87,12 @@ impl<P: Send> Link<P> {
     fn use_opportunities(&mut self, now: Time) -> Option<Packet<P>> {
         let Server::Trace { cursor, credit, left } = &mut self.server else { return None };
         while self.due <= now {
-            self.stats.advance(self.due, self.serving.is_some());
+            self.ledger.stats.advance(self.due, self.serving.is_some());
             if *credit == 0 {
                 *credit = OPPORTUNITY;
             }
             if self.serving.is_none() {
-                self.serving = self.queue.pop(self.due, &mut self.stats);
+                self.serving = self.queue.pop(self.due, &mut self.ledger);
                 let Some(packet) = &self.serving else {
                     *credit = 0;
                     self.due = Time::NEVER;
@@ -96,7 +105,7 @@ impl<P: Send> Link<P> {
             *credit -= sent;
             let end = self.due;
             if *left == 0 {
-                if self.stats.queued.packets == 0 {
+                if self.ledger.stats.queued.packets == 0 {
                     *credit = 0;
                     self.due = Time::NEVER;
                 } else if *credit == 0 {
@@ -113,11 +122,11 @@ impl<P: Send> Link<P> {
 
 impl<P: Send> Element<P> for Link<P> {
     fn push(&mut self, now: Time, mut packet: Packet<P>) {
-        self.stats.advance(now, self.serving.is_some());
-        self.stats.arrived.add(packet.size);
+        self.ledger.stats.advance(now, self.serving.is_some());
+        self.ledger.stats.arrived.add(packet.size);
         packet.entered = now;
-        self.queue.push(now, packet, &mut self.stats);
-        if self.due == Time::NEVER && self.serving.is_none() && self.stats.queued.packets > 0 {
+        self.queue.push(now, packet, &mut self.ledger);
+        if self.due == Time::NEVER && self.serving.is_none() && self.ledger.stats.queued.packets > 0 {
             match &mut self.server {
                 Server::Rate { .. } => self.start(now),
                 Server::Trace { cursor, .. } => self.due = self.schedule.opportunity_after(cursor, now),
@@ -135,7 +144,7 @@ impl<P: Send> Element<P> for Link<P> {
         }
         let Server::Rate { sending } = self.server else { return self.use_opportunities(now) };
         let end = self.due;
-        self.stats.advance(end, self.serving.is_some());
+        self.ledger.stats.advance(end, self.serving.is_some());
         let packet = self.serving.take()?;
         let packet = self.finish(end, sending, packet);
         self.start(end);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Nanos, Time};
 
 use crate::delay::Delay;
+use crate::fate::{Dropped, Reason};
 use crate::link::Link;
 use crate::packet::{Element, Packet};
 use crate::stats::{Count, LinkStats};
@@ -43,6 +44,8 @@ pub struct Path<P> {
     due: Vec<Time>,
     behind: Vec<Nanos>,
     out: VecDeque<Packet<P>>,
+    /// What was dropped, where somebody asks for it.
+    dropped: Option<VecDeque<Dropped<P>>>,
     lost: Count,
     copied: Count,
 }
@@ -50,7 +53,7 @@ pub struct Path<P> {
 impl<P> Default for Path<P> {
     fn default() -> Self {
         let (stages, due, behind, out) = Default::default();
-        Self { stages, due, behind, out, lost: Count::default(), copied: Count::default() }
+        Self { stages, due, behind, out, dropped: None, lost: Count::default(), copied: Count::default() }
     }
 }
 
@@ -80,7 +83,22 @@ impl<P: Clone + Send> Path<P> {
         self.stage(Stage::Filter(Box::new(filter)))
     }
 
-    fn stage(mut self, stage: Stage<P>) -> Self {
+    /// The path keeps what it drops until [`Path::pop_dropped`] takes it.
+    #[must_use]
+    pub fn keeping_dropped(mut self) -> Self {
+        self.dropped.get_or_insert_default();
+        for stage in &mut self.stages {
+            if let Stage::Link(link) = stage {
+                link.keep_dropped();
+            }
+        }
+        self
+    }
+
+    fn stage(mut self, mut stage: Stage<P>) -> Self {
+        if let (Some(_), Stage::Link(link)) = (&self.dropped, &mut stage) {
+            link.keep_dropped();
+        }
         self.stages.push(stage);
         self.due.push(Time::NEVER);
         let mut behind = Nanos::ZERO;
@@ -163,6 +181,7 @@ impl<P: Clone + Send> Path<P> {
             }
             let packet = self.stages[index].pop(due);
             self.due[index] = self.stages[index].next();
+            self.note_dropped(index, due);
             if let Some(packet) = packet {
                 self.forward(index + 1, due, packet);
             }
@@ -178,7 +197,13 @@ impl<P: Clone + Send> Path<P> {
                 Stage::Filter(filter) => {
                     match filter.judge(now) {
                         Verdict::Pass => {}
-                        Verdict::Lose => return self.lost.add(packet.size),
+                        Verdict::Lose => {
+                            self.lost.add(packet.size);
+                            if let Some(dropped) = &mut self.dropped {
+                                dropped.push_back(Dropped { at: now, element: index, reason: Reason::Lost, packet });
+                            }
+                            return;
+                        }
                         Verdict::Copy => {
                             self.copied.add(packet.size);
                             self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
@@ -189,10 +214,24 @@ impl<P: Clone + Send> Path<P> {
                 }
             }
             self.due[index] = stage.next();
+            self.note_dropped(index, now);
             return;
         }
         packet.entered = now;
         self.out.push_back(packet);
+    }
+
+    /// Takes over what a link has dropped.
+    fn note_dropped(&mut self, element: usize, at: Time) {
+        if let (Some(dropped), Stage::Link(link)) = (&mut self.dropped, &mut self.stages[element]) {
+            dropped.extend(link.take_dropped().map(|(reason, packet)| Dropped { at, element, reason, packet }));
+        }
+    }
+
+    /// Takes out a packet that was dropped, in the order of the drops; none unless the path is [`Path::keeping_dropped`].
+    /// Drops of the AQM show when the path has [advanced](Path::advance) to them.
+    pub fn pop_dropped(&mut self) -> Option<Dropped<P>> {
+        self.dropped.as_mut()?.pop_front()
     }
 
     /// The counters of the first link, with time integrals up to `now`; `None` when the path has no link.

@@ -67,14 +67,12 @@ impl LinkStats {
         self.queued_packet_ns + u128::from(self.busy.as_nanos())
     }
 
-    /// A packet, arriving or taken out, is dropped because the queue is full.
-    pub fn drop_full<P>(&mut self, packet: &Packet<P>) {
+    pub(crate) fn count_full<P>(&mut self, packet: &Packet<P>) {
         self.full.add(packet.size);
         self.flow(packet.flow).dropped.add(packet.size);
     }
 
-    /// A packet, arriving or taken out, is dropped by an AQM.
-    pub fn drop_early<P>(&mut self, packet: &Packet<P>) {
+    pub(crate) fn count_early<P>(&mut self, packet: &Packet<P>) {
         self.aqm.add(packet.size);
         self.flow(packet.flow).dropped.add(packet.size);
     }

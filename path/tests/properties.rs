@@ -1,11 +1,12 @@
 //! What holds for any path: conservation, order, and the contract of `next` and `pop`.
 
+use std::iter;
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::{
-    Codepoint, Direction, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reorder, Schedule, Trace,
-    from_table,
+    Codepoint, Direction, Dropped, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reason, Reorder,
+    Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
 
@@ -128,7 +129,8 @@ proptest! {
     ) {
         let trace = Arc::new(trace);
         let load = |_: &str| Ok::<_, String>(trace.clone());
-        let mut path: Path<Body> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
+        let path: Path<Body> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
+        let mut path = path.keeping_dropped();
         let mut popped: Vec<Packet<Body>> = Vec::new();
         let mut calls = 0;
         let mut clock = Time::ZERO;
@@ -161,6 +163,12 @@ proptest! {
         let stats = path.stats(end).cloned().unwrap_or_default();
         let dropped = stats.full.packets + stats.aqm.packets;
         prop_assert_eq!(arrivals.len() as u64 + copied.packets, popped.len() as u64 + lost.packets + dropped);
+        let fates: Vec<Dropped<Body>> = iter::from_fn(|| path.pop_dropped()).collect();
+        let count = |reason| fates.iter().filter(|dropped| dropped.reason == reason).count() as u64;
+        let by_reason = [Reason::Full, Reason::Early, Reason::Lost].map(count);
+        prop_assert_eq!(by_reason, [stats.full.packets, stats.aqm.packets, lost.packets]);
+        prop_assert!(fates.is_sorted_by_key(|dropped| dropped.at));
+        prop_assert!(fates.iter().all(|dropped| dropped.packet.entered <= dropped.at));
         prop_assert_eq!(stats.queued.packets, 0);
         prop_assert_eq!(stats.arrived.bytes, stats.delivered.bytes + stats.full.bytes + stats.aqm.bytes);
         let by_flow: u64 = stats.flows.iter().map(|flow| flow.dropped.packets).sum();

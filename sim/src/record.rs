@@ -92,9 +92,9 @@ impl Recorder {
         self.queue.record(packet.delay.queue);
     }
 
-    /// Data packets that entered are still inside, or came out when nobody waited for them: they were not dropped.
-    pub fn under_way(&mut self, flow: usize, packets: u64) {
-        self.flows[flow].under_way += packets;
+    /// A data packet that entered was dropped by the path. Copies made on the way are in no figure.
+    pub fn dropped<P>(&mut self, flow: usize, packet: &Packet<P>) {
+        self.flows[flow].outcome.packets_dropped += u64::from(!packet.copy);
     }
 
     /// An acknowledgement reached its sender, delayed like this.
@@ -161,8 +161,6 @@ impl Recorder {
 /// Records one configured flow (or a family of them).
 struct FlowRecorder {
     outcome: FlowOutcome,
-    /// Data packets that entered but whose fate nobody waited for.
-    under_way: u64,
     mss: u32,
     series: Option<FlowSeries>,
     step: Step,
@@ -200,7 +198,7 @@ impl FlowRecorder {
             fct: Distribution::new(digits),
         };
         let series = (series && index < SERIES_FLOWS).then(|| FlowSeries { index, ..FlowSeries::default() });
-        Self { outcome, under_way: 0, mss: flow.mss, series, step: Step::default() }
+        Self { outcome, mss: flow.mss, series, step: Step::default() }
     }
 
     fn arrived<P>(&mut self, packet: &Packet<P>, delay: Nanos) {
@@ -231,9 +229,7 @@ impl FlowRecorder {
     }
 
     /// The outcome, and the series when there is one.
-    fn finish(mut self) -> (FlowOutcome, Option<FlowSeries>) {
-        let accounted = self.outcome.packets_arrived + self.under_way;
-        self.outcome.packets_dropped = self.outcome.packets_entered.saturating_sub(accounted);
+    fn finish(self) -> (FlowOutcome, Option<FlowSeries>) {
         (self.outcome, self.series)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Ecn, Env, Nanos, Rate, Time};
-use paceline_path::{Codepoint, Packet, Path};
+use paceline_path::{Codepoint, Dropped, Packet, Path};
 use paceline_transport::{AckSegment, HEADER_BYTES, Receiver, Segment, Sender};
 
 use crate::config::{Config, Cross, Direction, Flow, Workload};
@@ -138,8 +138,8 @@ impl<'t> World<'t> {
             gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
             cross: config.cross,
             configured: config.flows,
-            down: config.down,
-            up: config.up,
+            down: config.down.keeping_dropped(),
+            up: config.up.keeping_dropped(),
             step: config.sample_every,
             tap,
             events: 0,
@@ -172,6 +172,7 @@ impl<'t> World<'t> {
             } else if let Some((at, target)) = self.timers.pop() {
                 self.wake(at, target);
             }
+            self.note_dropped();
         }
         self.finish()
     }
@@ -364,12 +365,7 @@ impl<'t> World<'t> {
             Body::Cross => {}
             Body::Data(_) => {
                 let number = packet.flow;
-                let Some(flow) = &mut self.live[number as usize] else {
-                    if let Some(family) = self.families[number as usize] {
-                        self.recorder.under_way(family as usize, u64::from(!packet.copy));
-                    }
-                    return;
-                };
+                let Some(flow) = &mut self.live[number as usize] else { return };
                 let mut packet = packet;
                 packet.delay.propagation += flow.extra_delay;
                 let arrives_at = self.now + flow.extra_delay;
@@ -461,26 +457,18 @@ impl<'t> World<'t> {
 
     fn retire(&mut self, number: u32) {
         if let Some(flow) = self.live[number as usize].take() {
-            let originals = flow.access.iter().filter(|(_, packet)| !packet.copy).count();
-            self.recorder.under_way(flow.family as usize, originals as u64);
             let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
         }
     }
 
-    /// What entered and neither arrived nor is still under way was dropped. The paths are emptied to find out.
-    fn count_drops(&mut self) {
-        let mut inside = vec![0; self.live.len()];
+    /// Counts what the paths have dropped.
+    fn note_dropped(&mut self) {
         for path in [&mut self.down, &mut self.up] {
-            while path.next() < Time::NEVER {
-                while let Some(packet) = path.pop(path.next()) {
-                    inside[packet.flow as usize] += u64::from(matches!(packet.body, Body::Data(_)) && !packet.copy);
+            while let Some(Dropped { packet, .. }) = path.pop_dropped() {
+                if let (Body::Data(_), Some(family)) = (&packet.body, self.families[packet.flow as usize]) {
+                    self.recorder.dropped(family as usize, &packet);
                 }
-            }
-        }
-        for (family, inside) in self.families.iter().zip(inside) {
-            if let Some(family) = family {
-                self.recorder.under_way(*family as usize, inside);
             }
         }
     }
@@ -503,7 +491,7 @@ impl<'t> World<'t> {
             down_capacity_bytes: capacity(&self.down, Time::ZERO, self.end),
             up_capacity_bytes: capacity(&self.up, Time::ZERO, self.end),
         };
-        self.count_drops();
+        self.note_dropped();
         for number in 0..self.live.len() as u32 {
             self.retire(number);
         }

@@ -30,9 +30,6 @@ struct Watched {
     /// From here on its packets no longer count.
     stop: Time,
     glimpse: Glimpse,
-    entered: u64,
-    /// Arrived or dropped.
-    settled: u64,
 }
 
 enum Role {
@@ -51,7 +48,7 @@ impl RaceTap {
         let watched = |(flow, glimpse): (&Flow, &Glimpse)| {
             let family = matches!(flow.workload, paceline_sim::Workload::Poisson { .. });
             let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
-            Watched { direction: flow.direction, stop, glimpse: glimpse.clone(), entered: 0, settled: 0 }
+            Watched { direction: flow.direction, stop, glimpse: glimpse.clone() }
         };
         let step = sample_every.unwrap_or(Nanos::ZERO);
         let points = if step > Nanos::ZERO { (end.as_nanos() / step.as_nanos()) as usize } else { 0 };
@@ -108,9 +105,6 @@ impl RaceTap {
     /// What is left when the run is over.
     pub(super) fn finish(mut self, links: Links) -> Outcome {
         self.sample(self.end);
-        for (index, flow) in self.flows.iter().enumerate() {
-            self.recorder.under_way(index, flow.entered.saturating_sub(flow.settled));
-        }
         let mut outcome = self.recorder.finish(links, 0);
         if let Some(series) = &mut outcome.series {
             let mut bytes = 0_i64;
@@ -129,7 +123,6 @@ impl Tap for RaceTap {
         if let Some((flow, Role::Data)) = self.whose(passage)
             && passage.at <= self.flows[flow].stop
         {
-            self.flows[flow].entered += 1;
             self.recorder.entered(flow);
         }
     }
@@ -145,7 +138,6 @@ impl Tap for RaceTap {
         }
         match role {
             Role::Data => {
-                self.flows[flow].settled += 1;
                 let mut packet = Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ());
                 packet.delay = passage.delay;
                 self.recorder.arrived(flow, &packet, passage.at - passage.entered);
@@ -155,13 +147,11 @@ impl Tap for RaceTap {
     }
 
     fn dropped(&mut self, passage: &Passage<'_>) {
-        // Drops that come after the end are those of a path that is taken down.
         if passage.at <= self.end
             && let Some((flow, Role::Data)) = self.whose(passage)
             && passage.entered <= self.flows[flow].stop
         {
-            // Entered, and neither arrived nor under way: the recorder counts it as dropped.
-            self.flows[flow].settled += 1;
+            self.recorder.dropped(flow, &Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ()));
         }
     }
 }

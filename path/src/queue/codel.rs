@@ -6,8 +6,8 @@
 use paceline_cc::{Nanos, Time};
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::Packet;
-use crate::stats::LinkStats;
 
 /// RFC 8289 section 4.3.
 pub(super) const TARGET: Nanos = Nanos::from_millis(5);
@@ -45,13 +45,13 @@ impl<P> CoDel<P> {
     }
 
     /// The next packet, and whether its delay has been above target for an interval (`dodequeue` of the RFC).
-    fn take(&mut self, now: Time, stats: &mut LinkStats) -> Option<(Packet<P>, bool)> {
-        let Some(packet) = self.fifo.pop(stats) else {
+    fn take(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<(Packet<P>, bool)> {
+        let Some(packet) = self.fifo.pop(ledger) else {
             self.first_above = None;
             return None;
         };
         let mut drop = false;
-        if now - packet.entered < self.target || stats.queued.bytes <= u64::from(self.largest) {
+        if now - packet.entered < self.target || ledger.stats.queued.bytes <= u64::from(self.largest) {
             self.first_above = None;
         } else if let Some(at) = self.first_above {
             drop = now >= at;
@@ -67,13 +67,13 @@ impl<P> CoDel<P> {
 }
 
 impl<P: Send> Queue<P> for CoDel<P> {
-    fn push(&mut self, _now: Time, packet: Packet<P>, stats: &mut LinkStats) {
+    fn push(&mut self, _now: Time, packet: Packet<P>, ledger: &mut Ledger<P>) {
         self.largest = self.largest.max(packet.size);
-        self.fifo.push(packet, stats);
+        self.fifo.push(packet, ledger);
     }
 
-    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
-        let Some((mut packet, mut drop)) = self.take(now, stats) else {
+    fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
+        let Some((mut packet, mut drop)) = self.take(now, ledger) else {
             self.dropping = false;
             return None;
         };
@@ -81,12 +81,12 @@ impl<P: Send> Queue<P> for CoDel<P> {
             self.dropping = drop;
             while self.dropping && now >= self.drop_next {
                 self.count = self.count.saturating_add(1);
-                if stats.mark(&mut packet) {
+                if ledger.stats.mark(&mut packet) {
                     self.drop_next = self.control_law(self.drop_next);
                     break;
                 }
-                stats.drop_early(&packet);
-                let Some(next) = self.take(now, stats) else {
+                ledger.drop_early(packet);
+                let Some(next) = self.take(now, ledger) else {
                     self.dropping = false;
                     return None;
                 };
@@ -104,9 +104,9 @@ impl<P: Send> Queue<P> for CoDel<P> {
             self.count = if recent && grown > 1 { grown } else { 1 };
             self.last_count = self.count;
             self.drop_next = self.control_law(now);
-            if !stats.mark(&mut packet) {
-                stats.drop_early(&packet);
-                return self.take(now, stats).map(|(packet, _)| packet);
+            if !ledger.stats.mark(&mut packet) {
+                ledger.drop_early(packet);
+                return self.take(now, ledger).map(|(packet, _)| packet);
             }
         }
         Some(packet)

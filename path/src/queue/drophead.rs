@@ -4,8 +4,8 @@
 use paceline_cc::Time;
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::Packet;
-use crate::stats::LinkStats;
 
 /// Drop-head queue.
 pub struct DropHead<P>(Fifo<P>);
@@ -18,15 +18,15 @@ impl<P> DropHead<P> {
 }
 
 impl<P: Send> Queue<P> for DropHead<P> {
-    fn push(&mut self, _now: Time, packet: Packet<P>, stats: &mut LinkStats) {
-        while !self.0.limit.holds(stats.queued, packet.size) {
-            let Some(oldest) = self.0.pop(stats) else { break };
-            stats.drop_full(&oldest);
+    fn push(&mut self, _now: Time, packet: Packet<P>, ledger: &mut Ledger<P>) {
+        while !self.0.limit.holds(ledger.stats.queued, packet.size) {
+            let Some(oldest) = self.0.pop(ledger) else { break };
+            ledger.drop_full(oldest);
         }
-        self.0.push(packet, stats);
+        self.0.push(packet, ledger);
     }
 
-    fn pop(&mut self, _now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
-        self.0.pop(stats)
+    fn pop(&mut self, _now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
+        self.0.pop(ledger)
     }
 }

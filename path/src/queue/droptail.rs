@@ -3,8 +3,8 @@
 use paceline_cc::Time;
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::Packet;
-use crate::stats::LinkStats;
 
 /// Drop-tail queue.
 pub struct DropTail<P>(Fifo<P>);
@@ -17,11 +17,11 @@ impl<P> DropTail<P> {
 }
 
 impl<P: Send> Queue<P> for DropTail<P> {
-    fn push(&mut self, _now: Time, packet: Packet<P>, stats: &mut LinkStats) {
-        self.0.push(packet, stats);
+    fn push(&mut self, _now: Time, packet: Packet<P>, ledger: &mut Ledger<P>) {
+        self.0.push(packet, ledger);
     }
 
-    fn pop(&mut self, _now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
-        self.0.pop(stats)
+    fn pop(&mut self, _now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
+        self.0.pop(ledger)
     }
 }

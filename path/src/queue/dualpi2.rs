@@ -24,9 +24,9 @@ use paceline_cc::text::span_text;
 use paceline_cc::{Nanos, Time};
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::{Codepoint, Packet};
 use crate::random::{Purpose, Stream};
-use crate::stats::LinkStats;
 
 /// How the packets to drop or mark are chosen at a given probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,28 +226,28 @@ impl<P> DualPi2<P> {
     }
 
     /// The next packet of L, marked or dropped (`None`).
-    fn take_low(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
+    fn take_low(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         let short = self.low.fifo.packets.len() <= self.params.th_len;
         let native = if short { 0.0 } else { self.params.native(self.low.delay(now)) };
         let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
-        let mut packet = self.low.fifo.pop(stats)?;
+        let mut packet = self.low.fifo.pop(ledger)?;
         if coupled >= 1.0 && self.low.chooser.hits(classic) {
-            stats.drop_early(&packet);
+            ledger.drop_early(packet);
             return None;
         }
         if self.low.chooser.hits(native.max(coupled)) {
-            stats.mark(&mut packet);
+            ledger.stats.mark(&mut packet);
         }
         Some(packet)
     }
 
     /// The next packet of C, marked or dropped (`None`).
-    fn take_classic(&mut self, stats: &mut LinkStats) -> Option<Packet<P>> {
+    fn take_classic(&mut self, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         let probability = self.classic_probability();
-        let mut packet = self.classic.fifo.pop(stats)?;
+        let mut packet = self.classic.fifo.pop(ledger)?;
         let hit = self.classic.chooser.hits(probability);
-        if hit && (probability >= self.classic_most() || !stats.mark(&mut packet)) {
-            stats.drop_early(&packet);
+        if hit && (probability >= self.classic_most() || !ledger.stats.mark(&mut packet)) {
+            ledger.drop_early(packet);
             return None;
         }
         Some(packet)
@@ -255,9 +255,9 @@ impl<P> DualPi2<P> {
 }
 
 impl<P: Send> Queue<P> for DualPi2<P> {
-    fn push(&mut self, now: Time, packet: Packet<P>, stats: &mut LinkStats) {
+    fn push(&mut self, now: Time, packet: Packet<P>, ledger: &mut Ledger<P>) {
         self.catch_up(now);
-        if stats.queued.packets == 0 {
+        if ledger.stats.queued.packets == 0 {
             // Weight of C less that of L: L begins.
             self.credit = (2.0 * self.params.protection - 1.0) * PACKET;
         }
@@ -265,15 +265,15 @@ impl<P: Send> Queue<P> for DualPi2<P> {
             Codepoint::Ect1 | Codepoint::Ce => &mut self.low,
             Codepoint::NotEct | Codepoint::Ect0 => &mut self.classic,
         };
-        lane.fifo.push(packet, stats);
+        lane.fifo.push(packet, ledger);
     }
 
-    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
+    fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         self.catch_up(now);
-        while stats.queued.packets > 0 {
+        while ledger.stats.queued.packets > 0 {
             let both = !self.low.is_empty() && !self.classic.is_empty();
             let low_first = !self.low.is_empty() && (!both || self.credit <= 0.0);
-            let packet = if low_first { self.take_low(now, stats) } else { self.take_classic(stats) };
+            let packet = if low_first { self.take_low(now, ledger) } else { self.take_classic(ledger) };
             let Some(packet) = packet else { continue };
             if both {
                 let share = self.params.protection;

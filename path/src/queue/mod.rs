@@ -23,19 +23,19 @@ use std::collections::VecDeque;
 
 use paceline_cc::Time;
 
+use crate::fate::Ledger;
 use crate::packet::Packet;
-use crate::stats::LinkStats;
 
 /// A queue with its drop or mark policy. The packet in service is not in it.
 ///
-/// Every packet that goes in, leaves, is dropped or marked is told to `stats`, which also knows the present length
-/// ([`LinkStats::queued`]). [`Packet::entered`] is the time at which a packet arrived.
+/// Every packet that goes in, leaves, is dropped or marked is reported to `ledger`, which also knows the present length
+/// ([`crate::LinkStats::queued`]). [`Packet::entered`] is the time at which a packet arrived.
 pub trait Queue<P>: Send {
     /// A packet arrives; it may be dropped, or others for it.
-    fn push(&mut self, now: Time, packet: Packet<P>, stats: &mut LinkStats);
+    fn push(&mut self, now: Time, packet: Packet<P>, ledger: &mut Ledger<P>);
 
     /// The next packet to serve; packets may be dropped on the way to it. `None` when the queue is empty.
-    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>>;
+    fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>>;
 }
 
 /// What all queues here are made of: first in, first out, up to a limit.
@@ -50,18 +50,18 @@ impl<P> Fifo<P> {
     }
 
     /// Puts a packet in, or drops it when it would take the queue over its limit.
-    fn push(&mut self, packet: Packet<P>, stats: &mut LinkStats) {
-        if self.limit.holds(stats.queued, packet.size) {
-            stats.enter(packet.size);
+    fn push(&mut self, packet: Packet<P>, ledger: &mut Ledger<P>) {
+        if self.limit.holds(ledger.stats.queued, packet.size) {
+            ledger.stats.enter(packet.size);
             self.packets.push_back(packet);
         } else {
-            stats.drop_full(&packet);
+            ledger.drop_full(packet);
         }
     }
 
-    fn pop(&mut self, stats: &mut LinkStats) -> Option<Packet<P>> {
+    fn pop(&mut self, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
-        stats.leave(packet.size);
+        ledger.stats.leave(packet.size);
         Some(packet)
     }
 }

@@ -8,9 +8,9 @@
 use paceline_cc::{Nanos, Time};
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
-use crate::stats::LinkStats;
 
 /// QDELAY_REF, RFC 8033 section 4.2.
 pub(super) const TARGET: Nanos = Nanos::from_millis(15);
@@ -116,19 +116,19 @@ impl<P> Pie<P> {
 }
 
 impl<P: Send> Queue<P> for Pie<P> {
-    fn push(&mut self, now: Time, mut packet: Packet<P>, stats: &mut LinkStats) {
+    fn push(&mut self, now: Time, mut packet: Packet<P>, ledger: &mut Ledger<P>) {
         self.catch_up(now);
-        if self.hits(stats.queued.bytes) && (self.probability > MARK_UP_TO || !stats.mark(&mut packet)) {
-            stats.drop_early(&packet);
+        if self.hits(ledger.stats.queued.bytes) && (self.probability > MARK_UP_TO || !ledger.stats.mark(&mut packet)) {
+            ledger.drop_early(packet);
         } else {
-            self.fifo.push(packet, stats);
+            self.fifo.push(packet, ledger);
         }
     }
 
-    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
+    fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         self.catch_up(now);
-        let packet = self.fifo.pop(stats)?;
-        self.delay = if stats.queued.packets == 0 { Nanos::ZERO } else { now - packet.entered };
+        let packet = self.fifo.pop(ledger)?;
+        self.delay = if ledger.stats.queued.packets == 0 { Nanos::ZERO } else { now - packet.entered };
         Some(packet)
     }
 }

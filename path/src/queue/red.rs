@@ -8,9 +8,9 @@
 use paceline_cc::{Nanos, Time};
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
-use crate::stats::LinkStats;
 
 /// Parameters of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,11 +82,11 @@ impl<P> Red<P> {
 }
 
 impl<P: Send> Queue<P> for Red<P> {
-    fn push(&mut self, now: Time, mut packet: Packet<P>, stats: &mut LinkStats) {
-        self.measure(now, stats.queued.packets);
+    fn push(&mut self, now: Time, mut packet: Packet<P>, ledger: &mut Ledger<P>) {
+        self.measure(now, ledger.stats.queued.packets);
         if self.mean >= 2.0 * self.params.max {
             self.since = Some(0);
-            return stats.drop_early(&packet);
+            return ledger.drop_early(packet);
         }
         if self.mean >= self.params.min {
             let since = self.since.map_or(0, |since| since.saturating_add(1));
@@ -94,21 +94,21 @@ impl<P: Send> Queue<P> for Red<P> {
             // So that drops are uniformly 1 to 1/p - 1 packets apart (section VII; counted as in figure 2).
             let hit = spread <= 0.0 || self.stream.chance(self.chance() / spread);
             self.since = Some(if hit { 0 } else { since });
-            if hit && !stats.mark(&mut packet) {
-                return stats.drop_early(&packet);
+            if hit && !ledger.stats.mark(&mut packet) {
+                return ledger.drop_early(packet);
             }
         } else {
             self.since = None;
         }
-        self.fifo.push(packet, stats);
-        if stats.queued.packets > 0 {
+        self.fifo.push(packet, ledger);
+        if ledger.stats.queued.packets > 0 {
             self.empty = None;
         }
     }
 
-    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
-        let packet = self.fifo.pop(stats)?;
-        if stats.queued.packets == 0 {
+    fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
+        let packet = self.fifo.pop(ledger)?;
+        if ledger.stats.queued.packets == 0 {
             self.empty = Some(now);
         }
         Some(packet)

@@ -8,8 +8,8 @@
 use paceline_cc::{Nanos, Time};
 
 use super::{Fifo, Limit, Queue};
+use crate::fate::Ledger;
 use crate::packet::Packet;
-use crate::stats::LinkStats;
 
 /// What a step queue compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,22 +36,22 @@ impl<P> Step<P> {
 }
 
 impl<P: Send> Queue<P> for Step<P> {
-    fn push(&mut self, _now: Time, mut packet: Packet<P>, stats: &mut LinkStats) {
+    fn push(&mut self, _now: Time, mut packet: Packet<P>, ledger: &mut Ledger<P>) {
         let over = match self.threshold {
-            Threshold::Bytes(most) => stats.queued.bytes > most,
-            Threshold::Packets(most) => stats.queued.packets > most,
+            Threshold::Bytes(most) => ledger.stats.queued.bytes > most,
+            Threshold::Packets(most) => ledger.stats.queued.packets > most,
             Threshold::Wait(_) => false,
         };
-        if over && self.fifo.limit.holds(stats.queued, packet.size) {
-            stats.mark(&mut packet);
+        if over && self.fifo.limit.holds(ledger.stats.queued, packet.size) {
+            ledger.stats.mark(&mut packet);
         }
-        self.fifo.push(packet, stats);
+        self.fifo.push(packet, ledger);
     }
 
-    fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<Packet<P>> {
-        let mut packet = self.fifo.pop(stats)?;
+    fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
+        let mut packet = self.fifo.pop(ledger)?;
         if matches!(self.threshold, Threshold::Wait(most) if now - packet.entered > most) {
-            stats.mark(&mut packet);
+            ledger.stats.mark(&mut packet);
         }
         Some(packet)
     }

@@ -19,20 +19,20 @@ fn ms(millis: u64) -> Time {
 /// A queue with its counters.
 struct Rig {
     queue: Box<dyn Queue<u64>>,
-    stats: LinkStats,
+    ledger: Ledger<u64>,
 }
 
 impl Rig {
     fn new(queue: impl Queue<u64> + 'static) -> Self {
-        Self { queue: Box::new(queue), stats: LinkStats::default() }
+        Self { queue: Box::new(queue), ledger: Ledger::default() }
     }
 
     fn push(&mut self, at: Time, ecn: Codepoint) {
-        self.queue.push(at, packet(at, ecn), &mut self.stats);
+        self.queue.push(at, packet(at, ecn), &mut self.ledger);
     }
 
     fn pop(&mut self, now: Time) -> Option<Packet<u64>> {
-        self.queue.pop(now, &mut self.stats)
+        self.queue.pop(now, &mut self.ledger)
     }
 }
 
@@ -49,14 +49,17 @@ fn drop_tail_and_drop_head_keep_the_old_and_the_new() {
     };
     assert_eq!((left(&mut tail), left(&mut head)), (vec![0, 1], vec![3, 4]));
     for rig in [tail, head] {
-        assert_eq!((rig.stats.full.packets, rig.stats.full.bytes, rig.stats.queued.packets), (3, 3000, 0));
-        assert_eq!(rig.stats.flows[3].dropped.packets, 3);
-        assert_eq!(rig.stats.flows[0], FlowStats::default());
+        assert_eq!(
+            (rig.ledger.stats.full.packets, rig.ledger.stats.full.bytes, rig.ledger.stats.queued.packets),
+            (3, 3000, 0)
+        );
+        assert_eq!(rig.ledger.stats.flows[3].dropped.packets, 3);
+        assert_eq!(rig.ledger.stats.flows[0], FlowStats::default());
     }
     // Larger than the whole queue: dropped, and nothing else for longer than that.
     let mut head = Rig::new(DropHead::new(Limit::bytes(999)));
     head.push(ms(0), Codepoint::NotEct);
-    assert_eq!((head.stats.full.packets, head.stats.queued.packets), (1, 0));
+    assert_eq!((head.ledger.stats.full.packets, head.ledger.stats.queued.packets), (1, 0));
 }
 
 /// Takes a packet each millisecond out of a standing queue of 50 ms; the times of its drops or marks.
@@ -66,17 +69,17 @@ fn codel_events(ecn: Codepoint) -> Vec<u64> {
     let mut events = Vec::new();
     for milli in 50..600 {
         // As many in as out, so that the queue stands at 50 ms.
-        while rig.stats.queued.packets < 60 {
+        while rig.ledger.stats.queued.packets < 60 {
             rig.push(ms(milli - 50), ecn);
         }
-        let before = rig.stats.aqm.packets + rig.stats.marked.packets;
+        let before = rig.ledger.stats.aqm.packets + rig.ledger.stats.marked.packets;
         let popped = rig.pop(ms(milli)).expect("a standing queue");
-        if rig.stats.aqm.packets + rig.stats.marked.packets > before {
+        if rig.ledger.stats.aqm.packets + rig.ledger.stats.marked.packets > before {
             events.push(milli);
             assert_eq!(popped.ecn == Codepoint::Ce, ecn == Codepoint::Ect0);
         }
     }
-    assert_eq!(rig.stats.aqm.packets == 0, ecn == Codepoint::Ect0);
+    assert_eq!(rig.ledger.stats.aqm.packets == 0, ecn == Codepoint::Ect0);
     events
 }
 
@@ -105,7 +108,7 @@ fn codel_leaves_short_queues_alone() {
         alone.push(ms(milli), Codepoint::NotEct);
         assert!(alone.pop(ms(milli + 49)).is_some());
     }
-    assert_eq!((rig.stats.aqm.packets, alone.stats.aqm.packets), (0, 0));
+    assert_eq!((rig.ledger.stats.aqm.packets, alone.ledger.stats.aqm.packets), (0, 0));
 }
 
 #[test]
@@ -113,20 +116,20 @@ fn codel_resumes_at_the_rate_where_it_stopped() {
     let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
     let mut drops = Vec::new();
     for milli in 50..1200 {
-        while rig.stats.queued.packets < 60 {
+        while rig.ledger.stats.queued.packets < 60 {
             // The queue drains for a moment at 600.
             let wait = if milli == 600 { 1 } else { 50 };
             rig.push(ms(milli - wait), Codepoint::NotEct);
         }
         if milli == 600 {
-            while rig.stats.queued.packets > 0 {
+            while rig.ledger.stats.queued.packets > 0 {
                 rig.pop(ms(milli));
             }
             continue;
         }
-        let before = rig.stats.aqm.packets;
+        let before = rig.ledger.stats.aqm.packets;
         rig.pop(ms(milli));
-        if rig.stats.aqm.packets > before {
+        if rig.ledger.stats.aqm.packets > before {
             drops.push(milli);
         }
     }
@@ -139,22 +142,22 @@ fn codel_resumes_at_the_rate_where_it_stopped() {
 #[test]
 fn pie_raises_its_probability_as_computed_by_hand() {
     let mut pie = Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, Limit::NONE, 1);
-    let mut stats = LinkStats::default();
+    let mut ledger = Ledger::default();
     for _ in 0..100 {
-        pie.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut stats);
+        pie.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut ledger);
     }
     // Two updates at delay 0 (probability 0), then a packet that waited 30 ms.
-    let wait = |pie: &mut Pie<u64>, stats: &mut LinkStats, milli: u64| {
-        pie.pop(ms(milli), stats).expect("waiting");
+    let wait = |pie: &mut Pie<u64>, ledger: &mut Ledger<u64>, milli: u64| {
+        pie.pop(ms(milli), ledger).expect("waiting");
         pie.probability()
     };
-    assert_eq!(wait(&mut pie, &mut stats, 30), 0.0);
+    assert_eq!(wait(&mut pie, &mut ledger, 30), 0.0);
     // At 45: (0.125 (0.030 - 0.015) + 1.25 (0.030 - 0)) / 2048; the packet popped then waited 45 ms.
     let first = (0.125 * 0.015 + 1.25 * 0.030) / 2048.0;
-    assert!((wait(&mut pie, &mut stats, 45) - first).abs() < 1e-12);
+    assert!((wait(&mut pie, &mut ledger, 45) - first).abs() < 1e-12);
     // At 60: below 0.0001, so a 128th of 0.125 (0.045 - 0.015) + 1.25 (0.045 - 0.030).
     let second = first + (0.125 * 0.030 + 1.25 * 0.015) / 128.0;
-    assert!((wait(&mut pie, &mut stats, 60) - second).abs() < 1e-12);
+    assert!((wait(&mut pie, &mut ledger, 60) - second).abs() < 1e-12);
 }
 
 #[test]
@@ -166,22 +169,22 @@ fn pie_lets_a_burst_pass() {
         rig.push(ms(milli), Codepoint::NotEct);
         rig.pop(ms(milli));
     }
-    assert_eq!(rig.stats.aqm.packets, 0);
+    assert_eq!(rig.ledger.stats.aqm.packets, 0);
 }
 
 #[test]
 fn red_averages_as_the_paper_says() {
     // A burst of L packets into an empty queue: mean L + 1 + ((1 - w)^(L + 1) - 1) / w (section VI of the paper).
     let mut red = Red::new(RedParams::default(), Nanos::from_millis(1), Limit::NONE, 1);
-    let mut stats = LinkStats::default();
+    let mut ledger = Ledger::default();
     for _ in 0..=50 {
-        red.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut stats);
+        red.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut ledger);
     }
     let expected = 51.0 + (libm::pow(0.998, 51.0) - 1.0) / 0.002;
     assert!((red.mean() - expected).abs() < 1e-9, "{} {expected}", red.mean());
     // Empty for 100 packet times: each takes off its weight.
-    while red.pop(ms(10), &mut stats).is_some() {}
-    red.push(ms(110), packet(ms(110), Codepoint::NotEct), &mut stats);
+    while red.pop(ms(10), &mut ledger).is_some() {}
+    red.push(ms(110), packet(ms(110), Codepoint::NotEct), &mut ledger);
     assert!((red.mean() - expected * libm::pow(0.998, 100.0)).abs() < 1e-9);
 }
 
@@ -192,13 +195,13 @@ fn red_spreads_its_drops_uniformly() {
     let mut gaps = Vec::new();
     let mut gap = 0;
     for step in 0..100_000 {
-        while rig.stats.queued.packets > 10 {
+        while rig.ledger.stats.queued.packets > 10 {
             rig.pop(ms(step));
         }
-        let (aqm, full) = (rig.stats.aqm.packets, rig.stats.queued.packets == 10);
+        let (aqm, full) = (rig.ledger.stats.aqm.packets, rig.ledger.stats.queued.packets == 10);
         rig.push(ms(step), Codepoint::NotEct);
         gap += 1;
-        if rig.stats.aqm.packets > aqm {
+        if rig.ledger.stats.aqm.packets > aqm {
             if full {
                 gaps.push(gap);
             }
@@ -219,8 +222,8 @@ fn red_drops_everything_above_twice_the_threshold() {
     for _ in 0..2000 {
         rig.push(ms(1), Codepoint::Ect0);
     }
-    assert!(rig.stats.queued.packets == 30, "{:?}", rig.stats.queued);
-    assert!(rig.stats.marked.packets > 0 && rig.stats.aqm.packets == 1970);
+    assert!(rig.ledger.stats.queued.packets == 30, "{:?}", rig.ledger.stats.queued);
+    assert!(rig.ledger.stats.marked.packets > 0 && rig.ledger.stats.aqm.packets == 1970);
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn step_marks_above_its_threshold() {
         let mut rig = Rig::new(Step::new(threshold, Limit::packets(5)));
         (0..7).for_each(|milli| rig.push(ms(milli), ecn));
         let left = std::iter::from_fn(|| rig.pop(ms(10))).map(|packet| packet.ecn == Codepoint::Ce).collect();
-        (left, rig.stats.full.packets)
+        (left, rig.ledger.stats.full.packets)
     };
     let marks: (Vec<bool>, u64) = run(Threshold::Packets(2), Codepoint::Ect0);
     // The first three find 0, 1, 2 waiting; the fourth 3, which is above 2.

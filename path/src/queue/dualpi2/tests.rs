@@ -6,8 +6,8 @@ fn packet(at: Time, size: u32, ecn: Codepoint) -> Packet<()> {
     packet
 }
 
-fn queue(params: DualPi2Params) -> (DualPi2<()>, LinkStats) {
-    (DualPi2::new(params, Limit::NONE, 1), LinkStats::default())
+fn queue(params: DualPi2Params) -> (DualPi2<()>, Ledger<()>) {
+    (DualPi2::new(params, Limit::NONE, 1), Ledger::default())
 }
 
 fn ms(millis: u64) -> Time {
@@ -24,16 +24,16 @@ fn the_controller_computes_what_a_hand_does() {
     let expected = [0.0, 0.02448, 0.07712, 0.13232, 0.19008, 0.2504, 0.31328, 0.37872, 0.44672, 0.51728];
     // The delay is that of the longer queue, whichever it is.
     for ecn in [Codepoint::NotEct, Codepoint::Ect1] {
-        let (mut queue, mut stats) = queue(DualPi2Params::default());
-        queue.push(ms(24), packet(ms(24), 1500, ecn), &mut stats);
+        let (mut queue, mut ledger) = queue(DualPi2Params::default());
+        queue.push(ms(24), packet(ms(24), 1500, ecn), &mut ledger);
         near(queue.probability(), expected[0]);
         for (n, expected) in (2..).zip(&expected[1..]) {
             queue.catch_up(ms(16 * n));
             near(queue.probability(), *expected);
         }
         // All at once, at any later time before the next update.
-        let (mut late, mut stats) = self::queue(DualPi2Params::default());
-        late.push(ms(24), packet(ms(24), 1500, ecn), &mut stats);
+        let (mut late, mut ledger) = self::queue(DualPi2Params::default());
+        late.push(ms(24), packet(ms(24), 1500, ecn), &mut ledger);
         late.catch_up(ms(175));
         near(late.probability(), 0.51728);
     }
@@ -98,13 +98,13 @@ fn the_ramp_rises_and_the_step_jumps() {
 #[test]
 fn low_is_marked_by_its_own_threshold_unless_it_is_shorter_than_asked() {
     for (th_len, last) in [(0, true), (1, false)] {
-        let (mut queue, mut stats) = queue(DualPi2Params { th_len, ..DualPi2Params::default() });
+        let (mut queue, mut ledger) = queue(DualPi2Params { th_len, ..DualPi2Params::default() });
         for micros in [0, 100, 2000, 2000, 2000] {
             let at = Time::ZERO + Nanos::from_micros(micros);
-            queue.push(at, packet(at, 1500, Codepoint::Ect1), &mut stats);
+            queue.push(at, packet(at, 1500, Codepoint::Ect1), &mut ledger);
         }
         let mut marked = |micros| {
-            let packet = queue.pop(Time::ZERO + Nanos::from_micros(micros), &mut stats).expect("waiting");
+            let packet = queue.pop(Time::ZERO + Nanos::from_micros(micros), &mut ledger).expect("waiting");
             packet.ecn == Codepoint::Ce
         };
         // Waited 2, 2.1, 0.5, 1.5 ms; the first fills the sum up to 1, which is not yet above it. The last waited 10 ms,
@@ -116,12 +116,12 @@ fn low_is_marked_by_its_own_threshold_unless_it_is_shorter_than_asked() {
 #[test]
 fn classic_has_its_share_of_a_filled_link_and_no_less() {
     for (protection, classic_size) in [(0.1, 1500), (0.1, 500), (0.3, 1500), (1.0 / 16.0, 1000)] {
-        let (mut queue, mut stats) = queue(DualPi2Params { protection, ..DualPi2Params::default() });
+        let (mut queue, mut ledger) = queue(DualPi2Params { protection, ..DualPi2Params::default() });
         for _ in 0..2000 {
-            queue.push(ms(0), packet(ms(0), 1500, Codepoint::Ect1), &mut stats);
-            queue.push(ms(0), packet(ms(0), classic_size, Codepoint::Ect0), &mut stats);
+            queue.push(ms(0), packet(ms(0), 1500, Codepoint::Ect1), &mut ledger);
+            queue.push(ms(0), packet(ms(0), classic_size, Codepoint::Ect0), &mut ledger);
         }
-        let order: Vec<Packet<()>> = (0..1000).filter_map(|_| queue.pop(ms(0), &mut stats)).collect();
+        let order: Vec<Packet<()>> = (0..1000).filter_map(|_| queue.pop(ms(0), &mut ledger)).collect();
         assert_eq!((order.len(), order[0].ecn), (1000, Codepoint::Ect1));
         for window in order.windows(100) {
             let bytes = |of: &dyn Fn(&&Packet<()>) -> bool| -> f64 {
@@ -142,25 +142,29 @@ fn classic_is_marked_up_to_saturation_and_dropped_from_there_on() {
         (0.6, Codepoint::Ect0, 0, 359),
         (0.6, Codepoint::NotEct, 0, 359),
     ] {
-        let (mut queue, mut stats) = queue(DualPi2Params::default());
+        let (mut queue, mut ledger) = queue(DualPi2Params::default());
         queue.probability = probability;
-        (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, ecn), &mut stats));
-        while queue.pop(ms(0), &mut stats).is_some() {}
+        (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, ecn), &mut ledger));
+        while queue.pop(ms(0), &mut ledger).is_some() {}
         let near = |count: u64, expected: u64| count.abs_diff(expected) <= 1;
-        assert!(near(stats.marked.packets, marked) && near(stats.aqm.packets, dropped), "{stats:?}");
-        assert_eq!(stats.full.packets, 0);
+        assert!(
+            near(ledger.stats.marked.packets, marked) && near(ledger.stats.aqm.packets, dropped),
+            "{:?}",
+            ledger.stats
+        );
+        assert_eq!(ledger.stats.full.packets, 0);
     }
 }
 
 #[test]
 fn low_is_dropped_in_overload_and_what_passes_is_marked() {
-    let (mut queue, mut stats) = queue(DualPi2Params::default());
+    let (mut queue, mut ledger) = queue(DualPi2Params::default());
     queue.probability = 0.6;
-    (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, Codepoint::Ect1), &mut stats));
-    while queue.pop(ms(0), &mut stats).is_some() {}
+    (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, Codepoint::Ect1), &mut ledger));
+    while queue.pop(ms(0), &mut ledger).is_some() {}
     // p_C = 0.36 of all, and the marks of the others but for the sum that begins at 0.
-    assert!(stats.aqm.packets.abs_diff(360) <= 1, "{}", stats.aqm.packets);
-    assert!(stats.marked.packets >= 1000 - stats.aqm.packets - 2, "{}", stats.marked.packets);
+    assert!(ledger.stats.aqm.packets.abs_diff(360) <= 1, "{}", ledger.stats.aqm.packets);
+    assert!(ledger.stats.marked.packets >= 1000 - ledger.stats.aqm.packets - 2, "{}", ledger.stats.marked.packets);
 }
 
 #[test]
@@ -168,12 +172,12 @@ fn overload_begins_where_the_coupled_probability_reaches_one() {
     // p' below and at 1 / k, with k = 2 and p_C = 0.25: packets dropped from L and from C, of 1000 each.
     for (k, probability, low, classic) in [(2.0, 0.499_999, 0, 0), (2.0, 0.5, 250, 250), (1.0, 0.9, 0, 0)] {
         for (ecn, dropped) in [(Codepoint::Ect1, low), (Codepoint::Ce, low), (Codepoint::Ect0, classic)] {
-            let (mut queue, mut stats) = queue(DualPi2Params { k, ..DualPi2Params::default() });
+            let (mut queue, mut ledger) = queue(DualPi2Params { k, ..DualPi2Params::default() });
             queue.probability = probability;
-            (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, ecn), &mut stats));
-            let passed: Vec<_> = std::iter::from_fn(|| queue.pop(ms(0), &mut stats)).collect();
-            assert!(stats.aqm.packets.abs_diff(dropped) <= 1, "{probability} {ecn:?} {stats:?}");
-            assert_eq!(passed.len() as u64 + stats.aqm.packets, 1000);
+            (0..1000).for_each(|_| queue.push(ms(0), packet(ms(0), 1500, ecn), &mut ledger));
+            let passed: Vec<_> = std::iter::from_fn(|| queue.pop(ms(0), &mut ledger)).collect();
+            assert!(ledger.stats.aqm.packets.abs_diff(dropped) <= 1, "{probability} {ecn:?} {:?}", ledger.stats);
+            assert_eq!(passed.len() as u64 + ledger.stats.aqm.packets, 1000);
             let marked = passed.iter().filter(|packet| packet.ecn == Codepoint::Ce).count() as f64;
             // L: by k p', all but the first in overload; C: by p_C, or not at all in overload.
             let share = match ecn {
@@ -190,21 +194,21 @@ fn overload_begins_where_the_coupled_probability_reaches_one() {
 #[test]
 fn the_limit_drops_whatever_the_codepoint_and_marks_nothing() {
     let mut queue = DualPi2::new(DualPi2Params::default(), Limit::packets(3), 1);
-    let mut stats = LinkStats::default();
+    let mut ledger = Ledger::default();
     (queue.probability, queue.next_update) = (0.6, Time::NEVER);
     for ecn in [Codepoint::Ect1, Codepoint::Ect0, Codepoint::NotEct, Codepoint::Ce].repeat(3) {
-        queue.push(ms(0), packet(ms(0), 1500, ecn), &mut stats);
+        queue.push(ms(0), packet(ms(0), 1500, ecn), &mut ledger);
     }
-    assert_eq!((stats.full.packets, stats.aqm.packets, stats.marked.packets), (9, 0, 0));
+    assert_eq!((ledger.stats.full.packets, ledger.stats.aqm.packets, ledger.stats.marked.packets), (9, 0, 0));
     assert_eq!((queue.low.fifo.packets.len(), queue.classic.fifo.packets.len()), (1, 2));
 }
 
 #[test]
 fn both_queues_share_one_limit() {
     let mut queue = DualPi2::new(DualPi2Params::default(), Limit::packets(4), 1);
-    let mut stats = LinkStats::default();
+    let mut ledger = Ledger::default();
     for ecn in [Codepoint::Ect1, Codepoint::Ce, Codepoint::Ect0, Codepoint::NotEct, Codepoint::Ect1, Codepoint::Ect0] {
-        queue.push(ms(0), packet(ms(0), 1500, ecn), &mut stats);
+        queue.push(ms(0), packet(ms(0), 1500, ecn), &mut ledger);
     }
-    assert_eq!((queue.low.fifo.packets.len(), queue.classic.fifo.packets.len(), stats.full.packets), (2, 2, 2));
+    assert_eq!((queue.low.fifo.packets.len(), queue.classic.fifo.packets.len(), ledger.stats.full.packets), (2, 2, 2));
 }
