@@ -28,7 +28,7 @@ pub struct Contestant {
 #[non_exhaustive]
 pub enum ContestantError {
     /// No datapath is named.
-    #[error("'{0}' names no datapath; write '{0}@udp', '{0}@tcp' or '{0}@alcc'")]
+    #[error("'{0}' names no datapath; write '{0}@udp', '{0}@tcp', '{0}@alcc' or '{0}@quic'")]
     NoVia(String),
     /// The datapath is unknown.
     #[error("'{text}': unknown datapath '{via}'; {hint}")]
@@ -41,7 +41,7 @@ pub enum ContestantError {
         hint: String,
     },
     /// The datapath comes with a later version.
-    #[error("'{text}': datapath '{via}' is not in this version; use udp, tcp or alcc")]
+    #[error("'{text}': datapath '{via}' is not in this version; use udp, tcp, alcc or quic")]
     LaterVia {
         /// The contestant as given.
         text: String,
@@ -282,10 +282,10 @@ mod tests {
     #[test]
     fn errors_name_the_mend() {
         let cases = [
-            ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp' or 'reno@alcc'"),
+            ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc' or 'reno@quic'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc or quic?"),
-            ("reno@icn", "'reno@icn': datapath 'icn' is not in this version; use udp, tcp or alcc"),
+            ("reno@icn", "'reno@icn': datapath 'icn' is not in this version; use udp, tcp, alcc or quic"),
             (
                 "sprout@tcp",
                 "'sprout@tcp': sprout needs its receiver half, which TCP can't carry; use 'sprout@udp' or 'sprout@alcc'",

@@ -24,7 +24,7 @@ pub struct Record {
     pub world: String,
     /// Controller with the parameters that differ from their defaults.
     pub controller: String,
-    /// Datapath: `udp`, `tcp`, `alcc`, `alcc/LOWER`.
+    /// Datapath: `udp`, `tcp`, `alcc`, `alcc/LOWER`, `quic`.
     pub via: String,
     /// Seed of the race.
     pub seed: u64,

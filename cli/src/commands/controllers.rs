@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use paceline_cc::registry::{CONTROLLERS, Entry, Kind, Param, nearest};
+use paceline_cc::{Ecn, Env, Spec};
 use serde_json::{Value, json};
 
 /// List the controllers with their parameters, units, defaults and sources.
@@ -81,7 +82,12 @@ fn param_json(param: &Param) -> Value {
     object
 }
 
-/// The datapaths that carry it.
+/// The datapaths that carry it with its default parameters. TCP and QUIC have no room for a receiver half, and quinn does not
+/// say which packets were marked.
 fn vias(entry: &'static Entry) -> Vec<&'static str> {
-    if entry.receiver.is_some() { vec!["udp", "alcc"] } else { vec!["udp", "tcp", "alcc"] }
+    if entry.receiver.is_some() {
+        return vec!["udp", "alcc"];
+    }
+    let exact = |spec: Spec| matches!(spec.build(&Env::default()).ecn(), Ecn::Exact | Ecn::L4s);
+    if entry.name.parse().is_ok_and(exact) { vec!["udp", "tcp", "alcc"] } else { vec!["udp", "tcp", "alcc", "quic"] }
 }

@@ -21,7 +21,7 @@ use crate::complaint;
 pub(crate) struct Args {
     /// The scenario file (docs/scenarios.md).
     scenario: PathBuf,
-    /// Who races instead: CONTROLLER@VIA,... with VIA udp, tcp, alcc or alcc/LOWER; such as copa:delta=0.1@udp,cubic@tcp.
+    /// Who races instead: CONTROLLER@VIA,... with VIA udp, tcp, alcc, alcc/LOWER or quic; such as copa:delta=0.1@udp,cubic@tcp.
     #[arg(long, value_name = "LIST")]
     contestants: Option<String>,
     /// Delivery trace (Mahimahi's format) of the link towards the user, instead of the scenario's link.

@@ -133,7 +133,13 @@ pub(super) fn read(file: &Path) -> Result<Trace, ScenarioError> {
 /// For a POSIX shell.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("\"{text}\"") }
+    let literal = |c: char| c == ' ' || c.is_ascii_graphic() && !"$`\\\"!".contains(c);
+    match text {
+        "" => "''".to_owned(),
+        _ if text.chars().all(plain) => text.to_owned(),
+        _ if text.chars().all(literal) => format!("\"{text}\""),
+        _ => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// Where experiments run.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
-use paceline_sim::{Config, Cross, Direction, Flow, Handover, Outcome, Seed, Series, Via};
+use paceline_sim::{Config, Cross, Direction, Flow, Outcome, Seed, Series, Via};
+
+use crate::contestant::Contestant;
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
@@ -54,14 +56,7 @@ impl Dumbbell {
 
     /// A bulk flow of `controller@via` from `start` seconds on.
     pub(super) fn flow(mut self, contestant: &str, start: f64) -> Self {
-        let (controller, via) = contestant.split_once('@').unwrap_or((contestant, "tcp"));
-        let via = match via {
-            "udp" => Via::Udp,
-            "alcc" => Via::Alcc("cubic".parse().expect("cubic is registered"), Handover::default()),
-            "alcc/bbr" => Via::Alcc("bbr".parse().expect("bbr is registered"), Handover::default()),
-            _ => Via::Tcp,
-        };
-        let controller = controller.parse::<Spec>().expect("controllers of claims parse: tested");
+        let Contestant { controller, via } = contestant.parse().expect("a contestant of a claim");
         let start = Time::from_secs_f64(start);
         self.flows.push(Flow { start, ack_every: 1, ..Flow::bulk(controller, via) });
         self

@@ -65,7 +65,7 @@ const NATIVE: &[Native] = &[
     native(HIGHWAY, "cubic@tcp", 10.90, 1077.0, 1926.0),
     native(HIGHWAY, "bbr@tcp", 10.54, 128.0, 276.0),
     native(HIGHWAY, "copa:delta=0.02,rules=release@alcc", 10.54, 94.0, 255.0),
-    native(HIGHWAY, "verus@alcc", 10.79, 178.0, 339.0),
+    native(HIGHWAY, "verus@alcc/cubic", 10.79, 178.0, 339.0),
     native(HIGHWAY, "sprout:idle=exact@alcc/bbr", 4.25, 36.0, 84.0),
     native(RAPID, "copa@udp", 9.77, 24.0, 38.0),
     native(RAPID, "copa:rules=release@udp", 9.77, 24.0, 38.0),
