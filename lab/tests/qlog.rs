@@ -1,4 +1,4 @@
-//! A flow's qlog tells of the packets that the path dropped, and of no others.
+//! A flow's qlog lists as lost the packets that the path dropped, and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
