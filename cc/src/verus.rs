@@ -21,7 +21,8 @@
 //!   lost one on, and they are tried again slowly ([`Profile::forget_from`]). The release forgets them at the loss that ends
 //!   slow start alone (`curveStop`). A buffer that is shorter than R times the smallest delay gives a profile that never
 //!   reaches the target; without this its end would grow for ever.
-//! - The window is at most `GROWTH` times what was delivered in the last round trip.
+//! - The window is at most `GROWTH` times what was delivered in the last round trip, or in the last epoch where that is
+//!   longer: on a path below 5 ms a window leaves once an epoch.
 //! - After slow start, and while no more than `LOSS_TOLERATED` of the packets are lost, a loss does not take the window below
 //!   what was delivered in the last round trip: the path has just carried that.
 //! - A target within `DELTA1` of the smallest delay is looked up as that: on a flat curve, noise would answer it.
@@ -117,6 +118,8 @@ pub struct Verus {
     app_limited: bool,
     /// Packets delivered in the last round trip that the application did not limit.
     delivered: f64,
+    /// Packets delivered in this epoch.
+    epoch_delivered: f64,
     /// Share of packets lost lately.
     lost_share: f64,
     /// Window of the first packet lost in this loss phase, until the profile has forgotten it.
@@ -150,6 +153,7 @@ impl Verus {
             next_fit: Time::ZERO,
             app_limited: false,
             delivered: f64::INFINITY,
+            epoch_delivered: 0.0,
             lost_share: 0.0,
             lost_window: None,
             session: 0,
@@ -277,7 +281,7 @@ impl Verus {
             self.d_est += DELTA2;
         }
         let window = self.profile.window_for(self.d_est.max(self.d_min + DELTA1));
-        self.w_bar = window.min(GROWTH * self.delivered).max(1.0);
+        self.w_bar = window.min(GROWTH * self.delivered.max(self.epoch_delivered)).max(1.0);
         may_send
     }
 
@@ -308,6 +312,7 @@ impl Verus {
         for _ in 0..count {
             may_send = self.move_target(d_max);
         }
+        self.epoch_delivered = 0.0;
         let share = if may_send { self.share() } else { 0.0 };
         self.allow(share);
         self.pacing =
@@ -345,6 +350,7 @@ impl Controller for Verus {
             self.on_packet(ack.now, packet);
         }
         self.in_flight = ack.in_flight;
+        self.epoch_delivered += ack.bytes as f64 / f64::from(self.mss);
         if !ack.packets.is_empty() {
             self.last_ack_at = ack.now;
         }

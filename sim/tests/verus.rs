@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Dumbbell, RandomLoss, bulk, share, variable};
-use paceline_cc::{Rate, Time};
+use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::Schedule;
 use paceline_path::queue::Limit;
 use paceline_sim::{Flow, FlowOutcome, Handover, Outcome, Via};
@@ -143,6 +143,21 @@ fn a_long_path_is_filled() {
     for rtt in [400, 510, 600, 800] {
         let used = least_share(&dumbbell("verus", 10.0, rtt).run(40), 20_000, 40_000);
         assert!(used >= 0.97, "{rtt} ms: {used}");
+    }
+}
+
+/// Below 5 ms of round trip a window leaves once an epoch, not once a round trip.
+#[test]
+fn a_short_path_is_filled() {
+    for via in [Via::Udp, Via::Tcp] {
+        for r in [2, 6] {
+            for micros in [50, 200, 1_000, 2_000, 4_000] {
+                let mut dumbbell = Dumbbell::new(100.0, 0, vec![bulk(&format!("verus:r={r}"), via.clone())]);
+                dumbbell.rtt = Nanos::from_micros(micros);
+                let used = share(&dumbbell.run(20), 0, 5_000, 20_000);
+                assert!(used >= 0.7, "{via:?}, R {r}, {micros} us: {used}");
+            }
+        }
     }
 }
 
