@@ -12,7 +12,7 @@
 //! - A mark is told without the number of marked bytes. To a controller that does not use ECN it is the loss of one
 //!   packet, since quinn sends ECT(0) whatever the controller (RFC 3168 section 5 asks for the same answer).
 //! - A rate becomes a window: see [`Credit`].
-//! - Ticks come late, each for its own time, at the next call.
+//! - Ticks come late, each for its own time, at the next call; the last one that is due at an acknowledgement comes after it.
 
 use paceline_cc::{
     Ack, Acked, Cause, Controller, Ecn, Loss, Lost, Nanos, Pacing, Phase, Rate, Restart, Sent, Time, Timeout,
@@ -56,6 +56,8 @@ pub struct Bridge {
     timeouts: u32,
     ran_dry: bool,
     last_sent_at: Time,
+    /// Between the last two ticks.
+    tick_interval: Nanos,
     window: u64,
 }
 
@@ -94,6 +96,7 @@ impl Bridge {
             timeouts: 0,
             ran_dry: false,
             last_sent_at: Time::ZERO,
+            tick_interval: Nanos::ZERO,
             window: 0,
         };
         bridge.refresh();
@@ -165,7 +168,9 @@ impl Bridge {
         if self.prior.is_some() {
             return;
         }
-        self.advance(now);
+        self.credit.accrue(now);
+        // What the last tick allows could not leave before the acknowledgement, so it must count from the flight after it.
+        self.tick(now, self.tick_interval);
         self.prior = Some(self.in_flight);
         if app_limited {
             self.rate.mark_app_limited(self.in_flight);
@@ -188,6 +193,9 @@ impl Bridge {
             self.flight.clear();
         } else if let Some(srtt) = self.rtt.smoothed() {
             self.flight.forget(flight::horizon(now, before, srtt.max(sample.unwrap_or(srtt))));
+        }
+        if self.controller.next_tick() <= now {
+            self.controller.on_tick(now);
         }
         self.refresh();
         sample
@@ -343,15 +351,22 @@ impl Bridge {
     /// Time goes on to `now`: credit accrues, ticks come.
     fn advance(&mut self, now: Time) {
         self.credit.accrue(now);
+        self.tick(now, Nanos::ZERO);
+    }
+
+    /// The ticks that were due `ago`, each for its own time.
+    fn tick(&mut self, now: Time, ago: Nanos) {
         for _ in 0..TICKS {
             let due = self.controller.next_tick();
-            if due > now {
+            if due + ago > now {
                 return;
             }
             self.controller.on_tick(due);
-            if self.controller.next_tick() <= due {
+            let next = self.controller.next_tick();
+            if next <= due {
                 break;
             }
+            self.tick_interval = next - due;
         }
         self.controller.on_tick(now);
     }

@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 use quinn::ConnectionError::{ApplicationClosed, TimedOut};
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ReadError, RecvStream, SendStream, ServerConfig};
+use quinn::{
+    AckFrequencyConfig, ClientConfig, Connection, Endpoint, EndpointConfig, ReadError, RecvStream, SendStream,
+    ServerConfig,
+};
 use quinn::{TokioRuntime, TransportConfig, VarInt};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
@@ -23,6 +26,9 @@ pub const MTU: u16 = 1452;
 /// Most bytes on the way and not yet read, and most that wait to be sent (our choice: 100 Mbit/s and 1.3 s, so that the
 /// controller, not quinn's default of 1.25 MB, limits a flow).
 const FLOW_WINDOW: u32 = 16 << 20;
+/// Longest time for which the receiver may keep an acknowledgement back (our choice: quinn's least. Its default of 25 ms is
+/// a queue to a controller that goes by delay, and one with a single packet in flight never sees the path without it).
+const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Most bytes read from the source at once.
 const CHUNK: usize = 64 << 10;
 /// How long an end waits for the other one to hear that it has closed.
@@ -292,7 +298,10 @@ fn endpoint(socket: UdpSocket, server: Option<ServerConfig>) -> Result<Endpoint,
 }
 
 fn transport() -> TransportConfig {
+    let mut acks = AckFrequencyConfig::default();
+    acks.max_ack_delay(Some(ACK_DELAY));
     let mut config = TransportConfig::default();
+    config.ack_frequency_config(Some(acks));
     config.initial_mtu(MTU).stream_receive_window(VarInt::from_u32(FLOW_WINDOW)).send_window(u64::from(FLOW_WINDOW));
     config
 }

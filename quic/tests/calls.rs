@@ -305,6 +305,20 @@ fn ticks_come_at_the_next_call_each_for_its_own_time() {
     assert_eq!(calls[999..1002], ["tick 5015", "tick 3600000", "sent 3600000 1000+1000 flight 1000"]);
 }
 
+/// Nothing could leave between that tick and the acknowledgement.
+#[test]
+fn the_last_tick_due_at_an_acknowledgement_comes_after_it() {
+    let (mut bridge, spy) = bridge();
+    spy.set(|answers| answers.tick = at(5));
+    bridge.on_sent(at(6), 1000);
+    spy.calls();
+    ack(&mut bridge, 21, &[6], 0);
+    assert_eq!(
+        spy.calls(),
+        ["tick 10", "tick 15", "ack 21 [1] rtt 15 1000>0 una 1000 next 1000 rate 1000/15", "tick 21"]
+    );
+}
+
 #[test]
 fn quinns_window_is_one_more_than_the_controllers_and_never_below_a_packet() {
     let (mut bridge, spy) = bridge();
