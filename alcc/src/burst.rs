@@ -65,7 +65,7 @@ impl Flow {
         let grain = self.above.rtt().smoothed().map(|rtt| rtt.mul_div(1, 8).max(GRAIN.0).min(GRAIN.1));
         self.burst.grain = grain.filter(|_| fast);
         self.burst.bytes = rate.bytes_in(self.burst.grain.unwrap_or(Nanos::ZERO));
-        self.above.set_grain(patience(self.burst.grain.unwrap_or(Nanos::ZERO)));
+        self.above.set_batch_interval(patience(self.burst.grain.unwrap_or(Nanos::ZERO)));
     }
 
     /// Before the controller is asked for a chunk: how many packets it may have.

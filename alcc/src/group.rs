@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Recovery, Restart, Sent, Stamp, Time, Timeout,
+    Ack, BadFeedback, Controller, Ecn, Loss, Lost, Nanos, Pacing, Recovery, Restart, Sent, Stamp, Time, Timeout,
 };
-use paceline_transport::{Departure, RateSampler};
+use paceline_transport::{ArrivalTime, Arrived, Config, Driver, Load, Packet, Progress};
 
 /// How long a smallest RTT is believed. 10 s: Copa's `RTTmin` (NSDI 2018 section 2.1), BBR's.
 const BELIEVED: Nanos = Nanos::from_secs(10);
@@ -87,12 +87,14 @@ impl Group {
         let aggregate = lock(&self.aggregate)
             .get_or_insert_with(|| {
                 Arc::new(Mutex::new(Aggregate {
-                    controller: make(),
-                    rate: RateSampler::new(),
+                    driver: Driver::new(&Config { mss, ..Config::default() }, make()),
                     in_flight: 0,
                     next: 0,
+                    serial: 0,
                     active: 0,
-                    acked: Vec::new(),
+                    fresh: Vec::new(),
+                    arrivals: Vec::new(),
+                    lost: Vec::new(),
                 }))
             })
             .clone();
@@ -100,15 +102,18 @@ impl Group {
     }
 }
 
-/// All flows of a group as one.
+/// All flows of a group as one: positions count the bytes of all in the order in which they leave.
 struct Aggregate {
-    controller: Box<dyn Controller>,
-    rate: RateSampler,
+    driver: Driver,
     in_flight: u64,
     next: u64,
+    serial: u64,
     /// Members that have something in flight or to send.
     active: u64,
-    acked: Vec<Acked>,
+    /// Scratch for one acknowledgement, and for one round of losses.
+    fresh: Vec<Packet>,
+    arrivals: Vec<ArrivalTime>,
+    lost: Vec<Lost>,
 }
 
 /// One flow's part.
@@ -117,13 +122,17 @@ struct Member {
     mss: u32,
     mine: u64,
     active: bool,
-    /// What the rate sampler knew when each packet in flight left.
-    sent: VecDeque<Departure>,
+    /// Its packets in flight as the aggregate knows them, each with its position in this flow.
+    sent: VecDeque<(u64, Packet)>,
+}
+
+fn ask<T>(aggregate: &Mutex<Aggregate>, question: impl FnOnce(&mut Aggregate) -> T) -> T {
+    question(&mut lock(aggregate))
 }
 
 impl Member {
-    fn lead<T>(&self, ask: impl FnOnce(&mut Aggregate) -> T) -> T {
-        ask(&mut lock(&self.aggregate))
+    fn lead<T>(&self, question: impl FnOnce(&mut Aggregate) -> T) -> T {
+        ask(&self.aggregate, question)
     }
 
     fn set_active(&mut self, active: bool) {
@@ -135,7 +144,7 @@ impl Member {
 
     /// This flow's part of a window: an equal one, and what the others leave unused.
     fn part(&self, all: &Aggregate) -> u64 {
-        let window = all.controller.window();
+        let window = all.driver.window();
         let equal = window / (all.active + u64::from(!self.active)).max(1);
         let left = (self.mine + window).saturating_sub(all.in_flight);
         equal.max(left).max(u64::from(self.mss))
@@ -150,72 +159,96 @@ impl Drop for Member {
     }
 }
 
-/// What differs from one flow: positions count the bytes of all, and delivery-rate samples are of all.
+impl Aggregate {
+    /// Translates what a member's datapath declared lost.
+    fn find_lost(&mut self, sent: &VecDeque<(u64, Packet)>, lost: &[Lost]) {
+        self.lost.clear();
+        for packet in lost {
+            let after = sent.partition_point(|(seq, _)| *seq <= packet.seq);
+            let Some((from, of)) = after.checked_sub(1).and_then(|at| sent.get(at)) else { continue };
+            self.lost.push(Lost { seq: of.seq.saturating_add(packet.seq - from), ..*packet });
+        }
+    }
+}
+
+/// The controller of a member's flow is its part of the aggregate's: it passes on what it sees, in the aggregate's terms.
 impl Controller for Member {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
         self.set_active(true);
         let bytes = u64::from(sent.bytes);
         self.mine += bytes;
-        let (stamp, departure) = self.lead(|all| {
-            let departure = all.rate.stamp(sent.now, all.in_flight == 0, false);
+        let mut packet = Packet::new(0, sent.bytes, sent.now);
+        let note = self.lead(|all| {
+            let first = all.in_flight == 0;
             all.in_flight += bytes;
+            let load = Load { in_flight: all.in_flight, unsent: sent.unsent, first };
+            if bytes == 0 {
+                return all.driver.sent_empty(sent.now, all.next, &load);
+            }
+            packet.seq = all.next;
             all.next += bytes;
-            let sent = Sent { seq: all.next - bytes, in_flight: all.in_flight, ..*sent };
-            (all.controller.on_sent(&sent), departure)
+            all.serial += 1;
+            packet.serial = all.serial;
+            all.driver.sent(sent.now, &mut packet, &load)
         });
         if bytes > 0 {
-            self.sent.push_back(departure);
+            self.sent.push_back((sent.seq, packet));
         }
-        stamp
+        Stamp { tag: packet.tag, note }
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        let count = ack.packets.len().min(self.sent.len());
-        let newest = self.sent.drain(..count).next_back();
         self.mine = self.mine.saturating_sub(ack.bytes);
         let aggregate = self.aggregate.clone();
         let mut guard = lock(&aggregate);
         let all = &mut *guard;
         let prior_in_flight = all.in_flight;
-        let mut seq = all.next - all.in_flight;
         all.in_flight -= ack.bytes;
-        all.acked.clear();
-        for packet in ack.packets {
-            all.acked.push(Acked { seq, ..*packet });
-            seq += u64::from(packet.bytes);
+        all.fresh.clear();
+        all.arrivals.clear();
+        for acked in ack.packets {
+            // Not always the first: what arrived behind a hole is acknowledged before what is in it.
+            let Ok(at) = self.sent.binary_search_by_key(&acked.seq, |(seq, _)| *seq) else { continue };
+            let Some((_, mut packet)) = self.sent.remove(at) else { continue };
+            packet.bytes = acked.bytes;
+            packet.sent_at = acked.sent_at;
+            packet.retransmitted = acked.retransmitted;
+            all.arrivals.extend(acked.received_at.map(|at| ArrivalTime { seq: packet.seq, at }));
+            all.fresh.push(packet);
         }
-        let rate = newest.and_then(|newest| all.rate.deliver(ack.now, ack.bytes, &newest, ack.min_rtt));
-        all.controller.on_ack(&Ack {
-            packets: &all.acked,
-            rate,
-            prior_in_flight,
-            in_flight: all.in_flight,
-            delivered: all.rate.delivered(),
-            una: seq,
-            next: all.next,
-            ..*ack
-        });
+        let delivery = all.driver.delivered(ack.now, &mut all.fresh, false, &Arrived::Each(&all.arrivals));
+        let una = all.next - all.in_flight;
+        if let Some(sample) = delivery.rtt {
+            all.driver.sample(sample, una, all.next);
+        }
+        let progress = Progress { prior_in_flight, una, ..Progress::at(all.next, all.in_flight) };
+        all.driver.acknowledge(ack.now, &delivery, &progress);
+        all.driver.refresh();
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
+        let sent = &self.sent;
         // The repairs have left in place of the lost.
-        self.lead(|all| {
-            let in_flight = all.in_flight;
-            all.controller.on_loss(&Loss { prior_in_flight: in_flight, in_flight, ..*loss });
+        ask(&self.aggregate, |all| {
+            all.find_lost(sent, loss.packets);
+            all.driver.lose(loss.now, &all.lost, all.in_flight, all.in_flight, loss.new_episode);
+            all.driver.refresh();
         });
     }
 
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
-        self.lead(|all| {
-            let in_flight = all.in_flight;
-            all.controller.on_timeout(&Timeout { prior_in_flight: in_flight, in_flight, ..*timeout });
+        let sent = &self.sent;
+        ask(&self.aggregate, |all| {
+            all.find_lost(sent, timeout.packets);
+            all.driver.timeout(timeout.now, &all.lost, all.in_flight, all.in_flight, timeout.count);
+            all.driver.refresh();
         });
     }
 
     fn on_restart(&mut self, restart: &Restart) {
         self.lead(|all| {
             if all.in_flight == 0 {
-                all.controller.on_restart(restart);
+                all.driver.restart(restart.now);
             }
         });
     }
@@ -226,30 +259,25 @@ impl Controller for Member {
         }
         self.lead(|all| {
             if all.active <= 1 {
-                all.rate.mark_app_limited(all.in_flight);
-                all.controller.on_app_limited(now, all.in_flight);
+                all.driver.run_dry(now, all.in_flight);
             }
         });
     }
 
-    fn on_path(&mut self, now: Time, min: Nanos) {
-        self.lead(|all| all.controller.on_path(now, min));
+    fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
+        self.lead(|all| all.driver.shared_rtt(now, min));
     }
 
     fn on_feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
-        self.lead(|all| all.controller.on_feedback(now, blob))
+        self.lead(|all| all.driver.feedback(now, blob))
     }
 
     fn next_tick(&self) -> Time {
-        self.lead(|all| all.controller.next_tick())
+        self.lead(|all| all.driver.next_tick())
     }
 
     fn on_tick(&mut self, now: Time) {
-        self.lead(|all| {
-            if all.controller.next_tick() <= now {
-                all.controller.on_tick(now);
-            }
-        });
+        self.lead(|all| all.driver.tick(now));
     }
 
     fn window(&self) -> u64 {
@@ -259,7 +287,7 @@ impl Controller for Member {
     fn pacing(&self) -> Pacing {
         self.lead(|all| {
             let active = all.active.max(1);
-            match all.controller.pacing() {
+            match all.driver.controller().pacing() {
                 Pacing::Rate(rate) => Pacing::Rate(rate.mul_f64(1.0 / active as f64)),
                 Pacing::Gap(gap) if gap < Nanos::MAX => Pacing::Gap(gap.mul_div(active, 1)),
                 answer => answer,
@@ -268,15 +296,15 @@ impl Controller for Member {
     }
 
     fn recovery(&self) -> Recovery {
-        self.lead(|all| all.controller.recovery())
+        self.lead(|all| all.driver.controller().recovery())
     }
 
     fn ecn(&self) -> Ecn {
-        self.lead(|all| all.controller.ecn())
+        self.lead(|all| all.driver.controller().ecn())
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
-        self.lead(|all| all.controller.describe(report));
+        self.lead(|all| all.driver.controller().describe(report));
     }
 }
 

@@ -364,6 +364,14 @@ impl Controller for Bbr {
         self.sent_limited = true;
     }
 
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = f64::from(mss.max(1));
+        let scale = self.mss / mss;
+        self.mss = mss;
+        self.cwnd = (self.cwnd * scale).max(1.0);
+        self.prior_cwnd *= scale;
+    }
+
     fn window(&self) -> u64 {
         (self.cwnd.max(1.0) * self.mss) as u64
     }

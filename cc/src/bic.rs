@@ -128,6 +128,12 @@ impl Policy for Bic {
         self.w_max = self.before;
     }
 
+    fn on_mss(&mut self, mss: u32, scale: f64) {
+        self.mss = mss;
+        self.w_max *= scale;
+        self.before *= scale;
+    }
+
     fn ecn(&self) -> Ecn {
         self.settings.ecn
     }

@@ -186,13 +186,19 @@ pub struct Lost {
 /// Why a packet was lost, when the path says so by telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Cause {
-    /// Nobody told.
+    /// Nothing is known.
     #[default]
     Unknown,
     /// A queue was full.
     Congestion,
+    /// A queue's management dropped it before the queue was full.
+    Aqm,
+    /// A policer's rate was exceeded.
+    Policer,
     /// The medium corrupted it.
     Medium,
+    /// The path changed under it.
+    Handover,
 }
 
 /// Packets were declared lost (not by a time-out: that is [`Timeout`]).
@@ -238,21 +244,42 @@ pub struct Restart {
     pub rto: Nanos,
 }
 
-/// One hop's report from in-band telemetry.
+/// One hop's report from in-band telemetry. What a hop did not report is `None`, which is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hop {
-    /// Bytes waiting.
-    pub queue_bytes: u64,
+    /// Which hop: its node's number, unique on the path.
+    pub id: u32,
+    /// When the packet came to it, by the hop's own clock: only differences mean anything.
+    pub arrived_at: Option<Time>,
+    /// How long the packet stayed there.
+    pub delay: Option<Nanos>,
+    /// Bytes waiting as the packet left.
+    pub queue_bytes: Option<u64>,
+    /// Packets for which its queue had room.
+    pub room_packets: Option<u32>,
     /// Capacity of the link at present.
-    pub capacity: Rate,
+    pub capacity: Option<Rate>,
     /// Rate at which traffic arrives.
-    pub arrival: Rate,
+    pub arrival: Option<Rate>,
     /// Flows seen lately.
-    pub flows: u32,
+    pub flows: Option<u32>,
+    /// Packets that its queue has dropped since the hop began, modulo 2^32: only differences mean anything.
+    pub drops: Option<u32>,
     /// Radio signal in dBm, where the hop is a radio.
     pub signal_dbm: Option<f32>,
-    /// Share of frames the radio had to send again.
-    pub radio_retry: Option<f32>,
+    /// Share of frames that the radio had to send again, from 0 to 1.
+    pub radio_retry_share: Option<f32>,
+}
+
+/// The packet that carried a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carrier {
+    /// As [`Sent::seq`].
+    pub seq: u64,
+    /// When it was sent.
+    pub sent_at: Time,
+    /// The controller's own [`Stamp::tag`].
+    pub tag: u64,
 }
 
 /// What the hops of the path reported on one packet.
@@ -260,6 +287,8 @@ pub struct Hop {
 pub struct Telemetry<'a> {
     /// Now.
     pub now: Time,
+    /// The packet.
+    pub packet: Carrier,
     /// Hops in the direction of data.
     pub hops: &'a [Hop],
 }
@@ -327,8 +356,12 @@ pub trait Controller: Send {
     /// The retransmission timer fired.
     fn on_timeout(&mut self, timeout: &Timeout<'_>);
 
-    /// The last reduction answered a loss that never was (reordering, a spurious time-out): undo it.
+    /// The last reduction answered a spurious loss (reordering, a spurious timeout): undo it.
     fn on_spurious(&mut self, _now: Time) {}
+
+    /// Why `packets` were lost has become known after [`Controller::on_loss`] or [`Controller::on_timeout`] reported them:
+    /// telemetry often comes later than the loss.
+    fn on_cause(&mut self, _now: Time, _packets: &[Lost]) {}
 
     /// The flow sends again after a silence.
     fn on_restart(&mut self, _restart: &Restart) {}
@@ -341,7 +374,10 @@ pub trait Controller: Send {
 
     /// Another flow over the same path, which shares what it knows, measured an RTT of `min`. It may come at any time, and
     /// may be larger than what this controller has seen itself.
-    fn on_path(&mut self, _now: Time, _min: Nanos) {}
+    fn on_shared_rtt(&mut self, _now: Time, _min: Nanos) {}
+
+    /// Full packets have `mss` payload bytes from now on. The window keeps its bytes, if it holds a packet.
+    fn on_mss(&mut self, _now: Time, _mss: u32) {}
 
     /// A blob from this controller's receiver half arrived.
     ///

@@ -297,7 +297,7 @@ impl Controller for Copa {
         self.cut_on_heavy_loss(ack.now, ack.packets.len(), 0);
     }
 
-    fn on_path(&mut self, now: Time, min: Nanos) {
+    fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
         self.delays.learn(now, min);
     }
 
@@ -335,6 +335,14 @@ impl Controller for Copa {
         if restart.idle > STALE {
             self.restart();
         }
+    }
+
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = f64::from(mss.max(1));
+        let scale = self.mss / mss;
+        self.mss = mss;
+        self.cwnd = (self.cwnd * scale).max(1.0);
+        self.before = self.before.map(|cwnd| cwnd * scale);
     }
 
     fn window(&self) -> u64 {

@@ -175,6 +175,16 @@ impl Policy for Cubic {
         self.last_ack = now;
     }
 
+    /// The stage begins anew: its curve was drawn in packets of the old size.
+    fn on_mss(&mut self, mss: u32, scale: f64) {
+        self.mss = mss;
+        for curve in [&mut self.curve, &mut self.before] {
+            curve.w_max *= scale;
+            curve.cwnd_prior *= scale;
+            curve.epoch = None;
+        }
+    }
+
     fn ecn(&self) -> Ecn {
         self.settings.ecn
     }

@@ -126,6 +126,10 @@ impl Policy for Dctcp {
         }
     }
 
+    fn on_mss(&mut self, mss: u32, _scale: f64) {
+        self.mss = mss;
+    }
+
     fn ecn(&self) -> Ecn {
         Ecn::Exact
     }

@@ -2,7 +2,7 @@
 
 use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
 use crate::registry::{Entry, Kind, Param, Params};
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 
 /// A window and a rate that never change.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,11 @@ impl Controller for Fixed {
     fn on_loss(&mut self, _loss: &Loss<'_>) {}
 
     fn on_timeout(&mut self, _timeout: &Timeout<'_>) {}
+
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        self.mss = mss.max(1);
+        self.window = self.window.max(u64::from(self.mss));
+    }
 
     fn window(&self) -> u64 {
         self.window

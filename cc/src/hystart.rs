@@ -122,6 +122,11 @@ impl HyStart {
 }
 
 impl StartUp for HyStart {
+    fn on_mss(&mut self, mss: u32) {
+        self.slow.on_mss(mss);
+        self.env.mss = mss;
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         if let Some(rtt) = ack.rtt
             && !self.found
@@ -207,6 +212,10 @@ impl HyStartPlusPlus {
 }
 
 impl StartUp for HyStartPlusPlus {
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         let mut growth = ack.packets_of(self.mss).min(self.limit);
         if window.ssthresh.is_infinite() {

@@ -26,8 +26,8 @@ pub mod verus;
 pub mod window;
 
 pub use controller::{
-    Ack, Acked, Arrival, BadFeedback, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing, Phase,
-    RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing,
+    Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 pub use registry::{Spec, SpecError};
 pub use text::{Bytes, UnitError};

@@ -3,7 +3,7 @@
 //! [`Observed`] stands between the two and passes every call on. Where nobody observes it is not there, and costs nothing.
 
 use crate::controller::{
-    Ack, BadFeedback, Controller, Ecn, Loss, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, BadFeedback, Controller, Ecn, Loss, Lost, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::units::{Nanos, Time};
 
@@ -20,6 +20,20 @@ pub enum Event<'a> {
     Timeout(&'a Timeout<'a>),
     /// The last reduction answered a spurious loss.
     Spurious(Time),
+    /// Why packets were lost has become known.
+    Cause {
+        /// Now.
+        now: Time,
+        /// The packets.
+        packets: &'a [Lost],
+    },
+    /// Full packets have another size.
+    Mss {
+        /// Now.
+        now: Time,
+        /// Their payload bytes.
+        mss: u32,
+    },
     /// The flow sends again after a silence.
     Restart(&'a Restart),
     /// The application has nothing to send although the window is open.
@@ -62,6 +76,7 @@ impl Event<'_> {
             Self::Restart(restart) => restart.now,
             Self::Telemetry(telemetry) => telemetry.now,
             Self::AppLimited { now, .. } | Self::SharedRtt { now, .. } | Self::Feedback { now, .. } => *now,
+            Self::Cause { now, .. } | Self::Mss { now, .. } => *now,
             Self::Spurious(now) | Self::Tick(now) => *now,
         }
     }
@@ -121,6 +136,16 @@ impl Controller for Observed {
         self.report(&Event::Spurious(now));
     }
 
+    fn on_cause(&mut self, now: Time, packets: &[Lost]) {
+        self.controller.on_cause(now, packets);
+        self.report(&Event::Cause { now, packets });
+    }
+
+    fn on_mss(&mut self, now: Time, mss: u32) {
+        self.controller.on_mss(now, mss);
+        self.report(&Event::Mss { now, mss });
+    }
+
     fn on_restart(&mut self, restart: &Restart) {
         self.controller.on_restart(restart);
         self.report(&Event::Restart(restart));
@@ -136,8 +161,8 @@ impl Controller for Observed {
         self.report(&Event::Telemetry(telemetry));
     }
 
-    fn on_path(&mut self, now: Time, min: Nanos) {
-        self.controller.on_path(now, min);
+    fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
+        self.controller.on_shared_rtt(now, min);
         self.report(&Event::SharedRtt { now, min });
     }
 

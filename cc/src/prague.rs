@@ -154,6 +154,10 @@ impl Policy for Prague {
         Pacing::Rate(Rate::from_bytes_in(bytes.saturating_mul(pace), srtt).max(Rate::from_bytes_per_sec(1)))
     }
 
+    fn on_mss(&mut self, mss: u32, _scale: f64) {
+        self.mss = mss;
+    }
+
     fn ecn(&self) -> Ecn {
         Ecn::L4s
     }

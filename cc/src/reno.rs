@@ -33,6 +33,10 @@ impl Policy for Reno {
         BETA * window.cwnd
     }
 
+    fn on_mss(&mut self, mss: u32, _scale: f64) {
+        self.mss = mss;
+    }
+
     fn ecn(&self) -> Ecn {
         self.ecn
     }

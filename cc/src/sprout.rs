@@ -58,7 +58,10 @@ pub enum Aging {
 /// The sending half.
 #[derive(Clone, Debug)]
 pub struct Sprout {
+    /// Payload bytes of a packet of the forecasts.
     mss: u32,
+    /// Payload bytes of a full packet at present.
+    packet: u32,
     lookahead: usize,
     aging: Aging,
     forecast: Forecast,
@@ -82,6 +85,7 @@ impl Sprout {
     pub fn new(env: &Env, lookahead: usize, aging: Aging) -> Self {
         Self {
             mss: env.mss,
+            packet: env.mss,
             lookahead,
             aging,
             forecast: UNINFORMED,
@@ -178,8 +182,13 @@ impl Controller for Sprout {
         self.grow_old(now);
     }
 
+    /// Forecasts count packets of the size that both ends were made for, so they say the same bytes as before.
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        self.packet = mss;
+    }
+
     fn window(&self) -> u64 {
-        self.in_flight.saturating_add(self.room()).max(u64::from(self.mss))
+        self.in_flight.saturating_add(self.room()).max(u64::from(self.packet))
     }
 
     fn recovery(&self) -> Recovery {

@@ -398,7 +398,7 @@ impl Controller for Verus {
         }
     }
 
-    fn on_path(&mut self, _now: Time, min: Nanos) {
+    fn on_shared_rtt(&mut self, _now: Time, min: Nanos) {
         if self.d_min.is_finite() {
             self.d_min = self.d_min.min(min.as_millis_f64());
         }
@@ -424,6 +424,16 @@ impl Controller for Verus {
         let due = 1 + EPOCH.times_in(now.since(self.next_epoch));
         self.run_epochs(now, due.min(MAX_EPOCHS));
         self.next_epoch += Nanos::from_nanos(EPOCH.as_nanos().saturating_mul(due));
+    }
+
+    /// The profile keeps its delays, though a window of as many packets has other bytes now: they are learnt again within
+    /// round trips.
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = mss.max(1);
+        let scale = f64::from(self.mss) / f64::from(mss);
+        self.mss = mss;
+        self.w_bar = (self.w_bar * scale).max(1.0);
+        self.delivered *= scale;
     }
 
     fn window(&self) -> u64 {

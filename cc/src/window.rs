@@ -81,6 +81,9 @@ pub trait StartUp: Send {
         false
     }
 
+    /// Full packets have `mss` payload bytes from now on.
+    fn on_mss(&mut self, mss: u32);
+
     /// The gaps of a start-up that paces (a chirp); nothing leaves them to the policy.
     fn pacing(&self) -> Option<Pacing> {
         None
@@ -114,6 +117,9 @@ pub trait Policy: Send {
 
     /// The last reduction was a mistake; the window has been restored.
     fn undo(&mut self) {}
+
+    /// Full packets have `mss` payload bytes from now on; `scale` packets of that size are what one was.
+    fn on_mss(&mut self, mss: u32, scale: f64);
 
     /// The flow was idle for `idle`.
     fn on_restart(&mut self, _now: Time, _idle: Nanos) {}
@@ -163,6 +169,10 @@ impl StartUp for SlowStart {
         if ack.window_limited {
             window.open(ack.packets_of(self.mss));
         }
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
     }
 }
 
@@ -294,6 +304,19 @@ impl<P: Policy> Controller for WindowController<P> {
         self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
         let floor = INITIAL_WINDOW.min(self.window.cwnd);
         self.window.cwnd = (self.window.cwnd / (1u64 << halvings) as f64).max(floor);
+    }
+
+    /// Windows keep their bytes: what the path holds has not changed.
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = mss.max(1);
+        let scale = f64::from(self.env.mss) / f64::from(mss);
+        self.env.mss = mss;
+        for window in [&mut self.window].into_iter().chain(self.before.as_mut()) {
+            window.cwnd = (window.cwnd * scale).max(1.0);
+            window.ssthresh = (window.ssthresh * scale).max(1.0);
+        }
+        self.policy.on_mss(mss, scale);
+        self.start.on_mss(mss);
     }
 
     fn next_tick(&self) -> Time {

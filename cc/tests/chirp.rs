@@ -94,6 +94,8 @@ impl StartUp for ChirpStart {
         }
     }
 
+    fn on_mss(&mut self, _mss: u32) {}
+
     fn pacing(&self) -> Option<Pacing> {
         Some(self.0.pacing())
     }

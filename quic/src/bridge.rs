@@ -4,7 +4,7 @@
 //! section 7 for episodes. What differs from paceline's own datapaths, because quinn tells no more:
 //!
 //! - Departures come a batch at a time, and with them packets that are never acknowledged (pure ACKs).
-//! - Losses are told after the acknowledgement that showed them.
+//! - Losses are reported after the acknowledgement that showed them.
 //! - An episode lasts until something sent after its start is acknowledged (RFC 9002 section 7.3.2), and the window counts
 //!   at once: no proportional rate reduction.
 //! - There is no call for a probe time-out: [`Controller::on_timeout`] means persistent congestion (section 7.6).
@@ -14,12 +14,10 @@
 //! - A rate becomes a window: see [`Credit`].
 //! - Ticks come late, each for its own time, at the next call; the last one that is due at an acknowledgement comes after it.
 
-use paceline_cc::{
-    Ack, Acked, Cause, Controller, Ecn, Loss, Lost, Nanos, Pacing, Phase, Rate, Restart, Sent, Time, Timeout,
-};
-use paceline_transport::{Config, RateSampler, Rtt};
+use paceline_cc::{Cause, Controller, Ecn, Lost, Nanos, Pacing, Phase, Rate, Time};
+use paceline_transport::{Arrived, Config, Delivery, Driver, Load, Marks, Packet, Progress};
 
-use crate::flight::{self, Flight, Packet};
+use crate::flight::{self, Flight};
 
 /// Most ticks made up for at one call (our choice: 5 s of Verus's epochs); after a longer silence one stands for the rest.
 const TICKS: u32 = 1000;
@@ -31,31 +29,28 @@ const LEAST_CREDIT: u64 = 10;
 
 /// A controller driven by quinn's calls. Times count from any one moment.
 pub struct Bridge {
-    controller: Box<dyn Controller>,
+    driver: Driver,
     mtu: u32,
     flight: Flight,
-    rtt: Rtt,
-    rate: RateSampler,
     credit: Credit,
     /// As quinn last said, and what left or was lost since.
     in_flight: u64,
     /// In flight before the batch of acknowledgements that is coming in.
     prior: Option<u64>,
-    acked: Vec<Acked>,
-    /// The newest packet among `acked`.
-    newest: Option<Packet>,
+    acked: Vec<Packet>,
     /// The newest packet ever acknowledged: its time, the end of its bytes and its tag.
     front: (Time, u64, u64),
     lost: Vec<Lost>,
-    /// Lost bytes that no acknowledgement has told of.
+    /// Lost bytes that no acknowledgement has reported.
     lost_bytes: u64,
     next: u64,
+    serial: u64,
     phase: Phase,
     /// When the last episode began.
     episode: Option<Time>,
     timeouts: u32,
-    ran_dry: bool,
-    last_sent_at: Time,
+    /// When quinn last called.
+    now: Time,
     /// Between the last two ticks.
     tick_interval: Nanos,
     window: u64,
@@ -76,26 +71,24 @@ struct Credit {
 impl Bridge {
     /// Drives `controller`, made for packets of `mtu` bytes.
     pub fn new(controller: Box<dyn Controller>, mtu: u16) -> Self {
+        let mtu = u32::from(mtu.max(1));
         let mut bridge = Self {
-            controller,
-            mtu: u32::from(mtu.max(1)),
+            driver: Driver::new(&Config { mss: mtu, ..Config::default() }, controller),
+            mtu,
             flight: Flight::default(),
-            rtt: Rtt::new(),
-            rate: RateSampler::new(),
             credit: Credit::default(),
             in_flight: 0,
             prior: None,
             acked: Vec::new(),
-            newest: None,
             front: (Time::ZERO, 0, 0),
             lost: Vec::new(),
             lost_bytes: 0,
             next: 0,
+            serial: 0,
             phase: Phase::Open,
             episode: None,
             timeouts: 0,
-            ran_dry: false,
-            last_sent_at: Time::ZERO,
+            now: Time::ZERO,
             tick_interval: Nanos::ZERO,
             window: 0,
         };
@@ -106,12 +99,9 @@ impl Bridge {
     /// A batch of `bytes` left at `now`.
     pub fn on_sent(&mut self, now: Time, bytes: u64) {
         self.advance(now);
-        if self.in_flight == 0 && self.ran_dry {
-            let rto = self.rtt.rto(&Config::default());
-            self.controller.on_restart(&Restart { now, idle: now - self.last_sent_at, rto });
+        if self.in_flight == 0 {
+            self.driver.restart(now);
         }
-        self.ran_dry = false;
-        self.last_sent_at = now;
         let mut left = bytes;
         while left > 0 {
             let size = left.min(u64::from(self.mtu)) as u32;
@@ -122,21 +112,14 @@ impl Bridge {
     }
 
     fn send(&mut self, now: Time, bytes: u32) {
-        let departure = self.rate.stamp(now, self.in_flight == 0, false);
+        let first = self.in_flight == 0;
         self.in_flight = self.in_flight.saturating_add(u64::from(bytes));
-        let stamp = self.controller.on_sent(&Sent {
-            now,
-            seq: self.next,
-            bytes,
-            in_flight: self.in_flight,
-            retransmission: false,
-            app_limited: departure.app_limited,
-            // Not told; a controller asks only whether a chirp can be filled.
-            unsent: u64::MAX,
-        });
-        // Linux `tcp_is_cwnd_limited` in slow start.
-        let window_limited = self.in_flight.saturating_mul(2) > self.controller.window();
-        self.flight.push(Packet { seq: self.next, bytes, tag: stamp.tag, window_limited, departure });
+        self.serial += 1;
+        let mut packet = Packet::new(self.next, bytes, now);
+        packet.serial = self.serial;
+        // quinn does not say what waits; a controller asks only whether a chirp can be filled.
+        self.driver.sent(now, &mut packet, &Load { in_flight: self.in_flight, unsent: u64::MAX, first });
+        self.flight.push(packet);
         self.next = self.next.saturating_add(u64::from(bytes));
         self.credit.bytes = self.credit.bytes.saturating_sub(u64::from(bytes));
     }
@@ -147,20 +130,7 @@ impl Bridge {
         self.begin(now, app_limited);
         self.in_flight = self.in_flight.saturating_sub(bytes);
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let Some(packet) = self.flight.acked(sent_at, bytes) else { return };
-        self.acked.push(Acked {
-            seq: packet.seq,
-            bytes,
-            sent_at,
-            tag: packet.tag,
-            retransmitted: false,
-            app_limited: packet.departure.app_limited,
-            ce: false,
-            received_at: None,
-        });
-        if self.newest.is_none_or(|newest| newest.departure.sent_at <= sent_at) {
-            self.newest = Some(packet);
-        }
+        self.acked.extend(self.flight.acked(sent_at, bytes));
     }
 
     /// A batch of acknowledgements begins.
@@ -173,11 +143,7 @@ impl Bridge {
         self.tick(now, self.tick_interval);
         self.prior = Some(self.in_flight);
         if app_limited {
-            self.rate.mark_app_limited(self.in_flight);
-            if !self.ran_dry {
-                self.ran_dry = true;
-                self.controller.on_app_limited(now, self.in_flight);
-            }
+            self.driver.run_dry(now, self.in_flight);
         }
     }
 
@@ -187,76 +153,45 @@ impl Bridge {
         let prior_in_flight = self.prior.take().unwrap_or(in_flight);
         self.in_flight = in_flight;
         let before = self.front.0;
-        let sample = self.newest.take().and_then(|newest| self.deliver(now, prior_in_flight, &newest, app_limited));
+        let sample = if self.acked.is_empty() { None } else { self.deliver(now, prior_in_flight, app_limited) };
         self.acked.clear();
         if in_flight == 0 {
             self.flight.clear();
-        } else if let Some(srtt) = self.rtt.smoothed() {
+        } else if let Some(srtt) = self.driver.rtt().smoothed() {
             self.flight.forget(flight::horizon(now, before, srtt.max(sample.unwrap_or(srtt))));
         }
-        if self.controller.next_tick() <= now {
-            self.controller.on_tick(now);
-        }
+        self.driver.refresh();
+        self.driver.tick(now);
         self.refresh();
         sample
     }
 
-    fn deliver(&mut self, now: Time, prior_in_flight: u64, newest: &Packet, app_limited: bool) -> Option<Nanos> {
-        let sent_at = newest.departure.sent_at;
-        self.acked.sort_by_key(|packet| packet.sent_at);
-        let bytes = self.acked.iter().map(|packet| u64::from(packet.bytes)).sum();
+    fn deliver(&mut self, now: Time, prior_in_flight: u64, app_limited: bool) -> Option<Nanos> {
+        let mut delivery = self.driver.delivered(now, &mut self.acked, false, &Arrived::Unknown);
+        let newest = delivery.newest.as_mut()?;
+        newest.window_limited &= !app_limited;
+        let sent_at = newest.sent_at;
         // RFC 9002 section 5.1: only where the newest packet ever acknowledged is among them.
-        let sample = (sent_at >= self.front.0).then(|| now - sent_at);
-        if let Some(sample) = sample {
-            self.rtt.observe(sample);
-            self.rtt.sample(sample);
-            let end = newest.seq.saturating_add(u64::from(newest.bytes));
-            self.front = (sent_at, self.front.1.max(end), newest.tag);
-            self.rtt.advance(self.front.1, self.next, Config::default().min_rto);
+        if sent_at < self.front.0 {
+            delivery.rtt = None;
+        } else {
+            self.front = (sent_at, self.front.1.max(newest.end()), newest.tag);
         }
-        let rate = self.rate.deliver(now, bytes, &newest.departure, self.rtt.min());
+        if let Some(sample) = delivery.rtt {
+            self.driver.sample(sample, self.front.1, self.next);
+        }
         if self.episode.is_some_and(|start| sent_at > start) {
             self.phase = Phase::Open;
             self.timeouts = 0;
         }
-        let packets = std::mem::take(&mut self.acked);
         let lost_bytes = std::mem::take(&mut self.lost_bytes);
-        self.controller.on_ack(&Ack {
-            packets: &packets,
-            bytes,
-            rtt: sample,
-            rate,
-            prior_in_flight,
-            lost_bytes,
-            window_limited: newest.window_limited && !app_limited,
-            ..self.no_news(now)
-        });
-        self.acked = packets;
-        sample
+        let progress = Progress { prior_in_flight, lost_bytes, ..self.progress() };
+        self.driver.acknowledge(now, &delivery, &progress);
+        delivery.rtt
     }
 
-    /// An acknowledgement that delivers nothing.
-    fn no_news(&self, now: Time) -> Ack<'static> {
-        Ack {
-            now,
-            packets: &[],
-            bytes: 0,
-            rtt: None,
-            srtt: self.rtt.smoothed().unwrap_or(Nanos::ZERO),
-            min_rtt: self.rtt.min(),
-            rate: None,
-            prior_in_flight: self.in_flight,
-            in_flight: self.in_flight,
-            lost_bytes: 0,
-            ce_bytes: 0,
-            ce_packets: 0,
-            echo: false,
-            delivered: self.rate.delivered(),
-            una: self.front.1,
-            next: self.next,
-            phase: self.phase,
-            window_limited: false,
-        }
+    fn progress(&self) -> Progress {
+        Progress { una: self.front.1, phase: self.phase, ..Progress::at(self.next, self.in_flight) }
     }
 
     /// `lost_bytes` were declared lost, the last of them sent at `sent_at`; zero: a packet sent then was marked.
@@ -284,8 +219,7 @@ impl Bridge {
         if persistent {
             self.timeouts = self.timeouts.saturating_add(1);
             let count = self.timeouts;
-            let (packets, in_flight) = (self.lost.as_slice(), self.in_flight);
-            self.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
+            self.driver.timeout(now, &self.lost, prior_in_flight, self.in_flight, count);
             return;
         }
         if self.lost.is_empty() {
@@ -298,7 +232,7 @@ impl Bridge {
                 cause: Cause::Unknown,
             });
         }
-        self.tell_loss(now, prior_in_flight, bytes, starts);
+        self.driver.lose(now, &self.lost, prior_in_flight, self.in_flight, starts);
     }
 
     fn mark(&mut self, now: Time, sent_at: Time, starts: bool) {
@@ -306,34 +240,24 @@ impl Bridge {
             return;
         }
         self.episode = Some(now);
-        if self.controller.ecn() == Ecn::Off {
+        if self.driver.controller().ecn() == Ecn::Off {
             self.phase = Phase::Recovery;
             self.lost.clear();
             let (_, end, tag) = self.front;
             let seq = end.saturating_sub(u64::from(self.mtu));
             self.lost.push(Lost { seq, bytes: self.mtu, sent_at, tag, cause: Cause::Unknown });
-            self.tell_loss(now, self.in_flight, u64::from(self.mtu), true);
+            self.driver.lose(now, &self.lost, self.in_flight, self.in_flight, true);
         } else {
             self.phase = Phase::Cwr;
-            let ack = Ack { ce_bytes: u64::from(self.mtu), ce_packets: 1, echo: true, ..self.no_news(now) };
-            self.controller.on_ack(&ack);
+            let marks = Marks { bytes: u64::from(self.mtu), packets: 1, echo: true };
+            self.driver.acknowledge(now, &Delivery::default(), &Progress { marks, ..self.progress() });
         }
     }
 
-    fn tell_loss(&mut self, now: Time, prior_in_flight: u64, bytes: u64, new_episode: bool) {
-        self.controller.on_loss(&Loss {
-            now,
-            packets: &self.lost,
-            bytes,
-            prior_in_flight,
-            in_flight: self.in_flight,
-            new_episode,
-        });
-    }
-
-    /// Packets have `mtu` bytes from now on. The controller keeps the packet size that it was made for.
+    /// Packets have `mtu` bytes from now on.
     pub fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = u32::from(mtu.max(1));
+        self.driver.set_mss(self.now, self.mtu);
         self.refresh();
     }
 
@@ -345,7 +269,7 @@ impl Bridge {
 
     /// The controller.
     pub fn controller(&self) -> &dyn Controller {
-        self.controller.as_ref()
+        self.driver.controller()
     }
 
     /// Time goes on to `now`: credit accrues, ticks come.
@@ -356,33 +280,35 @@ impl Bridge {
 
     /// The ticks that were due `ago`, each for its own time.
     fn tick(&mut self, now: Time, ago: Nanos) {
+        self.now = now;
         for _ in 0..TICKS {
-            let due = self.controller.next_tick();
+            let due = self.driver.next_tick();
             if due + ago > now {
                 return;
             }
-            self.controller.on_tick(due);
-            let next = self.controller.next_tick();
+            self.driver.tick(due);
+            let next = self.driver.next_tick();
             if next <= due {
                 break;
             }
             self.tick_interval = next - due;
         }
-        self.controller.on_tick(now);
+        self.driver.tick(now);
     }
 
     /// Asks the controller again.
     fn refresh(&mut self) {
         let mtu = u64::from(self.mtu);
-        let rate = match self.controller.pacing() {
+        self.driver.refresh();
+        let rate = match self.driver.controller().pacing() {
             Pacing::Free => None,
             Pacing::Rate(rate) => Some(rate),
             Pacing::Gap(gap) => Some(Rate::from_bytes_in(mtu, gap)),
         };
         // Before the first RTT the window alone counts.
-        let srtt = self.rtt.smoothed();
+        let srtt = self.driver.rtt().smoothed();
         self.credit.set(rate.filter(|_| srtt.is_some()), LEAST_CREDIT * mtu);
-        let own = self.controller.window();
+        let own = self.driver.window();
         // What the window forbids is not saved up: a slower pace shows at once.
         self.credit.bytes = self.credit.bytes.min(own.saturating_sub(self.in_flight));
         let pacer = srtt.map_or(Rate::INFINITY, |srtt| Rate::from_bytes_in(own.saturating_add(own / 4), srtt));

@@ -6,24 +6,14 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Cause, Lost, Nanos, Time};
-use paceline_transport::Departure;
+use paceline_cc::{Lost, Nanos, Time};
+use paceline_transport::Packet;
 
 /// Most packets remembered (our choice: 1 Gbit/s and 1.5 s). The end that only acknowledges has its packets reported as
 /// sent and never as acknowledged.
 const MOST: usize = 1 << 17;
 
-/// A packet, or what is not yet settled of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
-    pub(crate) seq: u64,
-    pub(crate) bytes: u32,
-    pub(crate) tag: u64,
-    pub(crate) window_limited: bool,
-    pub(crate) departure: Departure,
-}
-
-/// Packets in the order of their departures.
+/// Packets in the order of their departures; of one that is settled in part, what is left.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     packets: VecDeque<Packet>,
@@ -39,10 +29,11 @@ impl Flight {
 
     /// Settles the first `bytes` of what left at `sent_at`; `None` for a packet not known (an MTU probe).
     pub(crate) fn acked(&mut self, sent_at: Time, bytes: u32) -> Option<Packet> {
-        let from = self.packets.partition_point(|packet| packet.departure.sent_at < sent_at);
-        let mut batch = self.packets.range_mut(from..).take_while(|packet| packet.departure.sent_at == sent_at);
+        let from = self.packets.partition_point(|packet| packet.sent_at < sent_at);
+        let mut batch = self.packets.range_mut(from..).take_while(|packet| packet.sent_at == sent_at);
         let first = batch.find(|packet| packet.bytes > 0)?;
-        let settled = Packet { bytes, ..*first };
+        let mut settled = *first;
+        settled.bytes = bytes;
         let mut left = settle(first, bytes);
         for packet in batch {
             left = settle(packet, left);
@@ -54,19 +45,13 @@ impl Flight {
     /// Settles the oldest `bytes` of what left up to `sent_at`, and lists them.
     pub(crate) fn lost(&mut self, sent_at: Time, bytes: u64, lost: &mut Vec<Lost>) {
         let mut left = bytes;
-        for packet in self.packets.iter_mut().take_while(|packet| packet.departure.sent_at <= sent_at) {
+        for packet in self.packets.iter_mut().take_while(|packet| packet.sent_at <= sent_at) {
             if left == 0 {
                 break;
             }
             let part = left.min(u64::from(packet.bytes)) as u32;
             if part > 0 {
-                lost.push(Lost {
-                    seq: packet.seq,
-                    bytes: part,
-                    sent_at: packet.departure.sent_at,
-                    tag: packet.tag,
-                    cause: Cause::Unknown,
-                });
+                lost.push(Lost { bytes: part, ..packet.lost() });
                 settle(packet, part);
                 left -= u64::from(part);
             }
@@ -76,7 +61,7 @@ impl Flight {
 
     /// Forgets what left before `horizon`.
     pub(crate) fn forget(&mut self, horizon: Time) {
-        while self.packets.front().is_some_and(|packet| packet.departure.sent_at < horizon) {
+        while self.packets.front().is_some_and(|packet| packet.sent_at < horizon) {
             self.packets.pop_front();
         }
     }

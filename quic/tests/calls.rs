@@ -310,12 +310,13 @@ fn ticks_come_at_the_next_call_each_for_its_own_time() {
 fn the_last_tick_due_at_an_acknowledgement_comes_after_it() {
     let (mut bridge, spy) = bridge();
     spy.set(|answers| answers.tick = at(5));
+    bridge.on_sent(at(4), 1000);
     bridge.on_sent(at(6), 1000);
     spy.calls();
-    ack(&mut bridge, 21, &[6], 0);
+    ack(&mut bridge, 21, &[4, 6], 0);
     assert_eq!(
         spy.calls(),
-        ["tick 10", "tick 15", "ack 21 [1] rtt 15 1000>0 una 1000 next 1000 rate 1000/15", "tick 21"]
+        ["tick 10", "tick 15", "ack 21 [1, 2] rtt 15 2000>0 una 2000 next 2000 rate 2000/17", "tick 21"]
     );
 }
 

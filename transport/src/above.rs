@@ -14,14 +14,14 @@ mod tcp;
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ack, BadFeedback, Controller, Loss, Nanos, Phase, Rate, Time, Timeout};
+use paceline_cc::{BadFeedback, Controller, Lost, Nanos, Rate, Time};
 
 use crate::config::Config;
-use crate::core::Core;
+use crate::driver::{Arrived, Driver, Load, Progress};
+use crate::packet::Packet;
 use crate::rtt::Rtt;
-use crate::scoreboard::{Packet, Scoreboard};
+use crate::scoreboard::Scoreboard;
 
-pub use crate::core::Arrived;
 pub use tcp::sender;
 
 /// What keeps the next chunk back.
@@ -96,9 +96,11 @@ pub struct News {
 /// every other call and at [`Above::next_wake`], says what [was](Above::handed), and what was
 /// [delivered](Above::delivered). Positions count bytes from the first one handed over.
 pub struct Above {
-    core: Core,
+    driver: Driver,
     /// Chunks handed over and not yet acknowledged.
     chunks: Scoreboard,
+    /// Scratch for one round of losses.
+    lost: Vec<Lost>,
     /// The controller's word to its receiver half on each of them.
     notes: VecDeque<u64>,
     /// Bytes of a chunk.
@@ -119,8 +121,8 @@ pub struct Above {
     refused: bool,
     bad_feedback: u64,
     rate: Rate,
-    /// Time of the last event that the controller was told of.
-    told: Time,
+    /// Time of the controller's last event.
+    last_event: Time,
     wake_at: Time,
 }
 
@@ -128,8 +130,9 @@ impl Above {
     /// A flow that has handed over nothing. A chunk is one [`Config::mss`].
     pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
         Self {
-            core: Core::new(config, controller),
+            driver: Driver::new(config, controller),
             chunks: Scoreboard::new(config.mss),
+            lost: Vec::new(),
             notes: VecDeque::new(),
             chunk: u64::from(config.mss),
             next: 0,
@@ -143,26 +146,26 @@ impl Above {
             refused: false,
             bad_feedback: 0,
             rate: Rate::ZERO,
-            told: Time::ZERO,
+            last_event: Time::ZERO,
             wake_at: Time::NEVER,
         }
     }
 
     /// From now on a chunk has up to `packets` full packets. Never less than one.
     pub fn set_chunk(&mut self, packets: u32) {
-        self.chunk = u64::from(self.core.config.mss) * u64::from(packets.max(1));
+        self.chunk = u64::from(self.driver.config.mss) * u64::from(packets.max(1));
     }
 
-    /// From now on it is asked once in `grain`: a paced flow may catch up by so much, and by [`Config::burst`] at least.
-    pub fn set_grain(&mut self, grain: Nanos) {
-        self.core.pacer.set_burst(grain.max(self.core.config.burst));
+    /// From now on it is asked once in `interval` ([`Driver::set_batch_interval`]).
+    pub fn set_batch_interval(&mut self, interval: Nanos) {
+        self.driver.set_batch_interval(interval);
     }
 
     /// The application queues `bytes` more. [`u64::MAX`] means "never runs out". A controller that holds the flow is
     /// asked again.
     pub fn queued(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
-        self.core.refresh();
+        self.driver.refresh();
     }
 
     /// The application takes back everything that has not been handed over.
@@ -174,8 +177,8 @@ impl Above {
     /// until when.
     pub fn poll(&mut self, now: Time) -> Option<u32> {
         self.wake_at = Time::NEVER;
-        let mss = u64::from(self.core.config.mss);
-        let window = self.core.controller.window();
+        let mss = u64::from(self.driver.config.mss);
+        let window = self.driver.window();
         let in_flight = self.in_flight();
         // A chunk of several packets shrinks to what the window has room for, but not below one.
         let fits = window.saturating_sub(in_flight) / mss * mss;
@@ -183,7 +186,7 @@ impl Above {
         if bytes == 0 {
             self.hold = Hold::Application;
             if in_flight + mss <= window {
-                self.core.run_dry(now, in_flight);
+                self.driver.run_dry(now, in_flight);
                 self.chunks.end_burst(false);
             }
             return None;
@@ -193,9 +196,9 @@ impl Above {
             self.chunks.end_burst(true);
             return None;
         }
-        if self.core.pacer.due() > now {
+        if self.driver.due() > now {
             self.hold = Hold::Pacing;
-            self.wake_at = self.core.pacer.due();
+            self.wake_at = self.driver.due();
             return None;
         }
         self.hold = Hold::Nothing;
@@ -205,19 +208,17 @@ impl Above {
     /// The first `bytes` that [`Above::poll`] permitted were handed over; `below` when TCP still held back earlier ones, so
     /// that it is the limit.
     pub fn handed(&mut self, now: Time, bytes: u32, below: bool) {
-        let now = self.tell(now);
+        let now = self.advance(now);
         let first = self.chunks.is_empty();
         if first {
-            self.core.restart(now);
+            self.driver.restart(now);
         }
         self.handed += 1;
         self.limited += u64::from(below || std::mem::take(&mut self.refused));
-        let window = self.core.controller.window();
         let mut chunk = Packet::new(self.next, bytes, now);
         let bytes = u64::from(bytes);
-        let in_flight = self.in_flight() + bytes;
-        let note = self.core.sent(now, &mut chunk, in_flight, self.end - self.next - bytes, first);
-        chunk.window_limited = in_flight.saturating_mul(2) > window;
+        let (in_flight, unsent) = (self.in_flight() + bytes, self.end - self.next - bytes);
+        let note = self.driver.sent(now, &mut chunk, &Load { in_flight, unsent, first });
         self.chunks.push(chunk);
         self.notes.push_back(note);
         self.next += bytes;
@@ -225,10 +226,10 @@ impl Above {
 
     /// TCP takes nothing although the controller permits: growth stops as when the application writes too little.
     pub fn blocked(&mut self, now: Time) {
-        let now = self.tell(now);
+        let now = self.advance(now);
         self.hold = Hold::Below;
         self.refused = true;
-        self.core.run_dry(now, self.in_flight());
+        self.driver.run_dry(now, self.in_flight());
         self.chunks.end_burst(false);
     }
 
@@ -255,7 +256,7 @@ impl Above {
         self.chunks.fresh.clear();
         self.chunks.deliver_within(from, upto);
         self.ahead = self.chunks.fresh.last()?.end();
-        let now = self.tell(now);
+        let now = self.advance(now);
         for chunk in &mut self.chunks.fresh {
             chunk.sent_at = took.departure(chunk.sent_at, now);
         }
@@ -268,14 +269,13 @@ impl Above {
         if packets == 0 {
             return;
         }
-        let now = self.tell(now);
+        let now = self.advance(now);
         let una = self.una();
         let new_episode = una >= self.episode;
         let position = if new_episode { una } else { self.ahead.max(una) };
-        self.core.lost.clear();
-        self.chunks.suspects(position, packets as usize, &mut self.core.lost);
-        let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
-        if self.core.lost.is_empty() {
+        self.lost.clear();
+        self.chunks.suspects(position, packets as usize, &mut self.lost);
+        if self.lost.is_empty() {
             return;
         }
         if new_episode {
@@ -283,15 +283,8 @@ impl Above {
         }
         // The repairs have left in place of the lost.
         let in_flight = self.in_flight();
-        self.core.controller.on_loss(&Loss {
-            now,
-            packets: &self.core.lost,
-            bytes,
-            prior_in_flight: in_flight,
-            in_flight,
-            new_episode,
-        });
-        self.core.refresh();
+        self.driver.lose(now, &self.lost, in_flight, in_flight, new_episode);
+        self.driver.refresh();
     }
 
     /// Informs the controller of what TCP has got through.
@@ -305,7 +298,7 @@ impl Above {
             return None;
         }
         // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
-        let now = self.tell(delivered.at.min(now));
+        let now = self.advance(delivered.at.min(now));
         let late = now - delivered.at;
         for chunk in &mut self.chunks.fresh {
             chunk.retransmitted |= delivered.repaired;
@@ -316,10 +309,9 @@ impl Above {
 
     /// Informs the controller of the fresh chunks.
     fn acknowledge(&mut self, now: Time, prior_in_flight: u64, arrived: &Arrived<'_>) -> News {
-        let delivery = self.core.digest(now, &mut self.chunks.fresh, false, arrived);
+        let delivery = self.driver.delivered(now, &mut self.chunks.fresh, false, arrived);
         if let Some(sample) = delivery.rtt {
-            self.core.rtt.sample(sample);
-            self.core.rtt.advance(self.una(), self.next, self.core.config.min_rto);
+            self.driver.sample(sample, self.una(), self.next);
         }
         if let Some(sample) = delivery.rate {
             self.rate = sample.rate();
@@ -327,51 +319,32 @@ impl Above {
         if let Some(newest) = delivery.newest {
             // Nothing is found lost here: this only drops the transmissions that are over.
             self.chunks.advance(newest.serial, now - newest.sent_at);
-            self.chunks.detect(now, Nanos::MAX, &mut self.core.lost);
+            self.chunks.detect(now, Nanos::MAX, &mut self.lost);
         }
-        self.core.controller.on_ack(&Ack {
-            now,
-            packets: &self.core.acked,
-            bytes: delivery.bytes,
-            rtt: delivery.rtt,
-            srtt: self.core.rtt.smoothed.unwrap_or(Nanos::ZERO),
-            min_rtt: self.core.rtt.min,
-            rate: delivery.rate,
-            prior_in_flight,
-            in_flight: self.in_flight(),
-            lost_bytes: 0,
-            ce_bytes: 0,
-            ce_packets: 0,
-            echo: false,
-            delivered: self.core.rate.delivered,
-            una: self.chunks.start().unwrap_or(self.next),
-            next: self.next,
-            phase: Phase::Open,
-            window_limited: delivery.window_limited,
-        });
-        self.core.refresh();
+        let progress = Progress { prior_in_flight, una: self.una(), ..Progress::at(self.next, self.in_flight()) };
+        self.driver.acknowledge(now, &delivery, &progress);
+        self.driver.refresh();
         News { rtt: delivery.rtt }
     }
 
     /// The handshake has been answered, `rtt` after it left.
     pub fn connected(&mut self, now: Time, rtt: Nanos) {
-        let now = self.tell(now);
-        self.core.connected(now, rtt, self.next);
+        let now = self.advance(now);
+        self.driver.connected(now, rtt, self.next);
     }
 
     /// Another flow over the same path measured an RTT of `min`.
-    pub fn on_path(&mut self, now: Time, min: Nanos) {
-        let now = self.tell(now);
-        self.core.controller.on_path(now, min);
-        self.core.refresh();
+    pub fn shared_rtt(&mut self, now: Time, min: Nanos) {
+        let now = self.advance(now);
+        self.driver.shared_rtt(now, min);
     }
 
     /// TCP's retransmission timer fired for the `count`th time in a row. What was handed over will arrive nevertheless.
     pub fn timeout(&mut self, now: Time, count: u32) {
-        let now = self.tell(now);
+        let now = self.advance(now);
         let in_flight = self.in_flight();
-        self.core.controller.on_timeout(&Timeout { now, packets: &[], prior_in_flight: in_flight, in_flight, count });
-        self.core.refresh();
+        self.driver.timeout(now, &[], in_flight, in_flight, count);
+        self.driver.refresh();
     }
 
     /// A blob from the controller's receiver half arrived.
@@ -379,26 +352,26 @@ impl Above {
     /// # Errors
     /// [`BadFeedback`] when the controller cannot read it; it is counted.
     pub fn feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
-        let now = self.tell(now);
-        let read = self.core.controller.on_feedback(now, blob);
+        let now = self.advance(now);
+        let read = self.driver.feedback(now, blob);
         self.bad_feedback += u64::from(read.is_err());
-        self.core.refresh();
         read
     }
 
     /// Runs the controller's clock.
     pub fn tick(&mut self, now: Time) {
-        let now = self.tell(now);
-        self.core.tick(now);
+        let now = self.advance(now);
+        self.driver.tick(now);
     }
 
     /// A heartbeat is due: the note of the empty chunk that has to leave now.
     pub fn poll_empty(&mut self, now: Time) -> Option<u64> {
-        if self.core.heartbeat_at > now {
+        if self.driver.heartbeat_at() > now {
             return None;
         }
-        let now = self.tell(now);
-        Some(self.core.sent_empty(now, self.next, self.in_flight(), self.end - self.next))
+        let now = self.advance(now);
+        let load = Load { in_flight: self.in_flight(), unsent: self.end - self.next, first: false };
+        Some(self.driver.sent_empty(now, self.next, &load))
     }
 
     /// The controller's word to its receiver half on the chunk that holds `position`.
@@ -408,7 +381,7 @@ impl Above {
 
     /// When it wants to be called: [`Above::tick`], then [`Above::poll`] and [`Above::poll_empty`].
     pub fn next_wake(&self) -> Time {
-        self.wake_at.min(self.core.tick_at).min(self.core.heartbeat_at)
+        self.wake_at.min(self.driver.next_tick()).min(self.driver.heartbeat_at())
     }
 
     /// What kept the next chunk back when last asked.
@@ -445,7 +418,7 @@ impl Above {
 
     /// The RTT estimator.
     pub fn rtt(&self) -> &Rtt {
-        &self.core.rtt
+        self.driver.rtt()
     }
 
     /// The newest delivery-rate sample; [`Rate::ZERO`] before the first.
@@ -470,12 +443,12 @@ impl Above {
 
     /// The controller.
     pub fn controller(&self) -> &dyn Controller {
-        self.core.controller.as_ref()
+        self.driver.controller()
     }
 
     /// Time never runs backwards for the controller, though news of an earlier moment may come late.
-    fn tell(&mut self, now: Time) -> Time {
-        self.told = self.told.max(now);
-        self.told
+    fn advance(&mut self, now: Time) -> Time {
+        self.last_event = self.last_event.max(now);
+        self.last_event
     }
 }

@@ -3,11 +3,11 @@
 //! Sources as in [`crate::sender`]; the order of steps is that of Linux `tcp_ack`: deliveries, undo, end of a phase,
 //! losses, reduction.
 
-use paceline_cc::{Ack, Ecn, Loss, Nanos, Phase, Time};
+use paceline_cc::{Ecn, Phase, Time};
 
-use crate::core::Arrived;
+use crate::driver::{Arrived, Marks, Progress};
+use crate::packet::State;
 use crate::recovery::{Prr, Undo};
-use crate::scoreboard::State;
 use crate::segment::{AckSegment, MAX_SACKS, Range};
 use crate::sender::{Delivery, Digest, FlowSender, glides};
 
@@ -22,7 +22,7 @@ impl FlowSender {
         let prior_una = self.una;
 
         // Marks: accurate counters, or all that this acknowledgement delivers.
-        let ecn = self.core.controller.ecn();
+        let ecn = self.driver.controller.ecn();
         let exact = matches!(ecn, Ecn::Exact | Ecn::L4s);
         let mut ce_bytes = ack.ce_bytes.saturating_sub(self.ce_bytes);
         let mut ce_packets = ack.ce_packets.saturating_sub(self.ce_packets);
@@ -48,7 +48,7 @@ impl FlowSender {
             None if alone => Arrived::Newest(ack.received_at),
             None => Arrived::Unknown,
         };
-        let delivery = self.core.digest(now, &mut fresh, exact && ack.ece, &received);
+        let delivery = self.driver.delivered(now, &mut fresh, exact && ack.ece, &received);
         let mut original = false;
         let (mut late, mut late_now) = (0, 0);
         let undo_from = self.undo.map_or(u64::MAX, |undo| undo.from);
@@ -64,7 +64,7 @@ impl FlowSender {
             // only at the left edge: elsewhere it is an older one that is echoed (RFC 7323 section 4.3).
             let rtt = now - newest.sent_at;
             let original = advanced && newest.end() <= self.una && ack.echo_sent_at < newest.sent_at;
-            if !(newest.retransmitted && (original || rtt < self.core.rtt.min)) {
+            if !(newest.retransmitted && (original || rtt < self.driver.rtt.min)) {
                 self.board.advance(newest.serial, rtt);
             }
         }
@@ -78,8 +78,7 @@ impl FlowSender {
         // acknowledgements were lost before this one. An acknowledgement without news (the receiver half's clock)
         // echoes an old one.
         if let Some(sample) = stamped.then(|| now - ack.echo_sent_at).or(delivery.rtt) {
-            self.core.rtt.sample(sample);
-            self.core.rtt.advance(self.una, self.next, self.core.config.min_rto);
+            self.driver.sample(sample, self.una, self.next);
         }
         if self.delivery == Delivery::Unreliable {
             self.stats.spurious += late;
@@ -94,7 +93,7 @@ impl FlowSender {
         // start-up that answers no marks is in charge again.
         let over = match self.phase {
             Phase::Open => false,
-            Phase::Cwr => self.una > self.recovery_point || self.core.controller.holds_against_marks(),
+            Phase::Cwr => self.una > self.recovery_point || self.driver.controller.holds_against_marks(),
             Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
         if over {
@@ -112,16 +111,16 @@ impl FlowSender {
         let mut lost_bytes = self.end_probe(now, advanced, delivery.bytes, prior_in_flight);
         let mut lost = u32::from(lost_bytes > 0);
         lost_bytes += self.find_losses(now, prior_in_flight);
-        lost += self.core.lost.len() as u32;
+        lost += self.lost.len() as u32;
         self.settle(now);
 
         // Congestion echo.
         let marked = ecn != Ecn::Off && (ack.ece || ce_bytes > 0);
         if marked && (!exact || ce_bytes == 0) {
-            (ce_bytes, ce_packets) = (delivery.bytes, self.core.acked.len() as u64);
+            (ce_bytes, ce_packets) = (delivery.bytes, delivery.packets as u64);
         }
         let echo = marked && self.phase == Phase::Open;
-        let reduces = echo && !self.core.controller.holds_against_marks();
+        let reduces = echo && !self.driver.controller.holds_against_marks();
         if reduces {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
@@ -129,26 +128,16 @@ impl FlowSender {
         }
 
         if delivery.bytes > 0 || marked {
-            self.core.controller.on_ack(&Ack {
-                now,
-                packets: &self.core.acked,
-                bytes: delivery.bytes,
-                rtt: delivery.rtt,
-                srtt: self.core.rtt.smoothed.unwrap_or(Nanos::ZERO),
-                min_rtt: self.core.rtt.min,
-                rate: delivery.rate,
+            let progress = Progress {
                 prior_in_flight,
                 in_flight: self.board.in_flight,
                 lost_bytes,
-                ce_bytes,
-                ce_packets: u32::try_from(ce_packets).unwrap_or(u32::MAX),
-                echo,
-                delivered: self.core.rate.delivered,
                 una: self.una,
                 next: self.next,
-                phase: self.phase_told(),
-                window_limited: delivery.window_limited,
-            });
+                phase: self.phase_reported(),
+                marks: Marks { bytes: ce_bytes, packets: u32::try_from(ce_packets).unwrap_or(u32::MAX), echo },
+            };
+            self.driver.acknowledge(now, &delivery, &progress);
         }
         if reduces {
             self.start_reduction();
@@ -160,7 +149,7 @@ impl FlowSender {
         if delivery.bytes > 0 {
             self.arm_probe(now);
         }
-        self.core.refresh();
+        self.driver.refresh();
         Digest { rtt: delivery.rtt, lost }
     }
 
@@ -180,9 +169,9 @@ impl FlowSender {
 
     /// Datagrams repair nothing: a controller that shapes recovery itself is told of none. (BBR would conserve packets
     /// for a round after each loss without the round in which a stream's repairs are acknowledged and it grows again.)
-    fn phase_told(&self) -> Phase {
+    fn phase_reported(&self) -> Phase {
         match (self.delivery, self.phase) {
-            (Delivery::Unreliable, Phase::Recovery) if !glides(self.core.controller.as_ref()) => Phase::Open,
+            (Delivery::Unreliable, Phase::Recovery) if !glides(self.driver.controller()) => Phase::Open,
             (_, phase) => phase,
         }
     }
@@ -204,7 +193,7 @@ impl FlowSender {
         }
     }
 
-    /// Undoes the last reduction when it answered a loss that never was. An original that fills a hole says so for its
+    /// Undoes the last reduction when it answered a spurious loss. An original that fills a hole says so for its
     /// own packet alone: while repairs of others are out, and may be needed, it is not believed (Linux
     /// `tcp_try_undo_partial`; which marks no more losses at that acknowledgement either, where we go on looking).
     fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, original: bool, late: u64) {
@@ -231,7 +220,7 @@ impl FlowSender {
         }
         self.phase = Phase::Open;
         self.prr = None;
-        self.core.controller.on_spurious(now);
+        self.driver.spurious(now);
     }
 
     /// RFC 8985 section 7.4: an acknowledgement beyond the probe without a duplicate says that the probe repaired a
@@ -251,11 +240,11 @@ impl FlowSender {
         };
         if self.una > probe.end {
             self.probe = None;
-            self.core.lost.clear();
-            self.core.lost.push(packet.lost());
+            self.lost.clear();
+            self.lost.push(packet.lost());
             self.stats.packets_lost += 1;
             let new_episode = self.phase == Phase::Open;
-            self.tell_losses(now, prior_in_flight, new_episode);
+            self.driver.lose(now, &self.lost, prior_in_flight, self.board.in_flight, new_episode);
             return u64::from(packet.bytes);
         }
         if !advanced && delivered == 0 {
@@ -269,22 +258,22 @@ impl FlowSender {
     /// bytes lost.
     pub(crate) fn find_losses(&mut self, now: Time, prior_in_flight: u64) -> u64 {
         let repairing = matches!(self.phase, Phase::Recovery | Phase::Loss);
-        let eager = repairing || self.board.held() >= self.core.config.dup_threshold;
-        let window = self.reordering.window(&self.core.rtt, eager);
-        self.core.lost.clear();
-        self.reordering_at = self.board.detect(now, window, &mut self.core.lost);
-        if self.core.lost.is_empty() {
+        let eager = repairing || self.board.held() >= self.driver.config.dup_threshold;
+        let window = self.reordering.window(&self.driver.rtt, eager);
+        self.lost.clear();
+        self.reordering_at = self.board.detect(now, window, &mut self.lost);
+        if self.lost.is_empty() {
             return 0;
         }
-        let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
-        self.stats.packets_lost += self.core.lost.len() as u64;
+        let bytes = self.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
+        self.stats.packets_lost += self.lost.len() as u64;
         // A lost repair after a time-out is news of congestion (Linux `tcp_fastretrans_alert`, FLAG_LOST_RETRANS).
         let again = self.phase == Phase::Loss && self.board.lost_repair;
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
         // losses apart (RFC 8257 section 3.5).
         let reduces = again
             || self.phase == Phase::Open
-            || (self.phase == Phase::Cwr && self.core.controller.ecn() != Ecn::Classic);
+            || (self.phase == Phase::Cwr && self.driver.controller.ecn() != Ecn::Classic);
         if !repairing || again {
             self.stats.recoveries += 1;
             self.phase = Phase::Recovery;
@@ -295,43 +284,31 @@ impl FlowSender {
         if self.delivery == Delivery::Unreliable
             && let Some(undo) = &mut self.undo
         {
-            undo.open += self.core.lost.len() as u64;
+            undo.open += self.lost.len() as u64;
         }
-        self.tell_losses(now, prior_in_flight, reduces);
+        self.driver.lose(now, &self.lost, prior_in_flight, self.board.in_flight, reduces);
         if reduces {
             self.start_reduction();
         }
         bytes
     }
 
-    fn tell_losses(&mut self, now: Time, prior_in_flight: u64, new_episode: bool) {
-        let bytes = self.core.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
-        self.core.controller.on_loss(&Loss {
-            now,
-            packets: &self.core.lost,
-            bytes,
-            prior_in_flight,
-            in_flight: self.board.in_flight,
-            new_episode,
-        });
-    }
-
     fn start_reduction(&mut self) {
-        let (target, flight) = (self.core.controller.window(), self.next - self.una);
-        self.prr = glides(self.core.controller.as_ref()).then(|| Prr::start(flight, target));
+        let (target, flight) = (self.driver.window(), self.next - self.una);
+        self.prr = glides(self.driver.controller()).then(|| Prr::start(flight, target));
     }
 
     /// Moves the window along while it glides.
     pub(crate) fn reduce(&mut self, delivered: u64, good: bool) {
         if let (Some(prr), Phase::Recovery | Phase::Cwr) = (&mut self.prr, self.phase) {
-            prr.on_ack(delivered, self.board.in_flight, good, self.core.config.mss);
+            prr.on_ack(delivered, self.board.in_flight, good, self.driver.config.mss);
         }
     }
 
     /// Lost datagrams are kept for a while, so that late ones are known as such.
     pub(crate) fn settle(&mut self, now: Time) {
         if self.delivery == Delivery::Unreliable {
-            let keep = self.core.rtt.rto(&self.core.config);
+            let keep = self.driver.rtt.rto(&self.driver.config);
             self.una = self.board.settle(now - keep).unwrap_or(self.next);
         }
     }

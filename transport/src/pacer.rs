@@ -39,6 +39,11 @@ impl Pacer {
         self.burst = burst;
     }
 
+    /// See [`Pacer::set_burst`].
+    pub(crate) fn burst(&self) -> Nanos {
+        self.burst
+    }
+
     /// The earliest time at which the next packet may leave.
     pub(crate) fn due(&self) -> Time {
         self.due

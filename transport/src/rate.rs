@@ -4,12 +4,11 @@
 
 use paceline_cc::{Nanos, RateSample, Time};
 
-/// The flow's counters behind the samples. For datapaths that keep their own packets: [`RateSampler::stamp`] each that
-/// leaves, [`RateSampler::deliver`] each batch that arrived.
+/// The flow's counters behind the samples.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RateSampler {
+pub(crate) struct RateSampler {
     /// Bytes delivered since the start of the flow.
-    pub(crate) delivered: u64,
+    delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
     /// Packets sent until `delivered` passes this are application-limited; zero when not limited.
@@ -18,29 +17,29 @@ pub struct RateSampler {
 
 /// A packet's departure and what the sampler knew then; it comes back with the packet's delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub(crate) struct Departure {
     /// When it left.
-    pub sent_at: Time,
+    pub(crate) sent_at: Time,
     /// Bytes delivered by then.
-    pub prior_delivered: u64,
+    pub(crate) prior_delivered: u64,
     /// When they were.
-    pub prior_delivered_at: Time,
+    pub(crate) prior_delivered_at: Time,
     /// When the packet left whose delivery was the newest then.
-    pub first_sent_at: Time,
+    pub(crate) first_sent_at: Time,
     /// The application limited the flow.
-    pub app_limited: bool,
+    pub(crate) app_limited: bool,
     /// The payload had been sent before.
-    pub retransmission: bool,
+    pub(crate) retransmission: bool,
 }
 
 impl RateSampler {
     /// A flow that has sent nothing.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// A packet leaves; `first` when nothing else is outstanding.
-    pub fn stamp(&mut self, now: Time, first: bool, retransmission: bool) -> Departure {
+    pub(crate) fn stamp(&mut self, now: Time, first: bool, retransmission: bool) -> Departure {
         if first {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -56,23 +55,23 @@ impl RateSampler {
     }
 
     /// Bytes delivered since the start of the flow.
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
     /// The application limits the flow, or did when something on the way was sent.
-    pub fn is_app_limited(&self) -> bool {
+    pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited_until != 0
     }
 
     /// The application ran dry with `in_flight` bytes on the way.
-    pub fn mark_app_limited(&mut self, in_flight: u64) {
+    pub(crate) fn mark_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = self.delivered.saturating_add(in_flight).max(1);
     }
 
     /// `bytes` were delivered, `newest` being the last sent among them. No sample where the interval is none, or shorter
     /// than `min_rtt` ([`Nanos::MAX`] while unknown).
-    pub fn deliver(&mut self, now: Time, bytes: u64, newest: &Departure, min_rtt: Nanos) -> Option<RateSample> {
+    pub(crate) fn deliver(&mut self, now: Time, bytes: u64, newest: &Departure, min_rtt: Nanos) -> Option<RateSample> {
         self.delivered += bytes;
         self.delivered_at = now;
         self.first_sent_at = newest.sent_at;

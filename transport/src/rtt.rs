@@ -12,8 +12,7 @@ use paceline_cc::Nanos;
 
 use crate::config::Config;
 
-/// RTT estimator. For datapaths that keep their own packets: give each sample to [`Rtt::observe`] and
-/// [`Rtt::sample`], and then [`Rtt::advance`].
+/// RTT estimator. [`crate::Driver`] gives it its samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
     /// Smoothed RTT; `None` before the first sample.
@@ -30,15 +29,9 @@ pub struct Rtt {
     pub(crate) min: Nanos,
 }
 
-impl Default for Rtt {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Rtt {
     /// No sample yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let zero = Nanos::ZERO;
         Self { smoothed: None, deviation: zero, peak: zero, margin: zero, round: 0, min: Nanos::MAX }
     }
@@ -54,7 +47,7 @@ impl Rtt {
     }
 
     /// Smooths: RFC 6298 section 2, the deviation updated first, with the old mean.
-    pub fn sample(&mut self, sample: Nanos) {
+    pub(crate) fn sample(&mut self, sample: Nanos) {
         let r = sample.as_nanos();
         let Some(srtt) = self.smoothed else {
             self.smoothed = Some(sample);
@@ -77,7 +70,7 @@ impl Rtt {
 
     /// Everything below `acknowledged` has been, with the last sample, and `next` is the position of the next new byte: once
     /// a round trip the time-out may come down. `least` is the smallest margin.
-    pub fn advance(&mut self, acknowledged: u64, next: u64, least: Nanos) {
+    pub(crate) fn advance(&mut self, acknowledged: u64, next: u64, least: Nanos) {
         if acknowledged > self.round {
             self.end_round(least);
             self.round = next;
@@ -90,7 +83,7 @@ impl Rtt {
     }
 
     /// Notes the RTT of the newest packet that was never retransmitted.
-    pub fn observe(&mut self, sample: Nanos) {
+    pub(crate) fn observe(&mut self, sample: Nanos) {
         self.min = self.min.min(sample);
     }
 

@@ -6,87 +6,11 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Cause, Lost, Nanos, Time};
+use paceline_cc::{Lost, Nanos, Time};
 
+use crate::packet::{Packet, State};
 use crate::ranges::RangeSet;
-use crate::rate::Departure;
 use crate::segment::Range;
-
-/// Where a packet is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    InFlight,
-    Lost,
-    Delivered,
-}
-
-/// A packet that was sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
-    pub(crate) seq: u64,
-    pub(crate) sent_at: Time,
-    /// Number of its last transmission.
-    pub(crate) serial: u64,
-    pub(crate) tag: u64,
-    /// State of the rate sampler at sending.
-    pub(crate) prior_delivered: u64,
-    pub(crate) prior_delivered_at: Time,
-    pub(crate) first_sent_at: Time,
-    pub(crate) bytes: u32,
-    pub(crate) state: State,
-    pub(crate) retransmitted: bool,
-    pub(crate) app_limited: bool,
-    pub(crate) window_limited: bool,
-}
-
-impl Packet {
-    pub(crate) fn new(seq: u64, bytes: u32, now: Time) -> Self {
-        Self {
-            seq,
-            sent_at: now,
-            serial: 0,
-            tag: 0,
-            prior_delivered: 0,
-            prior_delivered_at: Time::ZERO,
-            first_sent_at: Time::ZERO,
-            bytes,
-            state: State::InFlight,
-            retransmitted: false,
-            app_limited: false,
-            window_limited: false,
-        }
-    }
-
-    pub(crate) fn end(&self) -> u64 {
-        self.seq + u64::from(self.bytes)
-    }
-
-    /// Its last transmission was lost, nobody says why.
-    pub(crate) fn lost(&self) -> Lost {
-        let Self { seq, bytes, sent_at, tag, .. } = *self;
-        Lost { seq, bytes, sent_at, tag, cause: Cause::Unknown }
-    }
-
-    /// Takes the rate sampler's state with it.
-    pub(crate) fn depart(&mut self, departure: &Departure) {
-        self.prior_delivered = departure.prior_delivered;
-        self.prior_delivered_at = departure.prior_delivered_at;
-        self.first_sent_at = departure.first_sent_at;
-        self.app_limited = departure.app_limited;
-    }
-
-    /// What [`Packet::depart`] took.
-    pub(crate) fn departure(&self) -> Departure {
-        Departure {
-            sent_at: self.sent_at,
-            prior_delivered: self.prior_delivered,
-            prior_delivered_at: self.prior_delivered_at,
-            first_sent_at: self.first_sent_at,
-            app_limited: self.app_limited,
-            retransmission: self.retransmitted,
-        }
-    }
-}
 
 /// The most recently sent transmission among the delivered ones (RFC 8985 `RACK.xmit_ts`, `RACK.rtt`).
 #[derive(Clone, Copy, Debug, Default)]

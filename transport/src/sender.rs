@@ -10,13 +10,14 @@
 //! - Spurious time-outs are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
 //!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
 
-use paceline_cc::{Controller, Ecn, Nanos, Phase, Recovery, Time, Timeout};
+use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Time};
 
 use crate::config::Config;
-use crate::core::Core;
+use crate::driver::{Driver, Load};
 use crate::endpoint::{Sender, SenderStats};
+use crate::packet::{Packet, State};
 use crate::recovery::{Prr, Reordering, Undo, probe_timeout};
-use crate::scoreboard::{Packet, Scoreboard, State};
+use crate::scoreboard::Scoreboard;
 use crate::segment::{AckSegment, Segment};
 
 /// What happens to lost payload.
@@ -69,8 +70,10 @@ pub(crate) enum Fired {
 
 /// A sender of a stream or of datagrams.
 pub(crate) struct FlowSender {
-    pub(crate) core: Core,
+    pub(crate) driver: Driver,
     pub(crate) board: Scoreboard,
+    /// Scratch for one round of loss detection.
+    pub(crate) lost: Vec<Lost>,
     pub(crate) delivery: Delivery,
     pub(crate) stats: SenderStats,
     handshake: Handshake,
@@ -108,8 +111,9 @@ pub(crate) struct FlowSender {
 impl FlowSender {
     pub(crate) fn new(config: &Config, controller: Box<dyn Controller>, delivery: Delivery, start: u64) -> Self {
         Self {
-            core: Core::new(config, controller),
+            driver: Driver::new(config, controller),
             board: Scoreboard::new(config.mss),
+            lost: Vec::new(),
             delivery,
             stats: SenderStats::default(),
             handshake: if config.handshake { Handshake::Due { again: false } } else { Handshake::Done },
@@ -155,8 +159,8 @@ impl FlowSender {
     }
 
     pub(crate) fn rto(&self) -> Nanos {
-        let config = &self.core.config;
-        self.core.rtt.rto(config).mul_div(1 << self.backoff.min(20), 1).min(config.max_rto)
+        let config = &self.driver.config;
+        self.driver.rtt.rto(config).mul_div(1 << self.backoff.min(20), 1).min(config.max_rto)
     }
 
     /// Restarts the retransmission timer.
@@ -167,9 +171,9 @@ impl FlowSender {
     /// Restarts the probe timer.
     pub(crate) fn arm_probe(&mut self, now: Time) {
         let quiet = matches!(self.phase, Phase::Open | Phase::Cwr) && self.board.held() == 0;
-        self.probe_at = if self.core.config.tail_probe && quiet && self.probe.is_none() && self.board.in_flight > 0 {
+        self.probe_at = if self.driver.config.tail_probe && quiet && self.probe.is_none() && self.board.in_flight > 0 {
             let delayed = self.delivery == Delivery::Reliable && self.board.len() == 1;
-            let timeout = probe_timeout(&self.core.rtt, &self.core.config, delayed);
+            let timeout = probe_timeout(&self.driver.rtt, &self.driver.config, delayed);
             (now + timeout).min(self.rto_at)
         } else {
             Time::NEVER
@@ -177,7 +181,7 @@ impl FlowSender {
     }
 
     fn segment(&mut self, now: Time, seq: u64, bytes: u32, retransmission: bool, note: u64) -> Segment {
-        let ecn = match self.core.controller.ecn() {
+        let ecn = match self.driver.controller.ecn() {
             // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
             Ecn::Classic if retransmission || bytes == 0 => Ecn::Off,
             ecn => ecn,
@@ -213,21 +217,19 @@ impl FlowSender {
             self.handshake = Handshake::Done;
             self.rto_at = Time::NEVER;
             self.backoff = 0;
-            self.core.connected(now, now - ack.echo_sent_at, self.next);
+            self.driver.connected(now, now - ack.echo_sent_at, self.next);
         }
     }
 
     fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
         let first = !self.has_outstanding();
         if first {
-            self.core.restart(now);
+            self.driver.restart(now);
         }
         let mut packet = Packet::new(self.next, bytes, now);
         let in_flight = self.board.in_flight + u64::from(bytes);
         let unsent = self.unsent() - u64::from(bytes);
-        let note = self.core.sent(now, &mut packet, in_flight, unsent, first);
-        // Until the burst's end tells: Linux `tcp_is_cwnd_limited` in slow start.
-        packet.window_limited = in_flight.saturating_mul(2) > self.core.controller.window();
+        let note = self.driver.sent(now, &mut packet, &Load { in_flight, unsent, first });
         self.board.push(packet);
         self.next = packet.end();
         if self.rto_at == Time::NEVER {
@@ -243,7 +245,7 @@ impl FlowSender {
         let in_flight = if old.state == State::Lost { before + u64::from(old.bytes) } else { before };
         let unsent = self.unsent();
         let packet = self.board.resend(number, now)?;
-        let note = self.core.sent(now, packet, in_flight, unsent, false);
+        let note = self.driver.sent(now, packet, &Load { in_flight, unsent, first: false });
         if number == self.board.first_number() {
             self.arm_rto(now);
         }
@@ -255,7 +257,8 @@ impl FlowSender {
     }
 
     fn send_empty(&mut self, now: Time) -> Segment {
-        let note = self.core.sent_empty(now, self.next, self.board.in_flight, self.unsent());
+        let load = Load { in_flight: self.board.in_flight, unsent: self.unsent(), first: false };
+        let note = self.driver.sent_empty(now, self.next, &load);
         self.empty_segment(now, note)
     }
 
@@ -275,7 +278,7 @@ impl FlowSender {
             return None;
         }
         self.stats.probes += 1;
-        let bytes = self.unsent().min(u64::from(self.core.config.mss)) as u32;
+        let bytes = self.unsent().min(u64::from(self.driver.config.mss)) as u32;
         let (segment, repaired) = if bytes > 0 {
             (self.send_new(now, bytes), None)
         } else if self.delivery == Delivery::Unreliable {
@@ -301,9 +304,9 @@ impl FlowSender {
         let prior_in_flight = self.board.in_flight;
         // Within a recovery it is of the same losses, which were real (Linux `tcp_enter_loss`: no F-RTO).
         let fresh = matches!(self.phase, Phase::Open | Phase::Cwr);
-        self.core.lost.clear();
-        self.board.lose_overdue(now, &mut self.core.lost);
-        let lost = self.core.lost.len() as u64;
+        self.lost.clear();
+        self.board.lose_overdue(now, &mut self.lost);
+        let lost = self.lost.len() as u64;
         self.stats.packets_lost += lost;
         self.stats.timeouts += 1;
         self.backoff = self.backoff.saturating_add(1);
@@ -322,16 +325,14 @@ impl FlowSender {
             }
             self.undo = Some(undo);
         }
-        let in_flight = self.board.in_flight;
-        let (packets, count) = (self.core.lost.as_slice(), self.backoff);
-        self.core.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
+        self.driver.timeout(now, &self.lost, prior_in_flight, self.board.in_flight, self.backoff);
         self.settle(now);
         self.arm_rto(now);
     }
 
     /// Runs the timers that are due.
     pub(crate) fn fire(&mut self, now: Time) -> Fired {
-        self.core.tick(now);
+        self.driver.tick(now);
         if !self.is_connected() {
             if self.rto_at <= now {
                 self.rto_at = Time::NEVER;
@@ -344,15 +345,15 @@ impl FlowSender {
         if self.reordering_at <= now {
             let prior_in_flight = self.board.in_flight;
             self.find_losses(now, prior_in_flight);
-            fired = Fired::Losses(self.core.lost.len() as u32);
+            fired = Fired::Losses(self.lost.len() as u32);
             self.reduce(0, false);
             self.settle(now);
-            self.core.refresh();
+            self.driver.refresh();
         }
         if self.rto_at <= now && self.probe_at > now {
             self.on_rto(now);
             fired = Fired::Timeout;
-            self.core.refresh();
+            self.driver.refresh();
         }
         if self.probe_at <= now {
             self.probe_at = Time::NEVER;
@@ -366,7 +367,7 @@ impl FlowSender {
 impl Sender for FlowSender {
     fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
-        self.core.refresh();
+        self.driver.refresh();
     }
 
     fn cut(&mut self) {
@@ -392,38 +393,38 @@ impl Sender for FlowSender {
         };
         let bytes = match repair.and_then(|number| self.board.get(number)) {
             Some(packet) => packet.bytes,
-            None => self.unsent().min(u64::from(self.core.config.mss)) as u32,
+            None => self.unsent().min(u64::from(self.driver.config.mss)) as u32,
         };
         let window = self.window();
         self.blocked = bytes > 0;
         if bytes == 0 {
-            if self.board.in_flight + u64::from(self.core.config.mss) <= window {
-                self.core.run_dry(now, self.board.in_flight);
+            if self.board.in_flight + u64::from(self.driver.config.mss) <= window {
+                self.driver.run_dry(now, self.board.in_flight);
                 self.board.end_burst(false);
             }
         } else if self.board.in_flight + u64::from(bytes) > window {
             self.board.end_burst(true);
-        } else if self.core.pacer.due() > now {
-            self.wake_at = self.core.pacer.due();
+        } else if self.driver.due() > now {
+            self.wake_at = self.driver.due();
         } else {
             return match repair {
                 Some(number) => self.send_again(now, number),
                 None => Some(self.send_new(now, bytes)),
             };
         }
-        (self.core.heartbeat_at <= now).then(|| self.send_empty(now))
+        (self.driver.heartbeat_at() <= now).then(|| self.send_empty(now))
     }
 
     fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos> {
         if let Some(blob) = &ack.feedback {
-            self.stats.bad_feedback += u64::from(self.core.controller.on_feedback(now, blob).is_err());
+            self.stats.bad_feedback += u64::from(self.driver.feedback(now, blob).is_err());
         }
         self.take_ack(now, ack).rtt
     }
 
     fn next_timeout(&self) -> Time {
         let timers = self.rto_at.min(self.probe_at).min(self.reordering_at);
-        timers.min(self.wake_at).min(self.core.tick_at).min(self.core.heartbeat_at)
+        timers.min(self.wake_at).min(self.driver.next_tick()).min(self.driver.heartbeat_at())
     }
 
     fn on_timeout(&mut self, now: Time) {
@@ -431,7 +432,7 @@ impl Sender for FlowSender {
     }
 
     fn paced_until(&self) -> Time {
-        self.core.pacer.due()
+        self.driver.due()
     }
 
     fn is_idle(&self) -> bool {
@@ -446,21 +447,21 @@ impl Sender for FlowSender {
     fn window(&self) -> u64 {
         match (&self.prr, self.phase) {
             (Some(prr), Phase::Recovery) => prr.window,
-            (Some(prr), Phase::Cwr) if !self.core.controller.holds_against_marks() => prr.window,
-            _ => self.core.controller.window(),
+            (Some(prr), Phase::Cwr) if !self.driver.controller.holds_against_marks() => prr.window,
+            _ => self.driver.window(),
         }
     }
 
     fn srtt(&self) -> Option<Nanos> {
-        self.core.rtt.smoothed
+        self.driver.rtt.smoothed()
     }
 
     fn stats(&self) -> SenderStats {
-        SenderStats { bytes_delivered: self.core.rate.delivered, ..self.stats }
+        SenderStats { bytes_delivered: self.driver.bytes_delivered(), ..self.stats }
     }
 
     fn controller(&self) -> &dyn Controller {
-        self.core.controller.as_ref()
+        self.driver.controller()
     }
 }
 

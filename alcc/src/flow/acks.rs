@@ -95,7 +95,7 @@ impl Flow {
         self.rtt = sample.or(self.rtt);
         let Some(group) = &self.group else { return };
         if let Some(min) = group.exchange(self.epoch + (now - Time::ZERO), sample, &mut self.path_told) {
-            self.above.on_path(now, min);
+            self.above.shared_rtt(now, min);
         }
     }
 

@@ -408,6 +408,10 @@ impl StartUp for Adaptive {
         }
     }
 
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         match self.stage {
             Stage::Slow | Stage::Over => self.slow.on_ack(ack, window),

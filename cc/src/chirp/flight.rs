@@ -83,6 +83,11 @@ impl Departing {
         Self { mss, chirp: None, sent: 0, unsent: 0 }
     }
 
+    /// Full packets have `mss` payload bytes from now on.
+    pub(super) fn set_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
     /// The next packet is the first of `chirp`.
     pub(super) fn begin(&mut self, chirp: Chirp) {
         (self.chirp, self.sent) = (Some(chirp), 0);

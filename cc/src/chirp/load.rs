@@ -333,6 +333,11 @@ impl StartUp for Load {
         tag(flying.number, self.departing.on_sent(sent))
     }
 
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+        self.departing.set_mss(mss);
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         if !self.chirping {
             self.slow.on_ack(ack, window);

@@ -384,6 +384,11 @@ impl StartUp for Rounds {
         tag(flying.number, index)
     }
 
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+        self.departing.set_mss(mss);
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         self.srtt = ack.srtt;
         self.in_flight = ack.in_flight as f64 / f64::from(self.mss);

@@ -63,6 +63,7 @@ pub(crate) struct Datapath {
     pub(crate) controller: Box<dyn Controller>,
     receiver: Option<Box<dyn ReceiverHalf>>,
     world: World,
+    mss: u32,
     pub(crate) now: Time,
     next: u64,
     /// Packets sent and not yet passed by `una`, by position.
@@ -82,11 +83,28 @@ pub(crate) struct Datapath {
 }
 
 impl Datapath {
+    /// Full packets have another size.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.mss = mss;
+        self.controller.on_mss(self.now, mss);
+    }
+
+    /// A packet that waits for its repair is cut to the size of today.
+    fn cut(&mut self, seq: u64) -> u32 {
+        let (mss, packet) = (self.mss, self.packets[&seq]);
+        if packet.bytes > mss {
+            self.packets.insert(seq + u64::from(mss), Packet { bytes: packet.bytes - mss, ..packet });
+            self.packets.insert(seq, Packet { bytes: mss, ..packet });
+        }
+        packet.bytes.min(mss)
+    }
+
     pub(crate) fn new(spec: &Spec, world: World) -> Self {
         let mut flow = Self {
             controller: spec.build(&world.env),
             receiver: spec.build_receiver(&world.env),
             world,
+            mss: world.env.mss,
             now: world.start,
             next: world.origin,
             packets: BTreeMap::new(),
@@ -181,9 +199,9 @@ impl Datapath {
             }
             self.advance_to(wake);
         }
-        let lost = self.packets.iter().find(|(_, packet)| packet.state == State::Lost);
+        let lost = self.packets.iter().find(|(_, packet)| packet.state == State::Lost).map(|(seq, _)| *seq);
         let (seq, bytes, retransmission) = match lost {
-            Some((seq, packet)) => (*seq, packet.bytes, true),
+            Some(seq) => (seq, self.cut(seq), true),
             None => (self.next, bytes, false),
         };
         if u64::from(bytes) > self.room() {

@@ -8,7 +8,7 @@ mod hostile;
 
 use std::fmt::{self, Display, Formatter};
 
-use paceline_cc::controller::{Controller, Env, Hop, Pacing, Telemetry};
+use paceline_cc::controller::{Carrier, Cause, Controller, Env, Hop, Lost, Pacing, Telemetry};
 use paceline_cc::registry::{CONTROLLERS, Entry, Kind};
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::{Spec, SpecError};
@@ -45,6 +45,10 @@ enum Operation {
     Idle(Nanos),
     /// The path reports a hop.
     Telemetry { queue: u64, rate: u64 },
+    /// Full packets have another size.
+    Mss(u32),
+    /// The cause of a loss becomes known after it.
+    Cause(Cause),
     /// A blob of random bytes comes for a receiver's feedback.
     Blob(Vec<u8>),
 }
@@ -73,6 +77,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Spurious),
         1 => span().prop_map(Operation::Idle),
         1 => (0..1u64 << 40, 0..1u64 << 40).prop_map(|(queue, rate)| Operation::Telemetry { queue, rate }),
+        1 => prop::sample::select(vec![88u32, 1200, 1448, 8948]).prop_map(Operation::Mss),
+        1 => prop::sample::select(vec![Cause::Congestion, Cause::Medium, Cause::Handover]).prop_map(Operation::Cause),
         1 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Operation::Blob),
     ]
 }
@@ -160,8 +166,17 @@ fn defaults() -> Vec<Spec> {
     specs
 }
 
-fn run(flow: &mut Datapath, mss: u32, operation: &Operation) {
+fn run(flow: &mut Datapath, packet: &mut u32, operation: &Operation) {
+    let mss = *packet;
     match operation {
+        Operation::Mss(mss) => {
+            *packet = *mss;
+            flow.set_mss(*mss);
+        }
+        Operation::Cause(cause) => {
+            let lost = Lost { seq: 0, bytes: mss, sent_at: flow.now, tag: 0, cause: *cause };
+            flow.controller.on_cause(flow.now, &[lost]);
+        }
         Operation::Send { packets, small } => {
             flow.send(*packets, if *small { mss / 3 } else { mss }, Nanos::from_millis(100));
         }
@@ -190,8 +205,10 @@ fn run(flow: &mut Datapath, mss: u32, operation: &Operation) {
             flow.advance_to(flow.now + *span);
         }
         Operation::Telemetry { queue, rate } => {
-            let hop = Hop { queue_bytes: *queue, capacity: Rate::from_bytes_per_sec(*rate), ..Hop::default() };
-            flow.controller.on_telemetry(&Telemetry { now: flow.now, hops: &[hop] });
+            let hop =
+                Hop { queue_bytes: Some(*queue), capacity: Some(Rate::from_bytes_per_sec(*rate)), ..Hop::default() };
+            let packet = Carrier { seq: 0, sent_at: flow.now, tag: 0 };
+            flow.controller.on_telemetry(&Telemetry { now: flow.now, packet, hops: &[hop] });
         }
         Operation::Blob(blob) => {
             let before = described(flow.controller.as_ref());
@@ -258,11 +275,11 @@ fn recovers(flow: &mut Datapath, mss: u32) {
 }
 
 fn play(spec: &Spec, world: World, operations: &[Operation]) {
-    let mss = world.env.mss;
+    let mut mss = world.env.mss;
     let mut flow = Datapath::new(spec, world);
     check(flow.controller.as_ref(), mss);
     for operation in operations {
-        run(&mut flow, mss, operation);
+        run(&mut flow, &mut mss, operation);
         check(flow.controller.as_ref(), mss);
         let window = flow.controller.window();
         assert!(window <= SANE_WINDOW, "after {operation:?}: a window of {window} bytes");
@@ -323,7 +340,7 @@ fn window_controllers() -> impl Iterator<Item = Spec> {
 fn settled(spec: &Spec, reliable: bool, rounds: u32) -> Datapath {
     let world = World { env: Env::default(), start: Time::ZERO, origin: 0, reliable, handshake: None };
     let mut flow = Datapath::new(spec, world);
-    run(&mut flow, 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds, ce: 0 });
+    run(&mut flow, &mut 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds, ce: 0 });
     flow
 }
 
@@ -334,7 +351,7 @@ fn a_window_grows_again_after_a_time_out() {
         let before = flow.controller.window();
         flow.send(10, 1448, Nanos::from_millis(20));
         flow.time_out();
-        run(&mut flow, 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds: 60, ce: 0 });
+        run(&mut flow, &mut 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds: 60, ce: 0 });
         let after = flow.controller.window();
         assert!(after >= before.min(14_480) / 2, "{spec}: {before} bytes, and {after} after a time-out");
     }
@@ -385,7 +402,7 @@ fn marks_before_any_rtt_is_known_hold_nobody() {
         let mut flow = settled(&spec, true, 0);
         flow.send(3, 1448, Nanos::from_millis(100));
         flow.time_out();
-        run(&mut flow, 1448, &Operation::Rounds { rtt: Nanos::ZERO, rounds: 3, ce: 1 });
+        run(&mut flow, &mut 1448, &Operation::Rounds { rtt: Nanos::ZERO, rounds: 3, ce: 1 });
         recovers(&mut flow, 1448);
     }
 }
@@ -449,12 +466,12 @@ fn the_answer_to_a_handshake_opens_no_window_and_ends_no_start_up() {
 fn the_same_events_give_the_same_answers() {
     let sequences = |_: &Spec| (world(), prop::collection::vec(operation(), 1..40));
     for_every(defaults(), 16, sequences, |spec, (world, operations)| {
-        let mut flows = [Datapath::new(spec, world), Datapath::new(spec, world)];
+        let mut flows = [(); 2].map(|()| (Datapath::new(spec, world), world.env.mss));
         for operation in &operations {
-            for flow in &mut flows {
-                run(flow, world.env.mss, operation);
+            for (flow, mss) in &mut flows {
+                run(flow, mss, operation);
             }
-            let [one, other] = &flows;
+            let [(one, _), (other, _)] = &flows;
             assert_eq!(described(one.controller.as_ref()), described(other.controller.as_ref()));
         }
     });

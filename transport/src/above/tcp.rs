@@ -6,8 +6,9 @@
 
 use paceline_cc::{Controller, Nanos, Time};
 
-use super::{Above, Arrived, Delivered, Took};
+use super::{Above, Delivered, Took};
 use crate::config::Config;
+use crate::driver::Arrived;
 use crate::endpoint::{Sender, SenderStats};
 use crate::segment::{AckSegment, Segment};
 use crate::sender::{Delivery, Fired, FlowSender};
@@ -56,7 +57,7 @@ impl Sender for AboveTcp {
         let lost = self.tcp.take_ack(now, ack).lost;
         if !connected
             && self.tcp.is_connected()
-            && let Some(rtt) = self.tcp.core.rtt.smoothed
+            && let Some(rtt) = self.tcp.driver.rtt.smoothed
         {
             self.above.connected(now, rtt);
         }
@@ -66,7 +67,7 @@ impl Sender for AboveTcp {
         let upto = self.tcp.una;
         let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Told, arrived });
         let ahead = self.tcp.board.highest().and_then(|highest| {
-            let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.core.config.mss);
+            let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.driver.config.mss);
             self.above.arrived_ahead(now, highest, bytes, Took::Told)
         });
         ahead.and_then(|news| news.rtt).or(acked.and_then(|news| news.rtt))
@@ -90,7 +91,7 @@ impl Sender for AboveTcp {
 
     fn paced_until(&self) -> Time {
         let below = self.tcp.paced_until();
-        if self.tcp.is_blocked() { below } else { below.max(self.above.core.pacer.due()) }
+        if self.tcp.is_blocked() { below } else { below.max(self.above.driver.due()) }
     }
 
     fn is_idle(&self) -> bool {

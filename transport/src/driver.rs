@@ -1,0 +1,439 @@
+//! The half of a sender that feeds a controller: measures, keeps its clock and its pace, and makes every event it sees.
+//!
+//! A datapath knows its packets; what a controller needs besides (RTT, delivery rate, ticks, pacing, silence,
+//! application-limited and window-limited times) is the same everywhere and stands here. A datapath calls
+//! [`Driver::restart`] and [`Driver::sent`] as packets leave, [`Driver::delivered`] and [`Driver::acknowledge`] as news
+//! of them comes, [`Driver::lose`] and [`Driver::timeout`] where it finds them lost, and [`Driver::tick`] at
+//! [`Driver::next_tick`]; it reads [`Driver::window`] and [`Driver::due`] before each packet. Nothing else in the project
+//! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`].
+
+use paceline_cc::{
+    Ack, Acked, BadFeedback, Carrier, Controller, Hop, Loss, Lost, Nanos, Pacing, Phase, Rate, RateSample, Restart,
+    Sent, Telemetry, Time, Timeout,
+};
+
+use crate::arrivals::Lookup;
+use crate::config::{Config, Pace};
+use crate::pacer::Pacer;
+use crate::packet::Packet;
+use crate::rate::RateSampler;
+use crate::rtt::Rtt;
+use crate::segment::ArrivalTime;
+
+/// Packets that leave unpaced at the start of a flow (Linux `TCP_INIT_CWND`).
+const UNPACED: u64 = 10;
+
+/// A controller and the measurements it lives on. Sans-IO.
+pub struct Driver {
+    pub(crate) config: Config,
+    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) rtt: Rtt,
+    rate: RateSampler,
+    pacer: Pacer,
+    /// Scratch for one acknowledgement.
+    acked: Vec<Acked>,
+    tick_at: Time,
+    heartbeat_at: Time,
+    /// When the last packet left.
+    last_sent_at: Option<Time>,
+    /// The application had nothing to send when last asked.
+    ran_dry: bool,
+    packets: u64,
+}
+
+/// What is on its way as a packet leaves, the packet included.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Bytes that the application has written and that have not been sent; [`u64::MAX`] where the datapath does not know.
+    pub unsent: u64,
+    /// Nothing else is outstanding.
+    pub first: bool,
+}
+
+/// What a set of newly delivered packets says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivery {
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// How many there are.
+    pub packets: usize,
+    /// RTT of the newest one that was never retransmitted.
+    pub rtt: Option<Nanos>,
+    /// The delivery rate.
+    pub rate: Option<RateSample>,
+    /// The newest packet.
+    pub newest: Option<Packet>,
+}
+
+/// What the receiver's clock said at the arrivals of newly delivered packets.
+#[derive(Clone, Copy, Debug)]
+pub enum Arrived<'a> {
+    /// Nothing that is sure.
+    Unknown,
+    /// At that of the newest.
+    Newest(Time),
+    /// At each that is listed.
+    Each(&'a [ArrivalTime]),
+}
+
+/// Where a flow stands after an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes in flight before.
+    pub prior_in_flight: u64,
+    /// Bytes in flight now.
+    pub in_flight: u64,
+    /// Bytes found lost by it, which [`Driver::lose`] has reported.
+    pub lost_bytes: u64,
+    /// Everything below this position has been delivered.
+    pub una: u64,
+    /// Position of the next new byte.
+    pub next: u64,
+    /// Where loss recovery stands.
+    pub phase: Phase,
+    /// What it says of congestion marks.
+    pub marks: Marks,
+}
+
+/// Congestion marks of an acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marks {
+    /// Delivered bytes that carried one.
+    pub bytes: u64,
+    /// Their packets.
+    pub packets: u32,
+    /// A reduction is due ([`Ack::echo`]).
+    pub echo: bool,
+}
+
+impl Driver {
+    /// Drives `controller` from the start of a flow.
+    pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
+        let mut driver = Self {
+            config: *config,
+            controller,
+            rtt: Rtt::new(),
+            rate: RateSampler::new(),
+            pacer: Pacer::new(config.burst),
+            acked: Vec::new(),
+            tick_at: Time::NEVER,
+            heartbeat_at: Time::NEVER,
+            last_sent_at: None,
+            ran_dry: false,
+            packets: 0,
+        };
+        driver.refresh();
+        driver
+    }
+
+    /// A packet leaves. It takes with it what its delivery or loss will need; the answer is the note for the controller's
+    /// receiver half.
+    pub fn sent(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
+        packet.depart(&self.rate.stamp(now, load.first, packet.retransmitted));
+        self.ran_dry = false;
+        let stamp = self.controller.on_sent(&Sent {
+            now,
+            seq: packet.seq,
+            bytes: packet.bytes,
+            in_flight: load.in_flight,
+            retransmission: packet.retransmitted,
+            app_limited: packet.app_limited,
+            unsent: load.unsent,
+        });
+        packet.tag = stamp.tag;
+        if !packet.retransmitted {
+            // Linux `tcp_is_cwnd_limited` in slow start.
+            packet.window_limited = load.in_flight.saturating_mul(2) > self.controller.window();
+        }
+        self.departed(now, packet.bytes);
+        stamp.note
+    }
+
+    /// An empty packet leaves at position `seq`. Its stamp does not come back.
+    pub fn sent_empty(&mut self, now: Time, seq: u64, load: &Load) -> u64 {
+        let (in_flight, unsent, app_limited) = (load.in_flight, load.unsent, self.rate.is_app_limited());
+        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited, unsent };
+        let stamp = self.controller.on_sent(&sent);
+        self.departed(now, 0);
+        stamp.note
+    }
+
+    /// Something left: the controller answers for the next packet.
+    fn departed(&mut self, now: Time, bytes: u32) {
+        self.packets += 1;
+        self.last_sent_at = Some(now);
+        let answer = self.pacing();
+        if bytes > 0 {
+            self.pacer.sent(now, bytes, answer);
+        } else {
+            self.pacer.refresh(answer);
+        }
+        self.tick_at = self.controller.next_tick();
+        self.heartbeat_at = self.controller.heartbeat().map_or(Time::NEVER, |silence| now + silence);
+    }
+
+    /// The handshake has been answered, `sample` after it left; `next` is the position of the first byte.
+    pub fn connected(&mut self, now: Time, sample: Nanos, next: u64) {
+        self.rtt.sample(sample);
+        self.rtt.observe(sample);
+        self.acknowledge(now, &Delivery::default(), &Progress::at(next, 0));
+        self.refresh();
+    }
+
+    /// Takes in newly delivered packets, in any order, and measures RTT and rate; [`Driver::acknowledge`] informs the
+    /// controller. `ce`: they carried a congestion mark.
+    pub fn delivered(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received: &Arrived<'_>) -> Delivery {
+        let mut arrivals = Lookup::new(match received {
+            Arrived::Each(list) => list,
+            Arrived::Newest(_) | Arrived::Unknown => &[],
+        });
+        self.acked.clear();
+        let mut delivery = Delivery { packets: fresh.len(), ..Delivery::default() };
+        if fresh.len() > 1 && !fresh.is_sorted_by_key(Packet::order) {
+            fresh.sort_unstable_by_key(Packet::order);
+        }
+        for packet in &*fresh {
+            delivery.bytes += u64::from(packet.bytes);
+            if !packet.retransmitted {
+                delivery.rtt = Some(now - packet.sent_at);
+            }
+            self.acked.push(Acked {
+                seq: packet.seq,
+                bytes: packet.bytes,
+                sent_at: packet.sent_at,
+                tag: packet.tag,
+                retransmitted: packet.retransmitted,
+                app_limited: packet.app_limited,
+                ce,
+                received_at: arrivals.find(packet.seq),
+            });
+        }
+        let (Some(newest), Some(last)) = (fresh.last(), self.acked.last_mut()) else {
+            return delivery;
+        };
+        if let Arrived::Newest(at) = received {
+            last.received_at = Some(*at);
+        }
+        if let Some(rtt) = delivery.rtt {
+            self.rtt.observe(rtt);
+        }
+        delivery.newest = Some(*newest);
+        delivery.rate = self.rate.deliver(now, delivery.bytes, &newest.departure(), self.rtt.min);
+        delivery
+    }
+
+    /// An RTT sample for the smoothed RTT and the timeout, where the datapath takes one from this acknowledgement; everything
+    /// below `una` has been delivered and `next` is the position of the next new byte.
+    pub fn sample(&mut self, sample: Nanos, una: u64, next: u64) {
+        self.rtt.sample(sample);
+        self.rtt.advance(una, next, self.config.min_rto);
+    }
+
+    /// Informs the controller of an acknowledgement that delivered something or carried marks.
+    pub fn acknowledge(&mut self, now: Time, delivery: &Delivery, progress: &Progress) {
+        let packets = if delivery.packets > 0 { self.acked.as_slice() } else { &[] };
+        self.controller.on_ack(&Ack {
+            now,
+            packets,
+            bytes: delivery.bytes,
+            rtt: delivery.rtt,
+            srtt: self.rtt.smoothed.unwrap_or(Nanos::ZERO),
+            min_rtt: self.rtt.min,
+            rate: delivery.rate,
+            prior_in_flight: progress.prior_in_flight,
+            in_flight: progress.in_flight,
+            lost_bytes: progress.lost_bytes,
+            ce_bytes: progress.marks.bytes,
+            ce_packets: progress.marks.packets,
+            echo: progress.marks.echo,
+            delivered: self.rate.delivered(),
+            una: progress.una,
+            next: progress.next,
+            phase: progress.phase,
+            window_limited: delivery.newest.is_some_and(|newest| newest.window_limited),
+        });
+    }
+
+    /// Packets were found lost, in sending order; nothing is reported where there are none. `new_episode`: a reduction is due.
+    pub fn lose(&mut self, now: Time, packets: &[Lost], prior_in_flight: u64, in_flight: u64, new_episode: bool) {
+        if packets.is_empty() {
+            return;
+        }
+        let bytes = packets.iter().map(|lost| u64::from(lost.bytes)).sum();
+        self.controller.on_loss(&Loss { now, packets, bytes, prior_in_flight, in_flight, new_episode });
+    }
+
+    /// Why packets were lost has become known after [`Driver::lose`] or [`Driver::timeout`] reported them.
+    pub fn explain(&mut self, now: Time, packets: &[Lost]) {
+        if !packets.is_empty() {
+            self.controller.on_cause(now, packets);
+            self.refresh();
+        }
+    }
+
+    /// The retransmission timer fired for the `count`th time in a row and declared `packets` lost, as far as they are known.
+    pub fn timeout(&mut self, now: Time, packets: &[Lost], prior_in_flight: u64, in_flight: u64, count: u32) {
+        self.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
+    }
+
+    /// The last reduction answered a spurious loss.
+    pub fn spurious(&mut self, now: Time) {
+        self.controller.on_spurious(now);
+    }
+
+    /// The hops of the path reported on `packet`.
+    pub fn telemetry(&mut self, now: Time, packet: &Carrier, hops: &[Hop]) {
+        self.controller.on_telemetry(&Telemetry { now, packet: *packet, hops });
+        self.refresh();
+    }
+
+    /// Another flow over the same path, which shares what it knows, measured an RTT of `min`.
+    pub fn shared_rtt(&mut self, now: Time, min: Nanos) {
+        self.controller.on_shared_rtt(now, min);
+        self.refresh();
+    }
+
+    /// A blob from the controller's receiver half arrived.
+    ///
+    /// # Errors
+    /// [`BadFeedback`] when the controller cannot read it.
+    pub fn feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
+        let read = self.controller.on_feedback(now, blob);
+        self.refresh();
+        read
+    }
+
+    /// Full packets have `mss` payload bytes from now on.
+    pub fn set_mss(&mut self, now: Time, mss: u32) {
+        if mss != self.config.mss {
+            self.config.mss = mss;
+            self.controller.on_mss(now, mss);
+            self.refresh();
+        }
+    }
+
+    /// Reads the controller's answers again. To be called after the events of one acknowledgement, and when an application
+    /// that had nothing to send has written.
+    pub fn refresh(&mut self) {
+        let answer = self.pacing();
+        self.pacer.refresh(answer);
+        self.tick_at = self.controller.next_tick();
+    }
+
+    fn pacing(&self) -> Pacing {
+        match self.controller.pacing() {
+            Pacing::Free if self.config.pace == Pace::Linux => self.linux_pacing(),
+            answer => answer,
+        }
+    }
+
+    fn linux_pacing(&self) -> Pacing {
+        let Some(srtt) = self.rtt.smoothed.filter(|_| self.packets >= UNPACED) else {
+            return Pacing::Free;
+        };
+        let window = self.controller.window();
+        let percent = if window < self.controller.threshold() / 2 { 200 } else { 120 };
+        Pacing::Rate(Rate::from_bytes_in(window.saturating_mul(percent) / 100, srtt))
+    }
+
+    /// Runs the controller's clock, where [`Driver::next_tick`] has come.
+    pub fn tick(&mut self, now: Time) {
+        if self.tick_at <= now {
+            self.controller.on_tick(now);
+            self.refresh();
+        }
+    }
+
+    /// The application has nothing to send although the window is open.
+    pub fn run_dry(&mut self, now: Time, in_flight: u64) {
+        self.rate.mark_app_limited(in_flight);
+        if !self.ran_dry {
+            self.ran_dry = true;
+            self.controller.on_app_limited(now, in_flight);
+            self.refresh();
+        }
+    }
+
+    /// New data is about to leave although nothing is in flight.
+    pub fn restart(&mut self, now: Time) {
+        if let Some(last) = self.last_sent_at.filter(|_| self.ran_dry) {
+            let rto = self.rtt.rto(&self.config);
+            self.controller.on_restart(&Restart { now, idle: now - last, rto });
+        }
+    }
+
+    /// The flow is asked once in `interval`: where it is paced by a rate it may catch up by so much, and by
+    /// [`Config::burst`] at least.
+    pub fn set_batch_interval(&mut self, interval: Nanos) {
+        self.pacer.set_burst(interval.max(self.config.burst));
+    }
+
+    /// The most bytes that may leave at one moment, as the controller answers now: a packet where it sets gaps, what its rate
+    /// permits in the time that a held-up flow may catch up and a packet where it sets a rate, else its window.
+    pub fn largest_burst(&self) -> u64 {
+        let window = self.controller.window();
+        let mss = u64::from(self.config.mss);
+        match self.pacing() {
+            Pacing::Free => window,
+            Pacing::Rate(rate) => rate.bytes_in(self.pacer.burst()).saturating_add(mss).min(window.max(mss)),
+            Pacing::Gap(_) => mss,
+        }
+    }
+
+    /// The earliest time at which pacing lets the next packet go.
+    pub fn due(&self) -> Time {
+        self.pacer.due()
+    }
+
+    /// When [`Driver::tick`] wants to be called.
+    pub fn next_tick(&self) -> Time {
+        self.tick_at
+    }
+
+    /// When an empty packet is due ([`Controller::heartbeat`]).
+    pub fn heartbeat_at(&self) -> Time {
+        self.heartbeat_at
+    }
+
+    /// Bytes that may be in flight.
+    pub fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    /// The RTT estimator.
+    pub fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// Payload bytes delivered since the start of the flow.
+    pub fn bytes_delivered(&self) -> u64 {
+        self.rate.delivered()
+    }
+
+    /// The options that it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &dyn Controller {
+        self.controller.as_ref()
+    }
+}
+
+impl Progress {
+    /// Everything up to `next` has been delivered but `in_flight` bytes, and nothing is amiss.
+    pub fn at(next: u64, in_flight: u64) -> Self {
+        Self {
+            prior_in_flight: in_flight,
+            in_flight,
+            lost_bytes: 0,
+            una: next,
+            next,
+            phase: Phase::Open,
+            marks: Marks::default(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The driver by itself: what a datapath that keeps its own packets gets out of it.
+
+use std::sync::{Arc, Mutex};
+
+use paceline_cc::observe::{Event, Observed, Observer};
+use paceline_cc::registry::CONTROLLERS;
+use paceline_cc::{Carrier, Cause, Controller, Env, Hop, Lost, Nanos, Pacing, Rate, Spec, Time};
+use paceline_transport::{Arrived, Config, Driver, Load, Packet, Progress};
+
+const MSS: u32 = 1000;
+
+/// Writes down each event in a few words.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Log {
+    fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
+        let line = match event {
+            Event::Sent(sent, _) => format!("sent {}+{} limited {}", sent.seq, sent.bytes, sent.app_limited),
+            Event::Acked(ack) => format!(
+                "ack {} rtt {:?} of {} una {} limited {}",
+                ack.bytes,
+                ack.rtt.map(Nanos::as_millis_f64),
+                ack.packets.len(),
+                ack.una,
+                ack.window_limited
+            ),
+            Event::Lost(loss) => format!("lost {} of {}", loss.bytes, loss.packets.len()),
+            Event::Cause { packets, .. } => format!("cause {:?}", packets[0].cause),
+            Event::Telemetry(telemetry) => format!("hops {} on {}", telemetry.hops.len(), telemetry.packet.seq),
+            Event::Restart(restart) => format!("restart after {}", restart.idle.as_millis_f64()),
+            Event::AppLimited { in_flight, .. } => format!("dry at {in_flight}"),
+            Event::Mss { mss, .. } => format!("mss {mss}"),
+            Event::SharedRtt { min, .. } => format!("shared {}", min.as_millis_f64()),
+            other => format!("{other:?}"),
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Log {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+fn driver(spec: &str) -> (Driver, Log) {
+    let log = Log::default();
+    let spec: Spec = spec.parse().unwrap();
+    let controller = spec.build(&Env { mss: MSS, ..Env::default() });
+    let observed = Observed::wrap(controller, Some(Box::new(log.clone())));
+    (Driver::new(&Config { mss: MSS, ..Config::default() }, observed), log)
+}
+
+fn at(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn send(driver: &mut Driver, now: u64, number: u64, in_flight: u64) -> Packet {
+    let mut packet = Packet::new(number * u64::from(MSS), MSS, at(now));
+    packet.serial = number + 1;
+    driver.sent(at(now), &mut packet, &Load { in_flight, unsent: 0, first: in_flight == u64::from(MSS) });
+    packet
+}
+
+#[test]
+fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
+    let (mut driver, log) = driver("fixed:window=4");
+    let mut packets: Vec<Packet> = (0..3).map(|n| send(&mut driver, n, n, (n + 1) * 1000)).collect();
+    // The last is lost; the others come in another order than they left.
+    let lost = packets.pop().unwrap();
+    packets.reverse();
+    let delivery = driver.delivered(at(40), &mut packets, false, &Arrived::Unknown);
+    driver.sample(delivery.rtt.unwrap(), 2000, 3000);
+    driver.acknowledge(at(40), &delivery, &Progress { una: 2000, ..Progress::at(3000, 1000) });
+    driver.lose(at(50), &[lost.lost()], 1000, 0, true);
+    driver.lose(at(50), &[], 0, 0, true);
+    driver.explain(at(60), &[Lost { cause: Cause::Medium, ..lost.lost() }]);
+    driver.telemetry(at(61), &Carrier { seq: 1000, sent_at: at(1), tag: 0 }, &[Hop::default()]);
+    driver.shared_rtt(at(62), Nanos::from_millis(30));
+    driver.run_dry(at(63), 0);
+    driver.run_dry(at(64), 0);
+    driver.restart(at(1002));
+    send(&mut driver, 1002, 3, 1000);
+    assert_eq!(
+        log.take(),
+        [
+            "sent 0+1000 limited false",
+            "sent 1000+1000 limited false",
+            "sent 2000+1000 limited false",
+            "ack 2000 rtt Some(39.0) of 2 una 2000 limited false",
+            "lost 1000 of 1",
+            "cause Medium",
+            "hops 1 on 1000",
+            "shared 30",
+            "dry at 0",
+            "restart after 1000",
+            "sent 3000+1000 limited true",
+        ]
+    );
+    assert_eq!(driver.bytes_delivered(), 2000);
+    assert_eq!(driver.rtt().smoothed(), Some(Nanos::from_millis(39)));
+}
+
+#[test]
+fn another_packet_size_leaves_the_window_its_bytes() {
+    for entry in CONTROLLERS {
+        for mss in [300, 1000, 1400] {
+            let (mut driver, log) = driver(entry.name);
+            for n in 0..20 {
+                let mut packet = [send(&mut driver, 10 * n, n, 1000)];
+                let delivery = driver.delivered(at(10 * n + 9), &mut packet, false, &Arrived::Unknown);
+                driver.acknowledge(at(10 * n + 9), &delivery, &Progress::at((n + 1) * 1000, 0));
+            }
+            log.take();
+            let before = driver.window();
+            driver.set_mss(at(300), mss);
+            // One that stood at a packet stands at one of the new size.
+            let expected = if before > u64::from(MSS) { before.max(u64::from(mss)) } else { u64::from(mss) };
+            let window = driver.window();
+            assert!(window.abs_diff(expected) <= 2, "{}, {mss} bytes: {before} became {window}", entry.name);
+            assert_eq!(log.take().len(), usize::from(mss != MSS), "{}", entry.name);
+            assert_eq!(driver.config().mss, mss);
+        }
+    }
+}
+
+#[test]
+fn the_largest_burst_is_what_leaves_at_one_moment() {
+    let (window, _) = driver("fixed:window=20");
+    assert_eq!(window.controller().pacing(), Pacing::Free);
+    assert_eq!(window.largest_burst(), 20_000);
+    // 1 ms of 24 Mbit/s, and a packet.
+    let (mut paced, _) = driver("fixed:window=20,rate=24");
+    assert_eq!(paced.controller().pacing(), Pacing::Rate(Rate::from_mbps(24.0)));
+    assert_eq!(paced.largest_burst(), 3_000 + 1_000);
+    paced.set_batch_interval(Nanos::from_millis(4));
+    assert_eq!(paced.largest_burst(), 12_000 + 1_000);
+    paced.set_batch_interval(Nanos::from_secs(1));
+    assert_eq!(paced.largest_burst(), 20_000, "never more than the window");
+    let mut left = 0;
+    while paced.due() <= at(5_000) && left < 20_000 {
+        left += 1000;
+        send(&mut paced, 5_000, left / 1000 - 1, left);
+    }
+    assert!(left <= paced.largest_burst(), "{left}");
+}
