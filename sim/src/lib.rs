@@ -8,6 +8,7 @@ mod draw;
 pub mod endpoints;
 mod host;
 pub mod outcome;
+mod pool;
 pub mod record;
 pub mod seed;
 pub mod tap;

@@ -10,19 +10,20 @@ use crate::config::{Config, Cross, Direction, Flow, Workload};
 use crate::endpoints;
 use crate::host::Hosts;
 use crate::outcome::Outcome;
+use crate::pool::Pool;
 use crate::record::{Links, Recorder, Sample};
 use crate::seed::Seed;
 use crate::tap::Tap;
 use crate::timers::{Armed, Target, Timers};
 use crate::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 
-/// What a packet of the simulator carries.
+/// What a packet of the simulator carries. In boxes, so that the stages of a path move little.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Data.
-    Data(Segment),
+    Data(Box<Segment>),
     /// An acknowledgement.
-    Ack(AckSegment),
+    Ack(Box<AckSegment>),
     /// Cross traffic.
     Cross,
 }
@@ -45,7 +46,7 @@ struct Live {
     /// Data on the way from the path to its receiver.
     access: VecDeque<(Time, Packet<Body>)>,
     /// Acknowledgements on the way from the path to its sender.
-    back: VecDeque<(Time, AckSegment)>,
+    back: VecDeque<(Time, Box<AckSegment>)>,
 }
 
 impl Live {
@@ -86,6 +87,8 @@ struct World<'t> {
     seed: Seed,
     down: Path<Body>,
     up: Path<Body>,
+    segments: Pool<Segment>,
+    acks: Pool<AckSegment>,
     timers: Timers,
     configured: Vec<Flow>,
     recorder: Recorder,
@@ -140,6 +143,8 @@ impl<'t> World<'t> {
             configured: config.flows,
             down: config.down.keeping_dropped(),
             up: config.up.keeping_dropped(),
+            segments: Pool::default(),
+            acks: Pool::default(),
             step: config.sample_every,
             tap,
             events: 0,
@@ -202,7 +207,7 @@ impl<'t> World<'t> {
             Target::Access(number) => {
                 while let Some(flow) = &mut self.live[number as usize] {
                     match flow.access.pop_front_if(|(due, _)| *due <= at) {
-                        Some((_, packet)) => self.deliver(&packet),
+                        Some((_, packet)) => self.deliver(packet),
                         None => {
                             self.timers.set(flow.access.front().map_or(Time::NEVER, |(due, _)| *due), target);
                             return;
@@ -213,7 +218,7 @@ impl<'t> World<'t> {
             Target::Return(number) => {
                 while let Some(flow) = &mut self.live[number as usize] {
                     match flow.back.pop_front_if(|(due, _)| *due <= at) {
-                        Some((_, ack)) => self.acknowledged(number, &ack),
+                        Some((_, ack)) => self.acknowledged(number, ack),
                         None => {
                             self.timers.set(flow.back.front().map_or(Time::NEVER, |(due, _)| *due), target);
                             return;
@@ -352,8 +357,9 @@ impl<'t> World<'t> {
                 tap.on_sent(self.now, number, &segment);
             }
             self.recorder.entered(family);
-            let packet = Packet::new(number, segment.wire_bytes(), codepoint(segment.ecn), Body::Data(segment));
-            path.push(self.now, packet);
+            let (size, ecn) = (segment.wire_bytes(), codepoint(segment.ecn));
+            let body = Body::Data(self.segments.fill(segment));
+            path.push(self.now, Packet::new(number, size, ecn, body));
         }
         let wakes_at = flow.wakes_at(self.now);
         flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
@@ -371,7 +377,7 @@ impl<'t> World<'t> {
                 let arrives_at = self.now + flow.extra_delay;
                 let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
                 if at == self.now && flow.access.is_empty() {
-                    self.deliver(&packet);
+                    self.deliver(packet);
                     return;
                 }
                 if flow.access.is_empty() {
@@ -388,7 +394,7 @@ impl<'t> World<'t> {
                 let arrives_at = self.now + flow.extra_delay;
                 let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.sender_takes_in_at(arrives_at));
                 if at == self.now && flow.back.is_empty() {
-                    self.acknowledged(number, &ack);
+                    self.acknowledged(number, ack);
                     return;
                 }
                 if flow.back.is_empty() {
@@ -400,18 +406,21 @@ impl<'t> World<'t> {
     }
 
     /// Data reaches its receiver.
-    fn deliver(&mut self, packet: &Packet<Body>) {
+    fn deliver(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
         let Body::Data(segment) = &packet.body else { return };
         let ce = packet.ecn == Codepoint::Ce;
         let delay = self.now.since(segment.sent_at);
-        self.recorder.arrived(flow.family as usize, packet, delay);
+        self.recorder.arrived(flow.family as usize, &packet, delay);
         if let Some(tap) = &mut self.tap {
             tap.on_arrival(self.now, number, segment, ce, &packet.delay);
         }
         flow.receiver.on_segment(self.now, segment, ce);
         let done = flow.goal.is_some_and(|goal| flow.receiver.bytes_ready() >= goal);
+        if let Body::Data(segment) = packet.body {
+            self.segments.empty(segment);
+        }
         if done {
             self.complete(number);
         } else {
@@ -424,7 +433,9 @@ impl<'t> World<'t> {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let path = if flow.down { &mut self.up } else { &mut self.down };
         while let Some(ack) = flow.receiver.poll_ack(self.now) {
-            path.push(self.now, Packet::new(number, ack.wire_bytes(), Codepoint::NotEct, Body::Ack(ack)));
+            let size = ack.wire_bytes();
+            let body = Body::Ack(self.acks.fill(ack));
+            path.push(self.now, Packet::new(number, size, Codepoint::NotEct, body));
         }
         let due = flow.receiver.next_timeout();
         let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
@@ -432,14 +443,15 @@ impl<'t> World<'t> {
     }
 
     /// An acknowledgement reaches its sender.
-    fn acknowledged(&mut self, number: u32, ack: &AckSegment) {
+    fn acknowledged(&mut self, number: u32, ack: Box<AckSegment>) {
         let Some(flow) = &mut self.live[number as usize] else { return };
-        if let Some(rtt) = flow.sender.on_ack(self.now, ack) {
+        if let Some(rtt) = flow.sender.on_ack(self.now, &ack) {
             self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {
-            tap.on_ack(self.now, number, ack, flow.sender.as_ref());
+            tap.on_ack(self.now, number, &ack, flow.sender.as_ref());
         }
+        self.acks.empty(ack);
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
         if flow.goal.is_some() && flow.sender.is_idle() {
             self.complete(number);
