@@ -67,6 +67,11 @@ impl<P> Ledger<P> {
         self.dropped.get_or_insert_default();
     }
 
+    /// Packets were dropped since they were taken the last time.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.dropped.as_ref().is_some_and(|dropped| !dropped.is_empty())
+    }
+
     /// Takes the packets that were dropped since the last time.
     pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (Reason, Packet<P>)> {
         self.dropped.iter_mut().flat_map(|dropped| dropped.drain(..))

@@ -59,6 +59,10 @@ impl<P: Send> Link<P> {
         self.ledger.keep_dropped();
     }
 
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.ledger.has_dropped()
+    }
+
     pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (Reason, Packet<P>)> {
         self.ledger.take_dropped()
     }

@@ -34,15 +34,29 @@ enum Stage<P> {
     Filter(Box<dyn Filter>),
 }
 
+/// A stage and what is known of it.
+struct Place<P> {
+    stage: Stage<P>,
+    /// When the stage has something to do.
+    due: Time,
+    /// The least time that a packet takes from its end to the end of the path.
+    behind: Nanos,
+}
+
 /// Elements in a row, one direction.
 ///
 /// `push` packets in at one end; when [`Path::next`] has come, `pop` them at the other until it answers `None`, with
 /// times that never decrease. Inside, everything happens at the time at which it is due, however late the call
 /// comes: a packet popped says in [`Packet::entered`] when it arrived at the end.
 pub struct Path<P> {
-    stages: Vec<Stage<P>>,
-    due: Vec<Time>,
-    behind: Vec<Nanos>,
+    places: Vec<Place<P>>,
+    /// A fixed delay behind them. Its packets wait in `out`.
+    tail: Option<Delay<P>>,
+    /// The earliest time at which a stage has something to do.
+    due: Time,
+    /// The earliest time at which a packet that is in a stage may come out.
+    ends: Time,
+    /// Behind the stages: what comes out, with the time at which it does in [`Packet::entered`].
     out: VecDeque<Packet<P>>,
     /// What was dropped, where somebody asks for it.
     dropped: Option<VecDeque<Dropped<P>>>,
@@ -52,8 +66,9 @@ pub struct Path<P> {
 
 impl<P> Default for Path<P> {
     fn default() -> Self {
-        let (stages, due, behind, out) = Default::default();
-        Self { stages, due, behind, out, dropped: None, lost: Count::default(), copied: Count::default() }
+        let (places, out) = Default::default();
+        let (lost, copied) = Default::default();
+        Self { places, tail: None, due: Time::NEVER, ends: Time::NEVER, out, dropped: None, lost, copied }
     }
 }
 
@@ -69,8 +84,10 @@ impl<P: Clone + Send> Path<P> {
     }
 
     /// The path with a fixed delay behind it.
-    pub fn delay(self, delay: Delay<P>) -> Self {
-        self.stage(Stage::Delay(delay))
+    pub fn delay(mut self, delay: Delay<P>) -> Self {
+        let before = self.tail.replace(delay).map(|delay| Place::new(Stage::Delay(delay)));
+        self.places.extend(before);
+        self.measure()
     }
 
     /// The path with any other element behind it.
@@ -87,8 +104,8 @@ impl<P: Clone + Send> Path<P> {
     #[must_use]
     pub fn keeping_dropped(mut self) -> Self {
         self.dropped.get_or_insert_default();
-        for stage in &mut self.stages {
-            if let Stage::Link(link) = stage {
+        for place in &mut self.places {
+            if let Stage::Link(link) = &mut place.stage {
                 link.keep_dropped();
             }
         }
@@ -99,13 +116,18 @@ impl<P: Clone + Send> Path<P> {
         if let (Some(_), Stage::Link(link)) = (&self.dropped, &mut stage) {
             link.keep_dropped();
         }
-        self.stages.push(stage);
-        self.due.push(Time::NEVER);
-        let mut behind = Nanos::ZERO;
-        self.behind = vec![Nanos::ZERO; self.stages.len()];
-        for (index, stage) in self.stages.iter().enumerate().rev() {
-            self.behind[index] = behind;
-            behind += stage.least();
+        let before = self.tail.take().map(|delay| Place::new(Stage::Delay(delay)));
+        self.places.extend(before);
+        self.places.push(Place::new(stage));
+        self.measure()
+    }
+
+    /// Looks up how long the way is from each place.
+    fn measure(mut self) -> Self {
+        let mut behind = self.foresight();
+        for place in self.places.iter_mut().rev() {
+            place.behind = behind;
+            behind += place.stage.least();
         }
         self
     }
@@ -114,116 +136,136 @@ impl<P: Clone + Send> Path<P> {
     pub fn push(&mut self, now: Time, packet: Packet<P>) {
         self.advance(now);
         self.forward(0, now, packet);
+        self.plan();
     }
 
     /// The earliest time at which a packet may come out, for the next call of [`Path::pop`]; [`Time::NEVER`] when the
     /// path is empty.
     pub fn next(&self) -> Time {
-        if let Some(packet) = self.out.front() {
-            return packet.entered;
-        }
-        let ends = self.due.iter().zip(&self.behind).map(|(due, behind)| *due + *behind);
-        ends.min().unwrap_or(Time::NEVER)
+        self.out.front().map_or(self.ends, |packet| packet.entered)
     }
 
     /// The least time that any packet pushed from now on spends inside.
     pub fn least(&self) -> Nanos {
-        self.stages.first().map_or(Nanos::ZERO, |stage| stage.least() + self.behind[0])
+        self.places.first().map_or(self.foresight(), |place| place.stage.least() + place.behind)
     }
 
     /// Takes out a packet that is due by `now`.
     pub fn pop(&mut self, now: Time) -> Option<Packet<P>> {
-        if self.out.is_empty() {
-            self.advance(now);
-        }
-        self.out.pop_front_if(|packet| packet.entered <= now)
+        self.pop_ahead(now, Nanos::ZERO)
     }
 
     /// How far ahead of the present packets can be known that come out: the length of a fixed delay at the end.
     pub fn foresight(&self) -> Nanos {
-        match self.stages.last() {
-            Some(Stage::Delay(delay)) => delay.least(),
-            _ => Nanos::ZERO,
-        }
+        self.tail.as_ref().map_or(Nanos::ZERO, Element::least)
     }
 
     /// Takes out a packet that is due by `now`, or within `ahead` after it if it cannot change any more that it comes out then:
     /// no further ahead than [`Path::foresight`]. The rest of the path stands at `now`.
     pub fn pop_ahead(&mut self, now: Time, ahead: Nanos) -> Option<Packet<P>> {
-        if let Some(packet) = self.pop(now) {
-            return Some(packet);
-        }
+        self.advance(now);
         let horizon = now + ahead.min(self.foresight());
-        let last = self.stages.len().checked_sub(1)?;
-        let due = self.due[last];
-        if !self.out.is_empty() || due > horizon {
-            return None;
-        }
-        let mut packet = self.stages[last].pop(due)?;
-        self.due[last] = self.stages[last].next();
-        packet.entered = due;
-        Some(packet)
+        self.out.pop_front_if(|packet| packet.entered <= horizon)
     }
 
     /// Does inside what is due by `now`, so that lengths and counters are those of `now`.
     pub fn advance(&mut self, now: Time) {
-        loop {
-            // The last of equals: room is made before it is filled.
-            let mut first = (Time::NEVER, 0);
-            for (index, due) in self.due.iter().enumerate() {
-                if *due <= first.0 {
-                    first = (*due, index);
-                }
-            }
-            let (due, index) = first;
-            if due > now || due == Time::NEVER {
-                return;
-            }
-            let packet = self.stages[index].pop(due);
-            self.due[index] = self.stages[index].next();
-            self.note_dropped(index, due);
-            if let Some(packet) = packet {
-                self.forward(index + 1, due, packet);
-            }
+        while self.due <= now && self.due < Time::NEVER {
+            self.step();
         }
     }
 
-    fn forward(&mut self, mut index: usize, now: Time, mut packet: Packet<P>) {
-        while let Some(stage) = self.stages.get_mut(index) {
-            match stage {
-                Stage::Link(link) => link.push(now, packet),
-                Stage::Delay(delay) => delay.push(now, packet),
-                Stage::Other(element) => element.push(now, packet),
-                Stage::Filter(filter) => {
-                    match filter.judge(now) {
-                        Verdict::Pass => {}
-                        Verdict::Lose => {
-                            self.lost.add(packet.size);
-                            if let Some(dropped) = &mut self.dropped {
-                                dropped.push_back(Dropped { at: now, element: index, reason: Reason::Lost, packet });
-                            }
-                            return;
-                        }
-                        Verdict::Copy => {
-                            self.copied.add(packet.size);
-                            self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
-                        }
-                    }
-                    index += 1;
-                    continue;
+    /// Does what is due first.
+    fn step(&mut self) {
+        let due = self.due;
+        // The last of equals: room is made before it is filled.
+        let Some(index) = self.places.iter().rposition(|place| place.due == due) else { return };
+        let place = &mut self.places[index];
+        let packet = match &mut place.stage {
+            Stage::Link(link) => {
+                let packet = link.pop(due);
+                place.due = link.next();
+                if link.has_dropped() {
+                    self.note_dropped(index, due);
                 }
+                packet
             }
-            self.due[index] = stage.next();
-            self.note_dropped(index, now);
-            return;
+            Stage::Delay(delay) => {
+                let packet = delay.pop(due);
+                place.due = delay.next();
+                packet
+            }
+            Stage::Other(element) => {
+                let packet = element.pop(due);
+                place.due = element.next();
+                packet
+            }
+            Stage::Filter(_) => None,
+        };
+        if let Some(packet) = packet {
+            self.forward(index + 1, due, packet);
         }
-        packet.entered = now;
+        self.plan();
+    }
+
+    /// Looks up when something is due next.
+    fn plan(&mut self) {
+        (self.due, self.ends) = (Time::NEVER, Time::NEVER);
+        for place in &self.places {
+            self.due = self.due.min(place.due);
+            self.ends = self.ends.min(place.due + place.behind);
+        }
+    }
+
+    /// A packet comes to the stage `index` and goes on until one holds it.
+    fn forward(&mut self, mut index: usize, now: Time, mut packet: Packet<P>) {
+        while let Some(place) = self.places.get_mut(index) {
+            match &mut place.stage {
+                Stage::Link(link) => {
+                    link.push(now, packet);
+                    place.due = link.next();
+                    if link.has_dropped() {
+                        self.note_dropped(index, now);
+                    }
+                    return;
+                }
+                Stage::Delay(delay) => {
+                    delay.push(now, packet);
+                    place.due = delay.next();
+                    return;
+                }
+                Stage::Other(element) => {
+                    element.push(now, packet);
+                    place.due = element.next();
+                    return;
+                }
+                Stage::Filter(filter) => match filter.judge(now) {
+                    Verdict::Pass => {}
+                    Verdict::Lose => {
+                        self.lost.add(packet.size);
+                        if let Some(dropped) = &mut self.dropped {
+                            dropped.push_back(Dropped { at: now, element: index, reason: Reason::Lost, packet });
+                        }
+                        return;
+                    }
+                    Verdict::Copy => {
+                        self.copied.add(packet.size);
+                        self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
+                    }
+                },
+            }
+            index += 1;
+        }
+        let tail = self.foresight();
+        packet.delay.propagation += tail;
+        packet.entered = now + tail;
         self.out.push_back(packet);
     }
 
     /// Takes over what a link has dropped.
+    #[cold]
     fn note_dropped(&mut self, element: usize, at: Time) {
-        if let (Some(dropped), Stage::Link(link)) = (&mut self.dropped, &mut self.stages[element]) {
+        if let (Some(dropped), Stage::Link(link)) = (&mut self.dropped, &mut self.places[element].stage) {
             dropped.extend(link.take_dropped().map(|(reason, packet)| Dropped { at, element, reason, packet }));
         }
     }
@@ -237,7 +279,7 @@ impl<P: Clone + Send> Path<P> {
     /// The counters of the first link, with time integrals up to `now`; `None` when the path has no link.
     pub fn stats(&mut self, now: Time) -> Option<&LinkStats> {
         self.advance(now);
-        self.stages.iter_mut().find_map(|stage| match stage {
+        self.places.iter_mut().find_map(|place| match &mut place.stage {
             Stage::Link(link) => Some(link.stats(now)),
             _ => None,
         })
@@ -250,7 +292,7 @@ impl<P: Clone + Send> Path<P> {
 
     /// The first link.
     pub fn first_link(&self) -> Option<&Link<P>> {
-        self.stages.iter().find_map(|stage| match stage {
+        self.places.iter().find_map(|place| match &place.stage {
             Stage::Link(link) => Some(&**link),
             _ => None,
         })
@@ -267,25 +309,13 @@ impl<P: Clone + Send> Path<P> {
     }
 }
 
+impl<P> Place<P> {
+    fn new(stage: Stage<P>) -> Self {
+        Self { stage, due: Time::NEVER, behind: Nanos::ZERO }
+    }
+}
+
 impl<P: Send> Stage<P> {
-    fn next(&self) -> Time {
-        match self {
-            Self::Link(link) => link.next(),
-            Self::Delay(delay) => delay.next(),
-            Self::Other(element) => element.next(),
-            Self::Filter(_) => Time::NEVER,
-        }
-    }
-
-    fn pop(&mut self, now: Time) -> Option<Packet<P>> {
-        match self {
-            Self::Link(link) => link.pop(now),
-            Self::Delay(delay) => delay.pop(now),
-            Self::Other(element) => element.pop(now),
-            Self::Filter(_) => None,
-        }
-    }
-
     fn least(&self) -> Nanos {
         match self {
             Self::Link(link) => link.least(),
