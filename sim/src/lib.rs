@@ -6,6 +6,7 @@
 pub mod config;
 mod draw;
 pub mod endpoints;
+mod histogram;
 mod host;
 pub mod outcome;
 mod pool;

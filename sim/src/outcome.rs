@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
 use paceline_cc::{Nanos, Time};
 use paceline_path::{LinkStats, Split};
 use paceline_transport::SenderStats;
+
+use crate::histogram::Histogram;
 
 /// A distribution of spans of time: exact extremes and mean, quantiles by histogram.
 ///
 /// Memory is bounded: values are kept in microseconds with a relative error below `10^-digits`.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     sum_nanos: u128,
     min: Nanos,
     max: Nanos,
@@ -21,18 +22,12 @@ pub struct Distribution {
 impl Distribution {
     /// Empty; quantiles with a relative error below `10^-digits` (1 to 5).
     pub fn new(digits: u8) -> Self {
-        Self {
-            histogram: Histogram::new(digits.clamp(1, 5)).expect("1 to 5 digits are valid"),
-            sum_nanos: 0,
-            min: Nanos::MAX,
-            max: Nanos::ZERO,
-        }
+        Self { histogram: Histogram::new(digits.clamp(1, 5)), sum_nanos: 0, min: Nanos::MAX, max: Nanos::ZERO }
     }
 
     /// Adds a value.
     pub fn record(&mut self, value: Nanos) {
-        // Auto-resizing: never fails for values below 2^63.
-        let _ = self.histogram.record((value.as_nanos() + 500) / 1000);
+        self.histogram.record(value.as_nanos().saturating_add(500) / 1000);
         self.sum_nanos += u128::from(value.as_nanos());
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -40,8 +35,7 @@ impl Distribution {
 
     /// Adds all values of another one.
     pub fn add(&mut self, other: &Self) {
-        // Auto-resizing, as above.
-        let _ = self.histogram.add(&other.histogram);
+        self.histogram.add(&other.histogram);
         self.sum_nanos += other.sum_nanos;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -49,7 +43,7 @@ impl Distribution {
 
     /// How many values.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.histogram.count()
     }
 
     /// Mean in milliseconds; `None` when empty.
@@ -72,7 +66,7 @@ impl Distribution {
         if self.count() == 0 {
             return None;
         }
-        let micros = self.histogram.value_at_quantile(q) as f64;
+        let micros = self.histogram.quantile(q) as f64;
         Some((micros / 1e3).clamp(self.min.as_millis_f64(), self.max.as_millis_f64()))
     }
 }
