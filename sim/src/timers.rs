@@ -1,12 +1,12 @@
-//! The timers of a world: a heap of (time, order of setting, target).
+//! The timers of a world: a heap by time and order of setting.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use paceline_cc::Time;
 
 /// What a timer wakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A flow begins (index of a configured flow).
     Start(u32),
@@ -28,56 +28,166 @@ pub(crate) enum Target {
     Cross(u32),
 }
 
+/// A timer in the heap.
+struct Entry {
+    at: Time,
+    /// Its place among those at the same time.
+    order: u64,
+    target: Target,
+}
+
+impl Ord for Entry {
+    /// The first is the greatest, as the heap wants it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
 /// Timers in order of time, ties in the order in which they were set.
 #[derive(Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(Time, u64, Target)>>,
+    heap: BinaryHeap<Entry>,
     set: u64,
 }
 
 impl Timers {
     pub(crate) fn set(&mut self, at: Time, target: Target) {
         if at < Time::NEVER {
-            self.set += 1;
-            self.heap.push(Reverse((at, self.set, target)));
+            let order = self.order();
+            self.heap.push(Entry { at, order, target });
         }
     }
 
+    /// The place among equals of a timer that is set now.
+    fn order(&mut self) -> u64 {
+        self.set += 1;
+        self.set
+    }
+
     pub(crate) fn next(&self) -> Time {
-        self.heap.peek().map_or(Time::NEVER, |Reverse((at, _, _))| *at)
+        self.heap.peek().map_or(Time::NEVER, |entry| entry.at)
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Time, Target)> {
-        self.heap.pop().map(|Reverse((at, _, target))| (at, target))
+        self.heap.pop().map(|entry| (entry.at, entry.target))
     }
 }
 
 /// When a timer that moves often is next in the heap. A timer that moves later stays where it is and is looked at in
 /// passing, so that a retransmission timer costs nothing an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Armed(Time);
+pub(crate) struct Armed {
+    at: Time,
+    /// Its place among equals.
+    order: u64,
+    /// The earliest of its entries in the heap, and one behind that. The timer may be behind both; it enters the heap when the
+    /// earliest comes.
+    entry: Time,
+    behind: Time,
+}
 
 impl Default for Armed {
     fn default() -> Self {
-        Self(Time::NEVER)
+        Self { at: Time::NEVER, order: 0, entry: Time::NEVER, behind: Time::NEVER }
     }
 }
 
 impl Armed {
     /// Sees to it that `target` wakes at `at` or before.
     pub(crate) fn arm(&mut self, timers: &mut Timers, at: Time, target: Target) {
-        if at < self.0 {
-            self.0 = at;
-            timers.set(at, target);
+        if at < self.at {
+            self.at = at;
+            self.order = timers.order();
+            self.enter(timers, target);
         }
     }
 
-    /// The heap's entry for `at` has come: whether it is the one that counts.
-    pub(crate) fn fire(&mut self, at: Time) -> bool {
-        let counts = self.0 == at;
-        if counts {
-            self.0 = Time::NEVER;
+    fn enter(&mut self, timers: &mut Timers, target: Target) {
+        let Self { at, order, entry, .. } = *self;
+        if at < entry {
+            timers.heap.push(Entry { at, order, target });
+            (self.entry, self.behind) = (at, entry);
         }
-        counts
+    }
+
+    /// The heap's entry for `at` has come: whether `target` is to wake.
+    pub(crate) fn fire(&mut self, timers: &mut Timers, at: Time, target: Target) -> bool {
+        if at != self.entry {
+            return false;
+        }
+        (self.entry, self.behind) = (self.behind, Time::NEVER);
+        let wakes = self.at == at;
+        if wakes {
+            self.at = Time::NEVER;
+        } else {
+            self.enter(timers, target);
+        }
+        wakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + paceline_cc::Nanos::from_micros(micros)
+    }
+
+    #[test]
+    fn ties_come_in_the_order_in_which_they_were_set() {
+        let mut timers = Timers::default();
+        for (micros, number) in [(2, 0), (1, 1), (2, 2), (1, 3)] {
+            timers.set(at(micros), Target::Sender(number));
+        }
+        timers.set(Time::NEVER, Target::Sender(4));
+        let order: Vec<_> = std::iter::from_fn(|| timers.pop()).collect();
+        assert_eq!(
+            order,
+            [(1, 1), (1, 3), (2, 0), (2, 2)].map(|(micros, number)| (at(micros), Target::Sender(number)))
+        );
+        assert_eq!(timers.next(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_timer_that_moves_back_and_forth_has_two_entries() {
+        let (mut timers, mut armed) = (Timers::default(), Armed::default());
+        let target = Target::Sender(0);
+        let mut woken = Vec::new();
+        // A retransmission timer 200 µs ahead, and in between one that comes within 3.
+        for now in (0..1_000).step_by(10) {
+            armed.arm(&mut timers, at(now + 200), target);
+            armed.arm(&mut timers, at(now + 3), target);
+            assert!(timers.heap.len() <= 2);
+            while timers.next() < at(now + 10) {
+                woken.extend(wake(&mut timers, &mut armed));
+            }
+        }
+        assert_eq!(woken, (0..1_000).step_by(10).map(|now| at(now + 3)).collect::<Vec<_>>());
+        armed.arm(&mut timers, at(5_000), target);
+        while timers.next() < Time::NEVER {
+            woken.extend(wake(&mut timers, &mut armed));
+        }
+        assert_eq!(woken.split_off(100), [at(5_000)]);
+    }
+
+    /// Takes out the next entry; answers when the timer woke, if it did.
+    fn wake(timers: &mut Timers, armed: &mut Armed) -> Option<Time> {
+        let (due, target) = timers.pop()?;
+        armed.fire(timers, due, target).then_some(due)
     }
 }

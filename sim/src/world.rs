@@ -189,7 +189,7 @@ impl<'t> World<'t> {
             Target::Arrival(index) => self.arrive(index),
             Target::Sender(number) => {
                 let Some(flow) = &mut self.live[number as usize] else { return };
-                if !flow.sender_timer.fire(at) {
+                if !flow.sender_timer.fire(&mut self.timers, at, target) {
                     return;
                 }
                 if flow.sender.next_timeout() <= at {
@@ -199,7 +199,7 @@ impl<'t> World<'t> {
             }
             Target::Receiver(number) => {
                 let Some(flow) = &mut self.live[number as usize] else { return };
-                if flow.receiver_timer.fire(at) {
+                if flow.receiver_timer.fire(&mut self.timers, at, target) {
                     self.acknowledge(number);
                 }
             }
