@@ -6,13 +6,14 @@
 //! it. Different: time is in nanoseconds, not rounded to milliseconds, because a sender here is not tied to the clock
 //! of the emulator.
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Nanos, Rate, Time};
 
 use crate::fate::{Ledger, Reason};
 use crate::packet::{Element, Packet};
 use crate::queue::Queue;
 use crate::schedule::Schedule;
-use crate::stats::LinkStats;
+use crate::snapshot::{LATELY, Meter, Snapshot};
+use crate::stats::{Count, LinkStats};
 use crate::trace::{Cursor, OPPORTUNITY};
 
 /// A queue served by a schedule.
@@ -24,6 +25,7 @@ pub struct Link<P> {
     /// End of service, or the opportunity to use next.
     due: Time,
     ledger: Ledger<P>,
+    meter: Option<Box<Meter>>,
 }
 
 enum Server {
@@ -41,7 +43,7 @@ impl<P: Send> Link<P> {
         } else {
             Server::Rate { sending: Nanos::ZERO }
         };
-        Self { schedule, queue, server, serving: None, due: Time::NEVER, ledger: Ledger::default() }
+        Self { schedule, queue, server, serving: None, due: Time::NEVER, ledger: Ledger::default(), meter: None }
     }
 
     /// What it serves by.
@@ -53,6 +55,24 @@ impl<P: Send> Link<P> {
     pub fn stats(&mut self, now: Time) -> &LinkStats {
         self.ledger.stats.advance(now, self.serving.is_some());
         &self.ledger.stats
+    }
+
+    /// From now on arrivals are metered, interval by interval.
+    pub(crate) fn meter(&mut self, interval: Nanos) {
+        self.meter.get_or_insert_with(|| Box::new(Meter::new(interval)));
+    }
+
+    /// What it looks like at `now`; it lost nothing by itself.
+    pub(crate) fn snapshot(&mut self, now: Time) -> Snapshot {
+        let span = self.meter.as_ref().map_or(LATELY, |meter| meter.interval());
+        let from = Time::ZERO + now.since(Time::ZERO + span);
+        let capacity = Rate::from_bytes_in(self.schedule.capacity(from, from + span), span);
+        let recent = self.meter.as_mut().map(|meter| meter.recent(now));
+        let stats = self.stats(now);
+        let dropped =
+            Count { packets: stats.full.packets + stats.aqm.packets, bytes: stats.full.bytes + stats.aqm.bytes };
+        let LinkStats { queued, arrived, marked, .. } = *stats;
+        Snapshot { at: now, queued, capacity, arrived, dropped, lost: Count::default(), marked, recent }
     }
 
     pub(crate) fn keep_dropped(&mut self) {
@@ -128,6 +148,9 @@ impl<P: Send> Element<P> for Link<P> {
     fn push(&mut self, now: Time, mut packet: Packet<P>) {
         self.ledger.stats.advance(now, self.serving.is_some());
         self.ledger.stats.arrived.add(packet.size);
+        if let Some(meter) = &mut self.meter {
+            meter.arrived(now, &packet);
+        }
         packet.entered = now;
         self.queue.push(now, packet, &mut self.ledger);
         if self.due == Time::NEVER && self.serving.is_none() && self.ledger.stats.queued.packets > 0 {
@@ -163,7 +186,6 @@ mod tests {
     use crate::queue::{DropTail, Limit};
     use crate::row::Path;
     use crate::trace::Trace;
-    use paceline_cc::Rate;
     use std::sync::Arc;
 
     fn packet(size: u32, body: u32) -> Packet<u32> {

@@ -8,6 +8,7 @@ use crate::delay::Delay;
 use crate::fate::{Dropped, Reason};
 use crate::link::Link;
 use crate::packet::{Element, Packet};
+use crate::snapshot::Snapshot;
 use crate::stats::{Count, LinkStats};
 
 /// What a [`Filter`] does with a packet.
@@ -107,6 +108,17 @@ impl<P: Clone + Send> Path<P> {
         for place in &mut self.places {
             if let Stage::Link(link) = &mut place.stage {
                 link.keep_dropped();
+            }
+        }
+        self
+    }
+
+    /// The path's links say in a [`Snapshot`] what arrived in the last interval of this length.
+    #[must_use]
+    pub fn metered(mut self, interval: Nanos) -> Self {
+        for stage in &mut self.stages {
+            if let Stage::Link(link) = stage {
+                link.meter(interval);
             }
         }
         self
@@ -288,6 +300,16 @@ impl<P: Clone + Send> Path<P> {
     /// What waits at the first link at `now`, without the packet in service; nothing when the path has no link.
     pub fn queued(&mut self, now: Time) -> Count {
         self.stats(now).map_or_else(Count::default, |stats| stats.queued)
+    }
+
+    /// The first link at `now`, and what was lost at random on the path; `None` when the path has no link.
+    pub fn snapshot(&mut self, now: Time) -> Option<Snapshot> {
+        self.advance(now);
+        let lost = self.lost;
+        self.stages.iter_mut().find_map(|stage| match stage {
+            Stage::Link(link) => Some(Snapshot { lost, ..link.snapshot(now) }),
+            _ => None,
+        })
     }
 
     /// The first link.
