@@ -7,7 +7,7 @@ use paceline_cc::{Nanos, Rate};
 use paceline_kernel::{LoadError, OpenWindow};
 use paceline_net::race;
 use paceline_path::{Direction, Loss};
-use paceline_sim::{Config, Flow, Handover, Outcome, Seed, Via};
+use paceline_sim::{Config, Flow, Handover, Outcome, Seed, Topology, Via};
 
 /// One flow without end for `seconds` through this path with 2 MB of buffer, over the datapath `via`.
 fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds: u64) -> Outcome {
@@ -22,8 +22,7 @@ fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds:
     let config = Config {
         seed: Seed(1),
         duration: Nanos::from_secs(seconds),
-        down: path(down),
-        up: path(Direction { delay, ..Direction::default() }),
+        topology: Topology::dumbbell(path(down), path(Direction { delay, ..Direction::default() })),
         flows: vec![Flow::bulk(controller.parse().unwrap(), via)],
         cross: Vec::new(),
         sample_every: None,

@@ -1,13 +1,14 @@
 //! From what a run left behind to its record, and what it cost.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use paceline_cc::Nanos;
 use paceline_sim::config::{self, Direction, Via, Workload};
-use paceline_sim::{Distribution, FlowOutcome, Outcome, SplitSum};
+use paceline_sim::{Distribution, FlowOutcome, Graph, Hop, HopOutcome, Outcome, SplitSum};
 
 use crate::contestant::Contestant;
-use crate::record::{FlowRecord, Parts, Record, Span, Split, rounded};
+use crate::record::{FlowRecord, LinkRecord, Parts, Record, Span, Split, rounded};
 use crate::scenario::Plan;
 
 /// The version in every record.
@@ -26,7 +27,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     let own = plan.own();
     Record {
         scenario: scenario.name.clone(),
-        trace: scenario.down.trace.as_deref().map(file_name),
+        trace: scenario.trace().map(file_name),
         world: "sim".to_owned(),
         controller: contestant.controller.to_string(),
         via: contestant.via_text(),
@@ -50,9 +51,10 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         fct_ms: completion(flows, outcome),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
         jain: (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| rounded(jain(&shares))),
-        split: split(flows.iter().zip(&outcome.flows)),
+        split: split(&outcome.graph, flows.iter().zip(&outcome.flows)),
         drawn: plan.drawn.clone(),
-        flows: flows.iter().zip(&outcome.flows).map(|(flow, outcome)| flow_record(flow, outcome)).collect(),
+        flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
+        links: links(outcome, seconds),
         version: VERSION.to_owned(),
         cpu_s: None,
         wall_s: None,
@@ -63,15 +65,19 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     }
 }
 
-fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
+fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
+    let direction = graph.direction(flow.way);
+    let node = |node: u32| direction.is_none().then(|| graph.nodes()[node as usize].clone());
     let who = Contestant { controller: flow.controller.clone(), via: flow.via.clone() };
     FlowRecord {
         controller: who.controller.to_string(),
         via: who.via_text(),
-        direction: match flow.direction {
+        direction: direction.map(|direction| match direction {
             Direction::Down => "down".to_owned(),
             Direction::Up => "up".to_owned(),
-        },
+        }),
+        from: node(flow.way.from),
+        to: node(flow.way.to),
         start_s: rounded(outcome.start.as_secs_f64()),
         end_s: rounded(outcome.end.as_secs_f64()),
         throughput_mbps: rounded(throughput(outcome.wire_bytes_arrived, outcome)),
@@ -88,7 +94,7 @@ fn flow_record(flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
         completions: ends(flow).then(|| outcome.fct.count()),
         limited_below: matches!(flow.via, Via::Alcc(..))
             .then(|| share(outcome.sender.limited_below, outcome.sender.chunks)),
-        split: split([(flow, outcome)].into_iter()),
+        split: split(graph, [(flow, outcome)].into_iter()),
     }
 }
 
@@ -111,21 +117,39 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { rounded(part as f64 / whole as f64) }
 }
 
-/// Delivered bytes over what the path could have carried, over the directions in which data travels; `None` when
-/// nothing limits one of them.
+/// Data delivered over what could have been carried, over the links that are the bottleneck of a flow's way: of a dumbbell over
+/// the directions in which data travels. `None` when nothing limits one of the flows.
 fn utilization(flows: &[config::Flow], outcome: &Outcome) -> Option<f64> {
+    let bottlenecks: Option<BTreeSet<usize>> = flows.iter().map(|flow| outcome.bottleneck(flow.way)).collect();
+    let bottlenecks = bottlenecks?;
     let mut delivered = 0;
-    let mut capacity = 0;
-    for (direction, most) in
-        [(Direction::Down, outcome.down_capacity_bytes), (Direction::Up, outcome.up_capacity_bytes)]
-    {
-        let mut mine = flows.iter().zip(&outcome.flows).filter(|(flow, _)| flow.direction == direction).peekable();
-        if mine.peek().is_some() {
-            capacity += most?;
-            delivered += mine.map(|(_, outcome)| outcome.wire_bytes_arrived).sum::<u64>();
-        }
+    for (flow, done) in flows.iter().zip(&outcome.flows) {
+        let route = outcome.graph.route(flow.way)?;
+        let passed = route.iter().filter(|hop| bottlenecks.contains(&(**hop as usize))).count();
+        delivered += passed as u64 * done.wire_bytes_arrived;
     }
+    let capacity = bottlenecks.iter().filter_map(|hop| outcome.hops[*hop].capacity_bytes).sum();
     Some(share(delivered, capacity))
+}
+
+/// Each direction of each link; none of a dumbbell, whose record has no links.
+fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
+    if outcome.graph == Graph::dumbbell() {
+        return Vec::new();
+    }
+    let node = |node: u32| outcome.graph.nodes()[node as usize].clone();
+    let record = |(hop, done): (&Hop, &HopOutcome)| LinkRecord {
+        name: hop.name.clone(),
+        from: node(hop.from),
+        to: node(hop.to),
+        utilization: done.capacity_bytes.map(|capacity| share(done.stats.delivered.bytes, capacity)),
+        queue_packets: rounded(done.stats.queued_packet_ns as f64 / 1e9 / seconds),
+        packets: done.stats.arrived.packets,
+        dropped: done.stats.full.packets + done.stats.aqm.packets,
+        lost: done.lost.packets,
+        ecn_marks: done.stats.marked.packets,
+    };
+    outcome.graph.hops().iter().zip(&outcome.hops).map(record).collect()
 }
 
 /// Jain's index: the square of the sum over n times the sum of squares (Jain, Chiu and Hawe, DEC-TR-301, 1984). 1 when
@@ -163,13 +187,13 @@ fn completion(flows: &[config::Flow], outcome: &Outcome) -> Option<Span> {
     span(&all)
 }
 
-fn split<'a>(flows: impl Iterator<Item = (&'a config::Flow, &'a FlowOutcome)>) -> Split {
+fn split<'a>(graph: &Graph, flows: impl Iterator<Item = (&'a config::Flow, &'a FlowOutcome)>) -> Split {
     let mut down = SplitSum::default();
     let mut up = SplitSum::default();
     for (flow, outcome) in flows {
-        let (data, acks) = match flow.direction {
-            Direction::Down => (&mut down, &mut up),
-            Direction::Up => (&mut up, &mut down),
+        let (data, acks) = match graph.direction(flow.way) {
+            Some(Direction::Up) => (&mut up, &mut down),
+            Some(Direction::Down) | None => (&mut down, &mut up),
         };
         for (sum, part) in [(data, &outcome.data_split), (acks, &outcome.ack_split)] {
             sum.count += part.count;

@@ -71,6 +71,9 @@ pub struct Record {
     pub drawn: BTreeMap<String, String>,
     /// One for each flow, in the scenario's order.
     pub flows: Vec<FlowRecord>,
+    /// Both directions of each link, where the scenario has links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkRecord>,
     /// Version of paceline.
     pub version: String,
     /// CPU time in seconds. Simulator: of the thread that ran it, when measured. Real world: of the endpoints of the
@@ -112,8 +115,15 @@ pub struct FlowRecord {
     pub controller: String,
     /// Datapath.
     pub via: String,
-    /// `down` or `up`.
-    pub direction: String,
+    /// `down` or `up`, where there are no links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<String>,
+    /// The node that sent its data, where there are links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The node that received it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// When it began, seconds.
     pub start_s: f64,
     /// When it ended, seconds.
@@ -149,6 +159,30 @@ pub struct FlowRecord {
     pub limited_below: Option<f64>,
     /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.
     pub split: Split,
+}
+
+/// One direction of a link of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkRecord {
+    /// Name of the link, with `.back` for the direction from its second node to its first.
+    pub name: String,
+    /// Where packets come from.
+    pub from: String,
+    /// Where they go.
+    pub to: String,
+    /// What it carried, cross traffic and acknowledgements included, over what it could have carried; `null` where nothing
+    /// limits it.
+    pub utilization: Option<f64>,
+    /// Packets that waited, on average over time.
+    pub queue_packets: f64,
+    /// Packets that arrived at its queue.
+    pub packets: u64,
+    /// Of these, dropped because the queue was full, or by its AQM.
+    pub dropped: u64,
+    /// Lost at random behind the queue.
+    pub lost: u64,
+    /// Marked "congestion experienced".
+    pub ecn_marks: u64,
 }
 
 /// A distribution in milliseconds.

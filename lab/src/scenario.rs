@@ -2,6 +2,8 @@
 //!
 //! A [`Scenario`] that was parsed is a valid one. Every error names file, line and key, and the mend.
 
+use std::collections::BTreeMap;
+
 use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_path::Direction;
 use paceline_transport::HEADER_BYTES;
@@ -9,11 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
 
+mod check;
+mod link;
 mod places;
 mod range;
 mod setting;
 mod source;
+mod topology;
 
+use check::{MAX_SECONDS, MAX_SEED, path_error};
+pub use link::Link;
 pub use source::{Options, Plan, Source};
 
 /// A scenario, without ranges: what one run does.
@@ -48,6 +55,9 @@ pub struct Scenario {
     /// The path from the user to the network.
     #[serde(default)]
     pub up: Direction,
+    /// Links by name, in place of the two paths, of which a scenario without links is the short form.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, Link>,
     /// Flows of a world; without any, one bulk flow of the contestant.
     #[serde(default)]
     pub flows: Vec<Flow>,
@@ -66,8 +76,14 @@ pub struct Flow {
     pub count: u32,
     /// Time from the start of one of them to the start of the next.
     pub stagger: Nanos,
-    /// Which way its data travels.
+    /// Which way its data travels, where there are no links.
     pub direction: Way,
+    /// The node that sends its data, where there are links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The node that receives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// When it starts (the first of `count`).
     pub start: Nanos,
     /// When its application stops writing; without it, with the run.
@@ -104,6 +120,8 @@ impl Default for Flow {
             count: 1,
             stagger: Nanos::ZERO,
             direction: Way::Down,
+            from: None,
+            to: None,
             start: Nanos::ZERO,
             stop: None,
             workload: Workload::Bulk,
@@ -220,9 +238,15 @@ pub struct OnOff {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cross {
-    /// Which way it travels.
+    /// Which way it travels, where there are no links.
     #[serde(default)]
     pub direction: Way,
+    /// The node that sends it, where there are links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The node that it goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// Mean rate on the wire.
     pub rate: Rate,
     /// Bytes of a packet on the wire.
@@ -332,6 +356,14 @@ impl Scenario {
         if self.flows.is_empty() { vec![Flow::default()] } else { self.flows.clone() }
     }
 
+    /// The trace of the record: of the path down, or of the first link that has one.
+    pub(crate) fn trace(&self) -> Option<&str> {
+        if self.links.is_empty() {
+            return self.down.trace.as_deref();
+        }
+        self.directions().into_iter().find_map(|(_, direction)| direction.trace.as_deref())
+    }
+
     /// Bytes on the wire of the largest packet that a flow or cross traffic sends.
     fn largest_packet(&self) -> u32 {
         let data = self.flows().iter().map(|flow| flow.mss + HEADER_BYTES).max().unwrap_or(0);
@@ -339,154 +371,22 @@ impl Scenario {
         data.max(cross.unwrap_or(0))
     }
 
-    /// A flow without end needs a link in the way of its data: without one nothing ever holds it back.
-    fn check_links(&self) -> Result<(), (String, String)> {
-        for (name, direction, way) in [("down", &self.down, Way::Down), ("up", &self.up, Way::Up)] {
-            let endless =
-                |flow: &Flow| flow.direction == way && matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
-            if !direction.has_link() && self.flows().iter().any(endless) {
-                let problem = "there is no link, and a flow that sends without end runs over it: nothing would ever hold it \
-                               back; give rate, schedule or trace, or a flow with an end, such as workload = { bytes = \"10MB\" }";
-                return Err((name.to_owned(), problem.to_owned()));
-            }
-        }
-        Ok(())
-    }
-
     /// The whole scenario as a file again, every default filled in.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
+        let text = self.to_table().and_then(|table| toml::to_string(&table));
+        text.unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
     }
 
-    /// The first thing that is wrong: its key, and the problem with the mend.
-    fn check(&self) -> Result<(), (String, String)> {
-        let wrong = |field: &str, problem: &str| Err((field.to_owned(), problem.to_owned()));
-        if self.name.trim().is_empty() {
-            return wrong("name", "it is empty; give the scenario a name, such as \"cellular\"");
-        }
-        if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
-            let problem =
-                format!("{} is not above 0 and at most {MAX_SECONDS}; give seconds, such as 60", self.seconds);
-            return Err(("seconds".to_owned(), problem));
-        }
-        if self.runs == 0 {
-            return wrong("runs", "0 runs show nothing; give 1 or more");
-        }
-        if self.seed > MAX_SEED {
-            return wrong("seed", "it is above 2^63 - 1, the largest number of TOML; give a smaller one");
-        }
-        if self.contestants.is_empty() {
-            return wrong("contestants", "nobody races; give at least one, such as [\"cubic@tcp\"]");
-        }
-        for (index, contestant) in self.contestants.iter().enumerate() {
-            if self.contestants[..index].contains(contestant) {
-                return Err((format!("contestants[{index}]"), format!("{contestant} races twice; take one out")));
+    /// The same as a table: with links, without the keys of the short form.
+    fn to_table(&self) -> Result<toml::Table, toml::ser::Error> {
+        let mut whole = toml::Table::try_from(self)?;
+        if !self.links.is_empty() {
+            whole.retain(|key, _| key != "down" && key != "up");
+            let traffic = whole.iter_mut().filter(|(key, _)| matches!(key.as_str(), "flows" | "cross"));
+            for one in traffic.filter_map(|(_, value)| value.as_array_mut()).flatten() {
+                one.as_table_mut().map(|table| table.remove("direction"));
             }
         }
-        for (name, direction) in [("down", &self.down), ("up", &self.up)] {
-            if let Err(error) = direction.check() {
-                return Err(path_error(name, &error));
-            }
-        }
-        self.check_links()?;
-        let mut total: u64 = 0;
-        for (index, flow) in self.flows.iter().enumerate() {
-            flow.check().map_err(|(key, problem)| (format!("flows[{index}].{key}"), problem.to_owned()))?;
-            total += u64::from(flow.count);
-            if total > MAX_FLOWS {
-                let problem = format!("more than {MAX_FLOWS} flows in one world; take fewer");
-                return Err((format!("flows[{index}].count"), problem));
-            }
-        }
-        for (index, cross) in self.cross.iter().enumerate() {
-            cross.check().map_err(|(key, problem)| (format!("cross[{index}].{key}"), problem.to_owned()))?;
-        }
-        Ok(())
-    }
-}
-
-/// Longest run, seconds: 115 days (our choice, far below what nanoseconds can hold).
-const MAX_SECONDS: f64 = 1e7;
-/// Largest seed: TOML has no larger numbers.
-const MAX_SEED: u64 = i64::MAX as u64;
-/// Most flows of a world (our choice: memory).
-const MAX_FLOWS: u64 = 100_000;
-
-/// A path's error as key and problem.
-fn path_error(direction: &str, error: &paceline_path::PathError) -> (String, String) {
-    match error {
-        paceline_path::PathError::Field { field, problem, mend } => {
-            (format!("{direction}.{field}"), format!("{problem}; {mend}"))
-        }
-        other => (direction.to_owned(), other.to_string()),
-    }
-}
-
-type Wrong = (&'static str, &'static str);
-
-impl Flow {
-    fn check(&self) -> Result<(), Wrong> {
-        if self.count == 0 {
-            return Err(("count", "0 flows are none; give 1 or more, or leave the flow out"));
-        }
-        if self.stop.is_some_and(|stop| stop <= self.start) {
-            return Err(("stop", "it is not after start; give a later time"));
-        }
-        if !(100..=9000).contains(&self.mss) {
-            return Err(("mss", "it is not between 100 and 9000 bytes; 1448 fills an Ethernet packet"));
-        }
-        if !(1..=1000).contains(&self.ack_every) {
-            return Err(("ack_every", "it is not between 1 and 1000 packets; TCP's is 2"));
-        }
-        match &self.workload {
-            Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are no flow; give a size such as \"1MB\"")),
-            Workload::Rate(Rate::ZERO) => {
-                Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\""))
-            }
-            Workload::Poisson(poisson) => poisson.check(),
-            Workload::OnOff(times) if times.on == Nanos::ZERO => {
-                Err(("workload.on_off.on", "a busy time of 0 writes nothing; give one such as \"1s\""))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Poisson {
-    fn check(&self) -> Result<(), Wrong> {
-        if self.mean_gap == Nanos::ZERO {
-            return Err(("workload.poisson.mean_gap", "0 is no time between arrivals; give one such as \"100ms\""));
-        }
-        if !(self.alpha > 0.0 && self.alpha <= 100.0) {
-            return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));
-        }
-        if self.min == Bytes(0) {
-            return Err(("workload.poisson.min", "0 bytes are no flow; give a size such as \"4kB\""));
-        }
-        if self.max < self.min {
-            return Err(("workload.poisson.max", "it is below min; give a larger size"));
-        }
-        if self.scale.is_some() && self.cut == Cut::Truncate {
-            return Err(("workload.poisson.scale", "it says nothing to a truncated distribution; add cut = \"clamp\""));
-        }
-        if self.scale.is_some_and(|scale| scale == Bytes(0) || scale > self.max) {
-            return Err(("workload.poisson.scale", "it is not between 1 byte and max; min is common"));
-        }
-        Ok(())
-    }
-}
-
-impl Cross {
-    fn check(&self) -> Result<(), Wrong> {
-        if self.rate == Rate::ZERO {
-            return Err(("rate", "a rate of 0 sends nothing; give one such as \"2 Mbit/s\", or leave it out"));
-        }
-        if !(20..=65_535).contains(&self.packet.0) {
-            return Err(("packet", "it is not between 20 and 65535 bytes; 1500 fills an Ethernet packet"));
-        }
-        if self.stop.is_some_and(|stop| stop <= self.start) {
-            return Err(("stop", "it is not after start; give a later time"));
-        }
-        Ok(())
+        Ok(whole)
     }
 }

@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use paceline_alcc::{Mode, Options};
 use paceline_cc::{Nanos, Time};
-use paceline_path::{Path, Schedule};
-use paceline_sim::{Config, Cross, Direction, Distribution, Flow, Links, Outcome, Recorder, Via};
+use paceline_path::{Count, Path, Schedule};
+use paceline_sim::{Config, Cross, Distribution, Flow, HopOutcome, Outcome, Recorder, Via, Way};
 use paceline_transport::SenderStats;
 
 use crate::clock::{Clock, Lateness};
-use crate::emulator::{EmulatorReport, Tap};
+use crate::emulator::{DirectionReport, EmulatorReport, Tap};
 use crate::frame::Frame;
 use crate::namespace::NamespaceError;
 use crate::tcp::{self, Engines, Kernel, Ledger, Receiving, Sending};
@@ -50,6 +50,10 @@ const LEAD: Nanos = Nanos::from_millis(100);
 const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
 /// How long after the end everything has to have stopped.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Why a topology is refused.
+const ONE_LINK: &str =
+    "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
 
 /// A race that was run.
 pub struct Finished {
@@ -186,7 +190,8 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// # Errors
 /// As [`run`].
 pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
-    let Config { seed, duration, down, up, flows, cross, sample_every } = config;
+    let Config { seed, duration, topology, flows, cross, sample_every } = config;
+    let (down, up) = topology.into_dumbbell().ok_or_else(|| RaceError::Flow(ONE_LINK.to_owned()))?;
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
     let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
@@ -216,17 +221,24 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
     report.taps.extend(inside.flatten());
     let (tap, host) = (take_tap(&mut report)?, host(&report, &ended));
-    let links = Links {
-        down_capacity_bytes: down_link.map(|link| link.capacity(Time::ZERO, until)),
-        up_capacity_bytes: up_link.map(|link| link.capacity(Time::ZERO, until)),
-        down: report.down.link.take().unwrap_or_default(),
-        up: report.up.link.take().unwrap_or_default(),
+    let hop = |way: &mut DirectionReport, schedule: Option<Schedule>| {
+        let stats = way.link.take().unwrap_or_default();
+        let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
+        HopOutcome {
+            capacity_bytes: schedule.map(|schedule| schedule.capacity(Time::ZERO, until)),
+            lost: Count {
+                packets: lost(way.dropped.packets, stats.full.packets, stats.aqm.packets),
+                bytes: lost(way.dropped.bytes, stats.full.bytes, stats.aqm.bytes),
+            },
+            stats,
+        }
     };
+    let hops = vec![hop(&mut report.down, down_link), hop(&mut report.up, up_link)];
     let mut tap = tap;
     for flow in &ended {
         flow.record(&mut tap.recorder);
     }
-    Ok(Finished { outcome: tap.finish(links), host })
+    Ok(Finished { outcome: tap.finish(hops), host })
 }
 
 fn schedule(path: &Path<Frame>) -> Option<Schedule> {
@@ -352,16 +364,16 @@ impl Crew<'_> {
         Ok(())
     }
 
-    /// Where data of this direction comes from, and where it goes.
-    fn ends(&self, direction: Direction) -> (&Site, &Site) {
-        match direction {
-            Direction::Down => (self.sites.1, self.sites.0),
-            Direction::Up => self.sites,
+    /// Where data of this way comes from, and where it goes.
+    fn ends(&self, way: Way) -> (&Site, &Site) {
+        match way {
+            Way::UP => self.sites,
+            _ => (self.sites.1, self.sites.0),
         }
     }
 
     fn datagrams(&self, index: usize, flow: &Flow, glimpse: &Glimpse, numbers: &Arc<AtomicU32>) -> Work {
-        let (source, target) = self.ends(flow.direction);
+        let (source, target) = self.ends(flow.way);
         let flow = Datagrams {
             flow: flow.clone(),
             index,
@@ -386,7 +398,7 @@ impl Crew<'_> {
         let (kernel, above) = below(flow)
             .map_err(RaceError::Flow)?
             .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
-        let (source, target) = self.ends(flow.direction);
+        let (source, target) = self.ends(flow.way);
         let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
         let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(|error| listen_error(&error))?;
         let ledger = Arc::new(Ledger::default());
@@ -430,7 +442,7 @@ impl Crew<'_> {
     fn cross(&self, cross: &[Cross]) -> Result<Vec<UdpSocket>, RaceError> {
         let mut sinks = Vec::new();
         for (index, cross) in cross.iter().enumerate() {
-            let (source, target) = self.ends(cross.direction);
+            let (source, target) = self.ends(cross.way);
             let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(CROSS_PORT, index));
             sinks.push(target.namespace.enter(|| UdpSocket::bind(to))?.map_err(|error| listen_error(&error))?);
             let socket = source.namespace.enter(|| {

@@ -116,8 +116,8 @@ impl<P: Clone + Send> Path<P> {
     /// The path's links say in a [`Snapshot`] what arrived in the last interval of this length.
     #[must_use]
     pub fn metered(mut self, interval: Nanos) -> Self {
-        for stage in &mut self.stages {
-            if let Stage::Link(link) = stage {
+        for place in &mut self.places {
+            if let Stage::Link(link) = &mut place.stage {
                 link.meter(interval);
             }
         }
@@ -306,7 +306,7 @@ impl<P: Clone + Send> Path<P> {
     pub fn snapshot(&mut self, now: Time) -> Option<Snapshot> {
         self.advance(now);
         let lost = self.lost;
-        self.stages.iter_mut().find_map(|stage| match stage {
+        self.places.iter_mut().find_map(|place| match &mut place.stage {
             Stage::Link(link) => Some(Snapshot { lost, ..link.snapshot(now) }),
             _ => None,
         })

@@ -1,10 +1,10 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
-use paceline_path::Path;
 use paceline_transport::{Acks, Mode};
 
 use crate::seed::Seed;
+use crate::topology::Topology;
 use crate::world::Body;
 
 /// A world to run. The body of its paths' packets belongs to whoever runs it.
@@ -13,10 +13,8 @@ pub struct Config<P = Body> {
     pub seed: Seed,
     /// How long.
     pub duration: Nanos,
-    /// The path of data that flows [`Direction::Down`] (and of acknowledgements for the other).
-    pub down: Path<P>,
-    /// The path of data that flows [`Direction::Up`].
-    pub up: Path<P>,
+    /// Nodes, and the links that packets travel over.
+    pub topology: Topology<P>,
     /// Flows with a controller.
     pub flows: Vec<Flow>,
     /// Traffic that listens to nobody.
@@ -25,7 +23,7 @@ pub struct Config<P = Body> {
     pub sample_every: Option<Nanos>,
 }
 
-/// Which way data travels.
+/// Which way packets travel over a dumbbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Direction {
     /// From the network to the user.
@@ -33,6 +31,31 @@ pub enum Direction {
     Down,
     /// From the user to the network.
     Up,
+}
+
+/// Where data comes from and where it goes: numbers of nodes. Acknowledgements go the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    /// Where data is sent.
+    pub from: u32,
+    /// Where it is received.
+    pub to: u32,
+}
+
+impl Way {
+    /// Of a dumbbell: from the network to the user.
+    pub const DOWN: Self = Self { from: 0, to: 1 };
+    /// Of a dumbbell: from the user to the network.
+    pub const UP: Self = Self { from: 1, to: 0 };
+}
+
+impl From<Direction> for Way {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Down => Self::DOWN,
+            Direction::Up => Self::UP,
+        }
+    }
 }
 
 /// The datapath under a controller.
@@ -70,8 +93,8 @@ pub struct Flow {
     pub controller: Spec,
     /// The datapath.
     pub via: Via,
-    /// Which way data travels.
-    pub direction: Direction,
+    /// Where data comes from and where it goes.
+    pub way: Way,
     /// When it starts.
     pub start: Time,
     /// When its application stops writing; `None`: with the world.
@@ -105,7 +128,7 @@ impl Flow {
         Self {
             controller,
             via,
-            direction: Direction::Down,
+            way: Way::DOWN,
             start: Time::ZERO,
             stop: None,
             workload: Workload::Bulk,
@@ -193,8 +216,8 @@ pub enum Cut {
 /// Traffic without a controller: it sends whatever happens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cross {
-    /// Which way it travels.
-    pub direction: Direction,
+    /// Where it comes from and where it goes.
+    pub way: Way,
     /// Mean rate on the wire.
     pub rate: Rate,
     /// Bytes of a packet on the wire.

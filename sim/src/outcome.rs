@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Nanos, Time};
-use paceline_path::{LinkStats, Split};
+use paceline_path::{Count, LinkStats, Split};
 use paceline_transport::SenderStats;
 
+use crate::config::Way;
 use crate::histogram::Histogram;
+use crate::topology::Graph;
 
 /// A distribution of spans of time: exact extremes and mean, quantiles by histogram.
 ///
@@ -148,9 +150,9 @@ pub const MAX_COMPLETIONS: usize = 20_000;
 pub struct Series {
     /// Time between two points; point `i` covers `(i * step, (i + 1) * step]`.
     pub step: Nanos,
-    /// What the downward link could carry, Mbit/s.
+    /// What the link that is shown could carry, Mbit/s: of a dumbbell the downward one, else [`crate::Topology::showing`].
     pub capacity_mbps: Vec<f64>,
-    /// Bytes waiting at the downward link at the end of the step.
+    /// Bytes waiting at that link at the end of the step.
     pub queue_bytes: Vec<u64>,
     /// One for each of the first flows.
     pub flows: Vec<FlowSeries>,
@@ -177,6 +179,17 @@ pub struct FlowSeries {
     pub variables: BTreeMap<&'static str, Vec<Option<f64>>>,
 }
 
+/// What one direction of a link did.
+#[derive(Clone, Debug, Default)]
+pub struct HopOutcome {
+    /// Counters of its queue.
+    pub stats: LinkStats,
+    /// Bytes it could have carried during the run; `None` when nothing limits it.
+    pub capacity_bytes: Option<u64>,
+    /// Lost at random behind the queue.
+    pub lost: Count,
+}
+
 /// What a run leaves behind.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -188,16 +201,22 @@ pub struct Outcome {
     pub queue: Distribution,
     /// RTT samples over all flows.
     pub rtt: Distribution,
-    /// The downward bottleneck.
-    pub down: LinkStats,
-    /// The upward one.
-    pub up: LinkStats,
-    /// Bytes the downward path could have carried during the run; `None` when nothing limits it.
-    pub down_capacity_bytes: Option<u64>,
-    /// Bytes the upward path could have carried during the run.
-    pub up_capacity_bytes: Option<u64>,
+    /// Nodes and links.
+    pub graph: Graph,
+    /// What each hop did, in the order of [`Graph::hops`]: of a dumbbell the path down, then the path up.
+    pub hops: Vec<HopOutcome>,
     /// Points over time, when asked for.
     pub series: Option<Series>,
     /// Wake-ups that the event loop handled, as a measure of work.
     pub events: u64,
+}
+
+impl Outcome {
+    /// The hop on this flow's way that could carry the least during the run, the first of equals: its bottleneck. `None` where
+    /// nothing limits the flow.
+    pub fn bottleneck(&self, way: Way) -> Option<usize> {
+        let capacity = |hop: u32| Some((self.hops.get(hop as usize)?.capacity_bytes?, hop as usize));
+        let route = self.graph.route(way)?;
+        route.into_iter().filter_map(capacity).min_by_key(|(bytes, _)| *bytes).map(|(_, hop)| hop)
+    }
 }

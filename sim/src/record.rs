@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, LinkStats, Packet, Split};
+use paceline_path::{Codepoint, Packet, Split};
 use paceline_transport::{Sender, SenderStats};
 
 use crate::config::{Flow, Workload};
-use crate::outcome::{Distribution, FlowOutcome, FlowSeries, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+use crate::outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+use crate::topology::Graph;
 
 /// With so many flows or fewer each has quantiles to three digits, else to two: memory stays below 200 MB for 500.
 const FINE_FLOWS: usize = 32;
@@ -44,19 +45,6 @@ impl Sample {
         sender.controller().describe(&mut |name, value| variables.push((name, value)));
         Self { window: sender.window(), in_flight: sender.in_flight(), srtt: sender.srtt(), variables }
     }
-}
-
-/// What links did during a run, for the outcome.
-#[derive(Clone, Debug, Default)]
-pub struct Links {
-    /// The downward bottleneck.
-    pub down: LinkStats,
-    /// The upward one.
-    pub up: LinkStats,
-    /// Bytes the downward path could have carried; `None` when nothing limits it.
-    pub down_capacity_bytes: Option<u64>,
-    /// Bytes the upward path could have carried.
-    pub up_capacity_bytes: Option<u64>,
 }
 
 impl Recorder {
@@ -129,7 +117,7 @@ impl Recorder {
         self.next_sample
     }
 
-    /// Ends a step of the series. `capacity` is what the downward path could have carried in it, `queued` the bytes
+    /// Ends a step of the series. `capacity` is what the link that is shown could have carried in it, `queued` the bytes
     /// waiting there now, `of` gives the state of a flow that is alive.
     pub fn sample(&mut self, capacity: Option<u64>, queued: u64, mut of: impl FnMut(usize) -> Option<Sample>) {
         let Some(series) = &mut self.series else { return };
@@ -142,8 +130,8 @@ impl Recorder {
         self.next_sample += series.step;
     }
 
-    /// The outcome; `events` is a measure of work.
-    pub fn finish(self, links: Links, events: u64) -> Outcome {
+    /// The outcome; `hops` are what those of the graph did, `events` is a measure of work.
+    pub fn finish(self, graph: Graph, hops: Vec<HopOutcome>, events: u64) -> Outcome {
         let Self { flows: recorders, delay, queue, rtt, mut series, .. } = self;
         let mut flows = Vec::with_capacity(recorders.len());
         for recorder in recorders {
@@ -153,8 +141,7 @@ impl Recorder {
                 series.flows.push(points);
             }
         }
-        let Links { down, up, down_capacity_bytes, up_capacity_bytes } = links;
-        Outcome { flows, delay, queue, rtt, down, up, down_capacity_bytes, up_capacity_bytes, series, events }
+        Outcome { flows, delay, queue, rtt, graph, hops, series, events }
     }
 }
 

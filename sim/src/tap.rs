@@ -1,9 +1,11 @@
 //! Watching a run packet by packet, for logs. Figures come from [`crate::Outcome`].
 
-use paceline_cc::Time;
 use paceline_cc::observe::Observer;
-use paceline_path::Split;
+use paceline_cc::{Nanos, Time};
+use paceline_path::{Reason, Snapshot, Split};
 use paceline_transport::{AckSegment, Segment, Sender};
+
+use crate::topology::Graph;
 
 /// Which of a flow's controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,17 @@ pub enum Layer {
     Packets,
     /// The one above TCP, where there is one: its packets are what it hands over.
     Above,
+}
+
+/// Where and why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate<'a> {
+    /// When.
+    pub at: Time,
+    /// The hop's name, as in [`Graph::hops`].
+    pub hop: &'a str,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// Sees every packet of every flow, and what its controllers see. All methods do nothing unless overridden. `flow` counts
@@ -27,6 +40,17 @@ pub trait Tap {
 
     /// A data packet reached its receiver.
     fn on_arrival(&mut self, _now: Time, _flow: u32, _segment: &Segment, _ce: bool, _delay: &Split) {}
+
+    /// A data packet was dropped.
+    fn on_dropped(&mut self, _flow: u32, _segment: &Segment, _fate: &Fate<'_>) {}
+
+    /// How often every hop shows a [`Snapshot`] of itself; asked once. Arrival rates and flows are those of this interval.
+    fn snapshot_every(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Snapshots of all hops, in the order of [`Graph::hops`]; `None` of a hop that nothing limits.
+    fn on_snapshot(&mut self, _now: Time, _graph: &Graph, _hops: &[Option<Snapshot>]) {}
 
     /// An acknowledgement reached its sender, which has digested it.
     fn on_ack(&mut self, _now: Time, _flow: u32, _ack: &AckSegment, _sender: &dyn Sender) {}

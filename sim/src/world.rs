@@ -1,20 +1,21 @@
-//! The world: two paths, the flows over them, and one loop that moves time from event to event.
+//! The world: links, the flows over them, and one loop that moves time from event to event.
 
 use std::collections::VecDeque;
 
 use paceline_cc::{Ecn, Env, Nanos, Rate, Time};
-use paceline_path::{Codepoint, Dropped, Packet, Path};
+use paceline_path::{Codepoint, Dropped, Packet};
 use paceline_transport::{AckSegment, HEADER_BYTES, Receiver, Segment, Sender};
 
-use crate::config::{Config, Cross, Direction, Flow, Workload};
+use crate::config::{Config, Cross, Flow, Workload};
 use crate::endpoints;
 use crate::host::Hosts;
 use crate::outcome::Outcome;
 use crate::pool::Pool;
-use crate::record::{Links, Recorder, Sample};
+use crate::record::{Recorder, Sample};
 use crate::seed::Seed;
-use crate::tap::Tap;
+use crate::tap::{Fate, Tap};
 use crate::timers::{Armed, Target, Timers};
+use crate::topology::{Hops, Routes};
 use crate::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 
 /// What a packet of the simulator carries. In boxes, so that the stages of a path move little.
@@ -32,7 +33,8 @@ pub enum Body {
 struct Live {
     /// Index of the configured flow it belongs to.
     family: u32,
-    down: bool,
+    /// The first hops of data and of acknowledgements.
+    hops: [u32; 2],
     began: Time,
     sender: Box<dyn Sender>,
     receiver: Box<dyn Receiver>,
@@ -70,13 +72,15 @@ impl Live {
 /// Runs a world to its end.
 ///
 /// # Panics
-/// Where a flow that sends without end has no link in its way: nothing would ever hold it back, and it would fill the memory, or
-/// the present moment where there is no delay either.
+/// Where there is no way between the ends of a flow. And where nothing in the way of a flow that sends without end has a rate:
+/// nothing would ever hold it back, and it would fill the memory, or the present moment where there is no delay either.
 pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
     for (index, flow) in config.flows.iter().enumerate() {
-        let path = if flow.direction == Direction::Down { &config.down } else { &config.up };
+        let topology = &config.topology;
+        let route = topology.graph().route(flow.way).expect("there is a way between the ends of every flow");
         let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff { .. });
-        assert!(!endless || path.first_link().is_some(), "flow {index} sends without end over a path without a link");
+        let limited = topology.slowest(&route).is_some();
+        assert!(!endless || limited, "flow {index} sends without end over a path without a link");
     }
     World::new(config, tap).run()
 }
@@ -85,8 +89,10 @@ struct World<'t> {
     now: Time,
     end: Time,
     seed: Seed,
-    down: Path<Body>,
-    up: Path<Body>,
+    hops: Hops<Body>,
+    routes: Routes,
+    /// The way of each configured flow, among the distinct ones.
+    ways: Vec<u32>,
     segments: Pool<Segment>,
     acks: Pool<AckSegment>,
     timers: Timers,
@@ -102,9 +108,12 @@ struct World<'t> {
     live: Vec<Option<Box<Live>>>,
     /// By number: the configured flow it belongs to; `None` for cross traffic.
     families: Vec<Option<u32>>,
+    /// By number: its way, among the distinct ones.
+    way_of: Vec<u32>,
     cross: Vec<Cross>,
     gaps: Vec<Gaps>,
     step: Option<Nanos>,
+    snapshot_every: Option<Nanos>,
     tap: Option<&'t mut dyn Tap>,
     events: u64,
 }
@@ -122,6 +131,14 @@ impl<'t> World<'t> {
         for (index, cross) in (0..).zip(&config.cross) {
             timers.set(cross.start, Target::Cross(index));
         }
+        let snapshot_every = tap.as_ref().and_then(|tap| tap.snapshot_every()).filter(|every| *every > Nanos::ZERO);
+        if let Some(every) = snapshot_every {
+            timers.set(Time::ZERO + every, Target::Snapshot);
+        }
+        let all = config.flows.iter().map(|flow| flow.way).chain(config.cross.iter().map(|cross| cross.way));
+        let (routes, mut ways) = Routes::new(&config.topology, all);
+        // Cross traffic takes the first numbers, so that counters by number can tell it apart.
+        let way_of = ways.split_off(flows);
         let indexed = || config.flows.iter().enumerate();
         let arrivals = |(index, flow): (usize, &Flow)| Arrivals::new(&flow.workload, config.seed, index);
         let application =
@@ -135,14 +152,16 @@ impl<'t> World<'t> {
             arrivals: indexed().map(arrivals).collect(),
             applications: indexed().map(application).collect(),
             number: vec![None; flows],
-            // Cross traffic takes the first numbers, so that counters by number can tell it apart.
             live: config.cross.iter().map(|_| None).collect(),
             families: config.cross.iter().map(|_| None).collect(),
             gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
             cross: config.cross,
             configured: config.flows,
-            down: config.down.keeping_dropped(),
-            up: config.up.keeping_dropped(),
+            hops: Hops::new(config.topology, snapshot_every),
+            routes,
+            ways,
+            way_of,
+            snapshot_every,
             segments: Pool::default(),
             acks: Pool::default(),
             step: config.sample_every,
@@ -153,8 +172,8 @@ impl<'t> World<'t> {
 
     fn run(mut self) -> Outcome {
         loop {
-            let (down, up, timer) = (self.down.next(), self.up.next(), self.timers.next());
-            let next = down.min(up).min(timer);
+            let ((due, hop), timer) = (self.hops.next(), self.timers.next());
+            let next = due.min(timer);
             let next_sample = self.recorder.next_sample();
             if next_sample < next && next_sample <= self.end {
                 self.sample();
@@ -165,14 +184,10 @@ impl<'t> World<'t> {
             }
             self.now = next;
             self.events += 1;
-            // Ties: packets before timers, downward before upward, timers in the order in which they were set.
-            if down == next {
-                while let Some(packet) = self.down.pop(next) {
-                    self.leave_path(packet);
-                }
-            } else if up == next {
-                while let Some(packet) = self.up.pop(next) {
-                    self.leave_path(packet);
+            // Ties: packets before timers, hops in their order (downward before upward), timers in that in which they were set.
+            if due == next {
+                while let Some(packet) = self.hops.pop(hop, next) {
+                    self.leave_hop(hop, packet);
                 }
             } else if let Some((at, target)) = self.timers.pop() {
                 self.wake(at, target);
@@ -227,6 +242,14 @@ impl<'t> World<'t> {
                 }
             }
             Target::Cross(index) => self.send_cross(index),
+            Target::Snapshot => {
+                let Some(every) = self.snapshot_every else { return };
+                self.timers.set(at + every, target);
+                let snapshots = self.hops.snapshots(at);
+                if let Some(tap) = &mut self.tap {
+                    tap.on_snapshot(at, self.hops.topology().graph(), &snapshots);
+                }
+            }
         }
     }
 
@@ -265,7 +288,8 @@ impl<'t> World<'t> {
         let flow = &self.configured[index as usize];
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
-        let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow));
+        let way = self.ways[index as usize];
+        let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
         let observer = |layer| self.tap.as_mut().and_then(|tap| tap.observer(number, layer));
         let (mut sender, receiver) = endpoints::make(flow, &env, observer);
         match (&flow.workload, goal) {
@@ -274,9 +298,10 @@ impl<'t> World<'t> {
             _ => {}
         }
         self.families.push(Some(index));
+        self.way_of.push(way);
         self.live.push(Some(Box::new(Live {
             family: index,
-            down: flow.direction == Direction::Down,
+            hops: self.routes.first(way),
             began: self.now,
             sender,
             receiver,
@@ -292,10 +317,9 @@ impl<'t> World<'t> {
         number
     }
 
-    /// How long the link of its data takes for a full packet of this flow; nothing where there is no link.
-    fn packet_time(&self, flow: &Flow) -> Nanos {
-        let path = if flow.direction == Direction::Down { &self.down } else { &self.up };
-        let rate = path.first_link().map_or(Rate::ZERO, |link| link.schedule().mean_rate());
+    /// How long the slowest link of its data takes for a full packet of this flow; nothing where there is no link.
+    fn packet_time(&self, flow: &Flow, way: u32) -> Nanos {
+        let rate = self.routes.rate(way);
         if rate == Rate::ZERO { Nanos::ZERO } else { rate.time_for(u64::from(flow.mss + HEADER_BYTES)) }
     }
 
@@ -325,8 +349,8 @@ impl<'t> World<'t> {
             return;
         }
         let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
-        let path = if cross.direction == Direction::Down { &mut self.down } else { &mut self.up };
-        path.push(self.now, packet);
+        let [hop, _] = self.routes.first(self.way_of[index as usize]);
+        self.hops.push(hop, self.now, packet);
         let gap = self.gaps[index as usize].draw();
         self.timers.set(self.now + gap, Target::Cross(index));
     }
@@ -345,7 +369,7 @@ impl<'t> World<'t> {
     /// Lets a sender send what it may, and sets its timer.
     fn pump(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
-        let path = if flow.down { &mut self.down } else { &mut self.up };
+        let [hop, _] = flow.hops;
         let family = flow.family as usize;
         while flow.ready_at() <= self.now
             && let Some(segment) = flow.sender.poll_transmit(self.now)
@@ -359,14 +383,18 @@ impl<'t> World<'t> {
             self.recorder.entered(family);
             let (size, ecn) = (segment.wire_bytes(), codepoint(segment.ecn));
             let body = Body::Data(self.segments.fill(segment));
-            path.push(self.now, Packet::new(number, size, ecn, body));
+            self.hops.push(hop, self.now, Packet::new(number, size, ecn, body));
         }
         let wakes_at = flow.wakes_at(self.now);
         flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
-    /// A packet has come to the end of a path.
-    fn leave_path(&mut self, packet: Packet<Body>) {
+    /// A packet has come to the end of a hop.
+    fn leave_hop(&mut self, hop: u32, packet: Packet<Body>) {
+        if let Some(next) = self.routes.next(self.way_of[packet.flow as usize], hop) {
+            self.hops.push(next, self.now, packet);
+            return;
+        }
         match packet.body {
             Body::Cross => {}
             Body::Data(_) => {
@@ -431,11 +459,11 @@ impl<'t> World<'t> {
     /// Sends the acknowledgements that are due, and sets the receiver's timer.
     fn acknowledge(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
-        let path = if flow.down { &mut self.up } else { &mut self.down };
+        let [_, hop] = flow.hops;
         while let Some(ack) = flow.receiver.poll_ack(self.now) {
             let size = ack.wire_bytes();
             let body = Body::Ack(self.acks.fill(ack));
-            path.push(self.now, Packet::new(number, size, Codepoint::NotEct, body));
+            self.hops.push(hop, self.now, Packet::new(number, size, Codepoint::NotEct, body));
         }
         let due = flow.receiver.next_timeout();
         let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
@@ -474,13 +502,16 @@ impl<'t> World<'t> {
         }
     }
 
-    /// Counts what the paths have dropped.
+    /// Counts what the hops have dropped.
     fn note_dropped(&mut self) {
-        for path in [&mut self.down, &mut self.up] {
-            while let Some(Dropped { packet, .. }) = path.pop_dropped() {
-                if let (Body::Data(_), Some(family)) = (&packet.body, self.families[packet.flow as usize]) {
-                    self.recorder.dropped(family as usize, &packet);
-                }
+        while let Some((hop, Dropped { at, reason, packet, .. })) = self.hops.pop_dropped() {
+            let (Body::Data(segment), Some(family)) = (&packet.body, self.families[packet.flow as usize]) else {
+                continue;
+            };
+            self.recorder.dropped(family as usize, &packet);
+            if let Some(tap) = &mut self.tap {
+                let hop = &self.hops.topology().graph().hops()[hop as usize].name;
+                tap.on_dropped(packet.flow, segment, &Fate { at, hop, reason });
             }
         }
     }
@@ -488,7 +519,7 @@ impl<'t> World<'t> {
     fn sample(&mut self) {
         let Some(step) = self.step else { return };
         let to = self.recorder.next_sample();
-        let (capacity, queued) = (capacity(&self.down, to - step, to), self.down.queued(to).bytes);
+        let (capacity, queued) = self.hops.shown(to - step, to);
         self.recorder.sample(capacity, queued, |index| {
             let live = self.live[self.number[index]? as usize].as_ref()?;
             Some(Sample::of(live.sender.as_ref()))
@@ -497,22 +528,13 @@ impl<'t> World<'t> {
 
     fn finish(mut self) -> Outcome {
         self.now = self.end;
-        let links = Links {
-            down: self.down.stats(self.end).cloned().unwrap_or_default(),
-            up: self.up.stats(self.end).cloned().unwrap_or_default(),
-            down_capacity_bytes: capacity(&self.down, Time::ZERO, self.end),
-            up_capacity_bytes: capacity(&self.up, Time::ZERO, self.end),
-        };
+        let (graph, hops) = self.hops.finish(self.end);
         self.note_dropped();
         for number in 0..self.live.len() as u32 {
             self.retire(number);
         }
-        self.recorder.finish(links, self.events)
+        self.recorder.finish(graph, hops, self.events)
     }
-}
-
-fn capacity(path: &Path<Body>, from: Time, to: Time) -> Option<u64> {
-    path.first_link().map(|link| link.schedule().capacity(from, to))
 }
 
 fn codepoint(ecn: Ecn) -> Codepoint {

@@ -5,7 +5,7 @@ mod common;
 use common::{bulk, share, waiting};
 use paceline_cc::{Nanos, Rate};
 use paceline_path::{Direction, Loss};
-use paceline_sim::{Body, Config, Handover, Seed, Via};
+use paceline_sim::{Body, Config, Handover, Seed, Topology, Via};
 
 /// Share of 24 Mbit/s, and packets that wait, over the last 20 of 30 s; 1 % of the data is lost at random.
 fn run(controller: &str, via: Via) -> (f64, f64) {
@@ -17,8 +17,7 @@ fn run(controller: &str, via: Via) -> (f64, f64) {
     let config = Config {
         seed: Seed(1),
         duration: Nanos::from_secs(30),
-        down: path(&down),
-        up: path(&up),
+        topology: Topology::dumbbell(path(&down), path(&up)),
         flows: vec![bulk(controller, via)],
         cross: Vec::new(),
         sample_every: Some(Nanos::from_millis(1)),

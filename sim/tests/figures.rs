@@ -5,7 +5,7 @@ mod common;
 use common::bulk;
 use paceline_cc::{Nanos, Rate};
 use paceline_path::{Direction, Path};
-use paceline_sim::{Config, Flow, Outcome, Seed, Via, Workload};
+use paceline_sim::{Config, Flow, Outcome, Seed, Topology, Via, Workload};
 
 fn run(down: &Direction, flow: Flow, seconds: u64) -> Outcome {
     let delay = Nanos::from_millis(10);
@@ -14,8 +14,9 @@ fn run(down: &Direction, flow: Flow, seconds: u64) -> Outcome {
     };
     let up = build(&Direction { delay, ..Direction::default() });
     let (seed, duration, down) = (Seed(1), Nanos::from_secs(seconds), build(down));
+    let topology = Topology::dumbbell(down, up);
     paceline_sim::run(
-        Config { seed, duration, down, up, flows: vec![flow], cross: Vec::new(), sample_every: None },
+        Config { seed, duration, topology, flows: vec![flow], cross: Vec::new(), sample_every: None },
         None,
     )
 }
@@ -37,10 +38,10 @@ fn copies_are_in_no_figure() {
         let down = Direction { duplicate: Some(duplicate), ..link() };
         let outcome = run(&down, bulk("cubic", Via::Tcp), 20);
         let flow = &outcome.flows[0];
-        let capacity = outcome.down_capacity_bytes.unwrap();
+        let capacity = outcome.hops[0].capacity_bytes.unwrap();
         assert!(flow.wire_bytes_arrived <= capacity, "{duplicate}: {} of {capacity}", flow.wire_bytes_arrived);
         assert!(flow.wire_bytes_arrived as f64 > 0.9 * capacity as f64, "{duplicate}: {}", flow.wire_bytes_arrived);
-        assert!(flow.packets_dropped > 0 && flow.packets_dropped == outcome.down.full.packets, "{duplicate}");
+        assert!(flow.packets_dropped > 0 && flow.packets_dropped == outcome.hops[0].stats.full.packets, "{duplicate}");
         assert_eq!(flow.delay.count(), flow.packets_arrived, "{duplicate}");
     }
 }

@@ -55,7 +55,9 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
     let flow = FlowRecord {
         controller: controller.to_owned(),
         via: via.to_owned(),
-        direction: "down".to_owned(),
+        direction: Some("down".to_owned()),
+        from: None,
+        to: None,
         start_s: 0.0,
         end_s: 60.0,
         throughput_mbps: mbps,
@@ -98,6 +100,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         jain: None,
         split,
         drawn: BTreeMap::new(),
+        links: Vec::new(),
         flows: vec![flow],
         version: "0.1.0".to_owned(),
         cpu_s: None,

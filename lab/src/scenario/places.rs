@@ -174,6 +174,9 @@ fn in_words(message: &str) -> (String, Option<String>) {
     let (found, expected) = message.rsplit_once("`, expected").unwrap_or((message, ""));
     let first = found.split_once('`').map_or("", |(_, first)| first);
     let known = expected.split('`').skip(1).step_by(2);
+    if message == "duplicate key" {
+        return ("this name is given twice; rename one of the two, or take it out".to_owned(), None);
+    }
     if message.starts_with("unknown field") {
         return (format!("unknown key '{}'; {}", printable(first, 40), nearest(first, known)), None);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use paceline_cc::text::span_text;
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Direction, PathError, Trace, TraceError};
-use paceline_sim::{Seed, config};
+use paceline_sim::{Graph, Seed, Topology, config};
 use rand::RngExt;
 
 use super::places::{Places, printable};
@@ -71,6 +71,9 @@ pub struct Plan {
     written: BTreeMap<String, Option<String>>,
     seed: Seed,
     traces: Arc<Traces>,
+    pub(super) graph: Graph,
+    /// The way of each kind of flow, then of each source of cross traffic.
+    pub(super) ways: Vec<config::Way>,
 }
 
 impl Source {
@@ -120,24 +123,23 @@ impl Source {
         for number in 1..=first.runs {
             let seed = Seed(race.derive(&format!("run {number}")));
             let (mut scenario, mut draws) = self.draw(&places, seed)?;
-            for (key, option, direction) in [("down", "--trace", &scenario.down), ("up", "--up", &scenario.up)] {
-                self.load(&places, key, option, direction, &mut traces)?;
+            for (key, direction) in scenario.directions() {
+                self.load(&places, &key, direction, &mut traces)?;
             }
             begin_anywhere(&mut scenario, &mut draws, seed, &traces);
             drawn.push((number, seed, scenario, draws));
         }
         let traces = Arc::new(traces);
-        let plan = |(number, seed, scenario, Draws { drawn, written, .. })| Plan {
-            number,
-            scenario,
-            drawn,
-            written,
-            seed,
-            traces: traces.clone(),
+        let plan = |(number, seed, scenario, Draws { drawn, written, .. }): (u32, Seed, Scenario, Draws)| {
+            let graph = scenario.graph()?;
+            let mut ways = scenario.flow_ways(&graph)?;
+            ways.extend(scenario.cross_ways(&graph)?);
+            Ok(Plan { number, scenario, drawn, written, seed, traces: traces.clone(), graph, ways })
         };
-        let plans: Vec<Plan> = drawn.into_iter().map(plan).collect();
+        let plans: Result<Vec<Plan>, (String, String)> = drawn.into_iter().map(plan).collect();
+        let plans = plans.map_err(|(key, problem)| places.at(&key, problem))?;
         for plan in &plans {
-            plan.paths::<()>().map_err(|(key, problem)| places.at(&key, problem))?;
+            plan.topology::<()>().map_err(|(key, problem)| places.at(&key, problem))?;
         }
         Ok(plans)
     }
@@ -192,7 +194,8 @@ impl Source {
         if scenario.runs > MAX_RUNS {
             return Err(places.at("runs", format!("it is above {MAX_RUNS}; give fewer")));
         }
-        for direction in [&mut scenario.down, &mut scenario.up] {
+        check_form(&scenario, &places)?;
+        for (_, direction) in scenario.directions_mut() {
             if let Some(trace) = &mut direction.trace {
                 *trace = self.folder.join(&*trace).display().to_string();
             }
@@ -223,8 +226,14 @@ impl Source {
             }
             scenario.contestants = contestants;
         }
-        for (trace, direction) in [(&options.trace, &mut scenario.down), (&options.up, &mut scenario.up)] {
+        for (option, trace, direction) in
+            [("--trace", &options.trace, &mut scenario.down), ("--up", &options.up, &mut scenario.up)]
+        {
             if let Some(trace) = trace {
+                if !scenario.links.is_empty() {
+                    let problem = "the scenario has [links]; write --set links.NAME.trace=FILE --set links.NAME.rate=";
+                    return Err(ScenarioError::Option { option: option.to_owned(), problem: problem.to_owned() });
+                }
                 direction.rate = None;
                 direction.schedule = None;
                 direction.schedule_lap = None;
@@ -241,7 +250,6 @@ impl Source {
         &self,
         places: &Places<'_>,
         key: &str,
-        option: &str,
         direction: &Direction,
         traces: &mut Traces,
     ) -> Result<(), ScenarioError> {
@@ -251,9 +259,13 @@ impl Source {
         }
         let unreadable = |error: &std::io::Error| {
             let problem = format!("{} cannot be read ({error}); name a trace file that exists", printable(name, 200));
-            let given = if key == "down" { &self.options.trace } else { &self.options.up };
+            let given = match key {
+                "down" => self.options.trace.as_ref().map(|_| "--trace"),
+                "up" => self.options.up.as_ref().map(|_| "--up"),
+                _ => None,
+            };
             match given {
-                Some(_) => ScenarioError::Option { option: option.to_owned(), problem },
+                Some(option) => ScenarioError::Option { option: option.to_owned(), problem },
                 None => places.at(&format!("{key}.trace"), problem),
             }
         };
@@ -268,14 +280,15 @@ impl Source {
     }
 }
 
-/// Where the scenario does not say at which place of their traces runs begin, each begins at another: at the same time in both
+/// Where the scenario does not say at which place of their traces runs begin, each begins at another: at the same time in all
 /// directions, whose traces are often recorded together.
 fn begin_anywhere(scenario: &mut Scenario, draws: &mut Draws, seed: Seed, traces: &Traces) {
     let lap = |direction: &Direction| Some(traces.get(direction.trace.as_ref()?)?.lap());
-    let longest = lap(&scenario.down).max(lap(&scenario.up)).unwrap_or_default();
+    let longest =
+        scenario.directions().into_iter().filter_map(|(_, direction)| lap(direction)).max().unwrap_or_default();
     // In whole milliseconds, as traces are.
     let start = (longest.as_millis_f64() * seed.stream("trace_start").random::<f64>()) as u64;
-    for (name, direction) in [("down", &mut scenario.down), ("up", &mut scenario.up)] {
+    for (name, direction) in scenario.directions_mut() {
         if let Some(lap) = lap(direction).filter(|_| direction.trace_start.is_none()) {
             let start = Nanos::from_millis(start % (lap.as_nanos() / 1_000_000).max(1));
             let key = format!("{name}.trace_start");
@@ -302,7 +315,7 @@ impl Plan {
     /// The whole scenario as a file again, every default filled in, with ranges as written: what gives the same race.
     pub fn to_toml(&self) -> String {
         let cannot = |error: &dyn std::fmt::Display| format!("# cannot be written: {error}\n");
-        let mut whole = match toml::Table::try_from(&self.scenario) {
+        let mut whole = match self.scenario.to_table() {
             Ok(table) => toml::Value::Table(table),
             Err(error) => return cannot(&error),
         };
@@ -321,21 +334,25 @@ impl Plan {
         contestant: &Contestant,
         sample_every: Option<Nanos>,
     ) -> Result<config::Config<P>, (String, String)> {
-        let (down, up) = self.paths()?;
         Ok(config::Config {
             seed: self.seed,
             duration: Nanos::from_secs_f64(self.scenario.seconds),
-            down,
-            up,
+            topology: self.topology()?,
             flows: self.flows(contestant),
-            cross: self.scenario.cross.iter().map(super::Cross::of).collect(),
+            cross: self.cross(),
             sample_every,
         })
     }
 
     /// The flows of that world.
     pub fn flows(&self, contestant: &Contestant) -> Vec<config::Flow> {
-        self.scenario.flows().iter().flat_map(|flow| flow.of(contestant)).collect()
+        let flows = self.scenario.flows();
+        flows.iter().zip(&self.ways).flat_map(|(flow, way)| flow.of(contestant, *way)).collect()
+    }
+
+    fn cross(&self) -> Vec<config::Cross> {
+        let ways = self.ways.iter().skip(self.scenario.flows().len());
+        self.scenario.cross.iter().zip(ways).map(|(cross, way)| cross.of(*way)).collect()
     }
 
     /// Which flows of the world are the contestant's own.
@@ -344,19 +361,53 @@ impl Plan {
         flows.iter().flat_map(|flow| (0..flow.count).map(|_| flow.contestant == Who::Each)).collect()
     }
 
-    fn paths<P: Clone + Send + 'static>(
-        &self,
-    ) -> Result<(paceline_path::Path<P>, paceline_path::Path<P>), (String, String)> {
-        let Scenario { down, up, .. } = &self.scenario;
-        let base_rtt = down.base_delay() + up.base_delay();
+    /// Nodes and links, with a path for each direction of each link.
+    fn topology<P: Clone + Send + 'static>(&self) -> Result<Topology<P>, (String, String)> {
+        let scenario = &self.scenario;
+        let flows = &self.ways[..scenario.flows().len()];
+        let base_rtts = scenario.base_rtts(&self.graph, flows);
         let load = |name: &str| self.traces.get(name).cloned().ok_or("it was not loaded");
-        let build = |name: &str, direction: &Direction| {
-            let direction = Direction { largest_packet: Some(self.scenario.largest_packet()), ..direction.clone() };
-            let path: Result<_, PathError> = direction.build(self.seed.derive(name), base_rtt, &load);
-            path.map_err(|error| path_error(name, &error))
-        };
-        Ok((build("down", down)?, build("up", up)?))
+        let mut paths = Vec::new();
+        for ((hop, (key, direction)), base_rtt) in self.graph.hops().iter().zip(scenario.directions()).zip(base_rtts) {
+            let direction = Direction { largest_packet: Some(scenario.largest_packet()), ..direction.clone() };
+            let prefix = if scenario.links.is_empty() { "" } else { "links." };
+            let seed = self.seed.derive(&format!("{prefix}{}", hop.name));
+            let path: Result<_, PathError> = direction.build(seed, base_rtt, &load);
+            paths.push(path.map_err(|error| path_error(&key, &error))?);
+        }
+        let topology = Topology::new(self.graph.clone(), paths);
+        let first =
+            scenario.flows().iter().zip(flows).find(|(flow, _)| flow.contestant == Who::Each).map(|(_, way)| *way);
+        Ok(match first {
+            Some(way) if !scenario.links.is_empty() => topology.showing(way),
+            _ => topology,
+        })
     }
+}
+
+/// Whether the file keeps to one form: two paths, or links with nodes.
+fn check_form(scenario: &Scenario, places: &Places<'_>) -> Result<(), ScenarioError> {
+    if scenario.links.is_empty() {
+        return Ok(());
+    }
+    let is_direction =
+        |path: &str| (path.starts_with("flows[") || path.starts_with("cross[")) && path.ends_with("].direction");
+    for place in places.iter() {
+        let problem = match place.path.as_str() {
+            "down" | "up" => {
+                "the scenario has [links] too; keep one of them, since two paths are the short form of one link"
+            }
+            path if is_direction(path) => {
+                "the scenario has [links], so that a direction has no meaning; write from and to"
+            }
+            _ => continue,
+        };
+        return Err(places.at(&place.path, problem));
+    }
+    if scenario.flows.is_empty() {
+        return Err(places.at("links", "a scenario with links has no flows by itself; add [[flows]] with from and to"));
+    }
+    Ok(())
 }
 
 /// Puts a text, or nothing, in the place of a key such as `flows[0].start`.
@@ -404,7 +455,7 @@ impl From<Way> for config::Direction {
 
 impl Flow {
     /// The flows of this kind in the contestant's world.
-    fn of<'a>(&'a self, each: &'a Contestant) -> impl Iterator<Item = config::Flow> + 'a {
+    fn of<'a>(&'a self, each: &'a Contestant, way: config::Way) -> impl Iterator<Item = config::Flow> + 'a {
         let contestant = match &self.contestant {
             Who::Each => each,
             Who::Fixed(contestant) => contestant,
@@ -414,7 +465,7 @@ impl Flow {
             config::Flow {
                 controller: contestant.controller.clone(),
                 via: contestant.via.clone(),
-                direction: self.direction.into(),
+                way,
                 start: Time::ZERO + self.start + later,
                 stop: self.stop.map(|stop| Time::ZERO + stop),
                 workload: self.workload.of(),
@@ -457,9 +508,9 @@ impl Workload {
 }
 
 impl super::Cross {
-    fn of(&self) -> config::Cross {
+    fn of(&self, way: config::Way) -> config::Cross {
         config::Cross {
-            direction: self.direction.into(),
+            way,
             rate: self.rate,
             packet: u32::try_from(self.packet.0).unwrap_or(u32::MAX),
             poisson: self.poisson,

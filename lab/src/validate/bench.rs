@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
-use paceline_sim::{Config, Cross, Direction, Flow, Outcome, Seed, Series, Via};
+use paceline_sim::{Config, Cross, Flow, Outcome, Seed, Series, Topology, Via, Way};
 
 use crate::contestant::Contestant;
 
@@ -49,8 +49,8 @@ impl Dumbbell {
 
     /// Poisson packets of 1500 bytes beside the flows, at a mean rate in Mbit/s.
     pub(super) fn background(mut self, mbps: f64) -> Self {
-        let (direction, rate) = (Direction::Down, Rate::from_mbps(mbps));
-        self.cross.push(Cross { direction, rate, packet: 1500, poisson: true, start: Time::ZERO, stop: None });
+        let (way, rate) = (Way::DOWN, Rate::from_mbps(mbps));
+        self.cross.push(Cross { way, rate, packet: 1500, poisson: true, start: Time::ZERO, stop: None });
         self
     }
 
@@ -73,7 +73,7 @@ impl Dumbbell {
 
     /// The flow added last runs upwards as well, as another flow.
     pub(super) fn both_ways(mut self) -> Self {
-        let upwards = self.flows.last().map(|flow| Flow { direction: Direction::Up, ..flow.clone() });
+        let upwards = self.flows.last().map(|flow| Flow { way: Way::UP, ..flow.clone() });
         self.flows.extend(upwards);
         self
     }
@@ -118,8 +118,7 @@ impl Dumbbell {
         let config = Config {
             seed,
             duration: Nanos::from_secs(self.seconds),
-            down: build(&self.down, "down")?,
-            up: build(&up, "up")?,
+            topology: Topology::dumbbell(build(&self.down, "down")?, build(&up, "up")?),
             flows: self.flows.clone(),
             cross: self.cross.clone(),
             sample_every: Some(STEP),
@@ -140,8 +139,8 @@ pub(super) struct Finished {
 impl Finished {
     /// Share of the link that was used, start-up included.
     pub(super) fn utilization(&self) -> f64 {
-        let capacity = self.outcome.down_capacity_bytes.unwrap_or(1);
-        self.outcome.down.delivered.bytes as f64 / capacity as f64
+        let capacity = self.outcome.hops[0].capacity_bytes.unwrap_or(1);
+        self.outcome.hops[0].stats.delivered.bytes as f64 / capacity as f64
     }
 
     /// Rate of all flows in Mbit/s, headers included, start-up included.

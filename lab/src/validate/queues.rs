@@ -86,7 +86,7 @@ fn conservation() -> Result<Vec<Check>, PathError> {
                 .got(format!("{utilization:.4}"), utilization <= 1.0),
         );
         // L = lambda W: packets waiting on average against arrivals that were taken in times their mean wait.
-        let waiting = run.outcome.down.queued_packet_ns as f64 / 1e9 / run.seconds;
+        let waiting = run.outcome.hops[0].stats.queued_packet_ns as f64 / 1e9 / run.seconds;
         let mut waited = 0.0;
         for flow in &run.outcome.flows {
             waited += flow.data_split.queue as f64 / 1e9;

@@ -46,7 +46,7 @@ pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
 
 /// The flow, ready to run.
 pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, RaceError> {
-    let (source, target) = crew.ends(flow.direction);
+    let (source, target) = crew.ends(flow.way);
     let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
     let open = |site: &crate::world::Site, at: SocketAddr| {
         site.namespace.enter(|| UdpSocket::bind(at))?.map_err(|error| listen_error(&error))

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Packet, Schedule};
-use paceline_sim::{Direction, Flow, Links, Outcome, Recorder, Sample};
+use paceline_sim::{Direction, Flow, Graph, HopOutcome, Outcome, Recorder, Sample, Way};
 
 use super::FLOW_PORT;
 use crate::emulator::{Passage, Tap};
@@ -48,7 +48,8 @@ impl RaceTap {
         let watched = |(flow, glimpse): (&Flow, &Glimpse)| {
             let family = matches!(flow.workload, paceline_sim::Workload::Poisson { .. });
             let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
-            Watched { direction: flow.direction, stop, glimpse: glimpse.clone() }
+            let direction = if flow.way == Way::UP { Direction::Up } else { Direction::Down };
+            Watched { direction, stop, glimpse: glimpse.clone() }
         };
         let step = sample_every.unwrap_or(Nanos::ZERO);
         let points = if step > Nanos::ZERO { (end.as_nanos() / step.as_nanos()) as usize } else { 0 };
@@ -103,9 +104,9 @@ impl RaceTap {
     }
 
     /// What is left when the run is over.
-    pub(super) fn finish(mut self, links: Links) -> Outcome {
+    pub(super) fn finish(mut self, hops: Vec<HopOutcome>) -> Outcome {
         self.sample(self.end);
-        let mut outcome = self.recorder.finish(links, 0);
+        let mut outcome = self.recorder.finish(Graph::dumbbell(), hops, 0);
         if let Some(series) = &mut outcome.series {
             let mut bytes = 0_i64;
             for (point, change) in series.queue_bytes.iter_mut().zip(&self.waiting) {
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     fn flow(direction: Direction, stop: Option<Time>) -> Flow {
-        Flow { direction, stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }
+        Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }
     }
 
     /// A TCP packet over IPv4 of `length` bytes.
@@ -217,7 +218,7 @@ mod tests {
         tap.left(&passage(Direction::Up, &ack, 15, 16));
         // Comes when its flow has stopped.
         tap.left(&passage(Direction::Up, &upward, 4, 60));
-        let outcome = tap.finish(Links::default());
+        let outcome = tap.finish(Vec::new());
 
         let counts = |index: usize| {
             let flow = &outcome.flows[index];

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paceline_alcc::options::{Lower, Mode, Options};
 use paceline_alcc::{Engine, Hooks};
 use paceline_cc::{Nanos, Spec};
-use paceline_sim::{Direction, Flow, Handover};
+use paceline_sim::{Flow, Handover, Way};
 
 use super::{Kernel, available, given};
 
@@ -71,28 +71,27 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
     Ok((Kernel { name, ecn: false }, options, notes))
 }
 
-/// Engines of a world's flows. Those that share, with the same options and direction, are sockets of one.
+/// Engines of a world's flows. Those that share, with the same options and the same way, are sockets of one.
 #[derive(Default)]
-pub(crate) struct Engines(Mutex<Vec<(Direction, Arc<Engine>)>>);
+pub(crate) struct Engines(Mutex<Vec<(Way, Arc<Engine>)>>);
 
 impl Engines {
     /// An engine for a flow, and whether it was started for it.
     ///
     /// # Errors
     /// Those of [`Engine::start`].
-    pub(crate) fn serve(&self, direction: Direction, options: &Options) -> io::Result<(Arc<Engine>, bool)> {
+    pub(crate) fn serve(&self, way: Way, options: &Options) -> io::Result<(Arc<Engine>, bool)> {
         let hooks = Hooks { enter: crate::race::prefer_endpoint, ..Hooks::default() };
         let start = || Engine::start_with(options.clone(), hooks);
         if !options.share {
             return Ok((start()?, true));
         }
         let mut engines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, engine)) = engines.iter().find(|(way, engine)| *way == direction && engine.options() == options)
-        {
+        if let Some((_, engine)) = engines.iter().find(|(other, engine)| *other == way && engine.options() == options) {
             return Ok((engine.clone(), false));
         }
         let engine = start()?;
-        engines.push((direction, engine.clone()));
+        engines.push((way, engine.clone()));
         Ok((engine, true))
     }
 }
@@ -131,10 +130,10 @@ mod tests {
         let engines = Engines::default();
         let options = |share| Options { share, ..Options::default() };
         let serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
-        let (first, fresh) = serve(Direction::Down, true);
-        let (second, again) = serve(Direction::Down, true);
+        let (first, fresh) = serve(Way::DOWN, true);
+        let (second, again) = serve(Way::DOWN, true);
         assert!(Arc::ptr_eq(&first, &second) && fresh && !again);
-        for other in [serve(Direction::Up, true), serve(Direction::Down, false), serve(Direction::Down, false)] {
+        for other in [serve(Way::UP, true), serve(Way::DOWN, false), serve(Way::DOWN, false)] {
             assert!(!Arc::ptr_eq(&first, &other.0) && other.1);
         }
     }

@@ -95,7 +95,7 @@ impl Sending {
     pub(crate) fn run(self) -> Result<SendingOutcome, String> {
         let via = if self.above.is_some() { "alcc" } else { "tcp" };
         let failed = |error: io::Error| format!("{}@{via}: {error}", self.flow.controller);
-        let serve = |options: &Options| self.engines.serve(self.flow.direction, options);
+        let serve = |options: &Options| self.engines.serve(self.flow.way, options);
         let (engine, counts) = self.above.as_ref().map(serve).transpose().map_err(failed)?.unzip();
         let mut diagnosis = Diagnosis::open().map_err(failed)?;
         let mut state = State {

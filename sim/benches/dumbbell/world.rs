@@ -5,7 +5,7 @@ use paceline_cc::{Nanos, Rate, Spec};
 use paceline_path::Direction;
 use paceline_path::queue::{Limit, QueueSpec};
 use paceline_sim::config::{Config, Flow, Via};
-use paceline_sim::{Outcome, Seed, run};
+use paceline_sim::{Outcome, Seed, Topology, run};
 
 /// One way.
 pub(crate) const DELAY: Nanos = Nanos::from_millis(10);
@@ -27,8 +27,10 @@ pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
         Config {
             seed: Seed(1),
             duration: Nanos::from_secs(seconds),
-            down: down.build(1, DELAY + DELAY, &no_trace).expect("a valid direction"),
-            up: up.build(2, DELAY + DELAY, &no_trace).expect("a valid direction"),
+            topology: Topology::dumbbell(
+                down.build(1, DELAY + DELAY, &no_trace).expect("a valid direction"),
+                up.build(2, DELAY + DELAY, &no_trace).expect("a valid direction"),
+            ),
             flows: vec![flow; flows],
             cross: Vec::new(),
             sample_every: None,

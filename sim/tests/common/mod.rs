@@ -8,7 +8,7 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::packet::Element;
 use paceline_path::queue::Limit;
 use paceline_path::{Delay, Filter, Link, Packet, Path, QueueSpec, Schedule, Verdict};
-use paceline_sim::{Body, Config, Flow, FlowSeries, Outcome, Seed, Tap, Via};
+use paceline_sim::{Body, Config, Flow, FlowSeries, Outcome, Seed, Tap, Topology, Via};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -78,8 +78,7 @@ impl Dumbbell {
             Config {
                 seed: Seed(1),
                 duration: Nanos::from_secs(seconds),
-                down,
-                up: up.delay(Delay::new(half)),
+                topology: Topology::dumbbell(down, up.delay(Delay::new(half))),
                 flows: self.flows,
                 cross: Vec::new(),
                 sample_every: Some(Nanos::from_millis(1)),

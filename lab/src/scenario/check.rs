@@ -1,0 +1,134 @@
+//! Whether a scenario can run: the first thing that is wrong, its key and what to write instead.
+
+use paceline_cc::{Bytes, Nanos, Rate};
+
+use super::{Cross, Cut, Flow, Poisson, Scenario, Workload};
+
+impl Scenario {
+    /// The first thing that is wrong: its key, and the problem with the mend.
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        let wrong = |field: &str, problem: &str| Err((field.to_owned(), problem.to_owned()));
+        if self.name.trim().is_empty() {
+            return wrong("name", "it is empty; give the scenario a name, such as \"cellular\"");
+        }
+        if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
+            let problem =
+                format!("{} is not above 0 and at most {MAX_SECONDS}; give seconds, such as 60", self.seconds);
+            return Err(("seconds".to_owned(), problem));
+        }
+        if self.runs == 0 {
+            return wrong("runs", "0 runs show nothing; give 1 or more");
+        }
+        if self.seed > MAX_SEED {
+            return wrong("seed", "it is above 2^63 - 1, the largest number of TOML; give a smaller one");
+        }
+        if self.contestants.is_empty() {
+            return wrong("contestants", "nobody races; give at least one, such as [\"cubic@tcp\"]");
+        }
+        for (index, contestant) in self.contestants.iter().enumerate() {
+            if self.contestants[..index].contains(contestant) {
+                return Err((format!("contestants[{index}]"), format!("{contestant} races twice; take one out")));
+            }
+        }
+        self.check_topology()?;
+        let mut total: u64 = 0;
+        for (index, flow) in self.flows.iter().enumerate() {
+            flow.check().map_err(|(key, problem)| (format!("flows[{index}].{key}"), problem.to_owned()))?;
+            total += u64::from(flow.count);
+            if total > MAX_FLOWS {
+                let problem = format!("more than {MAX_FLOWS} flows in one world; take fewer");
+                return Err((format!("flows[{index}].count"), problem));
+            }
+        }
+        for (index, cross) in self.cross.iter().enumerate() {
+            cross.check().map_err(|(key, problem)| (format!("cross[{index}].{key}"), problem.to_owned()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Longest run, seconds: 115 days (our choice, far below what nanoseconds can hold).
+pub(super) const MAX_SECONDS: f64 = 1e7;
+/// Largest seed: TOML has no larger numbers.
+pub(super) const MAX_SEED: u64 = i64::MAX as u64;
+/// Most flows of a world (our choice: memory).
+const MAX_FLOWS: u64 = 100_000;
+
+/// A path's error as key and problem.
+pub(super) fn path_error(direction: &str, error: &paceline_path::PathError) -> (String, String) {
+    match error {
+        paceline_path::PathError::Field { field, problem, mend } => {
+            (format!("{direction}.{field}"), format!("{problem}; {mend}"))
+        }
+        other => (direction.to_owned(), other.to_string()),
+    }
+}
+
+type Wrong = (&'static str, &'static str);
+
+impl Flow {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.count == 0 {
+            return Err(("count", "0 flows are none; give 1 or more, or leave the flow out"));
+        }
+        if self.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(("stop", "it is not after start; give a later time"));
+        }
+        if !(100..=9000).contains(&self.mss) {
+            return Err(("mss", "it is not between 100 and 9000 bytes; 1448 fills an Ethernet packet"));
+        }
+        if !(1..=1000).contains(&self.ack_every) {
+            return Err(("ack_every", "it is not between 1 and 1000 packets; TCP's is 2"));
+        }
+        match &self.workload {
+            Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are no flow; give a size such as \"1MB\"")),
+            Workload::Rate(Rate::ZERO) => {
+                Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\""))
+            }
+            Workload::Poisson(poisson) => poisson.check(),
+            Workload::OnOff(times) if times.on == Nanos::ZERO => {
+                Err(("workload.on_off.on", "a busy time of 0 writes nothing; give one such as \"1s\""))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Poisson {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.mean_gap == Nanos::ZERO {
+            return Err(("workload.poisson.mean_gap", "0 is no time between arrivals; give one such as \"100ms\""));
+        }
+        if !(self.alpha > 0.0 && self.alpha <= 100.0) {
+            return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));
+        }
+        if self.min == Bytes(0) {
+            return Err(("workload.poisson.min", "0 bytes are no flow; give a size such as \"4kB\""));
+        }
+        if self.max < self.min {
+            return Err(("workload.poisson.max", "it is below min; give a larger size"));
+        }
+        if self.scale.is_some() && self.cut == Cut::Truncate {
+            return Err(("workload.poisson.scale", "it says nothing to a truncated distribution; add cut = \"clamp\""));
+        }
+        if self.scale.is_some_and(|scale| scale == Bytes(0) || scale > self.max) {
+            return Err(("workload.poisson.scale", "it is not between 1 byte and max; min is common"));
+        }
+        Ok(())
+    }
+}
+
+impl Cross {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.rate == Rate::ZERO {
+            return Err(("rate", "a rate of 0 sends nothing; give one such as \"2 Mbit/s\", or leave it out"));
+        }
+        if !(20..=65_535).contains(&self.packet.0) {
+            return Err(("packet", "it is not between 20 and 65535 bytes; 1500 fills an Ethernet packet"));
+        }
+        if self.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(("stop", "it is not after start; give a later time"));
+        }
+        Ok(())
+    }
+}
