@@ -53,10 +53,13 @@ pub struct Path<P> {
     places: Vec<Place<P>>,
     /// A fixed delay behind them. Its packets wait in `out`.
     tail: Option<Delay<P>>,
-    /// The earliest time at which a stage has something to do.
+    /// The earliest time at which a stage has something to do, and which.
     due: Time,
+    first: usize,
     /// The earliest time at which a packet that is in a stage may come out.
     ends: Time,
+    /// The same for any packet.
+    next: Time,
     /// Behind the stages: what comes out, with the time at which it does in [`Packet::entered`].
     out: VecDeque<Packet<P>>,
     /// What was dropped, where somebody asks for it.
@@ -67,9 +70,18 @@ pub struct Path<P> {
 
 impl<P> Default for Path<P> {
     fn default() -> Self {
-        let (places, out) = Default::default();
-        let (lost, copied) = Default::default();
-        Self { places, tail: None, due: Time::NEVER, ends: Time::NEVER, out, dropped: None, lost, copied }
+        Self {
+            places: Vec::new(),
+            tail: None,
+            due: Time::NEVER,
+            first: 0,
+            ends: Time::NEVER,
+            next: Time::NEVER,
+            out: VecDeque::new(),
+            dropped: None,
+            lost: Count::default(),
+            copied: Count::default(),
+        }
     }
 }
 
@@ -147,14 +159,17 @@ impl<P: Clone + Send> Path<P> {
     /// A packet enters at `now`.
     pub fn push(&mut self, now: Time, packet: Packet<P>) {
         self.advance(now);
-        self.forward(0, now, packet);
-        self.plan();
+        if self.places.is_empty() {
+            self.come_out(now, packet);
+        } else {
+            self.forward(0, now, packet);
+        }
     }
 
     /// The earliest time at which a packet may come out, for the next call of [`Path::pop`]; [`Time::NEVER`] when the
     /// path is empty.
     pub fn next(&self) -> Time {
-        self.out.front().map_or(self.ends, |packet| packet.entered)
+        self.next
     }
 
     /// The least time that any packet pushed from now on spends inside.
@@ -164,7 +179,13 @@ impl<P: Clone + Send> Path<P> {
 
     /// Takes out a packet that is due by `now`.
     pub fn pop(&mut self, now: Time) -> Option<Packet<P>> {
-        self.pop_ahead(now, Nanos::ZERO)
+        if self.next > now {
+            return None;
+        }
+        if self.out.is_empty() {
+            self.advance(now);
+        }
+        self.take_out(now)
     }
 
     /// How far ahead of the present packets can be known that come out: the length of a fixed delay at the end.
@@ -176,12 +197,23 @@ impl<P: Clone + Send> Path<P> {
     /// no further ahead than [`Path::foresight`]. The rest of the path stands at `now`.
     pub fn pop_ahead(&mut self, now: Time, ahead: Nanos) -> Option<Packet<P>> {
         self.advance(now);
-        let horizon = now + ahead.min(self.foresight());
-        self.out.pop_front_if(|packet| packet.entered <= horizon)
+        self.take_out(now + ahead.min(self.foresight()))
+    }
+
+    fn take_out(&mut self, by: Time) -> Option<Packet<P>> {
+        let packet = self.out.pop_front_if(|packet| packet.entered <= by);
+        self.next = self.out.front().map_or(self.ends, |packet| packet.entered);
+        packet
     }
 
     /// Does inside what is due by `now`, so that lengths and counters are those of `now`.
     pub fn advance(&mut self, now: Time) {
+        if self.due <= now {
+            self.catch_up(now);
+        }
+    }
+
+    fn catch_up(&mut self, now: Time) {
         while self.due <= now && self.due < Time::NEVER {
             self.step();
         }
@@ -189,10 +221,8 @@ impl<P: Clone + Send> Path<P> {
 
     /// Does what is due first.
     fn step(&mut self) {
-        let due = self.due;
-        // The last of equals: room is made before it is filled.
-        let Some(index) = self.places.iter().rposition(|place| place.due == due) else { return };
-        let place = &mut self.places[index];
+        let (due, index) = (self.due, self.first);
+        let Some(place) = self.places.get_mut(index) else { return };
         let packet = match &mut place.stage {
             Stage::Link(link) => {
                 let packet = link.pop(due);
@@ -214,63 +244,93 @@ impl<P: Clone + Send> Path<P> {
             }
             Stage::Filter(_) => None,
         };
-        if let Some(packet) = packet {
+        self.plan();
+        let Some(packet) = packet else { return };
+        if index + 1 == self.places.len() {
+            self.come_out(due, packet);
+        } else {
             self.forward(index + 1, due, packet);
         }
-        self.plan();
     }
 
     /// Looks up when something is due next.
     fn plan(&mut self) {
         (self.due, self.ends) = (Time::NEVER, Time::NEVER);
-        for place in &self.places {
-            self.due = self.due.min(place.due);
+        for (index, place) in self.places.iter().enumerate() {
+            // The last of equals: room is made before it is filled.
+            if place.due <= self.due {
+                (self.due, self.first) = (place.due, index);
+            }
             self.ends = self.ends.min(place.due + place.behind);
+        }
+        if self.out.is_empty() {
+            self.next = self.ends;
         }
     }
 
     /// A packet comes to the stage `index` and goes on until one holds it.
     fn forward(&mut self, mut index: usize, now: Time, mut packet: Packet<P>) {
         while let Some(place) = self.places.get_mut(index) {
-            match &mut place.stage {
+            let due = match &mut place.stage {
                 Stage::Link(link) => {
                     link.push(now, packet);
-                    place.due = link.next();
+                    let due = link.next();
                     if link.has_dropped() {
                         self.note_dropped(index, now);
                     }
-                    return;
+                    due
                 }
                 Stage::Delay(delay) => {
                     delay.push(now, packet);
-                    place.due = delay.next();
-                    return;
+                    delay.next()
                 }
                 Stage::Other(element) => {
                     element.push(now, packet);
-                    place.due = element.next();
-                    return;
+                    element.next()
                 }
-                Stage::Filter(filter) => match filter.judge(now) {
-                    Verdict::Pass => {}
-                    Verdict::Lose => {
-                        self.lost.add(packet.size);
-                        if let Some(dropped) = &mut self.dropped {
-                            dropped.push_back(Dropped { at: now, element: index, reason: Reason::Lost, packet });
-                        }
-                        return;
+                Stage::Filter(filter) => {
+                    let verdict = filter.judge(now);
+                    if verdict != Verdict::Pass {
+                        let Some(left) = self.filtered(index, now, verdict, packet) else { return };
+                        packet = left;
                     }
-                    Verdict::Copy => {
-                        self.copied.add(packet.size);
-                        self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
-                    }
-                },
+                    index += 1;
+                    continue;
+                }
+            };
+            let place = &mut self.places[index];
+            if place.due != due {
+                place.due = due;
+                self.plan();
             }
-            index += 1;
+            return;
         }
+        self.come_out(now, packet);
+    }
+
+    /// A filter does not let a packet pass as it is. Answers what goes on.
+    #[cold]
+    fn filtered(&mut self, index: usize, now: Time, verdict: Verdict, packet: Packet<P>) -> Option<Packet<P>> {
+        if verdict == Verdict::Copy {
+            self.copied.add(packet.size);
+            self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
+            return Some(packet);
+        }
+        self.lost.add(packet.size);
+        if let Some(dropped) = &mut self.dropped {
+            dropped.push_back(Dropped { at: now, element: index, reason: Reason::Lost, packet });
+        }
+        None
+    }
+
+    /// A packet leaves the last stage.
+    fn come_out(&mut self, now: Time, mut packet: Packet<P>) {
         let tail = self.foresight();
         packet.delay.propagation += tail;
         packet.entered = now + tail;
+        if self.out.is_empty() {
+            self.next = packet.entered;
+        }
         self.out.push_back(packet);
     }
 
@@ -280,6 +340,11 @@ impl<P: Clone + Send> Path<P> {
         if let (Some(dropped), Stage::Link(link)) = (&mut self.dropped, &mut self.places[element].stage) {
             dropped.extend(link.take_dropped().map(|(reason, packet)| Dropped { at, element, reason, packet }));
         }
+    }
+
+    /// Packets were dropped that [`Path::pop_dropped`] can take out.
+    pub fn has_dropped(&self) -> bool {
+        self.dropped.as_ref().is_some_and(|dropped| !dropped.is_empty())
     }
 
     /// Takes out a packet that was dropped, in the order of the drops; none unless the path is [`Path::keeping_dropped`].
