@@ -20,22 +20,27 @@ impl Histogram {
 
     /// Adds a number.
     pub(crate) fn record(&mut self, value: u64) {
-        self.record_all(value, 1);
-    }
-
-    fn record_all(&mut self, value: u64, count: u64) {
-        let (shift, index) = self.place(value);
-        if index >= self.cells.len() {
-            self.cells.resize((shift as usize + 2) << (self.bits - 1), 0);
+        let index = self.index(value);
+        match self.cells.get_mut(index) {
+            Some(cell) => *cell += 1,
+            None => self.grow(index, 1),
         }
-        self.cells[index] += count;
-        self.count += count;
+        self.count += 1;
     }
 
-    /// By how many bits a number's cell is coarser than one, and the index of the cell.
-    fn place(&self, value: u64) -> (u32, usize) {
-        let shift = (u64::BITS - self.bits).saturating_sub(value.leading_zeros());
-        (shift, ((shift as usize) << (self.bits - 1)) + (value >> shift) as usize)
+    /// Adds a number that is beyond the last cell.
+    #[cold]
+    fn grow(&mut self, index: usize, count: u64) {
+        let half = 1 << (self.bits - 1);
+        self.cells.resize((index + 1).next_multiple_of(half).max(2 * half), 0);
+        self.cells[index] = count;
+    }
+
+    /// The index of a number's cell.
+    fn index(&self, value: u64) -> usize {
+        // By how many bits its cell is coarser than one.
+        let shift = u64::BITS - self.bits - (value | 1 << (self.bits - 1)).leading_zeros();
+        ((shift as usize) << (self.bits - 1)) + (value >> shift) as usize
     }
 
     /// The smallest and the largest number of a cell.
@@ -49,7 +54,12 @@ impl Histogram {
     /// Adds all numbers of another one; where its cells are others, the smallest number of each.
     pub(crate) fn add(&mut self, other: &Self) {
         for (index, count) in other.cells.iter().enumerate().filter(|(_, count)| **count > 0) {
-            self.record_all(other.range(index).0, *count);
+            let index = self.index(other.range(index).0);
+            match self.cells.get_mut(index) {
+                Some(cell) => *cell += count,
+                None => self.grow(index, *count),
+            }
+            self.count += count;
         }
     }
 
@@ -85,7 +95,7 @@ mod tests {
             for index in 0..40 << (histogram.bits - 1) {
                 let (least, largest) = histogram.range(index);
                 assert_eq!(least, next, "cell {index}");
-                assert_eq!((histogram.place(least).1, histogram.place(largest).1), (index, index));
+                assert_eq!((histogram.index(least), histogram.index(largest)), (index, index));
                 assert!((largest - least) * 10_u64.pow(u32::from(digits)) <= least);
                 next = largest + 1;
             }
@@ -117,7 +127,7 @@ mod tests {
         sum.add(&coarse);
         // Below 1024 a cell of two digits holds 4 numbers: both are in that of 1000.
         assert_eq!([0.25, 0.75].map(|q| sum.quantile(q)), [7, 1_000]);
-        assert_eq!(sum.quantile(1.0), sum.range(sum.place(255 << 56).1).1);
+        assert_eq!(sum.quantile(1.0), sum.range(sum.index(255 << 56)).1);
         assert_eq!(sum.count(), 4);
     }
 }

@@ -10,7 +10,9 @@ use crate::config::{Flow, Workload};
 use crate::outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 use crate::topology::Graph;
 
-/// With so many flows or fewer each has quantiles to three digits, else to two: memory stays below 200 MB for 500.
+/// Digits of quantiles over all flows.
+const FINE: u8 = 3;
+/// With so many flows or fewer each has as fine quantiles, else to two digits: memory stays below 200 MB for 500.
 const FINE_FLOWS: usize = 32;
 /// Flows beyond this many leave no series (our choice: nobody reads more curves in one figure).
 const SERIES_FLOWS: usize = 16;
@@ -18,11 +20,18 @@ const SERIES_FLOWS: usize = 16;
 /// Records a world. Whoever drives it says what happens; a flow is named by its index among the configured ones.
 pub struct Recorder {
     flows: Vec<FlowRecorder>,
+    totals: Totals,
+    /// The flows' own distributions are less fine than those of all, which are therefore kept as well.
+    coarse: bool,
+    series: Option<Series>,
+    next_sample: Time,
+}
+
+/// Distributions over all flows.
+struct Totals {
     delay: Distribution,
     queue: Distribution,
     rtt: Distribution,
-    series: Option<Series>,
-    next_sample: Time,
 }
 
 /// A sender at one moment, for the series.
@@ -57,9 +66,12 @@ impl Recorder {
         };
         Self {
             flows: flows.iter().enumerate().map(recorder).collect(),
-            delay: Distribution::new(3),
-            queue: Distribution::new(3),
-            rtt: Distribution::new(3),
+            totals: Totals {
+                delay: Distribution::new(FINE),
+                queue: Distribution::new(FINE),
+                rtt: Distribution::new(FINE),
+            },
+            coarse: digits(flows.len()) < FINE,
             next_sample: step.map_or(Time::NEVER, |step| Time::ZERO + step),
             series: step.map(|step| Series { step, ..Series::default() }),
         }
@@ -76,8 +88,10 @@ impl Recorder {
             return;
         }
         self.flows[flow].arrived(packet, delay);
-        self.delay.record(delay);
-        self.queue.record(packet.delay.queue);
+        if self.coarse {
+            self.totals.delay.record(delay);
+            self.totals.queue.record(packet.delay.queue);
+        }
     }
 
     /// A data packet that entered was dropped by the path. Copies made on the way are in no figure.
@@ -93,13 +107,17 @@ impl Recorder {
     /// The sender took an RTT sample.
     pub fn rtt(&mut self, flow: usize, rtt: Nanos) {
         self.flows[flow].outcome.rtt.record(rtt);
-        self.rtt.record(rtt);
+        if self.coarse {
+            self.totals.rtt.record(rtt);
+        }
     }
 
     /// All RTT samples of a sender that kept them itself.
     pub fn rtts(&mut self, flow: usize, rtts: &Distribution) {
         self.flows[flow].outcome.rtt.add(rtts);
-        self.rtt.add(rtts);
+        if self.coarse {
+            self.totals.rtt.add(rtts);
+        }
     }
 
     /// All of a flow's bytes were delivered, so long after it began.
@@ -132,10 +150,16 @@ impl Recorder {
 
     /// The outcome; `hops` are what those of the graph did, `events` is a measure of work.
     pub fn finish(self, graph: Graph, hops: Vec<HopOutcome>, events: u64) -> Outcome {
-        let Self { flows: recorders, delay, queue, rtt, mut series, .. } = self;
+        let Self { flows: recorders, totals, coarse, mut series, .. } = self;
+        let Totals { mut delay, mut queue, mut rtt } = totals;
         let mut flows = Vec::with_capacity(recorders.len());
         for recorder in recorders {
             let (outcome, points) = recorder.finish();
+            if !coarse {
+                delay.add(&outcome.delay);
+                queue.add(&outcome.queue);
+                rtt.add(&outcome.rtt);
+            }
             flows.push(outcome);
             if let (Some(series), Some(points)) = (&mut series, points) {
                 series.flows.push(points);
@@ -164,7 +188,7 @@ struct Step {
 
 impl FlowRecorder {
     fn new(index: usize, flow: &Flow, flows: usize, series: bool) -> Self {
-        let digits = if flows <= FINE_FLOWS { 3 } else { 2 };
+        let digits = digits(flows);
         let outcome = FlowOutcome {
             index,
             start: flow.start,
@@ -240,6 +264,11 @@ impl FlowRecorder {
             values.resize(points + 1, None);
         }
     }
+}
+
+/// Digits of each flow's quantiles.
+fn digits(flows: usize) -> u8 {
+    if flows <= FINE_FLOWS { FINE } else { 2 }
 }
 
 fn mbps(bytes: u64, step: Nanos) -> f64 {
