@@ -119,10 +119,12 @@ impl Hosts {
     }
 
     /// From when on the next packet may leave for all that the host can do.
-    pub(crate) fn ready_at(&self, pacing: Pacing) -> Time {
+    pub(crate) fn ready_at(&self, pacing: impl FnOnce() -> Pacing) -> Time {
         let Departures { held_until, least_gap, last, .. } = self.departures;
-        match (pacing, last) {
-            (Pacing::Gap(_), Some(last)) => held_until.max(last + least_gap),
+        match last {
+            Some(last) if least_gap > Nanos::ZERO && matches!(pacing(), Pacing::Gap(_)) => {
+                held_until.max(last + least_gap)
+            }
             _ => held_until,
         }
     }
@@ -255,10 +257,10 @@ mod tests {
         let mut sum = Nanos::ZERO;
         for at in (0..1_000).map(|turn| Time::from_millis(10 * turn)) {
             hosts.release(at);
-            let ready = hosts.ready_at(Pacing::Free);
+            let ready = hosts.ready_at(|| Pacing::Free);
             assert!(ready >= at && ready < at + Nanos::from_millis(1));
             hosts.release(at + (ready - at).mul_div(1, 2));
-            assert_eq!(hosts.ready_at(Pacing::Free), ready, "one overhead is under way");
+            assert_eq!(hosts.ready_at(|| Pacing::Free), ready, "one overhead is under way");
             sum += ready - at;
         }
         assert!((sum.as_millis_f64() / 500.0 - 1.0).abs() < 0.05, "half a packet time in the mean: {sum}");

@@ -54,7 +54,7 @@ struct Live {
 impl Live {
     /// From when on its host can send the next packet.
     fn ready_at(&self) -> Time {
-        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(self.sender.controller().pacing()))
+        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(|| self.sender.controller().pacing()))
     }
 
     /// When the sender wants to be woken next.
@@ -192,7 +192,9 @@ impl<'t> World<'t> {
             } else if let Some((at, target)) = self.timers.pop() {
                 self.wake(at, target);
             }
-            self.note_dropped();
+            if self.down.has_dropped() || self.up.has_dropped() {
+                self.note_dropped();
+            }
         }
         self.finish()
     }
@@ -460,12 +462,15 @@ impl<'t> World<'t> {
     fn acknowledge(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let [_, hop] = flow.hops;
-        while let Some(ack) = flow.receiver.poll_ack(self.now) {
+        let mut due = flow.receiver.next_timeout();
+        while due <= self.now
+            && let Some(ack) = flow.receiver.poll_ack(self.now)
+        {
             let size = ack.wire_bytes();
             let body = Body::Ack(self.acks.fill(ack));
             self.hops.push(hop, self.now, Packet::new(number, size, Codepoint::NotEct, body));
+            due = flow.receiver.next_timeout();
         }
-        let due = flow.receiver.next_timeout();
         let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
         flow.receiver_timer.arm(&mut self.timers, wakes_at, Target::Receiver(number));
     }
