@@ -179,9 +179,10 @@ impl Receiver for StreamReceiver {
             ack.feedback = Some(feedback);
             return Some(ack);
         }
-        let mut ack = self.due.pop_front()?;
+        // In place: an acknowledgement is large.
+        let ack = self.due.front_mut()?;
         ack.feedback = self.half.feedback(now);
-        Some(ack)
+        self.due.pop_front()
     }
 
     fn next_timeout(&self) -> Time {
