@@ -75,7 +75,7 @@ mod linux {
             for plan in plans {
                 let world: config::Config<paceline_net::Frame> =
                     plan.world(contestant, None).map_err(|(key, problem)| format!("{key}: {problem}"))?;
-                notes.extend(race::check(&world.flows, &world.cross)?);
+                notes.extend(race::check(world.topology.graph(), &world.flows, &world.cross)?);
             }
         }
         notes.sort();

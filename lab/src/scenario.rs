@@ -18,6 +18,7 @@ mod range;
 mod setting;
 mod source;
 mod topology;
+mod traffic;
 
 use check::{MAX_SECONDS, MAX_SEED, path_error};
 pub use link::Link;

@@ -23,7 +23,7 @@ use std::time::Duration;
 use paceline_alcc::{Mode, Options};
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Count, Path, Schedule};
-use paceline_sim::{Config, Cross, Distribution, Flow, HopOutcome, Outcome, Recorder, Via, Way};
+use paceline_sim::{Config, Cross, Distribution, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way};
 use paceline_transport::SenderStats;
 
 use crate::clock::{Clock, Lateness};
@@ -52,7 +52,7 @@ const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Why a topology is refused.
-const ONE_LINK: &str =
+const ONE_PATH: &str =
     "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
 
 /// A race that was run.
@@ -98,11 +98,14 @@ impl From<NamespaceError> for RaceError {
     }
 }
 
-/// What of these flows the real world does otherwise than the simulator, one line each.
+/// What of these flows over this graph the real world does otherwise than the simulator, one line each.
 ///
 /// # Errors
 /// One line: the first thing that it cannot do, and the mend.
-pub fn check(flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
+pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
+    if *graph != Graph::dumbbell() {
+        return Err(ONE_PATH.to_owned());
+    }
     let mut notes = Vec::new();
     let mut ecn = None;
     if flows.len() > MOST || cross.len() > MOST {
@@ -191,7 +194,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// As [`run`].
 pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
-    let (down, up) = topology.into_dumbbell().ok_or_else(|| RaceError::Flow(ONE_LINK.to_owned()))?;
+    let (down, up) = topology.into_dumbbell().ok_or_else(|| RaceError::Flow(ONE_PATH.to_owned()))?;
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
     let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));

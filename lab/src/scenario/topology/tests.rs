@@ -211,3 +211,13 @@ fn no_scenario_without_links_changes_its_text() {
     assert_eq!(again, scenario);
     assert!(!scenario.to_toml().contains("links"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_race_has_one_path() {
+    let plans = plans(CHAIN, &[]).unwrap();
+    let refused = crate::real::check(&plans[0].scenario.contestants, &plans).unwrap_err();
+    let expected =
+        "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
+    assert_eq!(refused, expected);
+}
