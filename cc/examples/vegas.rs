@@ -5,7 +5,7 @@
 //! of its own would look to it like a queue.
 
 use paceline_cc::controller::{Ack, Controller, Env, Loss, Pacing, Sent, Stamp, Timeout};
-use paceline_cc::registry::{Entry, Kind, Param, Params};
+use paceline_cc::entry::{Entry, Kind, Param, Params};
 use paceline_cc::units::{Nanos, Rate};
 use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
 
@@ -124,7 +124,8 @@ pub const ENTRY: Entry = Entry {
         Param { name: "alpha", unit: "packets", kind: PACKETS, default: "2", source: "Linux tcp_vegas.c" },
         Param { name: "beta", unit: "packets", kind: PACKETS, default: "4", source: "Linux tcp_vegas.c" },
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

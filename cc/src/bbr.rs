@@ -24,7 +24,7 @@ use rand_pcg::Pcg64;
 use crate::controller::{
     Ack, Controller, Env, Loss, Pacing, Phase, RateSample, Recovery, Restart, Sent, Stamp, Timeout,
 };
-use crate::registry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
 use self::aggregation::{Aggregation, Delivery};
@@ -446,7 +446,8 @@ pub const ENTRY: Entry = Entry {
             source: "Linux tcp_bbr.c, bbr_update_ack_aggregation",
         },
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

@@ -15,7 +15,8 @@
 //! - ECN, which is Linux's for every congestion control, is off unless asked for.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::registry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn, start_param, start_up};
+use crate::entry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn};
+use crate::start_ups::{any_start_up, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
 
@@ -160,7 +161,7 @@ pub const ENTRY: Entry = Entry {
     name: "bic",
     summary: "BIC: back to the last maximum by search, then beyond it; Linux's default before CUBIC",
     source: "Xu et al. 2004, Linux tcp_bic.c",
-    start: Some(start_param("slow", "Linux tcp_bic.c")),
+    start: Some(any_start_up("slow", "Linux tcp_bic.c")),
     params: &[
         Param {
             name: "max_increment",
@@ -193,7 +194,8 @@ pub const ENTRY: Entry = Entry {
         Param { name: "fast_convergence", unit: "switch", kind: ON_OFF, default: "on", source: "Linux tcp_bic.c" },
         CLASSIC_ECN,
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

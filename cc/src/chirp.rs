@@ -18,35 +18,13 @@ pub mod load;
 pub mod rounds;
 mod train;
 
-use crate::registry::{Kind, ON_OFF, Param, Params};
+use crate::ability::Ability;
+use crate::entry::{Kind, ON_OFF, Param, Params, StartUpEntry};
 use geometry::LONGEST;
 
 pub use adaptive::Adaptive;
 pub use load::Load;
 pub use rounds::{Release, Rounds};
-
-/// Those that grow by a gain.
-const GROWING: &[&str] = &["chirp", "chirp-p", "chirp-q"];
-/// Those that take charge again.
-const OURS: &[&str] = &["chirp"];
-/// All of them.
-const ALL: &[&str] = &["chirp", "chirp-p", "chirp-q", "chirp-r"];
-
-/// The start-ups that the parameter `name` is for; nothing when it is not one of chirps.
-pub(crate) fn start_ups_of(name: &str) -> Option<&'static [&'static str]> {
-    match name {
-        "chirp_packets" | "chirp_geometry" => Some(ALL),
-        "chirp_gain" => Some(GROWING),
-        "chirp_again" => Some(OURS),
-        _ => None,
-    }
-}
-
-/// The default of the parameter `name` that a chirping start-up `start` puts in place of the controller's own. Alpha is
-/// measured while chirping, so it starts at 0 (the module of 2019; that of 2018 has 1/1024).
-pub(crate) fn default_of(name: &str, start: &str) -> Option<&'static str> {
-    (name == "alpha" && ALL.contains(&start)).then_some("0")
-}
 
 /// What a person may choose of a chirping start-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +49,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The values of [`PARAMS`].
+    /// The values of the parameters of chirping start-ups.
     pub fn from_params(params: &Params) -> Self {
         Self {
             packets: params.number(PACKETS.name) as usize,
@@ -81,9 +59,6 @@ impl Settings {
         }
     }
 }
-
-/// The parameters of chirping start-ups.
-pub const PARAMS: &[Param] = &[PACKETS, GAIN, GEOMETRY, AGAIN];
 
 const PACKETS: Param = Param {
     name: "chirp_packets",
@@ -117,17 +92,58 @@ const AGAIN: Param = Param {
     source: "our choice: capacity that became free is taken within a few round trips",
 };
 
+/// `start=chirp` in the registry.
+pub const ENTRY: StartUpEntry = StartUpEntry {
+    name: "chirp",
+    summary: "paced chirping, ours: goes past the paper, and begins again when capacity becomes free",
+    source: "docs/paced-chirping.md, after Misund and Briscoe 2019",
+    params: &[PACKETS, GAIN, GEOMETRY, AGAIN],
+    needs: &[Ability::ExactGaps],
+    holds_against_marks: true,
+    make: |params, env| Box::new(Adaptive::new(env, &Settings::from_params(params))),
+};
+
+/// `start=chirp-p` in the registry.
+pub const PAPER_ENTRY: StartUpEntry = StartUpEntry {
+    name: "chirp-p",
+    summary: "paced chirping, the module of 2018 behind the paper's figures",
+    source: "Misund and Briscoe 2019, and the module of 2018",
+    params: &[PACKETS, GAIN, GEOMETRY],
+    make: |params, env| Box::new(Rounds::new(env, Release::Paper, &Settings::from_params(params))),
+    ..ENTRY
+};
+
+/// `start=chirp-q` in the registry.
+pub const REWRITE_ENTRY: StartUpEntry = StartUpEntry {
+    name: "chirp-q",
+    summary: "paced chirping, the authors' rewrite of 2019",
+    source: "Misund and Briscoe 2019, and the module of 2019",
+    params: &[PACKETS, GAIN, GEOMETRY],
+    make: |params, env| Box::new(Rounds::new(env, Release::Rewrite, &Settings::from_params(params))),
+    ..ENTRY
+};
+
+/// `start=chirp-r` in the registry.
+pub const BRANCH_ENTRY: StartUpEntry = StartUpEntry {
+    name: "chirp-r",
+    summary: "paced chirping, the newest kernel branch: grows by what it finds alone",
+    source: "the authors' newest kernel branch",
+    params: &[PACKETS, GEOMETRY],
+    make: |params, env| Box::new(Load::new(env, &Settings::from_params(params))),
+    ..ENTRY
+};
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Spec;
     use crate::controller::{Ack, Env};
+    use crate::start_ups::START_UPS;
     use crate::testing::ack;
     use crate::units::{Nanos, Time};
 
     #[test]
     fn marks_change_alpha_and_not_the_window() {
-        for start in ALL {
+        for start in START_UPS.iter().filter(|entry| entry.holds_against_marks).map(|entry| entry.name) {
             for policy in ["dctcp", "prague"] {
                 let spec: Spec = format!("{policy}:start={start}").parse().unwrap();
                 let mut flow = spec.build(&Env::default());

@@ -51,7 +51,7 @@
 //! silence.
 
 use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
-use crate::registry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
 use self::delays::Delays;
@@ -437,7 +437,8 @@ pub const ENTRY: Entry = Entry {
             source: "NSDI 2018; release: the authors' genericCC",
         },
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

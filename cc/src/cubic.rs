@@ -21,7 +21,8 @@
 //!   the curve at most once in 1/32 s while the window stands still.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::registry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn, start_param, start_up};
+use crate::entry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn};
+use crate::start_ups::{any_start_up, start_up};
 use crate::units::{Nanos, Time};
 use crate::window::{Policy, Signal, Window, WindowController};
 
@@ -215,7 +216,7 @@ pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "CUBIC: back to the last maximum along a cubic curve of time; the default of Linux",
     source: "RFC 9438, Linux tcp_cubic.c",
-    start: Some(start_param("hystart", "Linux tcp_cubic.c: hystart=1")),
+    start: Some(any_start_up("hystart", "Linux tcp_cubic.c: hystart=1")),
     params: &[
         Param {
             name: "c",
@@ -242,7 +243,8 @@ pub const ENTRY: Entry = Entry {
         },
         CLASSIC_ECN,
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

@@ -10,8 +10,10 @@
 //!   alpha falls to zero at once, and a window shrinks by whole packets or not at all.
 //! - `loss=alpha` answers a loss by alpha instead of halving, as Linux did before 5.1.
 
+use crate::ability::Ability;
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::registry::{Entry, Kind, Param, Params, start_param, start_up};
+use crate::entry::{Entry, Kind, Param, Params};
+use crate::start_ups::{any_start_up, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
 
@@ -155,7 +157,7 @@ pub const ENTRY: Entry = Entry {
     name: "dctcp",
     summary: "DCTCP: shrinks by half the share of marked packets; for paths that mark at a shallow step",
     source: "RFC 8257, Linux tcp_dctcp.c",
-    start: Some(start_param("slow", "RFC 8257 section 3.3 keeps RFC 5681")),
+    start: Some(any_start_up("slow", "RFC 8257 section 3.3 keeps RFC 5681").measuring(&[("alpha", "0")])),
     params: &[
         Param {
             name: "alpha",
@@ -186,7 +188,8 @@ pub const ENTRY: Entry = Entry {
             source: "RFC 8257 section 3.5; alpha: Linux before 5.1",
         },
     ],
-    make,
+    needs: &[Ability::ExactMarks],
+    make: &make,
     receiver: None,
     lower: None,
 };

@@ -1,7 +1,7 @@
 //! A constant window, a constant rate, or both: the null hypothesis, for tests and for filling a path by hand.
 
 use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
-use crate::registry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Rate, Time};
 
 /// A window and a rate that never change.
@@ -85,7 +85,8 @@ pub const ENTRY: Entry = Entry {
             source: "our choice: the window alone decides",
         },
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

@@ -9,6 +9,7 @@
 //! - HyStart++ runs in the first slow start only (RFC 9406 section 4.3 recommends it), later ones are standard.
 
 use crate::controller::{Ack, Env};
+use crate::entry::StartUpEntry;
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{Signal, SlowStart, StartUp, Window};
 
@@ -236,6 +237,26 @@ impl StartUp for HyStartPlusPlus {
         report("css_round", self.css.map_or(0.0, |css| f64::from(css.rounds + 1)));
     }
 }
+
+/// `start=hystart` in the registry.
+pub const ENTRY: StartUpEntry = StartUpEntry {
+    name: "hystart",
+    summary: "HyStart: slow start that ends when the RTT rises or a train of acknowledgements grows long, as in Linux",
+    source: "Ha and Rhee 2011, Linux tcp_cubic.c",
+    params: &[],
+    needs: &[],
+    holds_against_marks: false,
+    make: |_, env| Box::new(HyStart::new(env)),
+};
+
+/// `start=hystart++` in the registry.
+pub const PLUS_PLUS_ENTRY: StartUpEntry = StartUpEntry {
+    name: "hystart++",
+    summary: "HyStart++: goes on more slowly when the RTT rises, until that proves to be a queue",
+    source: "RFC 9406",
+    make: |_, env| Box::new(HyStartPlusPlus::new(env)),
+    ..ENTRY
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,34 +1,42 @@
 //! Congestion controllers as pure state machines.
 //!
 //! Nothing here asks for the time, opens a socket, reads a file or draws from global randomness: time and seeds are
-//! arguments. One file a controller; [`registry`] knows them all by name. To add one, read
+//! arguments. One file per controller; [`registry`] knows them all by name. To add one, read
 //! `docs/add-a-controller.md`.
 
+pub mod ability;
 pub mod bbr;
 pub mod bic;
 pub mod chirp;
 pub mod controller;
 pub mod copa;
 pub mod cubic;
+pub mod datapath;
 pub mod dctcp;
+pub mod entry;
 pub mod extreme;
 pub mod fixed;
 pub mod hystart;
+pub mod names;
 pub mod observe;
 pub mod prague;
 pub mod registry;
 pub mod reno;
 pub mod sprout;
+pub mod start_ups;
 pub mod testing;
 pub mod text;
 pub mod units;
 pub mod verus;
 pub mod window;
 
+pub use ability::Ability;
 pub use controller::{
     Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing,
     Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
-pub use registry::{Spec, SpecError};
+pub use datapath::{Datapath, Misfit};
+pub use entry::SpecError;
+pub use registry::Spec;
 pub use text::{Bytes, UnitError};
 pub use units::{Nanos, Rate, Time};

@@ -10,9 +10,11 @@
 //! - Bursts are the datapath's: Linux holds them to 0.25 ms at the pacing rate.
 //! - There is no fallback to a classic answer (off in Linux).
 
+use crate::ability::Ability;
 use crate::controller::{Ack, Controller, Ecn, Env, Pacing, Phase};
 use crate::dctcp::Alpha;
-use crate::registry::{Entry, Kind, Param, Params, start_param, start_up};
+use crate::entry::{Entry, Kind, Param, Params};
+use crate::start_ups::{any_start_up, start_up};
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{Policy, Signal, Window, WindowController};
 
@@ -184,7 +186,7 @@ pub const ENTRY: Entry = Entry {
     name: "prague",
     summary: "TCP Prague: DCTCP's answer to marks over L4S paths, as fast on short paths as on longer ones",
     source: "draft-briscoe-iccrg-prague-congestion-control, Linux tcp_prague.c",
-    start: Some(start_param("slow", "Linux tcp_prague.c")),
+    start: Some(any_start_up("slow", "Linux tcp_prague.c").measuring(&[("alpha", "0")])),
     params: &[
         Param {
             name: "alpha",
@@ -215,7 +217,8 @@ pub const ENTRY: Entry = Entry {
             source: "Linux prague_rtt_transition",
         },
     ],
-    make,
+    needs: &[Ability::ExactMarks],
+    make: &make,
     receiver: None,
     lower: None,
 };

@@ -1,7 +1,8 @@
 //! NewReno's window (RFC 5681, RFC 6582): one packet a round trip up, half down.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::registry::{CLASSIC_ECN, Entry, Params, classic_ecn, start_param, start_up};
+use crate::entry::{CLASSIC_ECN, Entry, Params, classic_ecn};
+use crate::start_ups::{any_start_up, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
 
@@ -51,9 +52,10 @@ pub const ENTRY: Entry = Entry {
     name: "reno",
     summary: "NewReno: one packet a round trip up, half down on loss",
     source: "RFC 5681, RFC 6582",
-    start: Some(start_param("slow", "RFC 5681 section 3.1")),
+    start: Some(any_start_up("slow", "RFC 5681 section 3.1")),
     params: &[CLASSIC_ECN],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: None,
 };

@@ -32,7 +32,7 @@ pub mod tables;
 use std::collections::VecDeque;
 
 use crate::controller::{Ack, BadFeedback, Controller, Env, Loss, ReceiverHalf, Recovery, Sent, Stamp, Timeout};
-use crate::registry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Time};
 use feedback::{Feedback, Note};
 use forecast::{Average, Bayesian, Forecast};
@@ -284,8 +284,9 @@ pub const ENTRY: Entry = Entry {
             source: "our choice: `exact`, of Winstein et al. section 3.3 and the release, can starve for long",
         },
     ],
-    make,
-    receiver: Some(make_receiver),
+    needs: &[],
+    make: &make,
+    receiver: Some(&make_receiver),
     lower: None,
 };
 
@@ -296,8 +297,9 @@ pub const EWMA_ENTRY: Entry = Entry {
     source: "Winstein et al., NSDI 2013, section 5.3, and the release's branch ewma-noforecast",
     start: None,
     params: &[LOOKAHEAD, AGE, FEEDBACK],
-    make,
-    receiver: Some(make_average),
+    needs: &[],
+    make: &make,
+    receiver: Some(&make_average),
     lower: None,
 };
 

@@ -35,7 +35,7 @@
 pub mod profile;
 
 use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
-use crate::registry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 use profile::Profile;
 
@@ -504,7 +504,8 @@ pub const ENTRY: Entry = Entry {
             source: "the authors' release has no such exit",
         },
     ],
-    make,
+    needs: &[],
+    make: &make,
     receiver: None,
     lower: Some("reno"),
 };

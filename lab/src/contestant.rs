@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use paceline_cc::registry::nearest;
+use paceline_cc::names::nearest;
 use paceline_cc::{Bytes, Spec, SpecError};
 use paceline_sim::{Acks, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use paceline_cc::registry::nearest;
+use paceline_cc::names::nearest;
 use serde::Serialize;
 
 use crate::journal::{Journal, JournalError};

@@ -9,7 +9,8 @@ mod hostile;
 use std::fmt::{self, Display, Formatter};
 
 use paceline_cc::controller::{Carrier, Cause, Controller, Env, Hop, Lost, Pacing, Telemetry};
-use paceline_cc::registry::{CONTROLLERS, Entry, Kind};
+use paceline_cc::entry::{Entry, Kind};
+use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::{Spec, SpecError};
 use proptest::prelude::*;
@@ -157,10 +158,9 @@ fn defaults() -> Vec<Spec> {
     let mut specs = Vec::new();
     for entry in CONTROLLERS {
         specs.push(parse(entry.name));
-        if let Some(param) = &entry.start {
-            let Kind::Choice(words) = param.kind else { panic!("{}: start takes words", entry.name) };
-            let others = words.iter().filter(|word| **word != param.default);
-            specs.extend(others.map(|word| parse(&format!("{}:start={word}", entry.name))));
+        if let Some(start) = &entry.start {
+            let others = start.among.iter().map(|start_up| start_up.name).filter(|name| *name != start.param.default);
+            specs.extend(others.map(|name| parse(&format!("{}:start={name}", entry.name))));
         }
     }
     specs
@@ -331,9 +331,7 @@ fn any_parameters_survive_any_sequence_of_events() {
 
 /// Window controllers with each of their start-ups.
 fn window_controllers() -> impl Iterator<Item = Spec> {
-    let names = ["reno", "cubic", "bic", "dctcp", "prague"];
-    let spec = |spec: &Spec| spec.to_string();
-    defaults().into_iter().filter(move |one| names.contains(&spec(one).split(':').next().unwrap_or_default()))
+    defaults().into_iter().filter(|spec| spec.start_up().is_some())
 }
 
 /// A flow of datagrams or a stream after some rounds of 20 ms, each of a full window.

@@ -1,68 +1,147 @@
-//! `paceline controllers`: what can race, with parameters, units, defaults and sources.
+//! `paceline controllers`: what can race, with parameters, units, defaults and sources; the start-ups and the datapaths.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use paceline_cc::registry::{CONTROLLERS, Entry, Kind, Param, nearest};
-use paceline_cc::{Ecn, Env, Spec};
+use paceline_cc::datapath::{DATAPATHS, Datapath, WAYS};
+use paceline_cc::entry::{Entry, Kind, Param, StartUpEntry};
+use paceline_cc::names::nearest;
+use paceline_cc::registry::{controllers, find};
+use paceline_cc::start_ups::START_UPS;
+use paceline_cc::{Ability, Spec};
 use serde_json::{Value, json};
 
-/// List the controllers with their parameters, units, defaults and sources.
+/// List the controllers with their parameters, units, defaults and sources; or the start-ups, or the datapaths.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this one.
+    /// Only this controller or start-up.
+    #[arg(conflicts_with_all = ["start_ups", "datapaths"])]
     name: Option<String>,
-    /// As JSON, one object a controller.
+    /// The start-ups of window controllers, as start=NAME takes them.
+    #[arg(long, conflicts_with = "datapaths")]
+    start_ups: bool,
+    /// The datapaths: what each offers, and which controllers it carries.
+    #[arg(long)]
+    datapaths: bool,
+    /// As JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
 
+/// One paragraph of text, or one line of JSON.
+enum Item {
+    Controller(&'static Entry),
+    StartUp(&'static StartUpEntry),
+    Datapath(&'static Datapath),
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let chosen: Vec<&'static Entry> = match &args.name {
-        None => CONTROLLERS.iter().collect(),
-        Some(name) => {
-            let entry = CONTROLLERS.iter().find(|entry| entry.name == name);
-            let names = CONTROLLERS.iter().map(|entry| entry.name);
-            vec![entry.ok_or_else(|| anyhow!("unknown controller '{name}'; {}", nearest(name, names)))?]
-        }
+    let items: Vec<Item> = match &args.name {
+        Some(name) => vec![named(name)?],
+        None if args.start_ups => START_UPS.iter().map(Item::StartUp).collect(),
+        None if args.datapaths => DATAPATHS.iter().chain(WAYS).map(Item::Datapath).collect(),
+        None => controllers().into_iter().map(Item::Controller).collect(),
     };
     let mut text = String::new();
-    for (index, entry) in chosen.into_iter().enumerate() {
+    for (index, item) in items.into_iter().enumerate() {
         if args.json {
-            writeln!(text, "{}", as_json(entry))?;
+            writeln!(text, "{}", as_json(&item))?;
         } else {
             if index > 0 {
                 text.push('\n');
             }
-            describe(&mut text, entry)?;
+            describe(&mut text, &item)?;
         }
     }
     crate::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(text: &mut String, entry: &'static Entry) -> std::fmt::Result {
-    writeln!(text, "{}  {}", entry.name, entry.summary)?;
-    writeln!(text, "  source: {}", entry.source)?;
-    writeln!(text, "  runs over: {}", vias(entry).join(", "))?;
-    let values: Vec<String> = entry.params().map(|param| format!("{}={}", param.name, param.default)).collect();
+fn named(name: &str) -> anyhow::Result<Item> {
+    let start_up = || START_UPS.iter().find(|entry| entry.name == name).map(Item::StartUp);
+    find(name).map(Item::Controller).or_else(start_up).ok_or_else(|| {
+        let all = controllers();
+        let names = all.iter().map(|entry| entry.name).chain(START_UPS.iter().map(|entry| entry.name));
+        anyhow!("unknown controller '{name}'; {}", nearest(name, names))
+    })
+}
+
+fn describe(text: &mut String, item: &Item) -> std::fmt::Result {
+    match item {
+        Item::Controller(entry) => {
+            writeln!(text, "{}  {}", entry.name, entry.summary)?;
+            writeln!(text, "  source: {}", entry.source)?;
+            needs(text, entry.needs())?;
+            writeln!(text, "  runs over: {}", vias(entry).join(", "))?;
+            parameters(text, entry.params())
+        }
+        Item::StartUp(entry) => {
+            writeln!(text, "{}  {}", entry.name, entry.summary)?;
+            writeln!(text, "  source: {}", entry.source)?;
+            writeln!(text, "  start-up of: {}", composes_with(entry).join(", "))?;
+            needs(text, entry.needs.iter().copied())?;
+            writeln!(text, "  runs over: {}", vias_of_start_up(entry).join(", "))?;
+            parameters(text, entry.params.iter())
+        }
+        Item::Datapath(datapath) => {
+            writeln!(text, "{}  {}", datapath.name, datapath.summary)?;
+            writeln!(text, "  lives in: {}", datapath.lives.replace('`', ""))?;
+            let offers: Vec<&str> = datapath.offers.iter().map(|offer| offer.name()).collect();
+            let offers = if offers.is_empty() { "nothing that not all have".to_owned() } else { offers.join(", ") };
+            writeln!(text, "  offers: {offers}")?;
+            writeln!(text, "  carries: {}", carried(datapath).join(", "))?;
+            for lack in datapath.lacks {
+                writeln!(text, "  no {}: {}", lack.ability, lack.why)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn needs(text: &mut String, needs: impl Iterator<Item = Ability>) -> std::fmt::Result {
+    let needs: Vec<&str> = needs.map(Ability::name).collect();
+    if needs.is_empty() { Ok(()) } else { writeln!(text, "  needs: {}", needs.join(", ")) }
+}
+
+fn parameters(text: &mut String, params: impl Iterator<Item = &'static Param> + Clone) -> std::fmt::Result {
+    let values: Vec<String> = params.clone().map(|param| format!("{}={}", param.name, param.default)).collect();
     let value_width = values.iter().map(String::len).max().unwrap_or(0);
-    let unit_width = entry.params().map(|param| param.unit.len()).max().unwrap_or(0);
-    for (param, value) in entry.params().zip(&values) {
+    let unit_width = params.clone().map(|param| param.unit.len()).max().unwrap_or(0);
+    for (param, value) in params.zip(&values) {
         writeln!(text, "  {value:value_width$}  {:unit_width$}  {}; {}", param.unit, param.kind, param.source)?;
     }
     Ok(())
 }
 
-fn as_json(entry: &'static Entry) -> Value {
-    json!({
-        "name": entry.name,
-        "summary": entry.summary,
-        "source": entry.source,
-        "vias": vias(entry),
-        "params": entry.params().map(param_json).collect::<Vec<_>>(),
-    })
+fn as_json(item: &Item) -> Value {
+    let names = |abilities: &mut dyn Iterator<Item = Ability>| abilities.map(Ability::name).collect::<Vec<_>>();
+    match item {
+        Item::Controller(entry) => json!({
+            "name": entry.name,
+            "summary": entry.summary,
+            "source": entry.source,
+            "needs": names(&mut entry.needs()),
+            "vias": vias(entry),
+            "params": entry.params().map(param_json).collect::<Vec<_>>(),
+        }),
+        Item::StartUp(entry) => json!({
+            "name": entry.name,
+            "summary": entry.summary,
+            "source": entry.source,
+            "controllers": composes_with(entry),
+            "needs": names(&mut entry.needs.iter().copied()),
+            "vias": vias_of_start_up(entry),
+            "params": entry.params.iter().map(param_json).collect::<Vec<_>>(),
+        }),
+        Item::Datapath(datapath) => json!({
+            "name": datapath.name,
+            "summary": datapath.summary,
+            "simulated": datapath.simulated,
+            "offers": names(&mut datapath.offers.iter().copied()),
+            "controllers": carried(datapath),
+        }),
+    }
 }
 
 fn param_json(param: &Param) -> Value {
@@ -82,12 +161,25 @@ fn param_json(param: &Param) -> Value {
     object
 }
 
-/// The datapaths that carry it with its default parameters. TCP and QUIC have no room for a receiver half, and quinn does not
-/// say which packets were marked.
+/// Whether the datapath carries the controller with its default parameters.
+fn fits(entry: &'static Entry, datapath: &'static Datapath) -> bool {
+    entry.name.parse::<Spec>().is_ok_and(|spec| datapath.carries(&spec).is_ok())
+}
+
 fn vias(entry: &'static Entry) -> Vec<&'static str> {
-    if entry.receiver.is_some() {
-        return vec!["udp", "alcc"];
-    }
-    let exact = |spec: Spec| matches!(spec.build(&Env::default()).ecn(), Ecn::Exact | Ecn::L4s);
-    if entry.name.parse().is_ok_and(exact) { vec!["udp", "tcp", "alcc"] } else { vec!["udp", "tcp", "alcc", "quic"] }
+    DATAPATHS.iter().filter(|datapath| fits(entry, datapath)).map(|datapath| datapath.name).collect()
+}
+
+fn vias_of_start_up(entry: &'static StartUpEntry) -> Vec<&'static str> {
+    let fits = |datapath: &&Datapath| entry.needs.iter().all(|need| datapath.offers(*need));
+    DATAPATHS.iter().filter(fits).map(|datapath| datapath.name).collect()
+}
+
+fn carried(datapath: &'static Datapath) -> Vec<&'static str> {
+    controllers().into_iter().filter(|entry| fits(entry, datapath)).map(|entry| entry.name).collect()
+}
+
+fn composes_with(start_up: &'static StartUpEntry) -> Vec<&'static str> {
+    let takes = |entry: &&Entry| entry.start.as_ref().is_some_and(|start| start.named(start_up.name).is_some());
+    controllers().into_iter().filter(takes).map(|entry| entry.name).collect()
 }

@@ -98,9 +98,24 @@ fn controllers_tell_their_parameters() {
     for name in ["reno", "cubic", "bic", "dctcp", "bbr", "copa", "verus", "sprout", "sprout-ewma"] {
         assert!(text.lines().any(|line| line.starts_with(&format!("{name}  "))), "{name}");
     }
-    let json = String::from_utf8(lab.run(&["controllers", "copa", "--json"]).stdout).unwrap();
-    let copa: Value = serde_json::from_str(&json).unwrap();
-    assert!(copa["params"].as_array().unwrap().iter().any(|param| param["name"] == "delta"));
+    let json = |args: &[&str]| -> Vec<Value> {
+        let text = String::from_utf8(lab.run(args).stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let copa = json(&["controllers", "copa", "--json"]);
+    assert!(copa[0]["params"].as_array().unwrap().iter().any(|param| param["name"] == "delta"));
+    let sprout = json(&["controllers", "sprout", "--json"]);
+    assert_eq!((&sprout[0]["needs"][0], &sprout[0]["vias"]), (&"receiver half".into(), &["udp", "alcc"][..].into()));
+    let start_ups = json(&["controllers", "--start-ups", "--json"]);
+    assert_eq!(start_ups.len(), 7);
+    let chirp = json(&["controllers", "chirp", "--json"]);
+    assert!(start_ups.contains(&chirp[0]) && chirp[0]["vias"] == Value::from(&["udp", "tcp", "alcc"][..]));
+    let datapaths = String::from_utf8(lab.run(&["controllers", "--datapaths"]).stdout).unwrap();
+    for line in
+        ["quic  QUIC", "  no exact marks: quinn reports only", "  carries: reno, cubic, bic, bbr, copa, verus, fixed"]
+    {
+        assert!(datapaths.lines().any(|text| text.starts_with(line)), "{line}: {datapaths}");
+    }
 }
 
 #[test]

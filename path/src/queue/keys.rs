@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use paceline_cc::registry::nearest;
+use paceline_cc::names::nearest;
 use paceline_cc::text::span_text;
 use paceline_cc::{Bytes, Nanos};
 

@@ -1,0 +1,288 @@
+//! The datapaths, what each offers to a controller, and the one answer to whether a controller can run over one:
+//! [`Datapath::carries`].
+
+use std::fmt;
+
+use crate::ability::Ability;
+use crate::names::either;
+use crate::registry::Spec;
+
+/// What is known of a datapath.
+#[derive(Debug, PartialEq)]
+pub struct Datapath {
+    /// Its name behind the `@` of a contestant; for a way to use one, with the option that chooses it.
+    pub name: &'static str,
+    /// One line for a list.
+    pub summary: &'static str,
+    /// Where its code lives: in the simulator, and in real time.
+    pub lives: &'static str,
+    /// Whether the simulator has it.
+    pub simulated: bool,
+    /// What it offers.
+    pub offers: &'static [Ability],
+    /// Everything else, and why.
+    pub lacks: &'static [Lack],
+}
+
+/// What a datapath does not offer.
+#[derive(Debug, PartialEq)]
+pub struct Lack {
+    /// What is missing.
+    pub ability: Ability,
+    /// Why, so that it goes on "it needs ..., and".
+    pub why: &'static str,
+    /// What to do instead, where another datapath is not the answer.
+    pub instead: Option<&'static str>,
+}
+
+impl Lack {
+    const fn new(ability: Ability, why: &'static str) -> Self {
+        Self { ability, why, instead: None }
+    }
+
+    const fn or(self, instead: &'static str) -> Self {
+        Self { instead: Some(instead), ..self }
+    }
+}
+
+const NO_TELEMETRY: Lack = Lack::new(Ability::Telemetry, "no hop reports in this version");
+const NO_ARRIVALS_ABOVE: Lack =
+    Lack::new(Ability::ArrivalTimes, "the TCP below reports when packets were acknowledged, not when they arrived");
+
+/// Native datagrams.
+pub const UDP: Datapath = Datapath {
+    name: "udp",
+    summary: "native datagrams, nothing is sent again",
+    lives: "`transport::datagram`; over sockets `net::udp`",
+    simulated: true,
+    offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
+    lacks: &[NO_TELEMETRY],
+};
+
+/// A TCP flow that the controller itself drives.
+pub const TCP: Datapath = Datapath {
+    name: "tcp",
+    summary: "a TCP flow that the controller drives; with `--real` the kernel's own congestion control of that name",
+    lives: "`transport::stream`; in the kernel `net::tcp`",
+    simulated: true,
+    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
+    lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback"), NO_TELEMETRY],
+};
+
+/// Above a TCP flow, in the way that suits the controller.
+pub const ALCC: Datapath = Datapath {
+    name: "alcc",
+    summary: "above a TCP flow with a controller of its own, which alone sees marks",
+    lives: "`transport::above`; above a socket `alcc`",
+    simulated: true,
+    offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks],
+    lacks: &[NO_ARRIVALS_ABOVE, NO_TELEMETRY],
+};
+
+/// Inside quinn.
+pub const QUIC: Datapath = Datapath {
+    name: "quic",
+    summary: "QUIC, as the congestion controller of quinn; with `--real`, in builds with the feature `quic`",
+    lives: "`quic`",
+    simulated: false,
+    offers: &[],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, "QUIC as quinn speaks it has no frame for its feedback"),
+        Lack::new(Ability::ExactGaps, "a controller of quinn sets only a window"),
+        Lack::new(Ability::ExactMarks, "quinn reports only that something was marked"),
+        Lack::new(Ability::ArrivalTimes, "QUIC as quinn speaks it does not report them"),
+        NO_TELEMETRY,
+    ],
+};
+
+/// What may stand behind the `@` of a contestant, in the order of lists.
+pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, QUIC];
+
+/// [`ALCC`] in chunks that the controller permits.
+pub const ALCC_QUEUE: Datapath = Datapath {
+    name: "alcc:mode=queue",
+    summary: "in chunks that the controller permits",
+    offers: &[Ability::ExactGaps, Ability::ExactMarks],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, "only frames carry its feedback").or("use mode=framed"),
+        NO_ARRIVALS_ABOVE,
+        NO_TELEMETRY,
+    ],
+    ..ALCC
+};
+
+/// [`ALCC`] straight to the kernel.
+pub const ALCC_INLINE: Datapath = Datapath {
+    name: "alcc:mode=inline",
+    summary: "straight to the kernel, whose pacing rate and buffers the controller sets",
+    offers: &[Ability::ExactMarks],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, "only frames carry its feedback").or("use mode=framed"),
+        Lack::new(Ability::ExactGaps, "inline the kernel is given only a rate").or("use mode=queue"),
+        NO_ARRIVALS_ABOVE,
+        NO_TELEMETRY,
+    ],
+    ..ALCC
+};
+
+/// [`ALCC`] in frames to a receiver of ours.
+pub const ALCC_FRAMED: Datapath = Datapath {
+    name: "alcc:mode=framed",
+    summary: "in frames that a receiver of ours acknowledges",
+    offers: ALCC.offers,
+    lacks: ALCC.lacks,
+    ..ALCC
+};
+
+const ORDINARY_CLIENT: Lack = Lack::new(Ability::ReceiverHalf, "an ordinary client has none").or("take copa or verus");
+
+/// The preloaded library: [`ALCC_INLINE`] to clients that know nothing of it.
+pub const SHIM: Datapath = Datapath {
+    name: "shim",
+    summary: "`paceline shim`: an unmodified program's TCP connections, inline",
+    lives: "`shim`",
+    simulated: false,
+    offers: ALCC_INLINE.offers,
+    lacks: &[
+        ORDINARY_CLIENT,
+        Lack::new(Ability::ExactGaps, "inline the kernel is given only a rate")
+            .or("use mode queue, or another start-up"),
+        NO_ARRIVALS_ABOVE,
+        NO_TELEMETRY,
+    ],
+};
+
+/// The preloaded library with queues: [`ALCC_QUEUE`] to clients that know nothing of it.
+pub const SHIM_QUEUE: Datapath = Datapath {
+    name: "shim --mode queue",
+    summary: "`paceline shim --mode queue`: the same through queues in the program",
+    offers: ALCC_QUEUE.offers,
+    lacks: &[ORDINARY_CLIENT, NO_ARRIVALS_ABOVE, NO_TELEMETRY],
+    ..SHIM
+};
+
+/// Ways to use a datapath that offer less than it, and the library that no contestant names.
+pub const WAYS: &[Datapath] = &[ALCC_QUEUE, ALCC_INLINE, ALCC_FRAMED, SHIM, SHIM_QUEUE];
+
+impl Datapath {
+    /// Whether it offers `ability`.
+    pub fn offers(&self, ability: Ability) -> bool {
+        self.offers.contains(&ability)
+    }
+
+    /// Whether the controller, with the start-up that its parameters name, can run over it.
+    ///
+    /// # Errors
+    /// The first thing that it needs and the datapath lacks: why, and what to do.
+    pub fn carries(&'static self, spec: &Spec) -> Result<(), Misfit> {
+        let Some((who, lack)) = self.lacking(spec) else { return Ok(()) };
+        let others = || {
+            let fit: Vec<String> = DATAPATHS
+                .iter()
+                .filter(|other| other.lacking(spec).is_none())
+                .map(|other| format!("@{}", other.name))
+                .collect();
+            if fit.is_empty() {
+                "leave it out: no datapath has that".to_owned()
+            } else {
+                format!("use {}", either(&fit))
+            }
+        };
+        let fix = lack.instead.map_or_else(others, str::to_owned);
+        Err(Misfit { spec: spec.to_string(), who, ability: lack.ability, datapath: self, why: lack.why, fix })
+    }
+
+    /// What it lacks of what the controller needs, and who needs it: the controller itself or its start-up.
+    fn lacking(&self, spec: &Spec) -> Option<(String, &'static Lack)> {
+        let lack = |ability| self.lacks.iter().find(|lack| lack.ability == ability);
+        let own = || spec.entry().needs().find_map(lack).map(|lack| (spec.entry().name.to_owned(), lack));
+        let start_up = || {
+            let entry = spec.start_up()?;
+            let lack = entry.needs.iter().copied().find_map(lack)?;
+            Some((format!("start={}", entry.name), lack))
+        };
+        own().or_else(start_up)
+    }
+}
+
+/// Why a controller cannot run over a datapath. Its text is one sentence that ends in what to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Misfit {
+    /// The controller with its parameters.
+    pub spec: String,
+    /// Which part of it: its name, or `start=NAME`.
+    pub who: String,
+    /// What that needs.
+    pub ability: Ability,
+    /// The datapath that lacks it.
+    pub datapath: &'static Datapath,
+    /// Why it does.
+    pub why: &'static str,
+    /// What to do.
+    pub fix: String,
+}
+
+impl Misfit {
+    /// The sentence without what to do.
+    pub fn problem(&self) -> String {
+        format!("{} needs {}, and {}", self.who, self.ability.needed(), self.why)
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.problem(), self.fix)
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_datapath_offers_or_lacks_each_ability_once() {
+        for datapath in DATAPATHS.iter().chain(WAYS) {
+            for ability in Ability::ALL {
+                let offered = datapath.offers.iter().filter(|offer| **offer == ability).count();
+                let lacked = datapath.lacks.iter().filter(|lack| lack.ability == ability).count();
+                assert_eq!(offered + lacked, 1, "{}: {ability}", datapath.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_one_sentence_with_the_fix() {
+        let misfit =
+            |spec: &str, datapath: &'static Datapath| datapath.carries(&spec.parse().unwrap()).unwrap_err().to_string();
+        let half = "sprout needs its receiver half at the other end, and";
+        assert_eq!(misfit("sprout", &TCP), format!("{half} TCP can't carry its feedback; use @udp or @alcc"));
+        assert_eq!(misfit("sprout", &SHIM), format!("{half} an ordinary client has none; take copa or verus"));
+        assert_eq!(misfit("sprout", &ALCC_QUEUE), format!("{half} only frames carry its feedback; use mode=framed"));
+        assert_eq!(
+            misfit("cubic:start=chirp", &QUIC),
+            "start=chirp needs an exact gap before each packet, and a controller of quinn sets only a window; \
+             use @udp, @tcp or @alcc"
+        );
+        assert_eq!(
+            misfit("reno:start=chirp-q", &ALCC_INLINE),
+            "start=chirp-q needs an exact gap before each packet, and inline the kernel is given only a rate; use mode=queue"
+        );
+        assert_eq!(
+            misfit("dctcp", &QUIC),
+            "dctcp needs an exact count of ECN marks, and quinn reports only that something was marked; \
+             use @udp, @tcp or @alcc"
+        );
+        assert!(misfit("prague:start=chirp", &QUIC).starts_with("prague needs an exact count"));
+    }
+
+    #[test]
+    fn what_fits_runs() {
+        for (spec, datapath) in
+            [("sprout", &ALCC), ("cubic", &QUIC), ("dctcp:start=chirp", &TCP), ("cubic:start=chirp", &SHIM_QUEUE)]
+        {
+            assert_eq!(datapath.carries(&spec.parse().unwrap()), Ok(()), "{spec}@{}", datapath.name);
+        }
+    }
+}

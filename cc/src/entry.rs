@@ -1,0 +1,373 @@
+//! What is known of a controller and of a start-up by name, and their checked parameters.
+
+use std::fmt;
+
+use crate::ability::Ability;
+use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
+use crate::names::nearest;
+use crate::text::clipped;
+use crate::window::StartUp;
+
+/// Makes one half of a controller from parameters that have been checked. A reference, so that a function and a closure
+/// made at run time are the same thing.
+pub type Make<T> = &'static (dyn Fn(&Params, &Env) -> Box<T> + Send + Sync);
+
+/// What the registry knows of a controller.
+pub struct Entry {
+    /// The name in `name:key=value`.
+    pub name: &'static str,
+    /// One line for a list.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Its start-ups, for a window controller: [`crate::start_ups::any_start_up`].
+    pub start: Option<Start>,
+    /// Parameters of its own.
+    pub params: &'static [Param],
+    /// What it cannot work without, beside its receiver half.
+    pub needs: &'static [Ability],
+    /// Makes the sending half.
+    pub make: Make<dyn Controller>,
+    /// Makes the receiving half, for controllers that need one.
+    pub receiver: Option<Make<dyn ReceiverHalf>>,
+    /// The TCP that it runs above where nobody names one, of those that an ordinary user may choose; `None` where it makes no
+    /// difference (`docs/alcc.md` has the measurements).
+    pub lower: Option<&'static str>,
+}
+
+impl Entry {
+    /// Every parameter that it takes: `start`, of its start-ups, and its own.
+    pub fn params(&'static self) -> impl Iterator<Item = &'static Param> + Clone {
+        let start = self.start.iter().map(|start| &start.param);
+        start.chain(self.start.iter().flat_map(Start::params)).chain(self.params)
+    }
+
+    /// Everything that it cannot work without.
+    pub fn needs(&'static self) -> impl Iterator<Item = Ability> {
+        self.receiver.map(|_| Ability::ReceiverHalf).into_iter().chain(self.needs.iter().copied())
+    }
+}
+
+/// The start-ups that a window controller composes with.
+pub struct Start {
+    /// The parameter `start`, with the names of all of them.
+    pub param: Param,
+    /// Every one of them.
+    pub among: &'static [StartUpEntry],
+    /// Parameters of the controller with another default beside a start-up that holds against marks, which are measured
+    /// while it is in charge: name and default.
+    pub measured: &'static [(&'static str, &'static str)],
+}
+
+impl Start {
+    /// The same, with other defaults beside a start-up that holds against marks.
+    #[must_use]
+    pub const fn measuring(self, measured: &'static [(&'static str, &'static str)]) -> Self {
+        Self { param: self.param, among: self.among, measured }
+    }
+
+    /// The parameters of the start-ups, each once.
+    fn params(&'static self) -> impl Iterator<Item = &'static Param> + Clone {
+        self.among.iter().enumerate().flat_map(|(index, start_up)| {
+            let before = &self.among[..index];
+            start_up.params.iter().filter(|param| !before.iter().any(|other| other.takes(param.name)))
+        })
+    }
+
+    /// The start-up of this name.
+    pub fn named(&self, name: &str) -> Option<&'static StartUpEntry> {
+        self.among.iter().find(|start_up| start_up.name == name)
+    }
+}
+
+/// What the registry knows of a start-up.
+pub struct StartUpEntry {
+    /// The name in `start=name`.
+    pub name: &'static str,
+    /// One line for a list.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Its parameters, which stand beside those of the controller.
+    pub params: &'static [Param],
+    /// What it cannot work without.
+    pub needs: &'static [Ability],
+    /// [`StartUp::holds_against_marks`] while it is in charge.
+    pub holds_against_marks: bool,
+    /// Makes it.
+    pub make: fn(&Params, &Env) -> Box<dyn StartUp>,
+}
+
+impl StartUpEntry {
+    /// Whether the parameter is one of its own.
+    pub fn takes(&self, param: &str) -> bool {
+        self.params.iter().any(|own| own.name == param)
+    }
+}
+
+/// One parameter of a controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// The key.
+    pub name: &'static str,
+    /// Its unit, as people read it.
+    pub unit: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Its default, in the form a person would write.
+    pub default: &'static str,
+    /// Where the default comes from.
+    pub source: &'static str,
+}
+
+/// What values a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A finite number between two bounds, both included.
+    Number {
+        /// Smallest value.
+        min: f64,
+        /// Largest value.
+        max: f64,
+    },
+    /// One of a list of words.
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// Whether `text` is such a value.
+    pub(crate) fn takes(self, text: &str) -> bool {
+        Value::parse(self, text).is_some()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
+            Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// The parameter `ecn` of a controller that takes a congestion echo for a loss.
+pub const CLASSIC_ECN: Param = Param {
+    name: "ecn",
+    unit: "switch",
+    kind: ON_OFF,
+    default: "off",
+    source: "Linux tcp_ecn=2: answers to ECN, does not ask for it",
+};
+
+/// The use of ECN that the parameter `ecn` names.
+pub fn classic_ecn(params: &Params) -> Ecn {
+    if params.on("ecn") { Ecn::Classic } else { Ecn::Off }
+}
+
+/// The values of a switch.
+pub const ON_OFF: Kind = Kind::Choice(&["on", "off"]);
+
+/// Checked values for every parameter of one controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    values: Vec<(&'static str, Value)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    Number(f64),
+    Word(&'static str),
+}
+
+impl Params {
+    /// The value of a numeric parameter.
+    ///
+    /// # Panics
+    /// When the controller's `ENTRY` declares no such number: a mistake in that file, found by any test that makes it.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Some(Value::Number(number)) => number,
+            _ => panic!("the controller's ENTRY declares no number '{name}'"),
+        }
+    }
+
+    /// The value of a parameter that takes a word.
+    ///
+    /// # Panics
+    /// When the controller's `ENTRY` declares no such word: a mistake in that file, found by any test that makes it.
+    pub fn word(&self, name: &str) -> &'static str {
+        match self.value(name) {
+            Some(Value::Word(word)) => word,
+            _ => panic!("the controller's ENTRY declares no word '{name}'"),
+        }
+    }
+
+    /// Whether a switch of kind [`ON_OFF`] is on.
+    ///
+    /// # Panics
+    /// As [`Params::word`].
+    pub fn on(&self, name: &str) -> bool {
+        self.word(name) == "on"
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        value_of(&self.values, name)
+    }
+
+    /// The start-up that they name, or the controller's own; nothing for a controller without start-ups.
+    pub(crate) fn start_up(&self, entry: &'static Entry) -> Option<&'static StartUpEntry> {
+        start_up_of(entry, &self.values)
+    }
+
+    /// Those that differ from their defaults, as `key=value`.
+    pub(crate) fn given(&self, entry: &'static Entry) -> impl Iterator<Item = String> {
+        let start_up = self.start_up(entry);
+        let differing =
+            move |(param, (_, value)): &(&'static Param, &(&str, Value))| default_of(entry, param, start_up) != *value;
+        entry.params().zip(&self.values).filter(differing).map(|(param, (_, value))| format!("{}={value}", param.name))
+    }
+
+    pub(crate) fn parse(entry: &'static Entry, text: &str) -> Result<Self, SpecError> {
+        let mut given: Vec<(&'static str, Value)> = Vec::new();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| SpecError::NotKeyValue { controller: entry.name, text: clipped(part) })?;
+            let param = entry.params().find(|param| param.name == key).ok_or_else(|| {
+                let names = entry.params().map(|param| param.name);
+                SpecError::UnknownParam { controller: entry.name, param: clipped(key), hint: nearest(key, names) }
+            })?;
+            if value_of(&given, param.name).is_some() {
+                return Err(SpecError::Twice { controller: entry.name, param: param.name });
+            }
+            let value = Value::parse(param.kind, value).ok_or_else(|| SpecError::BadValue {
+                controller: entry.name,
+                param: param.name,
+                value: clipped(value),
+                wanted: param.kind.to_string(),
+            })?;
+            given.push((param.name, value));
+        }
+        let start_up = start_up_of(entry, &given);
+        if let Some((start, chosen)) = entry.start.as_ref().zip(start_up) {
+            for (param, _) in &given {
+                let takers: Vec<&str> =
+                    start.among.iter().filter(|other| other.takes(param)).map(|other| other.name).collect();
+                if !takers.is_empty() && !chosen.takes(param) {
+                    let (start, wanted) = (chosen.name, takers.join(", "));
+                    return Err(SpecError::OtherStartUp { controller: entry.name, param, start, wanted });
+                }
+            }
+        }
+        let value =
+            |param: &'static Param| value_of(&given, param.name).unwrap_or_else(|| default_of(entry, param, start_up));
+        Ok(Self { values: entry.params().map(|param| (param.name, value(param))).collect() })
+    }
+}
+
+fn value_of(values: &[(&'static str, Value)], name: &str) -> Option<Value> {
+    values.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
+}
+
+/// The start-up that `values` name, or the controller's own.
+fn start_up_of(entry: &'static Entry, values: &[(&'static str, Value)]) -> Option<&'static StartUpEntry> {
+    let start = entry.start.as_ref()?;
+    match value_of(values, start.param.name) {
+        Some(Value::Word(word)) => start.named(word),
+        _ => start.named(start.param.default),
+    }
+}
+
+/// The default of a parameter beside a start-up.
+fn default_of(entry: &'static Entry, param: &'static Param, start_up: Option<&'static StartUpEntry>) -> Value {
+    let measured = || {
+        let start = entry.start.as_ref().filter(|_| start_up.is_some_and(|start_up| start_up.holds_against_marks))?;
+        start.measured.iter().find(|(name, _)| *name == param.name).map(|(_, default)| *default)
+    };
+    Value::parse(param.kind, measured().unwrap_or(param.default)).expect("every default parses: tested, or checked")
+}
+
+impl Value {
+    fn parse(kind: Kind, text: &str) -> Option<Self> {
+        match kind {
+            Kind::Number { min, max } => {
+                let number: f64 = text.parse().ok()?;
+                (number >= min && number <= max).then_some(Self::Number(number))
+            }
+            Kind::Choice(words) => words.iter().find(|word| **word == text).map(|word| Self::Word(word)),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// Why a controller could not be made from its text.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// No controller has this name.
+    #[error("unknown controller '{name}'; {hint}")]
+    UnknownController {
+        /// The name as given.
+        name: String,
+        /// The nearest names, or where to look.
+        hint: String,
+    },
+    /// The controller has no such parameter.
+    #[error("controller '{controller}' has no parameter '{param}'; {hint}")]
+    UnknownParam {
+        /// The controller.
+        controller: &'static str,
+        /// The parameter as given.
+        param: String,
+        /// The nearest names.
+        hint: String,
+    },
+    /// A parameter is not of the form `key=value`.
+    #[error("controller '{controller}': '{text}' is not of the form key=value")]
+    NotKeyValue {
+        /// The controller.
+        controller: &'static str,
+        /// The text as given.
+        text: String,
+    },
+    /// The same parameter twice.
+    #[error("controller '{controller}': parameter '{param}' is given twice; keep one")]
+    Twice {
+        /// The controller.
+        controller: &'static str,
+        /// The parameter.
+        param: &'static str,
+    },
+    /// A value outside what the parameter takes.
+    #[error("controller '{controller}': {param}={value} is not {wanted}")]
+    BadValue {
+        /// The controller.
+        controller: &'static str,
+        /// The parameter.
+        param: &'static str,
+        /// The value as given.
+        value: String,
+        /// What it takes.
+        wanted: String,
+    },
+    /// A parameter of one start-up beside another.
+    #[error("controller '{controller}': {param} does not apply to start={start}; it goes with {wanted}")]
+    OtherStartUp {
+        /// The controller.
+        controller: &'static str,
+        /// The parameter.
+        param: &'static str,
+        /// The start-up, given or by default.
+        start: &'static str,
+        /// The start-ups that it is for.
+        wanted: String,
+    },
+}
