@@ -157,7 +157,7 @@ impl Engine {
     /// # Errors
     /// The operating system's: not a TCP socket (`ENOTSOCK`, `EOPNOTSUPP`), too many descriptors;
     /// [`io::ErrorKind::NotConnected`]; [`io::ErrorKind::InvalidInput`] for a congestion control that the kernel does not
-    /// have, or a controller that needs a receiver half. The socket then sends as it did.
+    /// have, or a controller that needs what the mode lacks ([`paceline_cc::Datapath::carries`]). The socket then sends as it did.
     pub fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<Socket>> {
         self.adopt_as(fd, self.shared.options.mode)
     }
@@ -168,10 +168,10 @@ impl Engine {
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
-        if options.controller.entry().receiver.is_some() && mode != Mode::Framed {
-            let what =
-                format!("{} needs a receiver half at the other end; set PACELINE_MODE=framed", options.controller);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        // Whether the other end reads frames is known to whoever asks for them.
+        let way = if mode == Mode::Auto { Mode::Queue } else { mode };
+        if let Err(misfit) = way.datapath().carries(&options.controller) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, misfit.to_string()));
         }
         let mut info = Info::of(&fd)?;
         if !info.is_connected() {

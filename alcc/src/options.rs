@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use paceline_cc::datapath::{SHIM, SHIM_QUEUE};
 use paceline_cc::text::clipped;
-use paceline_cc::{Bytes, Nanos, Spec, SpecError, UnitError};
+use paceline_cc::{Bytes, Misfit, Nanos, Spec, SpecError, UnitError};
 pub use paceline_transport::{Acks, Mode};
 
 /// Options of an [`Engine`](crate::Engine), for every socket that it adopts.
@@ -52,7 +53,7 @@ impl Default for Options {
 /// The kernel's congestion control below a socket (`TCP_CONGESTION`): `auto`, `keep` or a name.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Lower {
-    /// The one that the controller is best above ([`paceline_cc::registry::Entry::lower`]), where the kernel has it and lets this
+    /// The one that the controller is best above ([`paceline_cc::entry::Entry::lower`]), where the kernel has it and lets this
     /// process choose it; else the program's. Inline it is the program's too: there the kernel sends, and it is the program that
     /// chose how.
     #[default]
@@ -139,6 +140,12 @@ pub enum OptionsError {
     /// More memory than can be counted.
     #[error("{MEMORY}: {0} is more than 1TB")]
     Memory(Bytes),
+    /// The controller needs what the preloaded library lacks.
+    #[error("{CONTROLLER}: {0}")]
+    Misfit(#[from] Misfit),
+    /// Frames to clients that know nothing of them.
+    #[error("{MODE}: framed needs paceline at the other end; take auto, queue or inline")]
+    Frames,
 }
 
 impl Options {
@@ -193,6 +200,18 @@ impl Options {
             options.aggregate = word(AGGREGATE, &text, "on, off", &SWITCH)?;
         }
         Ok(options)
+    }
+
+    /// Whether a preloaded library can serve ordinary clients with them: with queues in mode queue, else inline.
+    ///
+    /// # Errors
+    /// [`OptionsError::Misfit`] and [`OptionsError::Frames`].
+    pub fn for_ordinary_clients(&self) -> Result<(), OptionsError> {
+        if self.mode == Mode::Framed {
+            return Err(OptionsError::Frames);
+        }
+        let datapath = if self.mode == Mode::Queue { &SHIM_QUEUE } else { &SHIM };
+        Ok(datapath.carries(&self.controller)?)
     }
 
     /// The variables that make a program's [`Options::from_env`] answer these options.

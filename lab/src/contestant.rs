@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use paceline_cc::names::nearest;
-use paceline_cc::{Bytes, Spec, SpecError};
+use paceline_cc::datapath::{ALCC, DATAPATHS, TCP};
+use paceline_cc::names::{either, nearest};
+use paceline_cc::{Bytes, Misfit, Spec, SpecError};
 use paceline_sim::{Acks, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -28,7 +29,7 @@ pub struct Contestant {
 #[non_exhaustive]
 pub enum ContestantError {
     /// No datapath is named.
-    #[error("'{0}' names no datapath; write '{0}@udp', '{0}@tcp', '{0}@alcc' or '{0}@quic'")]
+    #[error("'{0}' names no datapath; write {list}", list = over_any(.0))]
     NoVia(String),
     /// The datapath is unknown.
     #[error("'{text}': unknown datapath '{via}'; {hint}")]
@@ -41,7 +42,7 @@ pub enum ContestantError {
         hint: String,
     },
     /// The datapath comes with a later version.
-    #[error("'{text}': datapath '{via}' is not in this version; use udp, tcp, alcc or quic")]
+    #[error("'{text}': datapath '{via}' is not in this version; use {list}", list = either(&names()))]
     LaterVia {
         /// The contestant as given.
         text: String,
@@ -66,33 +67,35 @@ pub enum ContestantError {
         /// The option as given.
         option: String,
     },
-    /// Only frames carry what a receiver half says.
-    #[error("'{text}': {name} needs its receiver half, which only frames carry; write '{name}@alcc:mode=framed'")]
-    NeedsFrames {
+    /// The controller needs what the datapath lacks.
+    #[error("'{text}': {misfit}")]
+    Misfit {
         /// The contestant as given.
         text: String,
-        /// The controller.
-        name: &'static str,
+        /// What it needs, and where it can run.
+        misfit: Misfit,
     },
-    /// TCP carries no feedback of a receiver half.
-    #[error("'{text}': {name} needs its receiver half, which TCP can't carry; use '{name}@udp' or '{name}@alcc'")]
-    NeedsReceiver {
+    /// The controller of the TCP under `alcc` needs what TCP lacks.
+    #[error("'{text}': below, {problem}; write '@alcc/cubic'", problem = misfit.problem())]
+    Lower {
         /// The contestant as given.
         text: String,
-        /// The controller.
-        name: &'static str,
-    },
-    /// The TCP under `alcc` has a controller that TCP can't run.
-    #[error("'{text}': {name} needs its receiver half and can't drive the TCP underneath; use '@alcc/cubic'")]
-    LowerNeedsReceiver {
-        /// The contestant as given.
-        text: String,
-        /// The lower controller.
-        name: &'static str,
+        /// What the lower controller needs.
+        misfit: Misfit,
     },
     /// The controller's own text is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
+}
+
+/// The datapaths by name.
+fn names() -> Vec<&'static str> {
+    DATAPATHS.iter().map(|datapath| datapath.name).collect()
+}
+
+/// `'reno@udp', 'reno@tcp' or ...`.
+fn over_any(controller: &str) -> String {
+    either(&names().into_iter().map(|name| format!("'{controller}@{name}'")).collect::<Vec<_>>())
 }
 
 fn default_lower(controller: &Spec) -> &'static str {
@@ -103,9 +106,7 @@ impl Contestant {
     /// The datapath as text: `udp`, `tcp`, `alcc`, `alcc/bbr`.
     pub fn via_text(&self) -> String {
         match &self.via {
-            Via::Udp => "udp".to_owned(),
-            Via::Tcp => "tcp".to_owned(),
-            Via::Quic => "quic".to_owned(),
+            Via::Udp | Via::Tcp | Via::Quic => self.via.datapath().name.to_owned(),
             Via::Alcc(lower, handover) => match lower.to_string() {
                 lower if lower == default_lower(&self.controller) => format!("alcc{}", handover_text(*handover)),
                 lower if lower == OPEN => format!("alcc{}/open", handover_text(*handover)),
@@ -128,7 +129,7 @@ impl FromStr for Contestant {
         let text = text.trim();
         let shown = || text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
         let Some((controller, via)) = text.split_once('@') else {
-            // A wrong name is the first thing to mend.
+            // A wrong name is the first thing to fix.
             let _: Spec = text.parse()?;
             return Err(ContestantError::NoVia(shown()));
         };
@@ -137,7 +138,7 @@ impl FromStr for Contestant {
             Some((via, lower)) => (via, Some(lower)),
             None => (via, None),
         };
-        if lower.is_some() && matches!(via, "udp" | "tcp" | "quic") {
+        if lower.is_some() && via != ALCC.name && names().contains(&via) {
             return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
         }
         let (via, options) = match via.split_once(':') {
@@ -145,11 +146,8 @@ impl FromStr for Contestant {
             _ => (via, ""),
         };
         let handover = handover(options).map_err(|option| ContestantError::Handover { text: shown(), option })?;
-        let name = controller.entry().name;
-        let has_receiver = controller.entry().receiver.is_some();
         let via = match via {
             "udp" => Via::Udp,
-            "tcp" if has_receiver => return Err(ContestantError::NeedsReceiver { text: shown(), name }),
             "tcp" => Via::Tcp,
             "alcc" => {
                 let lower: Spec = match lower {
@@ -157,22 +155,18 @@ impl FromStr for Contestant {
                     Some("open") => OPEN.parse()?,
                     Some(lower) => lower.parse()?,
                 };
-                if lower.entry().receiver.is_some() {
-                    return Err(ContestantError::LowerNeedsReceiver { text: shown(), name: lower.entry().name });
-                }
-                if has_receiver && !matches!(handover.mode, Mode::Auto | Mode::Framed) {
-                    return Err(ContestantError::NeedsFrames { text: shown(), name });
-                }
+                TCP.carries(&lower).map_err(|misfit| ContestantError::Lower { text: shown(), misfit })?;
                 Via::Alcc(lower, handover)
             }
             "quic" => Via::Quic,
             "icn" => return Err(ContestantError::LaterVia { text: shown(), via: via.to_owned() }),
             other => {
                 let via = other.chars().filter(|c| !c.is_control()).take(40).collect();
-                let hint = nearest(other, ["udp", "tcp", "alcc", "quic"].into_iter());
+                let hint = nearest(other, names().into_iter());
                 return Err(ContestantError::UnknownVia { text: shown(), via, hint });
             }
         };
+        via.datapath().carries(&controller).map_err(|misfit| ContestantError::Misfit { text: shown(), misfit })?;
         Ok(Self { controller, via })
     }
 }
@@ -280,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_mend() {
+    fn errors_name_the_fix() {
         let cases = [
             ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc' or 'reno@quic'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
@@ -288,7 +282,7 @@ mod tests {
             ("reno@icn", "'reno@icn': datapath 'icn' is not in this version; use udp, tcp, alcc or quic"),
             (
                 "sprout@tcp",
-                "'sprout@tcp': sprout needs its receiver half, which TCP can't carry; use 'sprout@udp' or 'sprout@alcc'",
+                "'sprout@tcp': sprout needs its receiver half at the other end, and TCP can't carry its feedback; use @udp or @alcc",
             ),
             (
                 "copa@alcc:mode=fast",
@@ -300,11 +294,19 @@ mod tests {
             ),
             (
                 "sprout@alcc:mode=inline",
-                "'sprout@alcc:mode=inline': sprout needs its receiver half, which only frames carry; write 'sprout@alcc:mode=framed'",
+                "'sprout@alcc:mode=inline': sprout needs its receiver half at the other end, and only frames carry its feedback; use mode=framed",
+            ),
+            (
+                "cubic:start=chirp@alcc:mode=inline",
+                "'cubic:start=chirp@alcc:mode=inline': start=chirp needs an exact gap before each packet, and inline the kernel is given only a rate; use mode=queue",
+            ),
+            (
+                "dctcp@quic",
+                "'dctcp@quic': dctcp needs an exact count of ECN marks, and quinn reports only that something was marked; use @udp, @tcp or @alcc",
             ),
             (
                 "reno@alcc/sprout",
-                "'reno@alcc/sprout': sprout needs its receiver half and can't drive the TCP underneath; use '@alcc/cubic'",
+                "'reno@alcc/sprout': below, sprout needs its receiver half at the other end, and TCP can't carry its feedback; write '@alcc/cubic'",
             ),
             ("reno@udp/reno", "'reno@udp/reno': only alcc runs above a named TCP; write '@udp'"),
         ];

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use paceline_cc::datapath::DATAPATHS;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::race::{RaceError, Settings, race};
@@ -48,8 +49,10 @@ fn lines(file: &Path, contestants: Option<&str>) -> Result<String, RaceError> {
 
 /// Every controller over every datapath that carries it.
 fn pairs() -> String {
-    let contestants =
-        CONTROLLERS.iter().flat_map(|entry| ["udp", "tcp", "alcc"].map(|via| format!("{}@{via}", entry.name)));
+    let over = DATAPATHS.iter().filter(|datapath| datapath.simulated);
+    let contestants = CONTROLLERS
+        .iter()
+        .flat_map(|entry| over.clone().map(move |datapath| format!("{}@{}", entry.name, datapath.name)));
     let carried: Vec<String> = contestants.filter(|text| text.parse::<Contestant>().is_ok()).collect();
     carried.join(",")
 }

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_alcc::{Mode, Options};
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Ability, Nanos, Time};
 use paceline_path::{Count, Path, Schedule};
 use paceline_sim::{Config, Cross, Distribution, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way};
 use paceline_transport::SenderStats;
@@ -163,7 +163,7 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
 
 /// A note to the receiver half takes room in the packet.
 fn largest(flow: &Flow) -> u32 {
-    let note = if flow.controller.entry().receiver.is_some() { crate::udp::wire::NOTE as u32 } else { 0 };
+    let note = if flow.controller.needs(Ability::ReceiverHalf) { crate::udp::wire::NOTE as u32 } else { 0 };
     1448 + note
 }
 
@@ -481,13 +481,7 @@ fn port(base: u16, index: usize) -> u16 {
 }
 
 fn contestant(flow: &Flow) -> String {
-    let via = match flow.via {
-        Via::Tcp => "tcp",
-        Via::Quic => "quic",
-        Via::Udp => "udp",
-        Via::Alcc(..) => "alcc",
-    };
-    format!("{}@{via}", flow.controller)
+    format!("{}@{}", flow.controller, flow.via.datapath().name)
 }
 
 fn thread_error(error: &io::Error) -> RaceError {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use paceline_cc::{Nanos, Spec, Time};
+use paceline_cc::{Ability, Nanos, Spec, Time};
 use paceline_sim::{Flow, Workload};
 
 pub(crate) use above::{Engines, above};
@@ -63,7 +63,7 @@ pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), String> {
             "{spec}@tcp: this kernel's TCP has no {name}, it has {has}; write {spec}@udp, or load the module tcp_{name}"
         ));
     }
-    let mut ecn = matches!(name, "dctcp" | "prague");
+    let mut ecn = spec.needs(Ability::ExactMarks);
     for param in given(spec) {
         if param != "ecn=on" {
             return Err(format!("{spec}@tcp: the kernel's {name} takes no {param}; write {name}@tcp or {spec}@udp"));

@@ -4,36 +4,12 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Ecn, Env, Pacing, Spec, Time};
+use paceline_cc::datapath::QUIC;
+use paceline_cc::{Env, Misfit, Pacing, Spec, Time};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
 use crate::bridge::Bridge;
-
-/// Why a controller of the registry cannot run over quinn.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The start-up sends chirps.
-    #[error(
-        "{spec}@quic: a chirp needs a gap of its own before each packet, and a quinn controller sets a window only"
-    )]
-    Chirp {
-        /// The controller as given.
-        spec: String,
-    },
-    /// Part of the controller lives at the receiver.
-    #[error("{spec}@quic: its receiver half must send feedback, and QUIC as quinn speaks it has no frame for that")]
-    ReceiverHalf {
-        /// The controller as given.
-        spec: String,
-    },
-    /// It lives on the share of marked packets.
-    #[error("{spec}@quic: it counts ECN marks, and quinn tells a controller only that something was marked")]
-    Marks {
-        /// The controller as given.
-        spec: String,
-    },
-}
 
 /// One round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,20 +55,9 @@ impl Factory {
     /// Controllers made from `spec`, with `seed` for those that draw.
     ///
     /// # Errors
-    /// A [`Refusal`] for what quinn cannot express.
-    pub fn new(spec: Spec, seed: u64) -> Result<Self, Refusal> {
-        let chirps = spec.entry().params().any(|param| param.name == "start")
-            && spec.params().word("start").starts_with("chirp");
-        let text = spec.to_string();
-        if chirps {
-            return Err(Refusal::Chirp { spec: text });
-        }
-        if spec.entry().receiver.is_some() {
-            return Err(Refusal::ReceiverHalf { spec: text });
-        }
-        if matches!(spec.build(&Env::default()).ecn(), Ecn::Exact | Ecn::L4s) {
-            return Err(Refusal::Marks { spec: text });
-        }
+    /// A [`Misfit`] for what quinn cannot express.
+    pub fn new(spec: Spec, seed: u64) -> Result<Self, Misfit> {
+        QUIC.carries(&spec)?;
         Ok(Self { spec, seed, recording: None, virtual_time: false })
     }
 

@@ -1,7 +1,7 @@
 //! paceline's controllers inside QUIC: `copa@quic` is [`paceline_cc::copa`] as a congestion controller of `quinn`.
 //!
 //! [`Factory`] makes any expressible controller of the registry from its text and goes into a
-//! [`quinn::TransportConfig`]; what quinn cannot express is refused there with the reason ([`Refusal`]). [`Bridge`] is
+//! [`quinn::TransportConfig`]; what quinn cannot express is refused there with the reason ([`paceline_cc::Misfit`]). [`Bridge`] is
 //! the translation itself, without clock and sockets. [`serve`] and [`send`] move bytes with it, each on the calling
 //! thread and within a deadline.
 //!
@@ -12,6 +12,6 @@ mod bridge;
 mod flight;
 mod flow;
 
-pub use adapter::{Adapter, Factory, Recording, Refusal, RttSample};
+pub use adapter::{Adapter, Factory, Recording, RttSample};
 pub use bridge::Bridge;
 pub use flow::{Error, Identity, MTU, Received, Sending, Sent, send, serve};

@@ -1,49 +1,41 @@
 //! What quinn cannot express is refused when the factory is made; everything else of the registry is made.
 
-use paceline_cc::Spec;
 use paceline_cc::registry::CONTROLLERS;
-use paceline_quic::{Factory, Refusal};
+use paceline_cc::start_ups::START_UPS;
+use paceline_cc::{Ability, Misfit, Spec};
+use paceline_quic::Factory;
 
-fn refusal(cc: &str) -> Refusal {
-    Factory::new(cc.parse::<Spec>().unwrap(), 1).unwrap_err()
+fn refusal(cc: &str) -> Option<Misfit> {
+    Factory::new(cc.parse::<Spec>().unwrap(), 1).err()
 }
 
 #[test]
-fn chirps_are_refused_whatever_the_policy() {
-    for start in ["chirp", "chirp-p", "chirp-q", "chirp-r"] {
-        for policy in ["reno", "cubic", "dctcp", "prague"] {
-            let text = format!("{policy}:start={start}");
-            assert!(matches!(refusal(&text), Refusal::Chirp { .. }), "{text}");
+fn start_ups_with_gaps_of_their_own_are_refused_and_no_others() {
+    for start in START_UPS {
+        for policy in ["reno", "cubic", "bic"] {
+            let text = format!("{policy}:start={}", start.name);
+            let refused = refusal(&text).map(|misfit| misfit.ability);
+            let gaps = start.needs.contains(&Ability::ExactGaps);
+            assert_eq!(refused, gaps.then_some(Ability::ExactGaps), "{text}");
         }
     }
     assert_eq!(
-        refusal("cubic:start=chirp").to_string(),
-        "cubic:start=chirp@quic: a chirp needs a gap of its own before each packet, and a quinn controller sets a window only"
+        refusal("cubic:start=chirp").unwrap().to_string(),
+        "start=chirp needs an exact gap before each packet, and a controller of quinn sets only a window; use @udp, @tcp or @alcc"
     );
 }
 
 #[test]
 fn every_entry_is_made_or_refused_for_a_reason() {
-    let refused: Vec<_> = CONTROLLERS
-        .iter()
-        .filter_map(|entry| Factory::new(entry.name.parse().unwrap(), 1).err().map(|why| (entry.name, why)))
-        .collect();
-    let spec = |name: &str| name.to_owned();
+    let refused: Vec<_> =
+        CONTROLLERS.iter().filter_map(|entry| refusal(entry.name).map(|misfit| (entry.name, misfit.ability))).collect();
     assert_eq!(
         refused,
         [
-            ("dctcp", Refusal::Marks { spec: spec("dctcp") }),
-            ("prague", Refusal::Marks { spec: spec("prague") }),
-            ("sprout", Refusal::ReceiverHalf { spec: spec("sprout") }),
-            ("sprout-ewma", Refusal::ReceiverHalf { spec: spec("sprout-ewma") }),
+            ("dctcp", Ability::ExactMarks),
+            ("prague", Ability::ExactMarks),
+            ("sprout", Ability::ReceiverHalf),
+            ("sprout-ewma", Ability::ReceiverHalf),
         ]
-    );
-    assert_eq!(
-        refusal("sprout").to_string(),
-        "sprout@quic: its receiver half must send feedback, and QUIC as quinn speaks it has no frame for that"
-    );
-    assert_eq!(
-        refusal("dctcp").to_string(),
-        "dctcp@quic: it counts ECN marks, and quinn tells a controller only that something was marked"
     );
 }

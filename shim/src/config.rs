@@ -32,16 +32,7 @@ impl Config {
             log: set(LOG).map(PathBuf::from),
             quiet: set(QUIET).is_some(),
         };
-        let controller = config.options.controller.entry();
-        if controller.receiver.is_some() {
-            let name = controller.name;
-            return Err(format!(
-                "PACELINE_CC: {name} needs its receiver half at the other end, which an ordinary client is not; take copa or verus"
-            ));
-        }
-        if config.options.mode == Mode::Framed {
-            return Err("PACELINE_MODE: framed needs paceline at the other end; take auto, queue or inline".to_owned());
-        }
+        config.options.for_ordinary_clients().map_err(|error| error.to_string())?;
         Ok(config)
     }
 

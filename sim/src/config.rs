@@ -1,5 +1,6 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
+use paceline_cc::datapath::{Datapath, QUIC, TCP, UDP};
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_transport::{Acks, Mode};
 
@@ -69,6 +70,18 @@ pub enum Via {
     Alcc(Spec, Handover),
     /// QUIC, in the real world alone ([`crate::endpoints::check`]).
     Quic,
+}
+
+impl Via {
+    /// What is known of it.
+    pub fn datapath(&self) -> &'static Datapath {
+        match self {
+            Self::Udp => &UDP,
+            Self::Tcp => &TCP,
+            Self::Alcc(_, handover) => handover.mode.datapath(),
+            Self::Quic => &QUIC,
+        }
+    }
 }
 
 /// How a real socket is used by the controller above it. The simulator has one way: chunks, and acknowledgements of which

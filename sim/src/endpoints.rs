@@ -12,13 +12,12 @@ use crate::tap::Layer;
 /// # Errors
 /// One line: why not, and the mend.
 pub fn check(flow: &Flow) -> Result<(), String> {
-    match flow.via {
-        Via::Quic => {
-            let spec = &flow.controller;
-            Err(format!("{spec}@quic: QUIC runs in the real world alone; add --real, or write {spec}@udp"))
-        }
-        Via::Udp | Via::Tcp | Via::Alcc(..) => Ok(()),
+    let (spec, datapath) = (&flow.controller, flow.via.datapath());
+    if datapath.simulated {
+        return Ok(());
     }
+    let name = datapath.name;
+    Err(format!("{spec}@{name}: the simulator has no datapath '{name}'; add --real, or write {spec}@udp"))
 }
 
 /// Sender and receiver of a flow; `observer` is asked who sees the events of each of its controllers.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use paceline_cc::datapath::{ALCC, ALCC_FRAMED, ALCC_INLINE, ALCC_QUEUE, Datapath};
+
 /// How bytes reach TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -33,6 +35,16 @@ impl Mode {
     /// Every one, by the word that options have for it.
     pub const WORDS: [(&'static str, Self); 4] =
         [("auto", Self::Auto), ("queue", Self::Queue), ("inline", Self::Inline), ("framed", Self::Framed)];
+
+    /// What it offers to a controller; for [`Mode::Auto`] what the best for that controller does.
+    pub fn datapath(self) -> &'static Datapath {
+        match self {
+            Self::Auto => &ALCC,
+            Self::Queue => &ALCC_QUEUE,
+            Self::Inline => &ALCC_INLINE,
+            Self::Framed => &ALCC_FRAMED,
+        }
+    }
 }
 
 impl Acks {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use paceline_cc::datapath::DATAPATHS;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::{Race, Settings, World, race};
 use paceline_lab::real;
@@ -21,8 +22,7 @@ use crate::complaint;
 pub(crate) struct Args {
     /// The scenario file (docs/scenarios.md).
     scenario: PathBuf,
-    /// Who races instead: CONTROLLER@VIA,... with VIA udp, tcp, alcc, alcc/LOWER or quic; such as copa:delta=0.1@udp,cubic@tcp.
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help = contestants_help())]
     contestants: Option<String>,
     /// Delivery trace (Mahimahi's format) of the link towards the user, instead of the scenario's link.
     #[arg(long, value_name = "FILE")]
@@ -70,6 +70,14 @@ pub(crate) struct Args {
     /// Print the scenario as it would run, with every default, and stop.
     #[arg(long)]
     effective: bool,
+}
+
+fn contestants_help() -> String {
+    let vias: Vec<&str> = DATAPATHS.iter().map(|datapath| datapath.name).collect();
+    format!(
+        "Who races instead: CONTROLLER@VIA,... with VIA {}, or alcc/LOWER; such as copa:delta=0.1@udp,cubic@tcp",
+        vias.join(", ")
+    )
 }
 
 impl Args {

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, anyhow, bail};
 use paceline_alcc::export::{self, Settings};
 use paceline_alcc::filter::{self, Filter};
-use paceline_alcc::options::{self, Lower, Mode, Options};
+use paceline_alcc::options::{self, Lower, Options};
 use paceline_net::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_net::machine::Verdict;
 
@@ -193,17 +193,7 @@ fn absolute(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
 
 /// The peer is no part of paceline, so nothing can come back from a receiver half.
 fn servable(options: &Options) -> anyhow::Result<()> {
-    let name = options.controller.entry().name;
-    if options.controller.entry().receiver.is_some() {
-        bail!(
-            "--cc: {name} needs its receiver half at the other end, which an ordinary client is not; take copa or verus"
-        );
-    }
-    if options.mode == Mode::Framed {
-        bail!(
-            "--mode: framed needs paceline at the other end, which an ordinary client is not; take auto, queue or inline"
-        );
-    }
+    options.for_ordinary_clients().map_err(|error| as_option(&error))?;
     let there = paceline_net::tcp::available();
     if let Lower::Named(lower) = &options.lower
         && !there.contains(lower)

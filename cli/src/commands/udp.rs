@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use paceline_cc::{Nanos, Spec};
+use paceline_cc::datapath::UDP;
+use paceline_cc::{Ability, Nanos, Spec};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::output::OutputError;
 use paceline_net::udp::seal::make_key;
@@ -95,8 +96,9 @@ impl Asking {
         name: &str,
     ) -> anyhow::Result<(Hello, Plan)> {
         let spec: Spec = self.cc.parse().map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
+        UDP.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
         let overhead = if sealed { paceline_net::udp::seal::TAG } else { 0 };
-        let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.entry().receiver.is_some());
+        let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.needs(Ability::ReceiverHalf));
         let hello = Hello {
             random: [0; 16],
             cookie: None,

@@ -121,7 +121,7 @@ fn options_of_race() {
             ),
             (
                 &["race", "small.toml", "--contestants", "cubic@quic"],
-                "cubic@quic: QUIC runs in the real world alone; add --real, or write cubic@udp",
+                "cubic@quic: the simulator has no datapath 'quic'; add --real, or write cubic@udp",
             ),
             (
                 &["race", "small.toml", "--contestants", "copa:dlta=1@udp"],

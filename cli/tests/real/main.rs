@@ -188,7 +188,12 @@ fn what_the_real_world_has_not_is_refused_in_one_line() {
     for (contestant, more, what) in [
         ("copa@alcc/verus", "", "copa@alcc/verus: this kernel's TCP has no verus"),
         ("copa@tcp", "", "this kernel's TCP has no copa"),
-        ("sprout@quic", "", if cfg!(feature = "quic") { "its receiver half must send" } else { "--features quic" }),
+        ("sprout@quic", "", "sprout needs its receiver half at the other end, and QUIC"),
+        (
+            "copa@quic",
+            "[[flows]]\narrivals = true\n",
+            if cfg!(feature = "quic") { "arrivals" } else { "--features quic" },
+        ),
         ("reno:start=hystart@tcp", "", "takes no start=hystart"),
         ("copa@udp", "[[flows]]\nextra_delay = '5ms'\n", "extra_delay is for the simulator"),
         ("reno@tcp", "[[flows]]\narrivals = true\n", "does not tell when packets arrived"),

@@ -26,7 +26,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// One line: what of it quinn cannot do, and the mend.
 pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
     let spec = &flow.controller;
-    Factory::new(spec.clone(), 0).map_err(|refusal| refusal.to_string())?;
+    Factory::new(spec.clone(), 0).map_err(|misfit| format!("{spec}@quic: {misfit}"))?;
     if !matches!(flow.workload, Workload::Bulk | Workload::Bytes(_)) {
         return Err(format!("{spec}@quic: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {spec}@udp"));
     }
@@ -57,7 +57,7 @@ pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, R
         index,
         handshake: flow.handshake,
         goal: goal(&flow.workload),
-        controller: Factory::new(flow.controller.clone(), seed).map_err(|refusal| failed(&refusal))?,
+        controller: Factory::new(flow.controller.clone(), seed).map_err(|misfit| failed(&misfit))?,
         identity: Identity::generate().map_err(|error| failed(&error))?,
         near: open(source, SocketAddr::new(IpAddr::V4(source.ipv4), 0))?,
         far: open(target, to)?,

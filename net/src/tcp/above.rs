@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_alcc::options::{Lower, Mode, Options};
 use paceline_alcc::{Engine, Hooks};
-use paceline_cc::{Nanos, Spec};
+use paceline_cc::{Ability, Nanos, Spec};
 use paceline_sim::{Flow, Handover, Way};
 
 use super::{Kernel, available, given};
@@ -47,8 +47,8 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
     if flow.arrivals {
         return Err(format!("{spec}@alcc: arrivals: the kernel's TCP does not tell when packets arrived; take it out"));
     }
-    let has_half = spec.entry().receiver.is_some();
-    let mode = if has_half && handover.mode == Mode::Auto { Mode::Framed } else { handover.mode };
+    let auto = if spec.needs(Ability::ReceiverHalf) { Mode::Framed } else { Mode::Auto };
+    let mode = if handover.mode == Mode::Auto { auto } else { handover.mode };
     let fickle = matches!(flow.workload, paceline_sim::Workload::OnOff { .. });
     let options = Options {
         controller: spec.clone(),
