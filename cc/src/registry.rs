@@ -1,7 +1,9 @@
 //! Controllers by name: `copa`, `copa:delta=0.1,mode=default`.
 //!
 //! A controller's file ends in an `ENTRY`; its one line in [`CONTROLLERS`] makes it known to the simulator, the
-//! command line, scenario files and tests alike.
+//! command line, scenario files and tests alike. Others are registered at run time: [`register`].
+
+mod definition;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +14,9 @@ use crate::entry::{Entry, Params, SpecError, StartUpEntry};
 use crate::names::nearest;
 use crate::text::clipped;
 
-/// Every controller, in the order in which they are listed.
+pub use definition::{Definition, MOST_REGISTERED, RegisterError, Shared, register};
+
+/// Every controller that comes with paceline, in the order in which they are listed.
 pub const CONTROLLERS: &[Entry] = &[
     crate::reno::ENTRY,
     crate::cubic::ENTRY,
@@ -27,9 +31,9 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::fixed::ENTRY,
 ];
 
-/// Every controller.
+/// Every controller: those of [`CONTROLLERS`], then those registered so far.
 pub fn controllers() -> Vec<&'static Entry> {
-    CONTROLLERS.iter().collect()
+    CONTROLLERS.iter().chain(definition::registered()).collect()
 }
 
 /// The controller of this name.
@@ -47,6 +51,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// ```
 #[derive(Clone)]
 pub struct Spec {
+    /// Lasts as long as the process, also when registered at run time: nothing is ever taken out of the registry.
     entry: &'static Entry,
     params: Params,
 }

@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
-use paceline_cc::{Nanos, Rate};
+use paceline_cc::entry::{Kind, Param, Params};
+use paceline_cc::fixed::Fixed;
+use paceline_cc::names::intern;
+use paceline_cc::registry::{Definition, register};
+use paceline_cc::{Controller, Env, Nanos, Rate};
 use paceline_lab::race::{Settings, race};
+use paceline_lab::record::Record;
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
 use paceline_lab::table::reading;
 use paceline_sim::{Config, Timing};
@@ -335,6 +340,44 @@ fn a_queue_of_one_bdp_knows_a_delay_that_changes() {
     let fixed = records("delay = \"20ms\"");
     assert!(fixed.queue_ms.unwrap().max > 30.0, "{:?}", fixed.queue_ms);
     assert_eq!(records("delay_schedule = [[\"0s\", \"20ms\"]]"), fixed);
+}
+
+#[test]
+fn a_controller_registered_at_run_time_races_by_its_name() {
+    const SOURCE: &str = "this test";
+    let number = 7;
+    let packets = Param {
+        name: intern(&format!("packets_{number}")).unwrap(),
+        unit: "packets",
+        kind: Kind::Number { min: 1.0, max: 100.0 },
+        default: "10",
+        source: SOURCE,
+    };
+    // 10 packets each 21 ms or so: 5.5 Mbit/s of the 10.
+    let make = move |params: &Params, env: &Env| -> Box<dyn Controller> {
+        Box::new(Fixed::new(env, params.number(packets.name), None))
+    };
+    let name = format!("mine-{number}");
+    let mine = Definition { params: vec![packets], source: SOURCE.to_owned(), ..Definition::new(name, make) };
+    register(mine).unwrap();
+
+    let contestants = "contestants = [\"mine-7@tcp\", \"mine-7:packets_7=5@udp\", \"cubic@tcp\", \"mine-7@alcc/open\"]";
+    let text = SMALL.replace("contestants = [\"reno@tcp\"]", &format!("seconds = 5\nruns = 1\n{contestants}"));
+    let text = format!("{text}[up]\ndelay = \"15ms\"\n[[flows]]\n[[flows]]\ncontestant = \"mine-7:packets_7=1@tcp\"\n");
+    let source = Source::from_text("s.toml", &text, Options::default());
+    let records: Vec<Record> =
+        race(&source, &Settings::default()).unwrap().runs.into_iter().map(|run| run.record).collect();
+    let found: Vec<String> = records.iter().map(Record::contestant).collect();
+    assert_eq!(found, ["mine-7@tcp", "mine-7:packets_7=5@udp", "cubic@tcp", "mine-7@alcc/open"]);
+    let rate = |record: usize, flow: usize| records[record].flows[flow].throughput_mbps;
+    assert!((5.0..6.0).contains(&rate(0, 0)), "{}", rate(0, 0));
+    assert!((2.4..3.0).contains(&rate(1, 0)), "{}", rate(1, 0));
+    assert!(rate(2, 0) > 8.0 && rate(3, 0) > 5.0, "{} {}", rate(2, 0), rate(3, 0));
+    // The same rival beside each: one packet a round trip, which lasts longer behind what CUBIC queues.
+    assert!((0..4).all(|record| rate(record, 1) > 0.0 && rate(record, 1) < 0.6));
+
+    let found = error(&SMALL.replace("reno@tcp", "mine-7:packet_7=3@tcp"));
+    assert!(found.ends_with("controller 'mine-7' has no parameter 'packet_7'; did you mean packets_7?"), "{found}");
 }
 
 #[test]
