@@ -98,9 +98,9 @@ bench-instructions: ## instructions of an acknowledgement and of a simulated pac
 	@scripts/setup build
 	@scripts/bench-instructions
 
-bench-tables: ## measure again what docs/benchmarks.md says of the simulator and the controllers (needs valgrind and a quiet machine)
+bench-tables: ## measure again what docs/results/benchmarks.md says of the simulator and the controllers (needs valgrind and a quiet machine)
 	@scripts/setup build
-	@$(CARGO) bench $(QUIET) --locked -p paceline-sim --bench dumbbell | scripts/write-table docs/benchmarks.md 'packets per CPU second'
+	@$(CARGO) bench $(QUIET) --locked -p paceline-sim --bench dumbbell | scripts/write-table docs/results/benchmarks.md 'packets per CPU second'
 	@scripts/bench-instructions --write
 
 fuzz: ## fuzz each parser for SECONDS=60
@@ -111,13 +111,13 @@ docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --no-deps --locked
 
-validate: build ## every claim of docs/validation.md again: into out, or, with the traces that it was written with (TRACES=DIR), in its place
+validate: build ## every claim of docs/results/validation.md again: into out, or, with the traces that it was written with (TRACES=DIR), in its place
 	@mkdir -p out
-	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out $(if $(TRACES),docs,out)/validation.md || [ $$? = 1 ]
-	@echo "page: $(if $(TRACES),docs,out)/validation.md"
+	@target/release/paceline validate $(if $(TRACES),--traces $(TRACES)) --out $(if $(TRACES),docs/results,out)/validation.md || [ $$? = 1 ]
+	@echo "page: $(if $(TRACES),docs/results,out)/validation.md"
 
-validate-real: build ## write docs/validation-real.md again: hours (RUNS=5, THREADS=1 runs at once, TRACES=DIR adds the real traces you have)
-	@target/release/paceline validate --real --runs $(RUNS) --threads $(THREADS) $(if $(TRACES),--traces $(TRACES)) --out docs/validation-real.md || [ $$? = 1 ]
+validate-real: build ## write docs/results/validation-real.md again: hours (RUNS=5, THREADS=1 runs at once, TRACES=DIR adds the real traces you have)
+	@target/release/paceline validate --real --runs $(RUNS) --threads $(THREADS) $(if $(TRACES),--traces $(TRACES)) --out docs/results/validation-real.md || [ $$? = 1 ]
 
 reproduce: build ## run the experiments of PAPER=paced-chirping again; page in out/reproduce
 	@target/release/paceline reproduce $(PAPER) || [ $$? = 1 ]

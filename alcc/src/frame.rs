@@ -1,7 +1,7 @@
 //! The client/server variant: what both ends write into one TCP connection, so that the receiver acknowledges chunks itself.
 //!
 //! Source: Zaki et al., "ALCC: Migrating Congestion Control to the Application Layer in Cellular Networks", section 4 (the
-//! variant without kernel help, which Sprout needs). `docs/alcc-wire.md` has the format field by field. What differs from
+//! variant without kernel help, which Sprout needs). `docs/design/alcc-wire.md` has the format field by field. What differs from
 //! the paper and its release, which has one header for each ported controller, fixed numbers and no bounds:
 //!
 //! - One format for every controller: what its halves tell each other travels as a note (on data) and a blob (on

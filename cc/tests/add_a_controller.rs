@@ -7,7 +7,7 @@ use paceline_cc::{Controller, Env, Spec};
 
 const PAGE: &str = include_str!("../../docs/add-a-controller.md");
 
-/// `docs/add-a-controller.md` holds `examples/vegas.rs` as it would stand inside the crate, without its `main`.
+/// `docs/guide/add-a-controller.md` holds `examples/vegas.rs` as it would stand inside the crate, without its `main`.
 #[test]
 fn the_page_shows_the_example() {
     let example = include_str!("../examples/vegas.rs");

@@ -13,7 +13,7 @@ mod text;
 pub use parquet::write_parquet;
 pub use text::{ReadError, read_json, write_csv, write_json};
 
-/// One run of one contestant; `docs/records.md` describes every field.
+/// One run of one contestant; `docs/guide/records.md` describes every field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Name of the scenario.

@@ -1,4 +1,4 @@
-//! A scenario file: who races on which path; `docs/scenarios.md` describes every key.
+//! A scenario file: who races on which path; `docs/guide/scenarios.md` describes every key.
 //!
 //! A [`Scenario`] that was parsed is a valid one. Every error names file, line and key, and the mend.
 

@@ -5,7 +5,7 @@
 //! the translation itself, without clock and sockets. [`serve`] and [`send`] move bytes with it, each on the calling
 //! thread and within a deadline.
 //!
-//! docs/quic.md says what is lost on the way.
+//! docs/design/quic.md says what is lost on the way.
 
 mod adapter;
 mod bridge;

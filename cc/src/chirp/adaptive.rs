@@ -1,7 +1,7 @@
 //! Paced chirping past the paper (`start=chirp`): what each generation got right, and what they left open.
 //!
-//! Source: Misund and Briscoe, "Paced Chirping" (2019); the choices below are ours, each decided by an experiment that
-//! `docs/paced-chirping.md` gives.
+//! Source: Misund and Briscoe, "Paced Chirping" (2019); the choices below are ours, each decided by an
+//! experiment (`docs/results/paced-chirping.md`).
 //!
 //! - **Bursts first** (2018): two bursts of five without gaps, half a round trip apart, tell the bottleneck's own gap at
 //!   any rate. A flow that fits the initial window sends it at once, in two parts.

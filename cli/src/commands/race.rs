@@ -20,7 +20,7 @@ use crate::complaint;
 /// Run every contestant of a scenario and print one row each.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The scenario file (docs/scenarios.md).
+    /// The scenario file (docs/guide/scenarios.md).
     scenario: PathBuf,
     #[arg(long, value_name = "LIST", help = contestants_help())]
     contestants: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     up: Option<PathBuf>,
     /// Real sockets and the kernel's own TCP behind an emulated path, in real time, one run after the other
-    /// (docs/real-races.md). Needs root or user namespaces.
+    /// (docs/guide/real-races.md). Needs root or user namespaces.
     #[arg(long)]
     real: bool,
     /// Seed of everything random.

@@ -17,7 +17,7 @@ use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
 
 use super::{count, number};
 
-/// Run a paper's experiments again and hold what comes out against what it says (docs/reproduce.md).
+/// Run a paper's experiments again and hold what comes out against what it says (docs/guide/reproduce.md).
 ///
 /// A paper about real sockets runs in real time where that is permitted (root, or user namespaces), else in the simulator.
 ///

@@ -15,7 +15,7 @@ use paceline_path::{Synth, Trace, TraceError, TraceInfo, from_table, to_table};
 use super::count;
 use crate::complaint;
 
-/// Look at delivery traces in Mahimahi's format, make them, convert them (docs/paths.md).
+/// Look at delivery traces in Mahimahi's format, make them, convert them (docs/guide/paths.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -19,14 +19,14 @@ use paceline_path::Trace;
 use super::{count, number};
 use crate::complaint;
 
-/// Hold what the simulator gives against theory and against native implementations (docs/validation.md).
+/// Hold what the simulator gives against theory and against native implementations (docs/results/validation.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder with real delivery traces: those that native implementations were measured on, or, with --real, any.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Run scenarios in the simulator and in the real world instead, and hold the two against each other
-    /// (docs/validation-real.md). Takes hours; needs root or user namespaces.
+    /// (docs/results/validation-real.md). Takes hours; needs root or user namespaces.
     #[arg(long)]
     real: bool,
     /// With --real: runs of each contestant in each world.

@@ -8,7 +8,7 @@
 use paceline_cc::{Nanos, Time};
 
 /// Turns of a busy emulator are so far apart (our choice: a turn costs 10 to 17 µs of a processor on the machine of
-/// docs/benchmarks.md, and an opportunity of a delivery trace is a millisecond).
+/// docs/results/benchmarks.md, and an opportunity of a delivery trace is a millisecond).
 const SPACING: Nanos = Nanos::from_micros(200);
 /// Busy is who reads or hands over more than one packet in this time, on average (our choice: 500 Mbit/s of full packets, or
 /// half of that with acknowledgements, are fewer).

@@ -1,5 +1,5 @@
 //! Contestants over QUIC in a race: a sender and a receiver of quinn, each in a thread, over sockets at the two ends of a
-//! world. What differs from a simulated flow over UDP: docs/quic.md.
+//! world. What differs from a simulated flow over UDP: docs/guide/quic.md.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};

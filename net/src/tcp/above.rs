@@ -31,7 +31,7 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
     if open && !there.iter().any(|known| known == name) {
         return Err(format!(
             "{spec}@alcc/open: this kernel's TCP has no open window; load it by 'paceline open-window' \
-             (docs/open-window.md), or write {spec}@alcc"
+             (docs/guide/open-window.md), or write {spec}@alcc"
         ));
     }
     if !there.iter().any(|known| known == name) {

@@ -1,4 +1,4 @@
-//! What datagrams look like. `docs/udp-wire.md` says it field by field.
+//! What datagrams look like. `docs/design/udp-wire.md` says it field by field.
 //!
 //! Numbers are big-endian. Positions, instants and packet numbers take 48 bits: 256 TiB, 78 hours, 2^48 packets, after
 //! which a session must end. A data packet's header is 24 bytes, so that over IPv4 and without a key 1448 bytes of

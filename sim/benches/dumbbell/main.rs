@@ -1,7 +1,7 @@
 //! Simulated data packets per CPU second on the dumbbell, beside a bare event loop that does the least a simulator can:
 //! a binary heap, three events a packet, no controller, no endpoint, no record. Both in one process, in turn; medians.
 //!
-//! The ratio is what to compare: it hardly depends on the machine. The table is Markdown, for `docs/benchmarks.md`.
+//! The ratio is what to compare: it hardly depends on the machine. The table is Markdown, for `docs/results/benchmarks.md`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
