@@ -1,6 +1,6 @@
 //! How a connection ends: whole, or by a reset.
 //!
-//! What was written leaves for as long as the peer takes it. The kernel has the same rule for a socket that nobody holds any
+//! What was written leaves for as long as the peer takes it. The kernel has the same rule for a socket that no process holds any
 //! more: it goes by what the peer answers (`tcp_orphan_retries` of tcp(7)), not by age. A rest that is dropped ends in a reset,
 //! so that no peer takes a part for the whole.
 
@@ -62,7 +62,7 @@ impl Inner {
         state.flow.above.next() + state.flow.queue.len() as u64
     }
 
-    /// Waits until everything below `upto` has been handed over, at most until the peer has taken nothing for `limit`, from
+    /// Waits until everything below `upto` has been sent, at most until the peer has taken nothing for `limit`, from
     /// `since` on at the earliest.
     pub(crate) fn drain(&self, since: Time, limit: Duration, upto: u64) -> bool {
         self.wait_for_queue(upto, Until::Silent(since, nanos(limit)))
@@ -100,7 +100,7 @@ impl Inner {
         }
     }
 
-    /// Whoever closes the socket has it closed for good once the queue is empty.
+    /// The socket is closed for good once the queue is empty.
     pub(crate) fn close(&self, linger: Duration) {
         let wait = {
             let mut state = self.lock();

@@ -50,7 +50,7 @@ pub struct Engine {
 /// What an engine calls in the program that it runs in.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {
-    /// The engine's thread, before anything else. A preloaded library tells itself by it that the calls of this thread are
+    /// The engine's thread, before anything else. A preloaded library notes by it that the calls of this thread are
     /// its own.
     pub enter: fn(),
     /// Whichever thread found out that others had written past a socket's queue, so that its connection was reset;
@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     alarm: OwnedFd,
     timers: Mutex<Timers>,
     sockets: Mutex<HashMap<u64, Arc<Inner>>>,
-    /// Sockets that nobody holds any more, for the engine's thread to close.
+    /// Sockets without a holder, for the engine's thread to close.
     left: Mutex<Vec<Inner>>,
     groups: Mutex<Groups>,
     past: Mutex<Totals>,
@@ -203,7 +203,7 @@ impl Engine {
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let v6 = local.is_some_and(|address| address.is_ipv6());
         if mode == Mode::Framed {
-            // A frame shall fit into a packet.
+            // A frame must fit into a packet.
             info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
         }
         let env = Env { mss: flow::packet_size(&info), seed: id + 1, paced: false };
@@ -264,7 +264,7 @@ impl Engine {
         *self.shared.past()
     }
 
-    /// Waits until all that the program has written so far has been handed over; says whether it was. Connections whose peer
+    /// Waits until all that the program has written so far has been sent; says whether it was. Connections whose peer
     /// takes nothing for `limit` are given up and reset. For the end of a program.
     pub fn drain(&self, limit: Duration) -> bool {
         let since = clock::now();

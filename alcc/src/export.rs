@@ -4,7 +4,7 @@
 //! have; root's at `/run/paceline/PID.sock`. Who connects gets one JSON line about the process ([`Process`]), one a socket
 //! ([`Line`]), and the end; nothing is read from the connection. The folder is its user's alone (mode 0700), or it is not
 //! used: by who listens nor by who asks. Who asks makes sure that a socket, its folder and the process that listens are of
-//! one user, waits for nobody longer than a second, and removes nothing but what its own processes left behind.
+//! one user, waits for no process longer than a second, and removes nothing but what its own processes left behind.
 //!
 //! One thread serves it all. It sleeps until somebody asks, and wakes by itself only while logs are written. System calls
 //! go through `rustix`, never through symbols that a preloaded library replaces, except to close.
@@ -50,7 +50,7 @@ impl Settings {
     /// Reads [`METRICS`] and [`QLOG`] of this process.
     ///
     /// # Errors
-    /// [`SettingsError`] when [`METRICS`] is no address.
+    /// [`SettingsError`] when [`METRICS`] is not an address.
     pub fn from_env() -> Result<Self, SettingsError> {
         Self::from_vars(|name| std::env::var(name).ok())
     }
@@ -58,7 +58,7 @@ impl Settings {
     /// As [`Settings::from_env`], from any source of variables.
     ///
     /// # Errors
-    /// [`SettingsError`] when [`METRICS`] is no address.
+    /// [`SettingsError`] when [`METRICS`] is not an address.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let given = |name| var(name).filter(|text| !text.is_empty());
         Ok(Self {
@@ -87,7 +87,7 @@ pub fn address(text: &str) -> Result<SocketAddr, SettingsError> {
 
 /// An address for metrics that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("metrics: '{text}' is no address; give one such as 127.0.0.1:9464, or a port from 1 to 65535")]
+#[error("metrics: '{text}' is not an address; give one such as 127.0.0.1:9464, or a port from 1 to 65535")]
 pub struct SettingsError {
     /// As given.
     pub text: String,
@@ -163,7 +163,7 @@ pub struct Line {
     pub delivered_bytes: u64,
     /// Segments that TCP sent again.
     pub retransmits: u32,
-    /// Time-outs of TCP.
+    /// Timeouts of TCP.
     pub timeouts: u32,
     /// Chunks handed to TCP.
     pub chunks: u64,

@@ -33,10 +33,10 @@ pub struct Prefix {
 #[non_exhaustive]
 pub enum FilterError {
     /// Not a port, nor a range of ports.
-    #[error("{PORTS}: '{0}' is no port; give numbers from 1 to 65535 or ranges of them, such as 80,443,8000-8999")]
+    #[error("{PORTS}: '{0}' is not a port; give numbers from 1 to 65535 or ranges of them, such as 80,443,8000-8999")]
     Port(String),
     /// Not an address, nor a prefix.
-    #[error("{PEERS}: '{0}' is no address; give addresses or prefixes, such as 192.0.2.1,10.0.0.0/8,2001:db8::/32")]
+    #[error("{PEERS}: '{0}' is not an address; give addresses or prefixes, such as 192.0.2.1,10.0.0.0/8,2001:db8::/32")]
     Peer(String),
 }
 

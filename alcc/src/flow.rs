@@ -35,7 +35,7 @@ pub(crate) const LOOK: Nanos = Nanos::from_millis(5);
 const FILL: Nanos = Nanos::from_millis(1);
 /// Without news for this long, and for two round trips, `TCP_INFO` is asked.
 const SILENCE: Nanos = Nanos::from_millis(50);
-/// Largest packet that a controller is told of: a loop-back device's are 64 KB, and a chunk may have four.
+/// Largest packet that is reported to a controller: a loop-back device's are 64 KB, and a chunk may have four.
 const MAX_MSS: u32 = 16 * 1024;
 /// A chunk has as many packets as leave in this time, at most [`MAX_CHUNK`]. 1 ms: Linux `tcp_tso_autosize`.
 const CHUNK_TIME: Nanos = Nanos::from_millis(1);
@@ -92,7 +92,7 @@ pub(crate) struct Flow {
     pub(crate) looked_at: Time,
     /// And the time before.
     looked_before: Time,
-    /// RTT of what was acknowledged between them, as far as the kernel's estimate tells.
+    /// RTT of what was acknowledged between them, as far as the kernel's estimate shows it.
     pub(crate) rtt_between: Nanos,
     /// When something was last acknowledged.
     news_at: Time,
@@ -330,7 +330,7 @@ impl Flow {
     }
 }
 
-/// Payload bytes of a full packet, as a controller is told.
+/// Payload bytes of a full packet, as reported to a controller.
 pub(crate) fn packet_size(info: &Info) -> u32 {
     info.mss.clamp(1, MAX_MSS)
 }

@@ -4,11 +4,11 @@
 //! variant without kernel help, which Sprout needs). `docs/design/alcc-wire.md` has the format field by field. What differs from
 //! the paper and its release, which has one header for each ported controller, fixed numbers and no bounds:
 //!
-//! - One format for every controller: what its halves tell each other travels as a note (on data) and a blob (on
+//! - One format for every controller: what its halves exchange travels as a note (on data) and a blob (on
 //!   acknowledgements).
 //! - Chunks are known by byte positions of 62 bits, so they may have any size.
 //! - Acknowledgements are coalesced: one for all that a read brought, at most one each [`ACK_EVERY`] unless it covers two frames
-//!   and there is no receiver half, and each tells how long it waited, so that waiting is not taken for the network's delay.
+//!   and there is no receiver half, and each says how long it waited, so that waiting is not taken for the network's delay.
 //! - A version leads, lengths are capped, and whatever breaks a rule ends the connection with one reason ([`Violation`]).
 //!
 //! Nothing here touches a socket or a clock. Each direction of a connection begins with [`VERSION`]; then frames follow,
@@ -34,7 +34,7 @@ pub const VERSION: u8 = 1;
 pub const MAX_PAYLOAD: u32 = 16 * 1024;
 /// Least time between two acknowledgements of one direction. 5 ms: the paper's logic thread looks as often (section 4.1).
 pub const ACK_EVERY: Nanos = Nanos::from_millis(5);
-/// Longest wait that an acknowledgement tells. An hour: nobody's RTT needs more (our choice).
+/// Longest wait that an acknowledgement states. An hour: no RTT needs more (our choice).
 pub const MAX_DELAY: Nanos = Nanos::from_secs(3600);
 /// Most bytes in front of a payload: kind, position, note, length.
 pub const MAX_HEADER: usize = 1 + 8 + 8 + 4;

@@ -1,7 +1,7 @@
 //! Framed mode: chunks travel in frames that the receiver acknowledges itself, for controllers with a receiver half and for
-//! kernels that tell nothing ([`crate::frame`]). The peer reads with a [`Reader`](crate::frame::Reader), or is an engine too.
+//! kernels that report nothing ([`crate::frame`]). The peer reads with a [`Reader`](crate::frame::Reader), or is an engine too.
 //!
-//! What differs from queue mode: an acknowledgement tells how long it waited at the receiver, which is taken off the RTT; a
+//! What differs from queue mode: an acknowledgement says how long it waited at the receiver, which is subtracted from the RTT; a
 //! chunk is copied once more, behind its head; what the peer sends has to be read through [`Socket::recv`](crate::Socket::recv).
 
 use std::collections::VecDeque;
@@ -141,7 +141,7 @@ impl Flow {
         Ok(())
     }
 
-    /// The end of our stream has been handed over.
+    /// The end of our stream has been sent.
     pub(crate) fn shut_frames(&mut self) {
         if let Some(framed) = &mut self.framed {
             framed.shut = true;

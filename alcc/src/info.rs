@@ -22,7 +22,7 @@ pub(crate) struct Info {
     pub(crate) state: u8,
     /// Stage of the congestion control's state machine.
     ca_state: u8,
-    /// Time-outs in a row.
+    /// Timeouts in a row.
     pub(crate) backoff: u8,
     /// Payload bytes of a full segment at present.
     pub(crate) mss: u32,
@@ -106,7 +106,7 @@ impl Info {
         (of(self.sacked.saturating_add(self.lost.max(1))), of(self.sacked))
     }
 
-    /// Bytes in the network, as RFC 6675 counts them (`pipe`). After a time-out all count as lost, and many are not.
+    /// Bytes in the network, as RFC 6675 counts them (`pipe`). After a timeout all count as lost, and many are not.
     pub(crate) fn pipe(&self) -> u64 {
         let gone = if self.timed_out() { 0 } else { self.sacked.saturating_add(self.lost) };
         let packets = self.unacked.saturating_sub(gone).saturating_add(self.again).min(self.unacked);
@@ -156,7 +156,7 @@ impl Info {
         self.ca_state >= RECOVERY
     }
 
-    /// A time-out started the repair.
+    /// A timeout started the repair.
     pub(crate) fn timed_out(&self) -> bool {
         self.ca_state >= LOSS
     }
@@ -209,7 +209,7 @@ mod tests {
     fn what_arrived_behind_a_loss_is_above_its_holes() {
         let info = Info { unacked: 20, sacked: 7, lost: 2, unsent: 500, ..Info::default() };
         assert_eq!(info.ahead(20_500), (9_000, 7_000));
-        // A hole that nobody has declared lost yet.
+        // A hole that has not been declared lost yet.
         assert_eq!(Info { lost: 0, ..info }.ahead(20_500), (8_000, 7_000));
         assert_eq!(Info::default().ahead(0), (0, 0));
     }

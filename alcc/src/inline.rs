@@ -8,8 +8,8 @@
 //!
 //! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
 //! otherwise: bytes sent and acknowledged since the look before, and the RTT. The kernel's samples have the time in them for which packets
-//! that leave together wait for each other, and a controller would take it for a queue: it is told the RTT
-//! without that, and on fast links the smallest, as far as the kernel's mean deviation tells.
+//! that leave together wait for each other, and a controller would take it for a queue: it gets the RTT
+//! without that, and on fast links the smallest, as far as the kernel's mean deviation shows it.
 //!
 //! `SO_SNDBUF` is left to the kernel: setting it would end its own tuning and cap it at `net.core.wmem_max`, while
 //! `TCP_NOTSENT_LOWAT` already bounds what waits.
@@ -46,7 +46,7 @@ const LOOKS: (u64, Nanos) = (16, LOOK);
 const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
 /// 40 Mbit/s, from which on queue mode sends in bursts (our choice).
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
-/// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is told from a rate.
+/// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is distinguished from a rate.
 const OPEN_WINDOW: &str = "paceline_open";
 const OPEN_WINDOW_SHIFT: u32 = 32;
 const OPEN_WINDOW_BYTES: (u64, u64) = (512, 64 << 20);
@@ -77,7 +77,7 @@ impl Limit {
 
 /// What inline mode needs.
 pub(crate) struct Inline {
-    /// What the kernel was told last.
+    /// What was set in the kernel last.
     limit: Limit,
     /// Bytes that were taken for sent and never were: the kernel counts segments, and not all were full.
     never_sent: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Inline {
     delivery: Rate,
 }
 
-/// Before the congestion control `lower` is selected: where it is the open window, it shall not begin wide open.
+/// Before the congestion control `lower` is selected: where it is the open window, it must not begin wide open.
 pub(crate) fn begin(fd: &OwnedFd, lower: &str, mss: u32) {
     if lower == OPEN_WINDOW {
         let _ = setsockopt(fd, MaxPacingRate, &Limit::Window(INITIAL_PACKETS * u64::from(mss)).raw());
@@ -110,7 +110,7 @@ impl Flow {
         let not_sent = NOT_SENT.0;
         // A kernel that does not know it lets more wait; nothing else changes.
         let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
-        // Positions count from what is acknowledged now where they could not be told before.
+        // Positions count from what is acknowledged now where they could not be known before.
         let before = self.info.acked.saturating_sub(self.acked);
         self.base.get_or_insert(before);
         let window = self.above.controller().window();
@@ -145,7 +145,7 @@ impl Flow {
         self.above.rate() >= FAST
     }
 
-    /// Looks at the connection, tells the controller, and sets the rate.
+    /// Reads `TCP_INFO`, informs the controller, and sets the rate.
     pub(crate) fn steer(&mut self, fd: &OwnedFd, now: Time) {
         let since = self.looked_at;
         self.look(fd, now);
@@ -176,7 +176,7 @@ impl Flow {
             let news = self.above.delivered(now, &delivered);
             self.note_rtt(now, news);
         }
-        // After the news: a controller that permits so much for each tick has been told of what was sent by the last one.
+        // After the news: a controller that permits so much for each tick knows what was sent by the last one.
         self.above.tick(now);
         // What waits in the kernel is what the application has written and the controller has not permitted.
         self.above.cut();

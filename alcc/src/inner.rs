@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     framed: bool,
     /// The mode is inline.
     pub(crate) inline: AtomicBool,
-    /// In this mode: a look at the connection is due, so that nobody has to ask for one.
+    /// In this mode: a reading is due, so that no thread has to ask for one.
     pub(crate) watched: AtomicBool,
     /// The queue is empty, or will never be.
     pub(crate) drained: Condvar,
@@ -48,11 +48,11 @@ pub(crate) struct State {
     pub(crate) flow: Flow,
     /// The eventfd says that the queue is full.
     full: bool,
-    /// How the connection failed, until the application is told.
+    /// How the connection failed, until it is reported to the application.
     pub(crate) error: Option<Errno>,
     /// Nothing more will be written.
     pub(crate) ended: bool,
-    /// The end of the stream has been handed over.
+    /// The end of the stream has been sent.
     shut: bool,
     /// The application has let go.
     pub(crate) closing: Option<Closing>,
@@ -60,14 +60,14 @@ pub(crate) struct State {
     pub(crate) gone: bool,
     /// When the engine will call.
     scheduled: Time,
-    /// The first position that threads wait for to be handed over.
+    /// The first position that threads wait for to be sent.
     pub(crate) awaited: Option<u64>,
     /// It was found, and said, that others had written past the queue.
     pub(crate) bypassed: bool,
 }
 
 impl State {
-    /// Why nothing can be written; an error of the connection is told once, unless something `went` before.
+    /// Why nothing can be written; an error of the connection is reported once, unless something `went` before.
     pub(crate) fn failed(&mut self, went: bool) -> Option<Errno> {
         if went {
             self.error.or((self.flow.dead || self.ended).then_some(Errno::PIPE))
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// Nothing waits to be handed over.
+    /// Nothing waits to be sent.
     pub(crate) fn is_drained(&self) -> bool {
         (self.flow.queue.is_empty() && self.flow.frames_are_out()) || self.gone
     }
@@ -194,7 +194,7 @@ impl Inner {
             return;
         }
         state.scheduled = Time::NEVER;
-        // Before the look: whoever writes behind it finds that nobody watches, and waits for the lock.
+        // Before the reading: a thread that writes after it finds no watcher, and waits for the lock.
         self.watched.swap(false, Ordering::AcqRel);
         self.give_up_if_silent(&mut state);
         state.flow.timer(&self.fd, reader);
@@ -229,7 +229,7 @@ impl Inner {
         }
     }
 
-    /// How the connection failed, as the application is told.
+    /// How the connection failed, as reported to the application.
     pub(crate) fn told(&self, error: Errno) -> io::Error {
         match self.lock().flow.broken().filter(|_| error == Errno::PROTO) {
             Some(violation) => io::Error::new(io::ErrorKind::InvalidData, violation),
@@ -237,7 +237,7 @@ impl Inner {
         }
     }
 
-    /// The application writes: takes what there is room for, and hands over what may be unless the engine is about to.
+    /// The application writes: takes what fits, and sends what is permitted unless the engine is about to.
     pub(crate) fn write(&self, state: &mut State, bufs: &[IoSlice<'_>], skip: usize) -> usize {
         let expected = state.flow.is_expected();
         let taken = state.flow.write(bufs, skip);
@@ -249,7 +249,7 @@ impl Inner {
         taken
     }
 
-    /// After any event: hands over what may be, and does what waited for that.
+    /// After any event: sends what is permitted, and does what waited for that.
     pub(crate) fn advance(&self, state: &mut State) {
         if state.gone {
             return;
@@ -303,7 +303,7 @@ impl Inner {
         }
     }
 
-    /// The application was told that there is no room for all: the eventfd will say when there is, even if some has become
+    /// It was reported to the application that not all fits: the eventfd will say when there is, even if some has become
     /// free since. Edge-triggered sets wait for it.
     pub(crate) fn refuse(&self, state: &mut State) {
         if !state.full {

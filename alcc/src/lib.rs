@@ -3,7 +3,7 @@
 //!
 //! Source: Zaki et al., "ALCC: Migrating Congestion Control to the Application Layer in Cellular Networks". An application
 //! that hands TCP less than TCP would take controls what is in flight: the window in force is the smaller of the
-//! controller's and TCP's. What differs from the paper: no kernel module (the socket's own error queue tells when bytes
+//! controller's and TCP's. What differs from the paper: no kernel module (the socket's own error queue reports when bytes
 //! were acknowledged), one thread for all sockets instead of three a socket, and offsets of 64 bits.
 //!
 //! [`Engine::start`] starts that thread, [`Engine::adopt`] gives it a connected socket, and [`Socket::send`] is how the

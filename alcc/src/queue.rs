@@ -72,7 +72,7 @@ impl Queue {
     }
 
     /// A queue that was full has emptied so far that its writer should hear of it: a quarter is free, of the whole or of what it
-    /// has whatever the others hold. So whoever was refused for the others' sake waits for nothing but its own bytes to leave.
+    /// has whatever the others hold. So a socket that was refused for the others' sake waits only for its own bytes to leave.
     pub(crate) fn has_fallen(&self) -> bool {
         self.room() >= self.limit / 4 || self.len <= self.floor() / 4 * 3
     }

@@ -130,7 +130,7 @@ impl Socket {
         self.inner.close(linger);
     }
 
-    /// Drops what is queued and resets the connection at once, whoever else holds the socket. The next call on it says
+    /// Drops what is queued and resets the connection at once, even if others hold the socket. The next call on it says
     /// `ECONNRESET`.
     pub fn abort(&self) {
         self.inner.abort();
@@ -138,7 +138,7 @@ impl Socket {
 
     /// Sets `SO_LINGER`, which [`Socket::close`] goes by; `None` switches it off. While the queue holds bytes the socket itself
     /// has one of zero, so that the end of the process resets the connection: one that is set at the socket then
-    /// counts, except one of zero, which cannot be told from it.
+    /// counts, except one of zero, which cannot be distinguished from it.
     ///
     /// # Errors
     /// The operating system's.
@@ -162,7 +162,7 @@ impl Socket {
         self.inner.mode()
     }
 
-    /// Goes over to [`Mode::Inline`]: from now on the application writes to the kernel, and tells by [`Socket::wrote`].
+    /// Goes over to [`Mode::Inline`]: from now on the application writes to the kernel, and reports it by [`Socket::wrote`].
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] while the queue is not empty: [`Socket::drain`] it first.
@@ -179,7 +179,7 @@ impl Socket {
     }
 
     /// In mode [`Mode::Inline`]: the application has written to the kernel, not by [`Socket::send`]. Cheap while the engine is
-    /// watching already. A call that may block is told of before it as well.
+    /// watching already. A call that may block is also reported before it.
     pub fn wrote(&self) {
         if self.inner.inline.load(Ordering::Acquire) && !self.inner.watched.swap(true, Ordering::AcqRel) {
             let mut state = self.inner.lock();

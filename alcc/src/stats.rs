@@ -68,7 +68,7 @@ pub struct SocketStats {
     pub limited_by: LimitedBy,
     /// Delivery rate: the newest sample.
     pub rate: Rate,
-    /// The newest RTT sample of the network, time in TCP's own buffer excluded where stamps tell it.
+    /// The newest RTT sample of the network, time in TCP's own buffer excluded where stamps show it.
     pub rtt: Option<Nanos>,
     /// Smoothed RTT.
     pub srtt: Option<Nanos>,
@@ -90,13 +90,13 @@ pub struct SocketStats {
     pub delivered: u64,
     /// Segments that TCP sent again.
     pub retransmits: u32,
-    /// Time-outs of TCP.
+    /// Timeouts of TCP.
     pub timeouts: u32,
-    /// Chunks handed over.
+    /// Chunks passed to TCP.
     pub chunks: u64,
     /// Of these, the ones for which TCP was the limit: it held back earlier ones, or had refused this one.
     pub limited_below: u64,
-    /// Chunks whose acknowledgement was learnt from `TCP_INFO` because the stamp was lost.
+    /// Chunks whose acknowledgement was seen in `TCP_INFO` because the stamp was lost.
     pub stamps_lost: u64,
     /// RTT samples that cover a retransmission and were kept from the controller.
     pub marked: u64,

@@ -1,4 +1,4 @@
-//! NewReno's window (RFC 5681, RFC 6582): one packet a round trip up, half down.
+//! NewReno's window (RFC 5681, RFC 6582): one packet per round trip up, half down.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
 use crate::entry::{CLASSIC_ECN, Entry, Params, classic_ecn};
@@ -50,7 +50,7 @@ fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
 /// `reno` in the registry.
 pub const ENTRY: Entry = Entry {
     name: "reno",
-    summary: "NewReno: one packet a round trip up, half down on loss",
+    summary: "NewReno: one packet per round trip up, half down on loss",
     source: "RFC 5681, RFC 6582",
     start: Some(any_start_up("slow", "RFC 5681 section 3.1")),
     params: &[CLASSIC_ECN],

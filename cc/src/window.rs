@@ -61,7 +61,7 @@ pub trait StartUp: Send {
     /// if a reduction is due; a start-up whose `cwnd` stood for no capacity corrects it here.
     fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {}
 
-    /// The congestion that ended the start-up never was; the window has been restored, and the start-up is in charge.
+    /// The congestion that ended the start-up was spurious; the window has been restored, and the start-up is in charge.
     fn on_spurious(&mut self) {}
 
     /// The flow sends again after `idle` with nothing in flight. True takes charge again: the start-up has set `window`,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 /// Prints `paceline: text`, in one line whatever the text holds.
 pub(crate) fn print(text: &str) {
-    // Nobody is left to be told when standard error is closed.
+    // When standard error is closed there is nowhere to report to.
     let _ = writeln!(std::io::stderr(), "paceline: {}", one_line(text.trim()));
 }
 
@@ -13,7 +13,7 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// An error and its causes, each told once: many an error's text has its cause in it.
+/// An error and its causes, each once: the text of many errors includes their cause.
 pub(crate) fn of_error(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

@@ -1,7 +1,7 @@
 //! The `paceline` command.
 //!
 //! Exit status: 0 when all went well, 1 when a contestant failed, 2 for bad arguments or a bad file: one line on
-//! standard error that names file, line or field, and the mend.
+//! standard error that names file, line or field, and how to fix it.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -127,7 +127,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints to standard output. A reader that went away is no error: `paceline ... | head`.
+/// Prints to standard output. A reader that went away is not an error: `paceline ... | head`.
 fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

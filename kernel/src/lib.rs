@@ -1,6 +1,6 @@
 //! paceline in the kernel: TCP controllers that are loaded by eBPF (`struct_ops`).
 //!
-//! There is one so far, the "open window": it keeps TCP's congestion window large and constant and repairs losses as ever, so that a
+//! There is one so far, the "open window": it keeps TCP's congestion window large and constant and repairs losses as always, so that a
 //! controller above the socket (ALCC) alone decides how much is in flight. Over it a loss costs the flow a repair and no
 //! window, which is what bounds ALCC over CUBIC (ALCC, section 7). `src/bpf/open_window.bpf.c` is the controller, this is
 //! its loader.
@@ -99,7 +99,7 @@ impl OpenWindow {
     }
 }
 
-/// Whether a socket can select the open window now, whoever loaded it.
+/// Whether a socket can select the open window now, whichever process loaded it.
 pub fn is_loaded() -> bool {
     let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
     available.split_whitespace().any(|name| name == OpenWindow::NAME)

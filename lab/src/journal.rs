@@ -59,7 +59,7 @@ impl Journal {
             }
             (whole, number) = (whole + length as u64, number + 1);
             let line: Line<Value> = serde_json::from_slice(&text).map_err(|error| {
-                wrong(format!("line {number} is no run ({error}); name another file, or take the line out"))
+                wrong(format!("line {number} is not a run ({error}); name another file, or take the line out"))
             })?;
             if line.version == VERSION {
                 held.insert((line.command, line.run), line.kept);
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(Journal::open(&path).unwrap().recall("race a", 2), Some(vec![3.0]), "the torn line is gone");
         File::options().append(true).open(&path).unwrap().write_all(b"{}\n").unwrap();
         let problem = Journal::open(&path).unwrap_err().to_string();
-        assert!(problem.contains("line 3 is no run"), "{problem}");
+        assert!(problem.contains("line 3 is not a run"), "{problem}");
     }
     #[cfg(unix)]
     #[test]

@@ -153,7 +153,7 @@ fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
 }
 
 /// Jain's index: the square of the sum over n times the sum of squares (Jain, Chiu and Hawe, DEC-TR-301, 1984). 1 when
-/// nobody got anything: that is fair.
+/// none got anything: that is fair.
 pub(crate) fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -226,7 +226,7 @@ impl Meter {
         Self { began: Instant::now(), cpu_nanos: thread_cpu_nanos() }
     }
 
-    /// Writes the cost so far into the record. What the system doesn't tell stays out.
+    /// Writes the cost so far into the record. What the system does not report stays out.
     pub fn stop(&self, record: &mut Record) {
         record.wall_s = Some(rounded(self.began.elapsed().as_secs_f64()));
         let used = thread_cpu_nanos().zip(self.cpu_nanos).map(|(now, then)| now.saturating_sub(then));

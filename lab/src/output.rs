@@ -160,7 +160,7 @@ impl Drop for Draft {
 }
 
 /// Removes every draft of this process and keeps others from becoming files: the last thing before an exit that runs no
-/// destructors. Whoever calls it must exit.
+/// destructors. The caller must exit.
 pub fn abandon() {
     let drafts = drafts();
     for path in drafts.iter() {
@@ -262,7 +262,7 @@ fn builder() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Removes the drafts that nobody holds open.
+/// Removes the drafts that no process holds open.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -151,7 +151,7 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
         bar.inc(1);
         result
     };
-    // Runs last as long as they last: whoever is free takes the next one.
+    // Runs differ in length: a free thread takes the next one.
     let results: Vec<Result<Run, Failure>> = pool.install(|| jobs.par_iter().with_max_len(1).map(run).collect());
     bar.finish_and_clear();
     let mut runs = Vec::new();

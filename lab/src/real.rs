@@ -50,7 +50,7 @@ mod linux {
     /// Sees to it that this process may make namespaces; the first thing, while it has a single thread.
     ///
     /// # Errors
-    /// One line: why not, and the mend.
+    /// One line: why not, and how to fix it.
     pub fn acquire() -> Result<(), String> {
         namespace::acquire().map(drop).map_err(|error| format!("--real: {error}"))
     }
@@ -58,7 +58,7 @@ mod linux {
     /// What the real world does otherwise than the simulator, one line each.
     ///
     /// # Errors
-    /// One line: the first thing that it cannot do, and the mend.
+    /// One line: the first thing that it cannot do, and how to fix it.
     pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, String> {
         let mut notes = Vec::new();
         if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {

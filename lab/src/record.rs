@@ -51,7 +51,7 @@ pub struct Record {
     pub loss: f64,
     /// Packets sent again.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Data packets that arrived with a CE mark.
     pub ecn_marks: u64,
@@ -144,7 +144,7 @@ pub struct FlowRecord {
     pub packets: u64,
     /// Packets sent again.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Data packets that arrived with a CE mark.
     pub ecn_marks: u64,
@@ -154,7 +154,7 @@ pub struct FlowRecord {
     /// Flows of its family that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<u64>,
-    /// Share of chunks handed over for which the lower TCP was the limit: it held back earlier ones, or had refused this one.
+    /// Share of the chunks passed to the lower TCP for which that TCP was the limit: it held back earlier ones, or had refused this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_below: Option<f64>,
     /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.

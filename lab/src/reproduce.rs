@@ -36,7 +36,7 @@ pub struct Paper {
     pub title: &'static str,
     /// What to know before the figures: what is measured, how, and where this differs from the paper.
     pub about: &'static [&'static str],
-    /// Those it compares: what of a contestant's name tells it, and what sentences call it; last our own answer.
+    /// Those it compares: the part of a contestant's name that identifies it, and what sentences call it; our own answer comes last.
     rivals: &'static [(&'static str, &'static str)],
     /// It is about real sockets: run in real time where that is permitted.
     pub real: bool,
@@ -199,7 +199,7 @@ struct Drawing {
     note: String,
 }
 
-/// Numbers of the page: a row a condition, a column a contestant.
+/// Numbers of the page: a row per condition, a column per contestant.
 #[derive(Clone, Debug, Serialize)]
 struct Table {
     title: String,

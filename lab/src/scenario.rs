@@ -1,6 +1,6 @@
 //! A scenario file: who races on which path; `docs/guide/scenarios.md` describes every key.
 //!
-//! A [`Scenario`] that was parsed is a valid one. Every error names file, line and key, and the mend.
+//! A [`Scenario`] that was parsed is a valid one. Every error names file, line and key, and how to fix it.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub struct Scenario {
     /// Flows of a world; without any, one bulk flow of the contestant.
     #[serde(default)]
     pub flows: Vec<Flow>,
-    /// Traffic that listens to nobody.
+    /// Traffic without a controller.
     #[serde(default)]
     pub cross: Vec<Cross>,
 }
@@ -104,7 +104,7 @@ pub struct Flow {
     pub paced: bool,
     /// An empty packet and its answer before any data.
     pub handshake: bool,
-    /// Acknowledgements tell when each packet arrived.
+    /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
     /// How well its two hosts keep time.
     pub timers: Timers,
@@ -285,7 +285,7 @@ pub enum ScenarioError {
         line: usize,
         /// The key, such as `down.queue`; empty when the text is no TOML.
         field: String,
-        /// What was wrong, and the mend.
+        /// What was wrong, and how to fix it.
         problem: String,
     },
     /// An option is wrong.
@@ -293,7 +293,7 @@ pub enum ScenarioError {
     Option {
         /// The option, such as `--seconds`, or `--set` with what it sets.
         option: String,
-        /// What was wrong, and the mend.
+        /// What was wrong, and how to fix it.
         problem: String,
     },
     /// A trace is wrong; its error names file and line.

@@ -1,4 +1,4 @@
-//! What a race says in a terminal: one row a contestant, and what can't be told apart.
+//! What a race prints in a terminal: one row per contestant, and where no difference was found.
 
 use std::fmt::Write;
 
@@ -8,14 +8,14 @@ use crate::variation::{FIGURES, Variation};
 
 /// Widest table.
 const WIDTH: usize = 100;
-/// Longest name that takes room from columns.
+/// Longest name that takes space from columns.
 const NAME: usize = 30;
 /// Most pairs named one by one.
 const MOST_PAIRS: usize = 8;
 
 type Cell = fn(&Summary) -> Option<String>;
 
-/// Header in two lines (figure, unit), how soon the column goes when there is no room (0: never), and the cell.
+/// Header in two lines (figure, unit), how soon the column is left out in a narrow terminal (0: never), and the cell.
 const COLUMNS: [(&str, &str, u8, Cell); 12] = [
     ("throughput", "Mbit/s", 0, |s| Some(spread(&s.throughput_mbps))),
     ("own", "Mbit/s", 0, |s| s.own_throughput_mbps.as_ref().map(spread)),
@@ -39,7 +39,7 @@ struct Column {
     width: usize,
 }
 
-/// Columns that say something, as many as there is room for beside the contestants' names.
+/// Columns that say something, as many as fit beside the contestants' names.
 fn columns(summaries: &[Summary], names: usize) -> Vec<Column> {
     let mut columns: Vec<Column> = COLUMNS
         .iter()
@@ -114,7 +114,7 @@ pub fn timekeeping<'a>(records: impl IntoIterator<Item = &'a Record>) -> String 
     text
 }
 
-/// What the numbers are, and which contestants the runs can't tell apart.
+/// What the numbers are, and between which contestants the runs show no difference.
 pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> String {
     let summaries = Summary::all(records.clone());
     let Variation { one_run, text: variation } = Variation::of(records.clone());

@@ -116,7 +116,10 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
             "name = ''\ncontestants = ['reno@tcp']".to_owned(),
             "s.toml:1: name: it is empty; give the scenario a name, such as \"cellular\"",
         ),
-        ("name = 'a'".to_owned(), "s.toml:1: contestants: nobody races; give at least one, such as [\"cubic@tcp\"]"),
+        (
+            "name = 'a'".to_owned(),
+            "s.toml:1: contestants: there is no contestant; give at least one, such as [\"cubic@tcp\"]",
+        ),
         (format!("secnds = 3{SMALL}"), "s.toml:1: secnds: unknown key 'secnds'; did you mean seconds or seed?"),
         (
             format!("\"a` b `seconds\\nx\" = 3{SMALL}"),
@@ -231,7 +234,10 @@ fn bad_options_name_the_option() {
         (|o| o.seconds = Some(-1.0), "--seconds: -1 is not above 0 and at most 10000000; give e.g. 60"),
         (|o| o.runs = Some(0), "--runs: 0 is not between 1 and 10000; give e.g. 10"),
         (|o| o.seed = Some(u64::MAX), "--seed: 18446744073709551615 is above 9223372036854775807; give a smaller one"),
-        (|o| o.contestants = Some(",".into()), "--contestants: nobody races; give at least one, such as cubic@tcp"),
+        (
+            |o| o.contestants = Some(",".into()),
+            "--contestants: there is no contestant; give at least one, such as cubic@tcp",
+        ),
         (
             |o| o.contestants = Some("reno".into()),
             "--contestants: 'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc' or 'reno@quic'",

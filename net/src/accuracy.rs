@@ -40,7 +40,7 @@ const BURST: u64 = 32;
 /// By how much a flood is ahead of the link at once, and a twentieth of the time later on, so that the link does not stand
 /// idle when the sender has to wait for a processor.
 const HEAD_START: Nanos = Nanos::from_millis(50);
-/// Room for datagrams that wait for the receiver.
+/// Buffer for datagrams that wait for the receiver.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// Silence after which a receiver gives up.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -233,7 +233,7 @@ fn quantiles(mut spans: Vec<Nanos>, asked: Nanos) -> Result<Quantiles, AccuracyE
     Ok(Quantiles { p50: at(0.5), p99: at(0.99), max: at(1.0) })
 }
 
-/// A socket that tells when datagrams arrived.
+/// A socket that reports when datagrams arrived.
 struct Stamped {
     socket: UdpSocket,
     clock: Clock,

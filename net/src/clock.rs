@@ -1,6 +1,6 @@
 //! Real time: a clock for a run, waiting for a moment, and how late moments came.
 //!
-//! Source: sleep, then spin for the last moments, as timing-critical senders do. Ours: how long to spin is learnt from how
+//! Source: sleep, then spin for the last moments, as timing-critical senders do. Ours: how long to spin is derived from how
 //! late sleeping came, and spinning has a budget, since a spin without one takes a whole core above 100 Mbit/s.
 
 use std::io;
@@ -161,7 +161,7 @@ impl Sleeper {
         Ok(wake)
     }
 
-    /// Nine sleeps of ten shall end before the deadline: each later one moves the lead up by nine steps, each earlier
+    /// Nine of ten sleeps must end before the deadline: each later one moves the lead up by nine steps, each earlier
     /// one down by one.
     fn learn(&mut self, late: Nanos) {
         const STEP: Nanos = Nanos::from_nanos(200);

@@ -58,13 +58,13 @@ pub struct Passage<'a> {
     pub direction: Direction,
     /// Counts the packets of the direction from 0. A copy made on the path has the number of its original.
     pub id: u64,
-    /// The packet from its IP header on, as it is now (an AQM may have marked it). [`frame::flow_key`] tells its flow.
+    /// The packet from its IP header on, as it is now (an AQM may have marked it). [`frame::flow_key`] gives its flow.
     pub bytes: &'a [u8],
     /// When it entered the path.
     pub entered: Time,
     /// When this happened, by logical time: entered, left or was dropped.
     pub at: Time,
-    /// When it was handed over, by the clock: `at` and the release error. Where a delay is at the end of the path it may be
+    /// When it was sent, by the clock: `at` and the release error. Where a delay is at the end of the path it may be
     /// some microseconds before `at`. [`Time::NEVER`] unless it left.
     pub released: Time,
     /// Its delay so far by where it came from; zero unless it left.
@@ -80,7 +80,7 @@ pub trait Tap: Any + Send {
     /// A packet entered a path.
     fn entered(&mut self, _passage: &Passage<'_>) {}
 
-    /// A packet came out of a path and was handed over.
+    /// A packet came out of a path and was sent.
     fn left(&mut self, _passage: &Passage<'_>) {}
 
     /// A packet was dropped by a queue, or lost on the path.
@@ -114,7 +114,7 @@ pub struct DirectionReport {
 
 /// What an emulator leaves behind.
 pub struct EmulatorReport {
-    /// How late packets were handed over.
+    /// How late packets were sent.
     pub lateness: Lateness,
     /// Processor time of the emulator's thread.
     pub cpu: Nanos,
@@ -240,7 +240,7 @@ struct Lane {
     /// The path's logical time.
     time: Time,
     report: DirectionReport,
-    /// What the last turn read and handed over, and whether it read all that was there.
+    /// What the last turn read and sent, and whether it read all that was there.
     read_now: usize,
     left_now: usize,
     drained: bool,
@@ -352,7 +352,7 @@ impl Lane {
         }
     }
 
-    /// When to begin to hand over what comes out next.
+    /// When to begin to send what comes out next.
     fn due(&self) -> Time {
         match self.path.next() {
             Time::NEVER => Time::NEVER,
@@ -360,7 +360,7 @@ impl Lane {
         }
     }
 
-    /// Takes in what arrived, hands over what is due.
+    /// Takes in what arrived, sends what is due.
     fn turn(
         &mut self,
         wake: Wake,

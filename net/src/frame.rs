@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     pub(crate) ecn: Codepoint,
 }
 
-/// What tells flows apart. Ports are 0 where the protocol has none, or in a fragment that is not the first.
+/// What identifies a flow. Ports are 0 where the protocol has none, or in a fragment that is not the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowKey {
     /// IP protocol number (IPv6: of the header after the extensions).
@@ -60,7 +60,7 @@ pub fn ecn(packet: &[u8]) -> Codepoint {
     }
 }
 
-/// Writes the ECN field of an IP packet and mends the header's checksum (RFC 1624). Leaves alone what is no IP packet.
+/// Writes the ECN field of an IP packet and updates the header's checksum (RFC 1624). Leaves alone what is no IP packet.
 pub fn set_ecn(packet: &mut [u8], ecn: Codepoint) {
     let bits = match ecn {
         Codepoint::NotEct => 0,

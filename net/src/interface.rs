@@ -19,9 +19,9 @@ use tokio::runtime::{Builder, Runtime};
 use crate::namespace::{Namespace, NamespaceError};
 
 /// How long an interface may take until it carries packets. 20 s: our choice, because 2 s were too few on a machine
-/// with several times more to do than processors, and nobody waits for longer without a word.
+/// with several times more to do than processors, and longer waits are reported.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks whether it does: from about what it takes on an idle machine, doubled up to what nobody notices, because
+/// Between two looks whether it does: from about what it takes on an idle machine, doubled up to what is not noticed, because
 /// each look takes the lock that the kernel needs to get there (our choice).
 const PAUSES: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(50);
 
@@ -147,7 +147,7 @@ impl Interfaces {
             let index = self.index(name).await?;
             let mut request = self.handle.address().add(index, address, prefix);
             if address.is_ipv6() {
-                // Nobody else is on the link: the address is in use at once.
+                // No other host is on the link: the address is in use at once.
                 request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
             }
             request.execute().await
@@ -200,7 +200,7 @@ impl Interfaces {
     }
 
     /// Makes a veth pair: `name` here, `peer` in another namespace. With a `host`, `name` is a wire to one host: that is its
-    /// address on the link, and it asks nobody for others'.
+    /// address on the link, and it does not ask for those of others.
     pub fn veth(&self, name: &str, host: Option<[u8; 6]>, peer: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.run(|| format!("make the veth pair {name}, {peer}"), async {
             // The other half never shows up here.

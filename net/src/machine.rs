@@ -203,7 +203,7 @@ fn emulate(
             falls_back("a world of its own with --far; root is needed to reach this machine through the path")
         }
         (_, Ok(()), Err(veth)) => {
-            falls_back(&format!("TUN devices, which tell no arrival times, since there is no veth pair ({veth})"))
+            falls_back(&format!("TUN devices, which report no arrival times, since there is no veth pair ({veth})"))
         }
         _ => works("this machine is reached through the path"),
     }

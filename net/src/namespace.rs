@@ -36,12 +36,12 @@ const SETTINGS: [(&str, &str); 5] = [
 #[non_exhaustive]
 pub enum NamespaceError {
     /// This process may not make namespaces.
-    #[error("network namespaces: {reason}; {mend}")]
+    #[error("network namespaces: {reason}; {fix}")]
     Refused {
         /// What the kernel or its settings said.
         reason: String,
         /// Who could do it.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The system refused a step.
     #[error("cannot {step}: {source}")]
@@ -85,7 +85,7 @@ impl Namespace {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|error| match error {
                 Errno::ENOSPC => NamespaceError::Refused {
                     reason: "there are as many as the kernel allows (user.max_net_namespaces)".to_owned(),
-                    mend: "end some of the programs that have them, or raise the limit",
+                    fix: "end some of the programs that have them, or raise the limit",
                 },
                 other => NamespaceError::system("make a network namespace", other),
             })?;
@@ -195,7 +195,7 @@ fn user_namespaces() -> Result<(), String> {
 /// # Errors
 /// When neither is possible, with the reason.
 pub fn acquire() -> Result<Privilege, NamespaceError> {
-    let refused = |reason: String| NamespaceError::Refused { reason, mend: "run it as root, or allow user namespaces" };
+    let refused = |reason: String| NamespaceError::Refused { reason, fix: "run it as root, or allow user namespaces" };
     match Namespace::create() {
         Ok(_) => return Ok(over_this_namespace()),
         Err(error @ NamespaceError::Refused { .. }) => return Err(error),

@@ -27,7 +27,7 @@ pub trait Port: Send {
     /// What the kernel says when the port is of no use any more.
     fn read(&mut self, clock: Clock, frames: &mut Vec<Frame>) -> io::Result<bool>;
 
-    /// Hands over packets in their order, without blocking, and says how many the kernel refused (full, or interface
+    /// Sends packets in their order, without blocking, and says how many the kernel refused (full, or interface
     /// down). `frames` stays as it is.
     ///
     /// # Errors

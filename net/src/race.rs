@@ -67,7 +67,7 @@ pub struct Finished {
 #[derive(Clone, Debug)]
 pub struct Host {
     /// CPU time of each flow's endpoints: of the threads that write and read, with the system calls they made. What the
-    /// kernel does for a TCP flow elsewhere (acknowledgements, timers) is not in it: nobody can attribute it.
+    /// kernel does for a TCP flow elsewhere (acknowledgements, timers) is not in it, because it cannot be attributed.
     pub cpu: Vec<Nanos>,
     /// CPU time of the emulator's thread.
     pub emulator_cpu: Nanos,
@@ -101,7 +101,7 @@ impl From<NamespaceError> for RaceError {
 /// What of these flows over this graph the real world does otherwise than the simulator, one line each.
 ///
 /// # Errors
-/// One line: the first thing that it cannot do, and the mend.
+/// One line: the first thing that it cannot do, and how to fix it.
 pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
     if *graph != Graph::dumbbell() {
         return Err(ONE_PATH.to_owned());
@@ -161,13 +161,13 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
     Ok(notes)
 }
 
-/// A note to the receiver half takes room in the packet.
+/// A note to the receiver half takes space in the packet.
 fn largest(flow: &Flow) -> u32 {
     let note = if flow.controller.needs(Ability::ReceiverHalf) { crate::udp::wire::NOTE as u32 } else { 0 };
     1448 + note
 }
 
-/// The flow as it can run: with room in its packets for what a receiver half is told.
+/// The flow as it can run: with space in its packets for the note to a receiver half.
 fn fitted(flow: &Flow) -> Flow {
     let note = largest(flow) - 1448;
     Flow { mss: flow.mss.min(1448 - note), ..flow.clone() }
@@ -188,7 +188,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 }
 
 /// The same; with a `tunnel`, flows and cross traffic travel inside a TCP connection of this congestion control, and figures are of
-/// what they see there. What the tunnel's entry drops counts for nobody.
+/// what they see there. What the tunnel's entry drops is not counted for any flow.
 ///
 /// # Errors
 /// As [`run`].

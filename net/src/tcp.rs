@@ -29,7 +29,7 @@ pub const PROBE: Nanos = Nanos::from_millis(10);
 /// Payload bytes of a full packet as a socket counts them include the time-stamp option.
 const TIMESTAMPS: u32 = 12;
 
-/// Settings of both ends: the receive and send windows shall never be the limit (Linux's own largest are 6 and 4 MB), and
+/// Settings of both ends: the receive and send windows must never be the limit (Linux's own largest are 6 and 4 MB), and
 /// packets are small ones from the start.
 pub(crate) const SETTINGS: [(&str, &str); 2] =
     [("net/ipv4/tcp_rmem", "4096 1048576 67108864"), ("net/ipv4/tcp_wmem", "4096 1048576 67108864")];
@@ -52,7 +52,7 @@ pub fn available() -> Vec<String> {
 /// How the kernel runs this flow, and what of it the kernel decides alone, one line each.
 ///
 /// # Errors
-/// One line: what the kernel does not have, and the mend.
+/// One line: what the kernel does not have, and how to fix it.
 pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), String> {
     let spec = &flow.controller;
     let name = spec.entry().name;
@@ -71,7 +71,9 @@ pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), String> {
         ecn = true;
     }
     if flow.arrivals {
-        return Err(format!("{spec}@tcp: arrivals: the kernel's TCP does not tell when packets arrived; take it out"));
+        return Err(format!(
+            "{spec}@tcp: arrivals: the kernel's TCP does not report when packets arrived; take it out"
+        ));
     }
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{spec}@tcp: {key}: {what}"));
@@ -90,7 +92,7 @@ fn given(spec: &Spec) -> Vec<String> {
     text.split_once(':').map_or_else(Vec::new, |(_, rest)| rest.split(',').map(str::to_owned).collect())
 }
 
-/// Connections under way, by the sender's port: what its two ends have to tell each other beside the bytes.
+/// Connections under way, by the sender's port: what its two ends exchange besides the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<HashMap<u16, Entry>>);
 

@@ -1,7 +1,7 @@
 //! Datagram endpoints over real sockets: the senders and receivers of `paceline_transport` against the clock.
 //!
 //! A [`Channel`] carries one session between two sockets; a [`SendingEnd`] or a [`ReceivingEnd`] runs an endpoint over it
-//! in the calling thread until a deadline. `docs/guide/udp.md` tells how to use it, `docs/design/udp-wire.md` what the packets are.
+//! in the calling thread until a deadline. `docs/guide/udp.md` says how to use it, `docs/design/udp-wire.md` what the packets are.
 
 pub mod channel;
 pub mod handshake;

@@ -69,7 +69,7 @@ impl Block {
 const OUTERMOST: u8 = 18;
 /// Bits by which a path inside a path has a longer prefix.
 const NESTED: u8 = 4;
-/// Room for two ends.
+/// Space for two ends.
 const LONGEST: u8 = 30;
 
 /// The IPv6 address that goes with an IPv4 address: below fd77::/96.
@@ -122,7 +122,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The one to take here. A packet socket tells when a packet arrived, so that it does not matter when the emulator
+    /// The one to take here. A packet socket reports when a packet arrived, so that it does not matter when the emulator
     /// woke up; but without privilege its buffer is so small that bursts are lost. A TUN device carries more packets a
     /// second ([`crate::accuracy`] measures both).
     pub fn preferred() -> Self {

@@ -66,19 +66,19 @@ pub struct Direction {
     pub largest_packet: Option<u32>,
 }
 
-/// Why a direction could not be built: the field, what was wrong and the mend.
+/// Why a direction could not be built: the field, what was wrong, and how to fix it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
     /// A field has a value that it does not take.
-    #[error("{field}: {problem}; {mend}")]
+    #[error("{field}: {problem}; {fix}")]
     Field {
         /// The field of [`Direction`].
         field: &'static str,
         /// What was wrong.
         problem: String,
         /// What to write instead.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The trace could not be loaded.
     #[error("trace: {reason}")]
@@ -91,8 +91,8 @@ pub enum PathError {
 /// The queue of a link for which a scenario names none (our choice: the buffer of the cellular scenarios).
 pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::Limit::bytes(2_000_000) };
 
-fn field(field: &'static str, problem: impl Into<String>, mend: &'static str) -> PathError {
-    PathError::Field { field, problem: problem.into(), mend }
+fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> PathError {
+    PathError::Field { field, problem: problem.into(), fix }
 }
 
 impl Direction {
@@ -107,21 +107,21 @@ impl Direction {
             return Err(field("rate", "a link of rate 0 carries nothing", "give a rate above 0, such as 12 Mbit/s"));
         }
         if let Some(Rates::Markov { markov }) = &self.schedule {
-            markov.check().map_err(|(key, problem, mend)| field(key, problem, mend))?;
+            markov.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
             if self.schedule_lap.is_some() {
                 return Err(field("schedule_lap", "a Markov chain has no last step", "leave it out, or give steps"));
             }
         }
         if let Some(Rates::Steps(steps)) = &self.schedule {
-            let mend = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
+            let fix = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
             if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
-                return Err(field("schedule", "the first step does not start at 0s", mend));
+                return Err(field("schedule", "the first step does not start at 0s", fix));
             }
             if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-                return Err(field("schedule", "the times of the steps do not increase", mend));
+                return Err(field("schedule", "the times of the steps do not increase", fix));
             }
             if steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
-                return Err(field("schedule", "every rate is 0", mend));
+                return Err(field("schedule", "every rate is 0", fix));
             }
         }
         if let Some(lap) = self.schedule_lap {
@@ -137,17 +137,17 @@ impl Direction {
             return Err(field("trace_start", "there is no trace to start in", "give a trace, or leave it out"));
         }
         if links == 0 && self.queue.is_some() {
-            let mend = "give rate, schedule or trace, or leave out the queue";
-            return Err(field("queue", "there is no link for it to wait at", mend));
+            let fix = "give rate, schedule or trace, or leave out the queue";
+            return Err(field("queue", "there is no link for it to wait at", fix));
         }
         if !self.outages.is_empty() && links == 0 {
-            let mend = "give rate, schedule or trace, or leave out the outages";
-            return Err(field("outages", "there is no link to stand still", mend));
+            let fix = "give rate, schedule or trace, or leave out the outages";
+            return Err(field("outages", "there is no link to stand still", fix));
         }
         let sorted = self.outages.windows(2).all(|pair| pair[0].1 <= pair[1].0);
         if !sorted || self.outages.iter().any(|(from, to)| from >= to) {
-            let mend = "write [[\"10s\", \"12s\"], [\"30s\", \"31s\"]], one after the other";
-            return Err(field("outages", "a span ends before it begins, or two overlap", mend));
+            let fix = "write [[\"10s\", \"12s\"], [\"30s\", \"31s\"]], one after the other";
+            return Err(field("outages", "a span ends before it begins, or two overlap", fix));
         }
         self.check_random()?;
         self.check_delay()
@@ -168,23 +168,23 @@ impl Direction {
         if let Some(jitter) = self.jitter
             && jitter.max.is_some() == jitter.mean.is_some()
         {
-            let mend = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
-            return Err(field("jitter", "it needs one of max and mean", mend));
+            let fix = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
+            return Err(field("jitter", "it needs one of max and mean", fix));
         }
         Ok(())
     }
 
     fn check_delay(&self) -> Result<(), PathError> {
         let Some(steps) = &self.delay_schedule else { return Ok(()) };
-        let mend = "write [[\"0s\", \"20ms\"], [\"10s\", \"60ms\"]]";
+        let fix = "write [[\"0s\", \"20ms\"], [\"10s\", \"60ms\"]]";
         if self.delay > Nanos::ZERO {
             return Err(field("delay_schedule", "delay is given too", "keep one of them"));
         }
         if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
-            return Err(field("delay_schedule", "the first step does not start at 0s", mend));
+            return Err(field("delay_schedule", "the first step does not start at 0s", fix));
         }
         if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-            return Err(field("delay_schedule", "the times of the steps do not increase", mend));
+            return Err(field("delay_schedule", "the times of the steps do not increase", fix));
         }
         Ok(())
     }
@@ -242,8 +242,8 @@ impl Direction {
         if let Some(schedule) = self.schedule(seed, load)? {
             let spec = self.queue.unwrap_or(DEFAULT_QUEUE);
             if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {
-                let mend = "give a delay, or a limit in bytes or packets";
-                return Err(field("queue", "bdp= needs a round-trip time above 0", mend));
+                let fix = "give a delay, or a limit in bytes or packets";
+                return Err(field("queue", "bdp= needs a round-trip time above 0", fix));
             }
             let largest = self.largest_packet.unwrap_or(TYPICAL_PACKET);
             let limit = spec.limit().bytes.unwrap_or(u64::MAX);

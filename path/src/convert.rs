@@ -19,7 +19,7 @@ const MOST: u64 = 64_000_000;
 #[non_exhaustive]
 pub enum TableError {
     /// A line that does not say what it should.
-    #[error("{name}:{line}: {problem}; {mend}")]
+    #[error("{name}:{line}: {problem}; {fix}")]
     Line {
         /// The file.
         name: String,
@@ -28,7 +28,7 @@ pub enum TableError {
         /// What was wrong.
         problem: String,
         /// What to write instead.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The trace that comes out would not be one.
     #[error(transparent)]
@@ -56,7 +56,7 @@ pub fn from_table(name: &str, input: impl BufRead) -> Result<Trace, TableError> 
     let done = |rate: u128, start: Time, end: Time| rate * u128::from((end - start).as_nanos());
     if spans.clone().map(|(start, rate, end)| done(rate, start, end)).sum::<u128>() / size > u128::from(MOST) {
         let (name, problem) = (name.to_owned(), "more than 64 million opportunities".to_owned());
-        return Err(TableError::Line { name, line: last, problem, mend: "lower the rates or the time" });
+        return Err(TableError::Line { name, line: last, problem, fix: "lower the rates or the time" });
     }
     let mut times: Vec<u32> = Vec::new();
     let (mut before, mut due) = (0, size);
@@ -84,7 +84,7 @@ fn read_steps(name: &str, input: impl BufRead) -> Result<(Vec<(Time, Rate)>, Tim
     for text in input.split(b'\n') {
         let text = text.map_err(|reason| TableError::Read { name: name.to_owned(), reason })?;
         line += 1;
-        let refuse = |problem: String, mend| Err(TableError::Line { name: name.to_owned(), line, problem, mend });
+        let refuse = |problem: String, fix| Err(TableError::Line { name: name.to_owned(), line, problem, fix });
         let text = String::from_utf8_lossy(&text);
         let text = text.trim();
         if text.is_empty() || (line == 1 && text.replace(' ', "") == "seconds,mbps") {
@@ -116,8 +116,8 @@ fn read_steps(name: &str, input: impl BufRead) -> Result<(Vec<(Time, Rate)>, Tim
         Some((end, _)) if !steps.is_empty() && end >= Time::from_millis(1) => Ok((steps, end)),
         _ => {
             let (name, problem) = (name.to_owned(), "the table has no length".to_owned());
-            let mend = "give at least two lines: 0,RATE and END,0";
-            Err(TableError::Line { name, line: line.max(1), problem, mend })
+            let fix = "give at least two lines: 0,RATE and END,0";
+            Err(TableError::Line { name, line: line.max(1), problem, fix })
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Paths: links, queues, delays and losses in a row, driven by whoever has a clock.
+//! Paths: links, queues, delays and losses in a row, driven by a caller that has a clock.
 //!
 //! [`Direction`] is what a scenario file says of one direction; [`Direction::build`] makes the [`Path`] that the
 //! simulator drives in virtual time and the emulator in real time.

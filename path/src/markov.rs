@@ -31,13 +31,17 @@ const SHORTEST: Nanos = Nanos::from_micros(1);
 const ROUNDING: f64 = 1e-6;
 
 impl Markov {
-    /// What is wrong with it: the key below its own, the problem, and the mend.
+    /// What is wrong with it: the key below its own, the problem, and how to fix it.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
         const RATES: &str = "schedule.markov.rates";
         const NEXT: &str = "schedule.markov.next";
         let count = self.rates.len();
         if !(2..=MOST).contains(&count) {
-            return Err((RATES, format!("{count} is no number of rates from 2 to {MOST}"), "give rates to go between"));
+            return Err((
+                RATES,
+                format!("{count} is not a number of rates from 2 to {MOST}"),
+                "give rates to go between",
+            ));
         }
         if self.rates.iter().all(|rate| *rate == Rate::ZERO) {
             return Err((RATES, "every rate is 0".to_owned(), "give a rate above 0, such as 12 Mbit/s"));

@@ -40,9 +40,9 @@ pub struct Packet<P> {
     pub entered: Time,
     /// Delay so far.
     pub delay: Split,
-    /// It was made on the way, by duplication: nobody sent it.
+    /// It was made on the way, by duplication: no host sent it.
     pub copy: bool,
-    /// The payload of whoever drives the path.
+    /// The payload of the path's driver.
     pub body: P,
 }
 

@@ -51,18 +51,18 @@ impl Default for Synth {
     }
 }
 
-/// A parameter out of its range: which, and the mend.
+/// A parameter out of its range: which, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{param}: {mend}")]
+#[error("{param}: {fix}")]
 pub struct SynthError {
     param: &'static str,
-    mend: &'static str,
+    fix: &'static str,
 }
 
 impl Synth {
     /// Makes the trace.
     pub fn trace(&self, name: &str) -> Result<Trace, SynthError> {
-        let refuse = |param, mend| Err(SynthError { param, mend });
+        let refuse = |param, fix| Err(SynthError { param, fix });
         let packets = |rate: Rate| rate.as_bytes_per_sec() as f64 / f64::from(OPPORTUNITY);
         let seconds = self.length.as_secs_f64();
         if self.mean == Rate::ZERO {

@@ -24,7 +24,7 @@ pub struct Trace {
     times: Vec<u32>,
 }
 
-/// Why a trace was refused: the file, the line, what was wrong and the mend.
+/// Why a trace was refused: the file, the line, what was wrong, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -165,7 +165,7 @@ impl Trace {
         Self { name: self.name.clone(), times: shifted.collect() }
     }
 
-    /// Writes the trace, one number a line.
+    /// Writes the trace, one number per line.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         self.times.iter().try_for_each(|time| writeln!(out, "{time}"))
     }

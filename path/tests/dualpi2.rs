@@ -94,7 +94,7 @@ struct Flow {
     acked: u64,
     /// DCTCP's mean share of marks.
     alpha: f64,
-    /// First packet of the next round; a response a round.
+    /// First packet of the next round; a response per round.
     round: u64,
     marks: f64,
     acks: f64,

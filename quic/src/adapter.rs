@@ -97,7 +97,7 @@ impl ControllerFactory for Factory {
 /// A duplicate ([`Controller::clone_box`], for a path whose port changed) begins anew: RFC 9000 section 9.4 asks for that
 /// wherever the path may be another.
 pub struct Adapter {
-    /// A mutex for `Sync` alone: nobody else looks while quinn changes it.
+    /// A mutex for `Sync` alone: no other thread looks while quinn changes it.
     bridge: Mutex<Bridge>,
     factory: Factory,
     start: Instant,

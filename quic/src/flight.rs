@@ -1,4 +1,4 @@
-//! Packets on the way, as far as quinn tells.
+//! Packets on the way, as far as quinn reports them.
 //!
 //! quinn reports departures a batch at a time, one moment for the whole batch, and an acknowledged packet by that moment
 //! and its size. Bytes of a batch are settled in their order, so that a packet lost inside a batch is taken for the last

@@ -39,7 +39,7 @@ const NAME: &str = "paceline";
 /// Why a transfer failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody connected, or nobody answered, before the deadline.
+    /// There was no connection, or no answer, before the deadline.
     #[error("no QUIC {peer} within {after:?}; check its address and that UDP passes")]
     Nobody {
         /// Who was expected.
@@ -122,9 +122,9 @@ pub struct Sent {
     pub packets_lost: u64,
     /// Their bytes.
     pub bytes_lost: u64,
-    /// Losses and marks told to the controller, a round of detection at a time.
+    /// Losses and marks reported to the controller, one round of detection at a time.
     pub congestion_events: u64,
-    /// CPU time of the calling thread; `None` where the system does not tell.
+    /// CPU time of the calling thread; `None` where the system does not report it.
     pub cpu: Option<Duration>,
 }
 
@@ -137,7 +137,7 @@ pub struct Received {
     pub complete: bool,
     /// From the first byte to the last.
     pub elapsed: Duration,
-    /// CPU time of the calling thread; `None` where the system does not tell.
+    /// CPU time of the calling thread; `None` where the system does not report it.
     pub cpu: Option<Duration>,
 }
 

@@ -152,7 +152,7 @@ class Replica(Command):
             try:
                 connection, kept = Local(path), Kept()
             except (FileNotFoundError, ConnectionRefusedError):
-                # It is not made, or nobody listens at it yet.
+                # It is not made, or no program listens at it yet.
                 continue
             connection.say(b"INFO", b"replication")
             connection.stream.take(int(connection.stream.line()[1:]), kept)

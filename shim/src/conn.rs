@@ -38,7 +38,7 @@ pub(crate) enum Via {
 /// What an engine holds of a socket.
 struct Care {
     socket: Arc<Socket>,
-    /// To tell that a descriptor still means this socket.
+    /// To know that a descriptor still means this socket.
     cookie: u64,
     /// Its acknowledgements come through the error queue, which makes the application's sets say `EPOLLERR`; some may wait
     /// there still when it has gone inline.
@@ -84,7 +84,7 @@ pub(crate) struct Conn {
     names: AtomicUsize,
     places: Mutex<Vec<Place>>,
     kept: Mutex<Kept>,
-    /// The engine of a process that forked this one reads its stamps. Some may come that nobody here has asked for.
+    /// The engine of a process that forked this one reads its stamps. Some may come that were not asked for here.
     inherited: bool,
     /// That process may still be sending what it had queued.
     pending: Option<Arc<Pending>>,
@@ -297,7 +297,7 @@ impl Conn {
         }
     }
 
-    /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It is told before as well, since
+    /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It is informed before as well, since
     /// the call may block.
     pub(crate) fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
         let Some(socket) = self.socket() else { return call() };
@@ -402,7 +402,7 @@ impl Conn {
         }
     }
 
-    /// Another program may take this one's place: hands over what it inherits, with the options that the application set.
+    /// Another program may take this one's place: passes on what it inherits, with the options that the application set.
     pub(crate) fn before_exec(&self, fd: c_int, limit: Duration) {
         if next::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
             return;
@@ -411,7 +411,7 @@ impl Conn {
         self.let_go(fd);
     }
 
-    /// Nobody will steer it any more: the kernel gets it with the options that the application set.
+    /// No engine will steer it any more: the kernel gets it with the options that the application set.
     pub(crate) fn let_go(&self, fd: c_int) {
         if self.socket().is_some() {
             ask::set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX);
@@ -482,7 +482,7 @@ fn after<'a>(parts: &[IoSlice<'a>], mut count: usize) -> Vec<IoSlice<'a>> {
     left
 }
 
-/// Whether every handler that the program has installed asks that calls be restarted. `ppoll` never is, and nothing tells
+/// Whether every handler that the program has installed asks that calls be restarted. `ppoll` never is, and nothing says
 /// which handler ran, so one that does not ask makes us answer `EINTR`, which any write may.
 fn handlers_restart() -> bool {
     (1..=libc::SIGRTMAX()).all(|signal| {

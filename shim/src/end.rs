@@ -11,7 +11,7 @@ use crate::inside::{self, Inside};
 use crate::next;
 use crate::state;
 
-/// How often it is looked whether the last thread of the program has ended. 20 ms (our choice: nobody notices, and it costs
+/// How often it is looked whether the last thread of the program has ended. 20 ms (our choice: it is not noticed, and it costs
 /// nothing measurable).
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -172,7 +172,7 @@ pub(crate) fn leave() {
 /// Starts a thread of our own. It hears no signals.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
     let mask = block();
-    // Without a thread the work is not done: there is nobody who could wait for it.
+    // Without a thread the work is not done: no thread could wait for it.
     let _ = thread::Builder::new().name(name.to_owned()).spawn(move || {
         stay();
         work();

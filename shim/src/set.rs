@@ -2,12 +2,12 @@
 //!
 //! A socket whose bytes go through our queue is writable when the queue has room, and its error queue is not the
 //! application's business. So such a socket stands twice in the set, with the application's own data: itself for reading
-//! and for what goes wrong, and the queue's eventfd for writing. What the kernel then tells is put together again: one event
+//! and for what goes wrong, and the queue's eventfd for writing. What the kernel then reports is put together again: one event
 //! a socket, and none for stamps alone.
 //!
 //! `EPOLLONESHOT` must hold for both halves at once: two of them armed would let two threads have one socket. So there the two
 //! stand in a small set of their own, and that stands in the application's, under its one shot. A registration that is not
-//! armed anew by the application is left as it was made: nobody else knows whether its shot is used up.
+//! armed anew by the application is left as it was made: only the kernel knows whether its shot is used up.
 //!
 //! The engine waits for a stamp already, so that the application's thread need not wake up for it as well: where the
 //! registration allows it, it is made `EPOLLEXCLUSIVE`, as the engine's is, and stands behind it. Linux then wakes the
@@ -15,7 +15,7 @@
 //! The ends of a connection wake both (Linux `ep_poll_callback`, `sock_def_error_report`, `tcp_fin`, `tcp_done`).
 //!
 //! A real error shows as `EPOLLHUP` too, since TCP closes the socket with it (Linux `tcp_done`); stamps never do. That
-//! tells them apart without asking `SO_ERROR`, which would consume it.
+//! distinguishes them without asking `SO_ERROR`, which would consume it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::c_int;
@@ -62,7 +62,7 @@ struct Entries {
     by_fd: BTreeMap<c_int, Entry>,
     /// Data and descriptor of the watched ones.
     by_data: BTreeSet<(u64, c_int)>,
-    /// Data of watched ones that have left: another thread may be about to tell an event of theirs.
+    /// Data of watched ones that have left: another thread may be about to report an event of theirs.
     past: VecDeque<u64>,
 }
 
@@ -238,7 +238,7 @@ impl Set {
         self.watched.store(entries.by_data.len() + entries.past.len(), Ordering::Release);
     }
 
-    /// Turns what the kernel told into what it would have told of the sockets alone; answers how many events are left.
+    /// Turns what the kernel reported into what it would have reported of the sockets alone; answers how many events are left.
     pub(crate) fn sift(&self, events: &mut [epoll_event]) -> usize {
         if self.watched.load(Ordering::Acquire) == 0 {
             return events.len();
@@ -264,7 +264,7 @@ impl Set {
                 if event.events & (ERR | HUP) == ERR
                     && let Some(entry) = by_fd.get(&fd).filter(|entry| entry.events & EDGE == 0)
                 {
-                    // An edge is told once; a level until the queue is read.
+                    // An edge is reported once; a level until the queue is read.
                     entry.conn.catch_up(fd);
                 }
             }
@@ -458,7 +458,7 @@ impl Entry {
         }
     }
 
-    /// An event of this entry is being told: puts the name on what came from the eventfd. A shot that stamps alone have used
+    /// An event of this entry is being reported: puts the name on what came from the eventfd. A shot that stamps alone have used
     /// up is given back.
     fn happened(&mut self, set: c_int, fd: c_int, event: &mut epoll_event) {
         if event.events & OUT != 0 && self.split() {

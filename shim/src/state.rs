@@ -30,7 +30,7 @@ pub(crate) struct State {
     engine: Mutex<Option<Running>>,
     /// The program can write to any socket past this library: new ones are served inline.
     bypassed: AtomicBool,
-    /// The program is ending: nobody will be there to send later.
+    /// The program is ending: no thread will be there to send later.
     pub(crate) ending: AtomicBool,
     said: AtomicU32,
     passed: AtomicU64,
@@ -46,7 +46,7 @@ struct Running {
 pub(crate) enum Route {
     /// The kernel's function, as if we were not there.
     Kernel,
-    /// The same, and the engine is told.
+    /// The same, and the engine is informed.
     Inline(Arc<Conn>),
     /// Into the queue.
     Queue(Arc<Conn>),
@@ -101,7 +101,7 @@ fn install(state: State) {
     STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
 }
 
-/// Makes the page that tells a copy of the process from the process.
+/// Makes the page that distinguishes a copy of the process from the process.
 fn mark() {
     // SAFETY: asks for a page anywhere.
     let page = unsafe {
@@ -213,7 +213,7 @@ impl State {
         }
     }
 
-    /// The socket if what the kernel tells of it is not what the application is to hear.
+    /// The socket if what the kernel reports of it is not what the application must see.
     pub(crate) fn watched(&self, fd: c_int) -> Option<Arc<Conn>> {
         match self.table.get(fd) {
             Kind::Tcp(conn) if conn.via() == Via::Queue || conn.is_stamped() => Some(conn),
@@ -334,7 +334,7 @@ impl State {
         }
     }
 
-    /// How many sockets were left to the kernel, said at the end if it was more than the one already told of.
+    /// How many sockets were left to the kernel, said at the end if it was more than the one already reported.
     pub(crate) fn sum_up(&self) {
         let passed = self.passed.load(Ordering::Relaxed);
         if passed > 1 && !self.config.quiet {
@@ -349,7 +349,7 @@ impl State {
         }
     }
 
-    /// Nobody is to look at this process any more.
+    /// No process may look at this process any more.
     pub(crate) fn hide(&self) {
         let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         drop(running.as_mut().and_then(|running| running.export.take()));

@@ -81,7 +81,7 @@ fn try_http(port: u16, bytes: &[u8]) {
     assert_eq!(curl(&[&url, &url]).len, 2 * LEN);
 }
 
-/// A client gets a beginning of the file and the end when the server is told to stop.
+/// A client gets a beginning of the file and the end when the server is said to stop.
 fn try_stop(mut server: Running, port: u16, bytes: &[u8]) {
     let mut body = request(connect_narrow(port), "/file");
     let mut got = vec![0; 100_000];

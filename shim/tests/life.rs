@@ -48,7 +48,7 @@ fn stalled() {
     });
 }
 
-/// A client that goes away is told to the server: by an error, or by the signal where it may come.
+/// A client that goes away is said to the server: by an error, or by the signal where it may come.
 #[test]
 fn killed_client() {
     let folder = folder("killed");
@@ -65,8 +65,8 @@ fn killed_client() {
         drop(client);
         let status = server.wait();
         // As the kernel has it: ECONNRESET once, EPIPE and the signal from then on.
-        let told = status.code() == Some(70) || status.signal() == Some(13) && method != "send";
-        assert!(told, "{method} {mode}: {status}");
+        let said = status.code() == Some(70) || status.signal() == Some(13) && method != "send";
+        assert!(said, "{method} {mode}: {status}");
     }
 }
 
@@ -151,8 +151,8 @@ fn stopped() {
         if method == "end" {
             assert!(status.success());
             // The queue was full: all that had been taken was still sent, and of the call under way at most the whole.
-            let told = std::fs::read_to_string(folder.path().join("file.written")).unwrap();
-            let written: usize = told.parse().unwrap();
+            let said = std::fs::read_to_string(folder.path().join("file.written")).unwrap();
+            let written: usize = said.parse().unwrap();
             assert!(
                 written > 1_000_000 && (written..written + 60_000).contains(&got.len()),
                 "{written}: {}",
@@ -259,8 +259,8 @@ fn wrong_environment() {
         ("PACELINE_CC", "sprout", "PACELINE_CC: sprout needs its receiver half"),
         ("PACELINE_MODE", "fast", "PACELINE_MODE: 'fast' is not one of"),
         ("PACELINE_MODE", "framed", "PACELINE_MODE: framed needs paceline at the other end"),
-        ("PACELINE_PORTS", "http", "PACELINE_PORTS: 'http' is no port"),
-        ("PACELINE_PEERS", "host", "PACELINE_PEERS: 'host' is no address"),
+        ("PACELINE_PORTS", "http", "PACELINE_PORTS: 'http' is not a port"),
+        ("PACELINE_PEERS", "host", "PACELINE_PEERS: 'host' is not an address"),
         ("PACELINE_QUEUE", "1kB", "PACELINE_QUEUE: 1kB is not between"),
     ];
     for (name, value, says) in wrong {

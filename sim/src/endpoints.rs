@@ -10,7 +10,7 @@ use crate::tap::Layer;
 /// Whether the simulator has the flow's datapath.
 ///
 /// # Errors
-/// One line: why not, and the mend.
+/// One line: why not, and how to fix it.
 pub fn check(flow: &Flow) -> Result<(), String> {
     let (spec, datapath) = (&flow.controller, flow.via.datapath());
     if datapath.simulated {

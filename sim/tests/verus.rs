@@ -117,7 +117,7 @@ fn least_share(outcome: &Outcome, from_ms: usize, to_ms: usize) -> f64 {
     (from_ms..=to_ms - 5_000).step_by(1_000).map(|ms| share(outcome, 0, ms, ms + 5_000)).fold(f64::INFINITY, f64::min)
 }
 
-/// The link is silent from the moment on at which so many round trips of slow start have passed, until the time-out.
+/// The link is silent from the moment on at which so many round trips of slow start have passed, until the timeout.
 #[test]
 fn a_time_out_in_slow_start_does_not_lock_it_at_a_few_packets() {
     for via in [Via::Udp, Via::Tcp] {
@@ -129,7 +129,7 @@ fn a_time_out_in_slow_start_does_not_lock_it_at_a_few_packets() {
                 let outage = (Time::from_millis(from), Time::from_millis(to));
                 dumbbell.schedule = dumbbell.schedule.with_outages(vec![outage]);
                 let outcome = dumbbell.run(40);
-                assert!(outcome.flows[0].sender.timeouts > 0, "{via:?}, {rtt} ms, round {round}: no time-out");
+                assert!(outcome.flows[0].sender.timeouts > 0, "{via:?}, {rtt} ms, round {round}: no timeout");
                 let used = least_share(&outcome, to as usize + within * 1_000, 40_000);
                 assert!(used >= 0.9, "{via:?}, {rtt} ms, round {round}: {used}");
             }

@@ -9,7 +9,7 @@
  *     alcc_close(fd);
  *
  * Each call has the signature of the system call whose name it carries, and its errors: -1, and the reason in errno. What
- * differs is said at each. A descriptor is the TCP socket's own: read from it, ask and set its options as ever. What is
+ * differs is said at each. A descriptor is the TCP socket's own: read from it, ask and set its options as always. What is
  * written to it goes through this library: bytes given to write(2) would overtake those in the queue,
  * and where that is found, the connection is reset.
  *
@@ -55,7 +55,7 @@ int alcc_accept(int fd, struct sockaddr *addr, socklen_t *addrlen);
 int alcc_accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags);
 
 /*
- * connect(2). A non-blocking socket gives EINPROGRESS as ever: wait until poll(2) says POLLOUT, then ask SO_ERROR. Besides
+ * connect(2). A non-blocking socket gives EINPROGRESS as always: wait until poll(2) says POLLOUT, then ask SO_ERROR. Besides
  * the errors of connect: those of alcc_accept.
  */
 int alcc_connect(int fd, const struct sockaddr *addr, socklen_t addrlen);
@@ -68,7 +68,7 @@ int alcc_connect(int fd, const struct sockaddr *addr, socklen_t addrlen);
  * the like once, then EPIPE, with SIGPIPE unless MSG_NOSIGNAL is given. EINTR when a signal came before a byte was taken.
  *
  * MSG_MORE, MSG_EOR, MSG_DONTROUTE and MSG_CONFIRM have no effect. EOPNOTSUPP: MSG_OOB, MSG_ZEROCOPY, MSG_FASTOPEN, control
- * messages. The first call on a connection may also give: EINVAL (a controller of the layer below that the kernel does
+ * messages. The first call on a connection may also give: EINVAL (a controller of the lower TCP that the kernel does
  * not have; see alcc_error), EMFILE, ENOMEM.
  */
 ssize_t alcc_send(int fd, const void *buf, size_t len, int flags);
@@ -77,7 +77,7 @@ ssize_t alcc_sendmsg(int fd, const struct msghdr *msg, int flags);
 /*
  * setsockopt(2). Needed for SO_LINGER alone: while a connection's queue holds bytes, the socket itself has one of zero, so that
  * the connection is reset if the process is killed and its peer does not take a part for the whole. An SO_LINGER that is set
- * by setsockopt(2) before counts too; one of zero that is set by it meanwhile cannot be told from the library's.
+ * by setsockopt(2) before counts too; one of zero that is set by it meanwhile cannot be distinguished from the library's.
  */
 int alcc_setsockopt(int fd, int level, int name, const void *value, socklen_t length);
 
@@ -95,7 +95,7 @@ int alcc_close(int fd);
 /*
  * A descriptor that is ready for writing (POLLOUT) while the connection's queue has room: it stops when the queue is full
  * and is ready again when a quarter of it is free. For a set of poll(2), select(2) or epoll(7) in the connection's place;
- * the connection's own descriptor tells nothing about the queue. Belongs to the library, valid until alcc_close; neither
+ * the connection's own descriptor says nothing about the queue. Belongs to the library, valid until alcc_close; neither
  * read nor write nor close it. For a descriptor that is left to the system call, it is that descriptor.
  *
  * A connection that is in the care of the library may show POLLERR, because TCP's acknowledgements come by its error
@@ -122,7 +122,7 @@ enum alcc_limit {
 /* How bytes reach TCP. */
 enum alcc_mode {
 	ALCC_MODE_QUEUE = 1,  /* through the queue, in chunks */
-	ALCC_MODE_INLINE = 2, /* written to the kernel, which is told how fast to send */
+	ALCC_MODE_INLINE = 2, /* written to the kernel, whose pacing rate is set */
 	ALCC_MODE_FRAMED = 3  /* through the queue, in frames that the library at the other end acknowledges */
 };
 
@@ -149,10 +149,10 @@ struct alcc_stats {
 	uint64_t delivered;     /* bytes acknowledged */
 	uint64_t chunks;        /* chunks handed to TCP */
 	uint64_t limited_below; /* of these, with TCP as the limit: it held back earlier ones, or had refused this one */
-	uint64_t stamps_lost;   /* chunks whose acknowledgement was learnt without its stamp */
+	uint64_t stamps_lost;   /* chunks whose acknowledgement was seen without its timestamp */
 	uint64_t marked;        /* RTT samples over a retransmission, kept from the controller */
 	uint64_t retransmits;   /* segments that TCP sent again */
-	uint64_t timeouts;      /* time-outs of TCP */
+	uint64_t timeouts;      /* timeouts of TCP */
 	int32_t limited_by;     /* enum alcc_limit */
 	int32_t mode;           /* enum alcc_mode */
 	int32_t acks;           /* enum alcc_acks */

@@ -37,7 +37,7 @@ pub unsafe extern "C" fn alcc_options(options: *const c_char) -> c_int {
         unsafe { CStr::from_ptr(options) }.to_str().ok()
     };
     answer(|| {
-        let text = text.ok_or_else(|| Failure::told(libc::EINVAL, "options: they are not text in UTF-8"))?;
+        let text = text.ok_or_else(|| Failure::told(libc::EINVAL, "options: they are not UTF-8 text"))?;
         state().configure(text).map(|()| 0)
     })
 }
@@ -187,7 +187,7 @@ pub extern "C" fn alcc_close(fd: c_int) -> c_int {
     })
 }
 
-/// A descriptor that tells whether the queue has room; see `alcc.h`.
+/// A descriptor that shows whether the queue has space; see `alcc.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn alcc_writable(fd: c_int) -> c_int {
     answer(|| match state().serve(fd)? {

@@ -41,7 +41,7 @@ pub(crate) fn poll(fds: &mut [pollfd], timeout: c_int) -> Outcome<c_int> {
             entry.revents = if stamps { found.revents & !POLLERR } else { found.revents };
         }
         for (&at, queue) in rooms.iter().zip(queues) {
-            // A connection that failed takes anything: the next send tells.
+            // A connection that failed takes anything: the next send reports it.
             if queue.revents & POLLOUT != 0 && fds[at].revents & (POLLHUP | POLLNVAL) == 0 {
                 fds[at].revents |= fds[at].events & ROOM;
             }

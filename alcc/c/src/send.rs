@@ -76,6 +76,6 @@ pub(crate) fn send(socket: &Socket, fd: c_int, bufs: &[IoSlice<'_>], flags: c_in
 /// Asks for an option of level SOL_SOCKET.
 pub(crate) fn option<T>(fd: c_int, name: c_int, value: &mut T) -> Outcome<()> {
     let mut length = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Failure::plain(libc::EINVAL))?;
-    // SAFETY: the value is as long as the kernel is told.
+    // SAFETY: the value is as long as its stated length.
     of(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut *value).cast(), &raw mut length) }).map(drop)
 }

@@ -45,7 +45,7 @@ pub(crate) fn state() -> &'static State {
         }
         let new = Box::into_raw(Box::new(State::after(known, process)));
         if STATE.compare_exchange(present, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: nobody else has seen it.
+            // SAFETY: no other thread has seen it.
             drop(unsafe { Box::from_raw(new) });
         }
     }
@@ -143,7 +143,7 @@ impl State {
         }
         // SAFETY: it takes no pointers.
         let copy = of(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let copy = unsafe { OwnedFd::from_raw_fd(copy) };
         match engine.adopt(copy).map_err(Failure::from) {
             Ok(socket) => {

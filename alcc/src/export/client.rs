@@ -48,7 +48,7 @@ impl Ask {
         let stream = connect(&socket).map_err(|error| refused(error, &place, &socket))?;
         let listener = getsockopt(&stream, PeerCredentials).map_err(|_| Failure::Silent)?;
         let process = u32::try_from(listener.pid()).unwrap_or(0);
-        // A child that a fork made may hold the socket beyond its process's end, and answers nobody.
+        // A child that a fork made may hold the socket beyond its process's end, and answers no request.
         if process > 0 && !is_there(process) {
             return Err(Failure::Ended);
         }
@@ -108,7 +108,7 @@ pub(super) fn sweep(own: &Place) {
     }
 }
 
-/// Connects to this very file. Without waiting: a program that is stopped accepts nobody, and at some time no more may
+/// Connects to this very file. Without waiting: a program that is stopped accepts no connection, and at some time no more may
 /// queue for it.
 fn connect(socket: &File) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -124,7 +124,7 @@ fn refused(error: Errno, place: &Place, socket: &File) -> Failure {
         }
         return Failure::Ended;
     }
-    // Nobody accepts, so that there is no saying who listens but by the name. That number may be of another namespace.
+    // No connection is accepted, so only the name says which process listens. That number may be of another namespace.
     let ended = place.folder.through.is_none() && !place.process().is_some_and(is_there);
     if error == Errno::AGAIN && ended { Failure::Ended } else { Failure::Silent }
 }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::export::place::Folder;
 
-    /// A listener that accepts nobody, and where it is.
+    /// A listener that accepts no connection, and where it is.
     fn stopped(folder: &Path, process: u32) -> (OwnedFd, Place) {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
         let path = folder.join(format!("{process}.sock"));
@@ -205,7 +205,7 @@ mod tests {
         assert!(place.open().is_ok(), "it may go on one day");
         drop((waiting, listener));
         assert_eq!(begin(&place).err(), Some(Failure::Ended));
-        assert!(place.open().is_err(), "nobody is left to answer");
+        assert!(place.open().is_err(), "no process is left to answer");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rustix::process::{getpid, getuid};
 
 use crate::high::lift;
 
-/// How a folder is opened: to be looked at and to be looked into, whoever may read it.
+/// How a folder is opened: to be looked at and to be looked into, whichever users may read it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// How a socket's file is opened: nothing can be read from it, but it can be connected to.
 const SOCKET: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -72,7 +72,7 @@ impl Folder {
         let taken = |why: String| io::Error::new(io::ErrorKind::PermissionDenied, format!("{path} {why}"));
         let opened = match opened {
             Ok(opened) => File::from(opened),
-            Err(Errno::NOTDIR | Errno::LOOP) => return Err(taken("is no folder".to_owned())),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(taken("is not a folder".to_owned())),
             Err(error) => return Err(error.into()),
         };
         let found = opened.metadata()?;
@@ -151,7 +151,7 @@ impl Place {
         if is_ours { Ok((folder, socket)) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// Removes what this user left behind here, if it is still the same file. Nobody else writes into this folder.
+    /// Removes what this user left behind here, if it is still the same file. No other user writes into this folder.
     pub(super) fn remove(&self, socket: Identity) {
         let own = self.folder.through.is_none() && self.folder.user == getuid().as_raw();
         if own
@@ -236,7 +236,7 @@ fn listen_in(folder: &Arc<Folder>, backlog: i32) -> io::Result<(OwnedFd, Place)>
     let listener = lift(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)?;
     bind(&listener, &SocketAddrUnix::new(below(&opened, &draft))?)?;
     listen(&listener, backlog)?;
-    // Nobody finds it before it listens and takes it for left behind. An earlier process's with the same number goes.
+    // No process finds it before it listens and takes it for left behind. An earlier process's with the same number goes.
     renameat(&opened, &draft, &opened, &name)?;
     Ok((listener, Place { folder: Arc::clone(folder), identity: identity(&opened)?, name }))
 }
@@ -288,7 +288,7 @@ mod tests {
 
         fs::remove_dir_all(&first.path).unwrap();
         symlink(&second.path, &first.path).unwrap();
-        assert!(first.open().unwrap_err().to_string().ends_with("first is no folder"), "a link that somebody made");
+        assert!(first.open().unwrap_err().to_string().ends_with("first is not a folder"), "a link that somebody made");
         let strangers = Folder { user: second.user + 1, ..second };
         let missing = folder_in(&base, "no/such/folder");
         let error = listen_in_first(vec![missing, strangers], 1).unwrap_err().to_string();

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{Line, Process};
 use crate::high::lift;
 
-/// Time between samples (our choice: a few a round trip of a cellular path).
+/// Time between samples (our choice: a few per round trip of a cellular path).
 const STEP: Duration = Duration::from_millis(50);
 /// Most files open at a time (our choice); further sockets are not logged.
 const OPEN: usize = 256;

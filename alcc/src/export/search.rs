@@ -11,14 +11,14 @@ use rustix::process::getuid;
 
 use super::place::{self, Folder, Place};
 
-/// Most sockets of one user that are asked (our choice: more workers than a server has; whoever makes more is alone in not
+/// Most sockets of one user that are asked (our choice: more workers than a server has; a user who makes more is alone in not
 /// being shown).
 pub(super) const OF_A_USER: usize = 1024;
 
 /// What there is to ask.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// One after the other of each user in turn, so that nobody's many keep others' few waiting.
+    /// One after the other of each user in turn, so that many of one user do not keep the few of others waiting.
     pub(super) places: Vec<Place>,
     /// What may be missing, a line each.
     pub(super) missing: Vec<String>,
@@ -76,7 +76,7 @@ impl Search {
         // Of root alone.
         paths.extend((user == 0).then(|| "/run/paceline".to_owned()));
         let looked: Vec<io::Result<()>> = paths.into_iter().map(|path| self.look(Folder::here(path, user))).collect();
-        // Root's processes have a place that nobody can take.
+        // Root's processes have a place that no other user can take.
         if user == 0 || looked.iter().any(Result::is_ok) {
             return;
         }

@@ -317,7 +317,7 @@ struct Ready {
     clients: Vec<bool>,
 }
 
-/// One JSON object a line: the process, then its sockets.
+/// One JSON object per line: the process, then its sockets.
 fn as_lines(process: &Process) -> Vec<u8> {
     let objects = std::iter::once(serde_json::to_vec(process)).chain(process.sockets.iter().map(serde_json::to_vec));
     let mut text = Vec::new();

@@ -10,11 +10,11 @@ use crate::clock;
 use crate::info::Info;
 use crate::stamps::{self, Event, Reader};
 
-/// The same while holes are open, where TCP tells what arrives behind them and nothing else does: as often as stamps are
+/// The same while holes are open, where TCP reports what arrives behind them and nothing else does: as often as stamps are
 /// taken (our choice). Without news the looks become rarer: no more of them than [`LOOKS`] in the time of the silence.
 const CLOSE_LOOK: Nanos = Nanos::from_millis(1);
 const LOOKS: u64 = 8;
-/// So many looks a round trip where nothing else tells, no further apart than [`LOOK`]: Copa takes the smallest RTT of half
+/// So many readings per round trip where nothing else reports, no further apart than [`LOOK`]: Copa takes the smallest RTT of half
 /// a round trip for that of the standing queue, and must see the queue when it is short (our choice).
 const ROUND_LOOKS: u64 = 16;
 /// Stamps that lie closer together belong to one acknowledgement.
@@ -26,7 +26,7 @@ const MANY: u64 = 3;
 /// then, and each stamp wakes the thread. 200: a second.
 const CLEAR: u32 = 200;
 impl Flow {
-    /// Reads the stamps that wait and tells the controller.
+    /// Reads the stamps that wait and informs the controller.
     pub(crate) fn read_stamps(&mut self, fd: &OwnedFd, reader: &mut Reader) {
         if self.source == Source::Info {
             return;
@@ -67,7 +67,7 @@ impl Flow {
         }
         let now = self.local(clock::now());
         let many = self.all_is_stamped() && upto - self.acked > MANY * u64::from(self.mss);
-        // Without stamps the look is what tells.
+        // Without stamps only the reading of `TCP_INFO` informs.
         if self.source != Source::Info && (many || self.repairing || now - self.looked_at >= LOOK) {
             self.look(fd, now);
         }
@@ -136,7 +136,7 @@ impl Flow {
         }
     }
 
-    /// Tells the controller of what has arrived behind a loss. After a time-out nobody knows where.
+    /// Reports to the controller what has arrived behind a loss. After a timeout it is not known where.
     fn note_ahead(&mut self, now: Time) {
         if self.info.sacked == 0 || self.info.timed_out() || self.inline.is_some() || self.framed.is_some() {
             return;
@@ -196,7 +196,7 @@ impl Flow {
         }
         self.read_stamps(fd, reader);
         if self.source != Source::Info && self.told > self.acked {
-            // The queue was read to its end since this was told: the stamp is lost, and so is the time. Or there was none.
+            // The queue was read to its end since this was reported: the stamp is lost, and so is the time. Or there was none.
             if self.all_is_stamped() {
                 self.counters.stamps_lost += (self.told - self.acked).div_ceil(u64::from(self.mss));
             }

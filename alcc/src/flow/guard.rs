@@ -1,4 +1,4 @@
-//! What protects the stream while bytes of it wait in our queue: nobody else's bytes may overtake them unseen, and if the
+//! What protects the stream while bytes of it wait in our queue: no other bytes may overtake them unseen, and if the
 //! process dies, the peer must not take what it has for the whole.
 //!
 //! The kernel counts every byte that was ever written into the socket: those acknowledged (`tcpi_bytes_acked`) and those in
@@ -84,7 +84,7 @@ impl Flow {
         self.base.filter(|_| self.guard.counts).map(|base| base + self.above.next())
     }
 
-    /// After bytes were taken or handed over: begins or ends the protection.
+    /// After bytes were taken or sent: begins or ends the protection.
     pub(crate) fn protect(&mut self, fd: &OwnedFd) {
         if self.dead || self.is_busy() == self.guard.linger.is_some() {
             return;

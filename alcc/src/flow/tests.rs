@@ -50,7 +50,7 @@ fn stamps_that_were_dropped_are_made_up_for_and_later_ones_are_exact_again() {
     let mut flow = flow(&fd, Acks::Stamps, "fixed:window=1000");
     let mut reader = Reader::new();
     send_small(&mut flow, &fd, &mut peer, 3000);
-    // Nobody read the error queue meanwhile: it is bounded.
+    // The error queue was not read meanwhile: it is bounded.
     flow.read_stamps(&fd, &mut reader);
     let stamped = flow.acked;
     assert!(stamped < 300_000, "the queue held every stamp");
@@ -97,7 +97,7 @@ fn a_full_buffer_below_is_seen_as_the_limit() {
         flow.held_by() == Hold::Below
     });
     assert!(!flow.queue.is_empty());
-    // What was refused counts when it is handed over.
+    // What was refused counts when it is sent.
     let before = flow.above.limited_below();
     let mut read = vec![0; 300_000];
     until(|| {

@@ -160,7 +160,7 @@ impl Receiving {
         Some(Ack { position: self.position, delay: now - self.came_at, feedback })
     }
 
-    /// The receiver half's news. A blob that is too long is dropped: nobody could carry it.
+    /// The receiver half's news. A blob that is too long is dropped: nothing could carry it.
     fn feedback(&mut self, now: Time) -> Option<Box<[u8]>> {
         let half = self.half.as_mut()?;
         self.blob.clear();

@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// As [`Reader::read`], without waiting. Whoever waits asks again when the descriptor can be read, and after
+    /// As [`Reader::read`], without waiting. A caller that waits asks again when the descriptor can be read, and after
     /// [`Reader::next_timeout`].
     ///
     /// # Errors
@@ -104,10 +104,10 @@ impl Reader {
         (due < Time::NEVER).then(|| Duration::from_nanos((due - now()).as_nanos()))
     }
 
-    /// Hands over what the buffer holds.
+    /// Delivers what the buffer holds.
     fn take(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
-        // Also with nothing left in the buffer: a frame may be complete that has not been told of.
+        // Also with nothing left in the buffer: a frame may be complete that has not been reported.
         while taken < bytes.len() {
             // No more than fits: what is not looked at waits in the buffer.
             let upto = self.end.min(self.at + bytes.len() - taken);
@@ -186,7 +186,7 @@ mod tests {
         (listener.accept().unwrap().0, client)
     }
 
-    /// Acknowledgements that come to `server`, until one tells `position`.
+    /// Acknowledgements that come to `server`, until one has `position`.
     fn acks(server: &mut TcpStream, connection: &mut Connection, position: u64) -> Vec<Ack> {
         let (mut buffer, mut acks) = ([0; 256], Vec::new());
         while connection.acked() < position {

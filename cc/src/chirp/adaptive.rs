@@ -16,7 +16,7 @@
 //! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth,
 //!   when a queue of 30 ms stands, on loss, or when chirps cannot be read (slow start goes on from there where the host
 //!   could not keep the gaps). So it always ends.
-//! - **It begins again** from the window's own gap, without bursts: after a silence, after a loss that never was, and when a
+//! - **It begins again** from the window's own gap, without bursts: after a silence, after a spurious loss, and when a
 //!   path that marks has marked nothing for two round trips more than twice the time between marks in a steady state
 //!   (`chirp_again=off` leaves that last one out).
 

@@ -64,13 +64,13 @@ pub(crate) struct Args {
     /// What the emulator did and how late it was, as JSON; - for standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// A shell command at the other end of the path, in a world of its own; it ends with the program.
+    /// A shell command at the other end of the path, in a network namespace of its own; it ends with the program.
     #[arg(long, value_name = "COMMAND")]
     far: Option<String>,
     /// Measure what this machine allows, and how accurate an emulated path is on it, instead of running a program.
     #[arg(long)]
     check: bool,
-    /// The program and its arguments, behind --.
+    /// The program and its arguments, after --.
     #[arg(last = true, required_unless_present = "check", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -214,7 +214,7 @@ fn serve(text: &str, site: &Site) -> anyhow::Result<Running> {
     while start.elapsed() < PATIENCE && !listens(&site.namespace)? {
         match far.wait(ROUND) {
             Some(0) => break,
-            Some(status) => bail!("--far: '{text}' ended with status {status} before anything ran; mend the command"),
+            Some(status) => bail!("--far: '{text}' ended with status {status} before anything ran; fix the command"),
             None => {}
         }
     }

@@ -11,7 +11,7 @@ use paceline_net::udp::connect;
 use paceline_net::udp::transfer::{Place, take};
 use paceline_net::udp::wire::control::Job;
 
-use super::udp::{Asking, Teller, address, unplaced};
+use super::udp::{Asking, Report, address, unplaced};
 
 /// Fetch a file, or bytes that mean nothing, from a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (None, _) => None,
         (Some(_), Some(path)) => Some(Draft::create(path)?),
         (Some(name), None) => {
-            let base = Path::new(name).file_name().ok_or_else(|| anyhow!("{name}: is no name of a file"))?;
+            let base = Path::new(name).file_name().ok_or_else(|| anyhow!("{name}: is not a name of a file"))?;
             Some(Draft::create(Path::new(base))?)
         }
     };
@@ -59,9 +59,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(unplaced)) })
         }
     };
-    let mut teller = Teller::new(asking.common.json, "received", peer, &plan);
+    let mut report = Report::new(asking.common.json, "received", peer, &plan);
     let every = asking.every()?;
-    let done = take(channel, clock, &plan, place, every, &mut |interval| teller.interval(interval))?;
-    teller.end(&done)?;
+    let done = take(channel, clock, &plan, place, every, &mut |interval| report.interval(interval))?;
+    report.end(&done)?;
     Ok(ExitCode::SUCCESS)
 }

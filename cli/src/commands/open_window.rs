@@ -20,7 +20,7 @@ use crate::complaint;
 /// Never make it a default; it refuses.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The program and its arguments, behind --.
+    /// The program and its arguments, after --.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -40,13 +40,13 @@ pub(crate) struct Args {
     /// Simulated seconds of a run.
     #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Runs of each contestant, each with another seed; 10 where neither this nor the scenario says, with --real 1.
+    /// Runs of each contestant, each with another seed; 10 unless this or the scenario says otherwise, with --real 1.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     runs: Option<u32>,
     /// A value for a key of the scenario, such as down.delay=25ms or flows.0.count=3; may be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Runs at once; 0 for one a core. Changes no figure of the simulator. With --real 0 is one: runs share the host.
+    /// Runs at once; 0 for one per core. Changes no figure of the simulator. With --real 0 is one: runs share the host.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
     /// Records as JSON Lines; - for standard output.
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     if args.parquet.as_deref().is_some_and(is_standard) {
-        bail!("--parquet: - is for text, a Parquet file is none; name a file");
+        bail!("--parquet: - is for text, and Parquet is not text; name a file");
     }
     let outputs = outputs(args)?;
     let source = Source::read(
@@ -194,7 +194,7 @@ fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     if !taken {
         crate::print(&text)?;
     } else if watched {
-        // Nobody is left to be told when standard error is closed.
+        // When standard error is closed there is nowhere to report to.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
     Ok(())

@@ -17,16 +17,16 @@ use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
 
 use super::{count, number};
 
-/// Run a paper's experiments again and hold what comes out against what it says (docs/guide/reproduce.md).
+/// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
 ///
 /// A paper about real sockets runs in real time where that is permitted (root, or user namespaces), else in the simulator.
 ///
 /// Exit status 1 when a claim does not hold.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The paper; without it, lists what there is.
+    /// The paper; without it, lists the papers.
     name: Option<String>,
-    /// One JSON object a claim; - for standard output instead of the table.
+    /// One JSON object per claim; - for standard output instead of the table.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Folder of the page; out/reproduce/NAME unless given.
@@ -47,17 +47,17 @@ pub(crate) struct Args {
     /// Seconds of a run, instead of as many as each scenario says (10 in real time).
     #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// In the simulator also what is about real sockets.
+    /// Also run experiments about real sockets in the simulator.
     #[arg(long)]
     sim: bool,
     /// The machine permits real time.
     #[arg(skip)]
     permitted: OnceCell<bool>,
-    /// Runs at once; 0 for one a core in the simulator, where it changes no number, and a single one in real time, where runs share
-    /// the host: more than two a core show the host instead of the path.
+    /// Runs at once; 0 for one per core in the simulator, where it changes no number, and a single one in real time, where runs share
+    /// the host: more than two per core show the host instead of the path.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads, allow_negative_numbers = true)]
     threads: usize,
-    /// Write each run of `fidelity` down here as it ends, one JSON object a line; runs that stand here are not run again.
+    /// Add each run of `fidelity` to this file as it ends, one JSON object per line; runs that are in it are not run again.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
 }
@@ -156,7 +156,7 @@ fn list() -> String {
     text
 }
 
-/// A bar on standard error: nothing where that is no terminal.
+/// A bar on standard error, if that is a terminal.
 fn progress() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

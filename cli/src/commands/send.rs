@@ -11,7 +11,7 @@ use paceline_net::udp::transfer::{Content, give};
 use paceline_net::udp::wire::control::Job;
 
 use super::number;
-use super::udp::{Asking, Teller, address, seconds};
+use super::udp::{Asking, Report, address, seconds};
 
 /// Send a file, or bytes that mean nothing, to a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let opened = File::open(path).with_context(|| format!("{file}: cannot be read"))?;
             let about = opened.metadata().with_context(|| format!("{file}: cannot be read"))?;
             if !about.is_file() {
-                bail!("{file}: is no regular file; name one");
+                bail!("{file}: is not a regular file; name one");
             }
             let name = path.file_name().and_then(|name| name.to_str());
             let name = name.ok_or_else(|| anyhow!("{file}: the name is not UTF-8; rename it"))?;
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let clock = Clock::new();
     let patience = asking.common.patience()?;
     let (channel, _) = connect(peer, key.as_ref(), hello, asking.common.offload(), clock, patience)?;
-    let mut teller = Teller::new(asking.common.json, "sent", peer, &plan);
+    let mut report = Report::new(asking.common.json, "sent", peer, &plan);
     let every = asking.every()?;
-    let done = give(channel, clock, &plan, content, time, every, &mut |interval| teller.interval(interval))?;
-    teller.end(&done)?;
+    let done = give(channel, clock, &plan, content, time, every, &mut |interval| report.interval(interval))?;
+    report.end(&done)?;
     Ok(ExitCode::SUCCESS)
 }

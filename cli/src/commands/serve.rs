@@ -16,7 +16,7 @@ use paceline_net::udp::transfer::{Content, Place, Plan, give, take};
 use paceline_net::udp::wire::control::Hello;
 use paceline_net::udp::{Accepted, Agreed, Channel, Listener};
 
-use super::udp::{Common, PORT, Teller, address, unplaced};
+use super::udp::{Common, PORT, Report, address, unplaced};
 use crate::complaint;
 use store::{No, Store, Work};
 use troubles::Troubles;
@@ -28,7 +28,7 @@ mod troubles;
 const MOST_SESSIONS: usize = 64;
 /// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
 const PAUSE: Duration = Duration::from_millis(100);
-/// What a client is told when this host cannot serve it, whatever the reason.
+/// What is reported to a client when this host cannot serve it, for any reason.
 const NO_ROOM: &str = "it has no room for another session now; try again later";
 
 /// Take what paceline send sends, and give what paceline fetch asks for.
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value_t = format!("127.0.0.1:{PORT}"))]
     listen: String,
-    /// Files that are sent come into this folder, made if it is not there, unless they are in it already; those in it may
+    /// Files that are sent go into this folder, made if it does not exist, unless they are in it already; those in it may
     /// be fetched.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -67,7 +67,7 @@ struct Terms {
     alive: Arc<()>,
 }
 
-/// A thread that waits for its session; it ends when there is none after all.
+/// A thread that waits for its session; it ends if none comes.
 struct Worker {
     begin: Sender<Channel>,
     thread: JoinHandle<anyhow::Result<()>>,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::check_folder(dir)?;
     }
     if let Some(file) = args.file.as_ref().filter(|file| !file.is_file()) {
-        anyhow::bail!("--file {}: is no file", file.display());
+        anyhow::bail!("--file {}: not a file", file.display());
     }
     let clock = Clock::new();
     let (patience, json, once) = (args.common.patience()?, args.common.json, args.once);
@@ -161,8 +161,8 @@ fn worker(terms: Terms, plan: Plan, work: Work) -> std::io::Result<Worker> {
 
 fn serve(channel: Channel, plan: &Plan, work: Work, terms: &Terms) -> anyhow::Result<()> {
     let verb = if matches!(work, Work::Discard | Work::Keep { .. }) { "received" } else { "sent" };
-    let mut teller = Teller::new(terms.json, verb, channel.peer(), plan);
-    let (mut watch, every) = (|interval: &_| teller.interval(interval), Nanos::from_secs(1));
+    let mut report = Report::new(terms.json, verb, channel.peer(), plan);
+    let (mut watch, every) = (|interval: &_| report.interval(interval), Nanos::from_secs(1));
     let clock = terms.clock;
     let done = match work {
         Work::Discard => take(channel, clock, plan, None, every, &mut watch)?,
@@ -178,6 +178,6 @@ fn serve(channel: Channel, plan: &Plan, work: Work, terms: &Terms) -> anyhow::Re
         Work::Generate(bytes) => give(channel, clock, plan, Content::Zeros(bytes), None, every, &mut watch)?,
         Work::Give(file, bytes) => give(channel, clock, plan, Content::File(file, bytes), None, every, &mut watch)?,
     };
-    teller.end(&done)?;
+    report.end(&done)?;
     Ok(())
 }

@@ -21,7 +21,7 @@ use elf::Elf;
 /// Run a program whose TCP connections send as another congestion controller has it, without a change to the program, to
 /// its clients or to the kernel.
 ///
-/// The exit status is the program's. 127: there is no such program; 126: it cannot be run; 2: anything else, told in one
+/// The exit status is the program's. 127: there is no such program; 126: it cannot be run; 2: anything else, reported in one
 /// line. Each option may also come from the environment: --cc from PACELINE_CC, and so on.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,14 +41,14 @@ pub(crate) struct Args {
     /// Connections with these peers, such as 10.0.0.0/8,2001:db8::/32; all when not given.
     #[arg(long, value_name = "LIST")]
     peers: Option<String>,
-    /// The kernel's congestion control below: auto (through the queue the one that the controller is best above, where the kernel
+    /// The kernel's congestion control below: auto (with a queue the one that is best below this controller, where the kernel
     /// allows it), keep (the program's), or a name such as cubic, reno or bbr.
     #[arg(long, value_name = "NAME")]
     lower: Option<String>,
-    /// What a connection's queue holds, such as 1MB.
+    /// How much a connection's queue holds, such as 1MB.
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
-    /// What the queues of all connections hold together, such as 256MB.
+    /// How much the queues of all connections hold together, such as 256MB.
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped, such as 60s.
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// Whether connections to one destination prefix share one window: on or off.
     #[arg(long, value_name = "SWITCH")]
     aggregate: Option<String>,
-    /// Write what the library says to this file instead of standard error.
+    /// Write the library's messages to this file instead of standard error.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Write a log of each connection into this folder, in the qlog format.
@@ -69,10 +69,10 @@ pub(crate) struct Args {
     /// Answer Prometheus here, such as 127.0.0.1:9464; a port alone is one of the loopback address.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
-    /// Tell whether a program can be served, instead of running it: exit status 0 when it can, 1 when it cannot.
+    /// Say whether a program can be served, instead of running it: exit status 0 when it can, 1 when it cannot.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["command", "cc"])]
     check: Option<OsString>,
-    /// The program and its arguments, behind --.
+    /// The program and its arguments, after --.
     #[arg(last = true, required_unless_present = "check", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -101,11 +101,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(examined) => examined,
         Err(error) => return Ok(refuse_script(name, &error)),
     };
-    let told = examined.told(name);
+    let line = examined.line(name);
     match &examined.verdict {
         Verdict::Works(_) => {}
-        Verdict::FallsBack(_) => complaint::print(&told),
-        Verdict::No(_) => bail!(told),
+        Verdict::FallsBack(_) => complaint::print(&line),
+        Verdict::No(_) => bail!(line),
     }
     let error = Command::new(path).arg0(name).args(words).envs(variables).env(PRELOAD, preload(&library)?).exec();
     complaint::print(&format!("{}: it cannot be run ({error}); give an executable file", name.display()));
@@ -157,13 +157,13 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     }
     if let Some(address) = settings.metrics {
         std::net::TcpListener::bind(address).map_err(|error| {
-            let mend = match error.kind() {
+            let fix = match error.kind() {
                 std::io::ErrorKind::AddrInUse => {
                     "leave it out where a shim of this user has it, which answers for all of them, or give another"
                 }
                 _ => "give one of this machine, such as 127.0.0.1:9464",
             };
-            anyhow!("--metrics: {address}: {error}; {mend}")
+            anyhow!("--metrics: {address}: {error}; {fix}")
         })?;
     }
     let all = [options.to_env(), filter.to_env(), settings.to_env()].concat();
@@ -191,18 +191,18 @@ fn absolute(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).map_err(|error| anyhow!("{option}: {}: {error}", path.display()))
 }
 
-/// The peer is no part of paceline, so nothing can come back from a receiver half.
+/// The peer is not part of paceline, so nothing can come back from a receiver half.
 fn servable(options: &Options) -> anyhow::Result<()> {
     options.for_ordinary_clients().map_err(|error| as_option(&error))?;
     let there = paceline_net::tcp::available();
     if let Lower::Named(lower) = &options.lower
         && !there.contains(lower)
     {
-        let mend = match lower.as_str() {
+        let fix = match lower.as_str() {
             "paceline_open" => "as root, keep it loaded with: paceline open-window".to_owned(),
             other => format!("as root: modprobe tcp_{other}"),
         };
-        bail!("--lower: this kernel's TCP has no {lower}, it has {}; {mend}", there.join(", "));
+        bail!("--lower: this kernel's TCP has no {lower}, it has {}; {fix}", there.join(", "));
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn servable(options: &Options) -> anyhow::Result<()> {
 /// Finds the preloaded library: named by `PACELINE_SHIM`, beside this executable, or in `../lib/paceline` from there.
 ///
 /// # Errors
-/// When there is none, or it is no library that can be preloaded.
+/// When there is none, or it cannot be preloaded.
 pub(crate) fn library() -> anyhow::Result<(PathBuf, Elf)> {
     let place = match std::env::var_os(PLACE).filter(|place| !place.is_empty()) {
         Some(place) => absolute(PLACE, Path::new(&place))?,
@@ -224,13 +224,13 @@ pub(crate) fn library() -> anyhow::Result<(PathBuf, Elf)> {
             found.canonicalize().unwrap_or_else(|_| found.clone())
         }
     };
-    let told = place.display().to_string();
-    if told.contains([' ', ':', '\n', '\t']) {
-        bail!("{told}: LD_PRELOAD takes no path with a space or a colon; move the library and name it in {PLACE}");
+    let shown = place.display().to_string();
+    if shown.contains([' ', ':', '\n', '\t']) {
+        bail!("{shown}: LD_PRELOAD takes no path with a space or a colon; move the library and name it in {PLACE}");
     }
-    let elf = Elf::read(&place).map_err(|error| anyhow!("{told}: {error}; name the library {LIBRARY} in {PLACE}"))?;
+    let elf = Elf::read(&place).map_err(|error| anyhow!("{shown}: {error}; name the library {LIBRARY} in {PLACE}"))?;
     let elf = elf.filter(|elf| elf.linker.is_none() && !elf.needed.is_empty());
-    Ok((place, elf.ok_or_else(|| anyhow!("{told}: it is no shared library; name {LIBRARY} in {PLACE}"))?))
+    Ok((place, elf.ok_or_else(|| anyhow!("{shown}: it is not a shared library; name {LIBRARY} in {PLACE}"))?))
 }
 
 /// The library before those that are preloaded already, and once.
@@ -242,7 +242,7 @@ fn preload(library: &Path) -> anyhow::Result<OsString> {
     Ok(std::iter::once(library).chain(others).collect::<Vec<_>>().join(":").into())
 }
 
-/// Tells about a program without running it.
+/// Reports on a program without running it.
 fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
     let path = match find(name) {
         Ok(path) => path,
@@ -254,7 +254,7 @@ fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
         Ok(examined) => examined,
         Err(error) => return Ok(refuse_script(name, &error)),
     };
-    let mut text = examined.told(name) + "\n";
+    let mut text = examined.line(name) + "\n";
     let capable = !matches!(examined.verdict, Verdict::No(_));
     let served = capable && library.is_ok();
     if capable {
@@ -288,9 +288,9 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         assert!(wrong(|args| args.cc = text("copper")).starts_with("--cc: unknown controller 'copper'"));
         assert!(wrong(|args| args.mode = text("fast")).starts_with("--mode: 'fast' is not one of auto"));
-        assert!(wrong(|args| args.ports = text("http")).starts_with("--ports: 'http' is no port;"));
-        assert!(wrong(|args| args.peers = text("host")).starts_with("--peers: 'host' is no address;"));
-        assert!(wrong(|args| args.metrics = text("0")).starts_with("--metrics: '0' is no address;"));
+        assert!(wrong(|args| args.ports = text("http")).starts_with("--ports: 'http' is not a port;"));
+        assert!(wrong(|args| args.peers = text("host")).starts_with("--peers: 'host' is not an address;"));
+        assert!(wrong(|args| args.metrics = text("0")).starts_with("--metrics: '0' is not an address;"));
         assert!(wrong(|args| args.lower = text("copper")).starts_with("--lower: this kernel's TCP has no copper"));
         assert!(wrong(|args| args.cc = text("sprout")).contains("needs its receiver half"));
         assert!(wrong(|args| args.mode = text("framed")).contains("needs paceline at the other end"));

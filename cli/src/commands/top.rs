@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Once, then end.
     #[arg(long)]
     once: bool,
-    /// One JSON object a connection; a line that is empty ends each round. What may be missing goes to standard error.
+    /// One JSON object per connection; a line that is empty ends each round. What may be missing goes to standard error.
     #[arg(long)]
     json: bool,
 }

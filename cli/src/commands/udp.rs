@@ -1,4 +1,4 @@
-//! What `serve`, `send` and `fetch` share: options, and how a transfer is told.
+//! What `serve`, `send` and `fetch` share: options, and how a transfer is reported.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
@@ -30,7 +30,7 @@ const OTHERS: u32 = 0o077;
 /// Options of all three.
 #[derive(clap::Args)]
 pub(super) struct Common {
-    /// The key that both ends share: a file with 64 hexadecimal digits that nobody else may read. Loopback alone goes
+    /// The key that both ends share: a file with 64 hexadecimal digits that no other user may read. Only loopback works
     /// without.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -116,7 +116,7 @@ impl Asking {
     }
 }
 
-/// The key in a file that nobody else may read or write to, as ssh has it.
+/// The key in a file that no other user may read or write, as for ssh.
 fn key(path: &Path) -> anyhow::Result<Key> {
     let name = path.display();
     let cannot = |error: std::io::Error| anyhow!("--key {name}: cannot be read ({error}); name a file with a key");
@@ -154,8 +154,8 @@ pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     found.ok_or_else(|| anyhow!("'{text}': no such host; give HOST or HOST:PORT, such as 127.0.0.1:{PORT}"))
 }
 
-/// Tells of a transfer while it runs and afterwards: lines for a terminal, one line in a pipe, or JSON.
-pub(super) struct Teller {
+/// Reports a transfer while it runs and afterwards: lines for a terminal, one line in a pipe, or JSON.
+pub(super) struct Report {
     json: bool,
     lines: bool,
     intervals: Vec<Value>,
@@ -165,7 +165,7 @@ pub(super) struct Teller {
     mss: u16,
 }
 
-impl Teller {
+impl Report {
     /// `verb` is what happened once it is over: sent, received.
     pub(super) fn new(json: bool, verb: &'static str, peer: SocketAddr, plan: &Plan) -> Self {
         let lines = !json && std::io::stdout().is_terminal();
@@ -200,7 +200,7 @@ impl Teller {
                 let _ = write!(line, "  rtt {rtt:8.2} ms  window {window:6}  again {}", view.retransmits);
             }
             line.push('\n');
-            // Nobody is left to be told when standard output is closed.
+            // When standard output is closed there is nowhere to report to.
             let _ = crate::print(&line);
         }
     }

@@ -19,17 +19,17 @@ use paceline_path::Trace;
 use super::{count, number};
 use crate::complaint;
 
-/// Hold what the simulator gives against theory and against native implementations (docs/results/validation.md).
+/// Compare what the simulator gives with theory and with native implementations (docs/results/validation.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder with real delivery traces: those that native implementations were measured on, or, with --real, any.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Run scenarios in the simulator and in the real world instead, and hold the two against each other
+    /// Run scenarios in the simulator and in real time instead, and compare the two
     /// (docs/results/validation-real.md). Takes hours; needs root or user namespaces.
     #[arg(long)]
     real: bool,
-    /// With --real: runs of each contestant in each world.
+    /// With --real: runs of each contestant, simulated and real.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>, requires = "real")]
     runs: u32,
     /// With --real: seconds of a run, instead of the scenario's.
@@ -41,16 +41,16 @@ pub(crate) struct Args {
     /// With --real: only the traces of --traces, not the shipped scenarios.
     #[arg(long, requires = "real", requires = "traces")]
     traces_only: bool,
-    /// With --real: runs at once. They share the host: more than two a core show the host instead of the path.
+    /// With --real: runs at once. They share the host: more than two per core show the host instead of the path.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "real")]
     threads: u32,
-    /// With --real: write the runs of each contestant down here as they end, one JSON object a line; what stands here is not run again.
+    /// With --real: add the runs of each contestant to this file as they end, one JSON object per line; what is in it is not run again.
     #[arg(long, value_name = "FILE", requires = "real")]
     journal: Option<PathBuf>,
     /// Write the page here instead of to standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// One JSON object a claim; - for standard output instead of the page.
+    /// One JSON object per claim; - for standard output instead of the page.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -115,12 +115,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if checks.iter().all(|check| check.holds != Some(false)) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// One JSON object a claim.
+/// One JSON object per claim.
 fn json(checks: &[Check]) -> serde_json::Result<String> {
     checks.iter().map(|check| Ok(serde_json::to_string(check)? + "\n")).collect()
 }
 
-/// The delivery traces in `folder`, by name; what is none is said and left out.
+/// The delivery traces in `folder`, by name; other files are reported and left out.
 fn read(folder: &Path) -> anyhow::Result<Vec<NamedTrace>> {
     let cannot = || format!("--traces {}: cannot be read; name a folder", folder.display());
     let mut traces = Vec::new();

@@ -76,10 +76,10 @@ fn with_one_percent_lost_copa_above_it_is_near_native_and_far_above_copa_over_cu
         if records.iter().all(|record| record["trusted"] == true) {
             let rate = |index: usize| records[index]["throughput_mbps"].as_f64().unwrap();
             let (native, open, cubic) = (rate(0), rate(1), rate(2));
-            let told = format!("native {native:.2} Mbit/s, above the open window {open:.2}, above CUBIC {cubic:.2}");
-            println!("{told}");
+            let said = format!("native {native:.2} Mbit/s, above the open window {open:.2}, above CUBIC {cubic:.2}");
+            println!("{said}");
             // One short run of each, with its start-up: the kernel's own tests hold it nearer to native, by the best of several.
-            assert!(open >= 0.7 * native && open >= 1.5 * cubic, "{told}");
+            assert!(open >= 0.7 * native && open >= 1.5 * cubic, "{said}");
             return;
         }
     }

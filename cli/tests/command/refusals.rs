@@ -114,7 +114,7 @@ fn options_of_race() {
             (&["race", "small.toml", "--runs", "x"], &runs),
             (&["race", "small.toml", "--threads", "-2"], &threads),
             (&["race", "small.toml", "--real", "--qlog", "logs"], "--qlog: it is for the simulator; leave out --real"),
-            (&["race", "small.toml", "--contestants", ""], "--contestants: nobody races; give at least one"),
+            (&["race", "small.toml", "--contestants", ""], "--contestants: there is no contestant; give at least one"),
             (
                 &["race", "small.toml", "--contestants", "sprout@tcp"],
                 "--contestants: 'sprout@tcp': sprout needs its receiver half",
@@ -190,7 +190,10 @@ fn parquet_is_not_in_every_build() {
 #[test]
 fn parquet_is_a_file() {
     let lab = Lab::new();
-    all(&lab, &[(&["race", "small.toml", "--parquet", "-"], "--parquet: - is for text, a Parquet file is none; name")]);
+    all(
+        &lab,
+        &[(&["race", "small.toml", "--parquet", "-"], "--parquet: - is for text, and Parquet is not text; name")],
+    );
     let output = lab.run(&["race", "small.toml", "--seconds", "1", "--parquet", "r.parquet"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(fs::read(lab.path("r.parquet")).unwrap().starts_with(b"PAR1"));

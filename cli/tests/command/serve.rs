@@ -148,9 +148,9 @@ fn a_server_without_descriptors_goes_on() {
     command.args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_paceline")]);
     let server = Server::start(command.args(["serve", "--listen", "127.0.0.1:0", "--timeout", "2"]), &lab);
     let complaints = crowd(server, &lab);
-    let told = lines(&complaints, "Too many open files");
+    let said = lines(&complaints, "Too many open files");
     // One each 5 s, however many were refused.
-    assert!((1..=6).contains(&told.len()) && told[0].contains("raise the limit of open files"), "{complaints}");
+    assert!((1..=6).contains(&said.len()) && said[0].contains("raise the limit of open files"), "{complaints}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_server_without_threads_goes_on() {
     }
     let server = Server::start(&mut limited(&["serve", "--listen", "127.0.0.1:0", "--timeout", "2"]), &lab);
     let complaints = crowd(server, &lab);
-    let told = lines(&complaints, "no thread");
-    assert!((1..=6).contains(&told.len()) && told[0].contains("raise the limit of threads"), "{complaints}");
+    let said = lines(&complaints, "no thread");
+    assert!((1..=6).contains(&said.len()) && said[0].contains("raise the limit of threads"), "{complaints}");
     assert!(!complaints.contains("panicked"), "{complaints}");
 }

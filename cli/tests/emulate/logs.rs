@@ -44,9 +44,9 @@ fn tcpdump_reads_what_both_ends_saw() {
     assert!(output.status.success(), "{output:?}");
     let read = |filter: &[&str]| {
         let output = Run::program("tcpdump").args(["-nr", &log]).args(filter).bounded();
-        let (told, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let (said, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         assert!(output.status.success() && !error.contains("different"), "{error}");
-        told.lines().filter(|line| line.contains(&format!(".{port}: UDP, length 1"))).map(str::to_owned).collect()
+        said.lines().filter(|line| line.contains(&format!(".{port}: UDP, length 1"))).map(str::to_owned).collect()
     };
     // Each once where it entered and once where it left.
     for (version, name) in [("ip", " IP "), ("ip6", " IP6 ")] {
@@ -85,9 +85,9 @@ fn a_full_disk_is_told_and_the_program_goes_on() {
     let args = ["emulate", "--log", "/dev/full", "--", "bash", "-c"];
     let run = |end: &str| paceline().args(args).args([&format!("{DATAGRAM}; {end}")]).bounded();
     let output = run("echo done");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"done\n"[..]), "{told}");
-    assert_eq!(told.lines().filter(|line| line.contains("--log /dev/full: ")).count(), 1, "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"done\n"[..]), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains("--log /dev/full: ")).count(), 1, "{said}");
     assert_eq!(run("exit 5").status.code(), Some(5));
 }
 
@@ -97,7 +97,7 @@ fn a_log_that_cannot_be_is_refused_before_anything_runs() {
         return;
     }
     let output = paceline().args(["emulate", "--log", "/no/such/folder/log", "--", "echo", "ran"]).bounded();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
-    assert!(output.stdout.is_empty() && told.contains("/no/such/folder/log: cannot be written"), "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(output.stdout.is_empty() && said.contains("/no/such/folder/log: cannot be written"), "{said}");
 }

@@ -33,17 +33,17 @@ fn one_line_tells_of_the_emulator_and_the_program_keeps_its_output() {
     }
     let output = paceline().args(["emulate", "--", "sh", "-c", "echo out; echo error >&2"]).bounded();
     assert_eq!(output.stdout, b"out\n");
-    let told = String::from_utf8(output.stderr).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!((lines.len(), lines[0]), (2, "error"), "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (2, "error"), "{said}");
     // The kernel may have sent a packet of its own, as IPv6 does.
-    let judged = if told.contains("down 0 packets") && told.contains("up 0 packets") {
+    let judged = if said.contains("down 0 packets") && said.contains("up 0 packets") {
         "nothing to judge by"
     } else {
         "trusted"
     };
     for word in ["release error p50", "p99", "max", "later than", judged] {
-        assert!(lines[1].starts_with("paceline: ") && lines[1].contains(word), "{told}");
+        assert!(lines[1].starts_with("paceline: ") && lines[1].contains(word), "{said}");
     }
 }
 
@@ -127,14 +127,14 @@ fn an_ordinary_user_has_a_world_with_two_ends() {
         .args(["emulate", "--delay", "20ms", "--far", server, "--", "sh", "-c", client])
         .ordinary_user()
         .bounded();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    if told.contains("user namespace") && !output.status.success() {
-        return skipped(name, told.trim());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("user namespace") && !output.status.success() {
+        return skipped(name, said.trim());
     }
     let text = String::from_utf8(output.stdout).unwrap();
     let (user, rest) = text.split_once('\n').unwrap();
     let (code, connect) = rest.split_once(' ').unwrap();
-    assert_eq!((user, code), ("0", "200"), "{told}");
+    assert_eq!((user, code), ("0", "200"), "{said}");
     assert!(connect.trim().parse::<f64>().unwrap() >= 0.040, "{connect}");
 }
 
@@ -144,9 +144,9 @@ fn a_far_end_that_fails_is_told_before_anything_runs() {
         return;
     }
     let output = paceline().args(["emulate", "--far", "exit 3", "--", "echo", "ran"]).bounded();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
-    assert!(output.stdout.is_empty() && told.contains("ended with status 3"), "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(output.stdout.is_empty() && said.contains("ended with status 3"), "{said}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn lacks(test: &str, programs: &[&str]) -> bool {
     !lacking.is_empty()
 }
 
-/// Serves one page a connection for as long as the test runs; the port.
+/// Serves one page per connection for as long as the test runs; the port.
 fn web_server() -> u16 {
     let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -65,10 +65,10 @@ fn curl(path: &[&str], url: &str) -> [f64; 4] {
     );
     let output = paceline().args(["emulate"]).args(path).args(["--", "sh", "-c", &script]).bounded();
     let text = String::from_utf8(output.stdout).unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stderr);
     let figures: Vec<f64> = text.split_whitespace().map(|figure| figure.parse().unwrap()).collect();
-    assert_eq!(figures.len(), 4, "{text}{told}");
-    assert_eq!(figures[..2], [200.0, PAGE as f64], "{told}");
+    assert_eq!(figures.len(), 4, "{text}{said}");
+    assert_eq!(figures[..2], [200.0, PAGE as f64], "{said}");
     figures.try_into().unwrap()
 }
 

@@ -7,10 +7,10 @@ use crate::bench::{Bench, paceline};
 /// The one line and the exit status of `paceline emulate` with these arguments.
 fn refused(args: &[&str]) -> (i32, String) {
     let output = paceline().args([&["emulate"], args].concat()).bounded();
-    let told = String::from_utf8(output.stderr).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.stdout.is_empty());
-    assert_eq!(told.lines().count(), 1, "{told}");
-    let line = told.trim_end().strip_prefix("paceline: ").unwrap_or_else(|| panic!("{told}")).to_owned();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let line = said.trim_end().strip_prefix("paceline: ").unwrap_or_else(|| panic!("{said}")).to_owned();
     (output.status.code().unwrap(), line)
 }
 

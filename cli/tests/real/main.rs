@@ -48,7 +48,7 @@ fn run(scenario: &str, args: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The records of a race; none when this machine does not allow it, which is told.
+/// The records of a race; none when this machine does not allow it, which is said.
 fn records(test: &str, scenario: &str) -> Option<Vec<Value>> {
     let output = run(scenario, &["--json", "-"]);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -196,7 +196,7 @@ fn what_the_real_world_has_not_is_refused_in_one_line() {
         ),
         ("reno:start=hystart@tcp", "", "takes no start=hystart"),
         ("copa@udp", "[[flows]]\nextra_delay = '5ms'\n", "extra_delay is for the simulator"),
-        ("reno@tcp", "[[flows]]\narrivals = true\n", "does not tell when packets arrived"),
+        ("reno@tcp", "[[flows]]\narrivals = true\n", "does not report when packets arrived"),
         ("reno@tcp", "[[cross]]\nrate = '1 Mbit/s'\npacket = '9kB'\n", "packet = 9000 is not between 28 and 1500"),
     ] {
         let scenario = format!("name = 'no'\ncontestants = ['{contestant}']\n{PATH}{more}");

@@ -41,7 +41,7 @@ fn what_quic_has_not_is_refused_or_noted_over_quic() {
     for (contestant, flow, status, what) in [
         ("cubic:start=chirp@quic", "", 2, "a quinn controller sets a window only"),
         ("copa@quic", "workload = { rate = '1 Mbit/s' }", 2, "workload: over QUIC it is 'bulk' or { bytes = ... }"),
-        ("copa@quic", "arrivals = true", 2, "QUIC does not tell when packets arrived"),
+        ("copa@quic", "arrivals = true", 2, "QUIC does not report when packets arrived"),
         ("copa@quic", "ack_every = 1", 0, "quinn acknowledges every other packet"),
     ] {
         let scenario = format!("name = 'no'\nseconds = 0.5\ncontestants = ['{contestant}']\n{PATH}[[flows]]\n{flow}\n");

@@ -79,9 +79,9 @@ impl Shim {
 /// What a script behind the path prints.
 fn behind(script: &str) -> Vec<String> {
     let output = paceline().args(["emulate"]).args(PATH).args(["--", "bash", "-c", script]).bounded();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
-    eprint!("{told}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    eprint!("{said}");
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 

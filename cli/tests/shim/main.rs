@@ -35,8 +35,8 @@ fn options_travel_in_the_environment_and_others_stay() {
         .args(["--qlog", &qlog, "--", "sh", "-c", script, "name", "one two"])
         .env("LD_PRELOAD", &format!("{} {other}", library.display()))
         .bounded();
-    let told = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], format!("copa:delta=0.1 queue 80,8000-8001 10.0.0.0/8 {qlog}"));
     assert_eq!(lines[1], format!("{}:{other}", library.display()), "once, and first");
     assert_eq!(lines[2], "name one two");
@@ -47,8 +47,8 @@ fn options_travel_in_the_environment_and_others_stay() {
 fn a_program_says_whether_it_can_be_served() {
     let Some(library) = library("a_program_says_whether_it_can_be_served") else { return };
     let output = shim(&["--check", "sh"]).bounded();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.starts_with("sh: works: dynamically linked"), "{told}");
-    assert!(told.contains("io_uring") && told.contains(&format!("library: {}", library.display())), "{told}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("sh: works: dynamically linked"), "{said}");
+    assert!(said.contains("io_uring") && said.contains(&format!("library: {}", library.display())), "{said}");
 }

@@ -10,10 +10,10 @@ use crate::server::{library, shim};
 /// The one line and the exit status of a run.
 fn refused(run: Run) -> (i32, String) {
     let output = run.bounded();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.stdout.is_empty(), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    let line = told.trim_end().strip_prefix("paceline: ").unwrap_or_else(|| panic!("{told}")).to_owned();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.stdout.is_empty(), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let line = said.trim_end().strip_prefix("paceline: ").unwrap_or_else(|| panic!("{said}")).to_owned();
     (output.status.code().unwrap(), line)
 }
 
@@ -26,10 +26,10 @@ fn options_that_are_none() {
         (&["--mode", "fast"], "--mode: 'fast' is not one of"),
         (&["--mode", "framed"], "--mode: framed needs paceline at the other end"),
         (&["--lower", "none"], "--lower: this kernel's TCP has no none, it has "),
-        (&["--ports", "80,http"], "--ports: 'http' is no port;"),
-        (&["--ports", "70000"], "--ports: '70000' is no port;"),
-        (&["--peers", "10.0.0.0/40"], "--peers: '10.0.0.0/40' is no address;"),
-        (&["--metrics", "nowhere"], "--metrics: 'nowhere' is no address;"),
+        (&["--ports", "80,http"], "--ports: 'http' is not a port;"),
+        (&["--ports", "70000"], "--ports: '70000' is not a port;"),
+        (&["--peers", "10.0.0.0/40"], "--peers: '10.0.0.0/40' is not an address;"),
+        (&["--metrics", "nowhere"], "--metrics: 'nowhere' is not an address;"),
         (&["--log", "/no/such/folder/file"], "--log: /no/such/folder/file: "),
     ];
     for (options, expected) in cases {
@@ -66,7 +66,7 @@ fn a_library_that_is_none() {
     let text = bench.file("text.so", "no library");
     let spaced = bench.file("a b.so", "no library");
     for (place, expected) in
-        [(&missing, "missing.so: "), (&text, "it is no shared library"), (&spaced, "no path with a space")]
+        [(&missing, "missing.so: "), (&text, "it is not a shared library"), (&spaced, "no path with a space")]
     {
         let (status, line) = refused(shim(&[]).env("PACELINE_SHIM", place).args(["--", "true"]));
         assert!(status == 2 && line.contains(expected) && line.contains("PACELINE_SHIM"), "{status} {line}");
@@ -152,8 +152,8 @@ fn scripts_are_followed() {
     let inner = script("inner", "#!/usr/bin/env sh");
     let outer = script("outer", &format!("#!{inner}"));
     let output = shim(&["--check", &outer]).bounded();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains(&format!("run by {inner}, run by ")) && told.contains("sh: works"), "{told}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(&format!("run by {inner}, run by ")) && said.contains("sh: works"), "{said}");
     let (status, line) = refused(shim(&[]).args(["--", &script("lost", "#!/no/such/interpreter")]));
     assert_eq!(
         (status, line.contains("lost: its interpreter: /no/such/interpreter: there is no")),

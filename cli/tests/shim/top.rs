@@ -160,12 +160,12 @@ fn silent_programs_cost_a_second_together_and_are_counted() {
     let _silent = Other::python(SILENT, &[home.0.to_str().unwrap(), &user.to_string(), "70"]).unwrap();
     let line = format!("70 programs of uid {user} did not answer");
     // One after the other they take more than a minute, which `bounded` does not grant.
-    let told = top(paceline());
-    assert!(told.lines().any(|told| told == line), "{told}");
+    let said = top(paceline());
+    assert!(said.lines().any(|said| said == line), "{said}");
     let output = paceline().args(["top", "--once", "--json"]).bounded();
     let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(out.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{out}");
-    assert!(error.lines().any(|told| told == format!("paceline: {line}")), "{error}");
+    assert!(error.lines().any(|said| said == format!("paceline: {line}")), "{error}");
 }
 
 #[test]
@@ -198,9 +198,9 @@ fn many_files_are_not_all_looked_at() {
     for number in 1..3000 {
         fs::hard_link(home.0.join("1.sock"), home.0.join(format!("{}.sock", 10_000 + number))).unwrap();
     }
-    let told = top(paceline());
+    let said = top(paceline());
     let line = format!("uid {user} has more than 1024 sockets; the others were not asked");
-    assert!(told.lines().any(|told| told == line), "{told}");
+    assert!(said.lines().any(|said| said == line), "{said}");
 }
 
 #[test]
@@ -237,9 +237,9 @@ else:
 ";
     let path = home.0.join("1.sock");
     let impostor = Other::python(IMPOSTOR, &[path.to_str().unwrap(), &user.to_string(), &other.to_string()]).unwrap();
-    let told = top(paceline());
-    assert!(!told.contains("impostor"), "{told}");
-    assert!(told.contains(&format!("1 program of uid {user} did not answer")), "{told}");
+    let said = top(paceline());
+    assert!(!said.contains("impostor"), "{said}");
+    assert!(said.contains(&format!("1 program of uid {user} did not answer")), "{said}");
     drop(impostor);
 }
 
@@ -271,9 +271,9 @@ fn a_folder_that_is_taken_is_told() {
     };
     let (server, log) = serve(None);
     let line = format!("/tmp/paceline-{user} belongs to uid {NOBODY}");
-    let told = || fs::read_to_string(&log).unwrap();
-    assert!(eventually(PATIENCE, || told().contains(&line)), "{}", told());
-    assert_eq!(told().lines().filter(|told| told.contains("set XDG_RUNTIME_DIR")).count(), 1, "{}", told());
+    let said = || fs::read_to_string(&log).unwrap();
+    assert!(eventually(PATIENCE, || said().contains(&line)), "{}", said());
+    assert_eq!(said().lines().filter(|said| said.contains("set XDG_RUNTIME_DIR")).count(), 1, "{}", said());
     let shown = top(paceline());
     assert!(shown.lines().any(|shown| shown == format!("programs of uid {user} may be hidden: {line}")), "{shown}");
     drop(server);
@@ -333,12 +333,12 @@ fn programs_in_a_mount_namespace_of_their_own_are_shown() {
         };
         let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let pid = server.child.id().to_string();
-        let mut told = String::new();
+        let mut said = String::new();
         let shown = eventually(Duration::from_secs(30), || {
-            told = top(paceline());
-            told.lines().any(|row| row.split_whitespace().next() == Some(&pid))
+            said = top(paceline());
+            said.lines().any(|row| row.split_whitespace().next() == Some(&pid))
         });
-        assert!(shown, "{pid}: {told}");
+        assert!(shown, "{pid}: {said}");
         drop((client, server));
     }
 }

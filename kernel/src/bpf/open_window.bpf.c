@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * "Open window": a TCP controller that does not control. Its window is large and constant; losses are found and repaired
- * as ever (RACK, SACK, the retransmission timer), and cost no window. Made for connections whose application decides
+ * as always (RACK, SACK, the retransmission timer), and cost no window. Made for connections whose application decides
  * itself how much is in flight (ALCC, section 7: TCP's window must stay above the application's, and a TCP that halves it
  * at each loss does not).
  *

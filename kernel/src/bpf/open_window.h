@@ -18,7 +18,7 @@
 #define OPEN_PACKETS 65536u
 /*
  * SO_MAX_PACING_RATE from here on is no rate (8 Tbit/s) but a window: so many bytes, times 2^32. The largest number is none,
- * as ever. It is the one number that every process may set on its socket and a controller here can read.
+ * as always. It is the one number that every process may set on its socket and a controller here can read.
  */
 #define WINDOW_FROM (1ull << 40)
 #define WINDOW_SHIFT 32

@@ -13,7 +13,7 @@ use parquet::schema::types::Type;
 use super::Record;
 use super::columns::{Value, columns};
 
-/// Writes one row a run, columns as [`write_csv`](super::write_csv) has them; null where CSV has nothing. No record, no
+/// Writes one row per run, columns as [`write_csv`](super::write_csv) has them; null where CSV has nothing. No record, no
 /// columns.
 ///
 /// # Errors

@@ -35,7 +35,7 @@ pub enum ReadError {
     },
 }
 
-/// Writes one JSON object a line.
+/// Writes one JSON object per line.
 ///
 /// # Errors
 /// When the writer fails.
@@ -72,7 +72,7 @@ pub fn read_json(file: &str, input: impl BufRead) -> Result<Vec<Record>, ReadErr
     Ok(records)
 }
 
-/// Writes one row a run, without the flows: their number instead. Empty where JSON has `null` or no field.
+/// Writes one row per run, without the flows: their number instead. Empty where JSON has `null` or no field.
 ///
 /// # Errors
 /// When the writer fails.

@@ -69,10 +69,10 @@ impl Styles {
     }
 }
 
-/// Colours told apart (`--c0` ... in the style sheet).
+/// Distinct colours (`--c0` ... in the style sheet).
 pub(crate) const COLOURS: usize = 10;
 
-/// Dashes told apart (`d0` ... in the style sheet).
+/// Distinct dashes (`d0` ... in the style sheet).
 pub(crate) const DASHES: usize = 4;
 
 impl Contestant<'_> {

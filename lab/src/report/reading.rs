@@ -68,14 +68,14 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
         [] if all.is_empty() => "No packet arrived.".to_owned(),
         [] => "None of them stands out.".to_owned(),
         [_] if all.len() == 1 => "One contestant alone: there is nothing to compare it with.".to_owned(),
-        [only] => format!("Nobody has more throughput than {}, and nobody less delay.", only.0),
+        [only] => format!("No contestant has more throughput than {}, and none has less delay.", only.0),
         [quick, .., full] => {
             let names: Vec<&str> = front.iter().map(|(name, _)| *name).collect();
             if more.of_two((quick.0, quick.1.0), (full.0, full.1.0)).is_eq() {
                 return format!("No difference was found between {}.", list(&names));
             }
             format!(
-                "Nobody beats {} in both; from {} to {} a flow gains {} % throughput and pays {} times the delay.",
+                "No contestant beats {} in both; from {} to {} a flow gains {} % throughput and pays {} times the delay.",
                 list(&names),
                 quick.0,
                 full.0,
@@ -90,7 +90,7 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
 struct Order(Vec<Pair>);
 
 impl Order {
-    /// Closer than this two medians are equal where runs are too few for an interval (our choice: nobody would choose by it).
+    /// Closer than this two medians are equal where runs are too few for an interval (our choice: too small to matter in a choice).
     const EQUAL: f64 = 0.01;
 
     fn of(data: &Data<'_>, figure: fn(&Record) -> Option<f64>) -> Self {

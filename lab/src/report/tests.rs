@@ -208,15 +208,15 @@ fn who_is_beaten_follows_from_the_paired_runs() {
         race.runs[second(run)].record = record;
     }
     let text = sentence(&race);
-    assert!(text.starts_with("Nobody beats copa@udp, cubic@tcp and reno@tcp in both"), "{text}");
+    assert!(text.starts_with("No contestant beats copa@udp, cubic@tcp and reno@tcp in both"), "{text}");
     for run in 1..=6 {
         // Slower in each pair: beaten, as nothing is known to be better.
         race.runs[second(run)].record.delay_ms.as_mut().unwrap().p95 *= 1.01;
     }
     let text = sentence(&race);
-    assert!(text.starts_with("Nobody beats copa@udp and cubic@tcp in both"), "{text}");
+    assert!(text.starts_with("No contestant beats copa@udp and cubic@tcp in both"), "{text}");
     race.runs.retain(|run| run.contestant < 2);
-    assert_eq!(sentence(&race), "Nobody has more throughput than cubic@tcp, and nobody less delay.");
+    assert_eq!(sentence(&race), "No contestant has more throughput than cubic@tcp, and none has less delay.");
     for run in 1..=6 {
         race.runs[second(run)].record.delay_ms = race.runs[run as usize - 1].record.delay_ms;
     }

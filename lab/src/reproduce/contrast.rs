@@ -13,7 +13,7 @@ struct Contrast {
 }
 
 /// Sentences about the claims that ours and others are held to; none where there are none. `rivals`: what of a contestant's
-/// name tells it, and what to call it, ours last.
+/// name identifies it, and what to call it, ours last.
 pub(super) fn sentences(claims: &[Claim], rivals: &[(&'static str, &'static str)]) -> Vec<String> {
     let Some((ours, others)) = rivals.split_last() else { return Vec::new() };
     let own: Vec<&Claim> = claims.iter().filter(|claim| claim.contestant.contains(ours.0)).collect();

@@ -1,4 +1,4 @@
-//! Claims that differ in one number, side by side: a row a contestant, a column for each value of the number.
+//! Claims that differ in one number, side by side: a row per contestant, a column for each value of the number.
 
 use serde::Serialize;
 

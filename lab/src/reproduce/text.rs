@@ -38,7 +38,7 @@ pub fn table(sections: &[Section], bold: bool) -> String {
     text
 }
 
-/// Figures of the worst condition: a row a contestant, a miss with an exclamation mark.
+/// Figures of the worst condition: a row per contestant, a miss with an exclamation mark.
 fn write_grid(text: &mut String, grid: &Grid<'_>, (on, off): (&str, &str)) {
     let _ = writeln!(text, "\n  {}", wrapped(grid.title, 2));
     let name = grid.rows.iter().map(|row| row.name.len()).max().unwrap_or(0);

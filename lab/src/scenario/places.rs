@@ -189,12 +189,12 @@ fn in_words(message: &str) -> (String, Option<String>) {
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, wanted)) = rest.split_once(", expected ")
     {
-        let mend = match wanted {
+        let fix = match wanted {
             "a string" => " in quotes, with a unit where one is due (such as \"20ms\")",
             "a boolean" => ", true or false",
             _ => "",
         };
-        return (printable(&format!("{found} stands where {wanted} is due; write {wanted}{mend}"), 300), None);
+        return (printable(&format!("{found} stands where {wanted} is due; write {wanted}{fix}"), 300), None);
     }
     (printable(message, 300), None)
 }

@@ -11,7 +11,7 @@ use super::places::printable;
 /// A value for a key, in place of what the file says.
 ///
 /// It has a place behind the text of the file, as if all settings were written there one after the other, so that
-/// errors at it can be told from those in the file.
+/// errors in it can be distinguished from those in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     /// As given: `KEY=VALUE`.
@@ -33,7 +33,7 @@ impl Setting {
     /// Reads `KEY=VALUE`; `start` is its place.
     ///
     /// # Errors
-    /// What is wrong with it, and the mend.
+    /// What is wrong with it, and how to fix it.
     pub(super) fn parse(given: &str, start: usize) -> Result<Self, String> {
         let Some((key, value)) = given.split_once('=') else {
             return Err("there is no '=' in it; write KEY=VALUE, such as down.delay=25ms".to_owned());
@@ -69,7 +69,7 @@ impl Setting {
     /// Puts the value into the scenario.
     ///
     /// # Errors
-    /// When there is no such place: what is in the way, and the mend.
+    /// When there is no such place: what is in the way, and how to fix it.
     pub(super) fn apply<'a>(&'a self, root: &mut DeValue<'a>) -> Result<(), String> {
         let value = self.value.as_deref().and_then(value);
         put(root, "", &self.keys, self.place().end, value)
@@ -148,7 +148,7 @@ fn put<'a>(
             let last = array.len().checked_sub(1);
             let Some(element) = name.parse().ok().and_then(|index: usize| array.get_mut(index)) else {
                 return Err(match last {
-                    Some(last) => format!("{path}: '{shown}' is no index of {parent}; give one from 0 to {last}"),
+                    Some(last) => format!("{path}: '{shown}' is not an index of {parent}; give one from 0 to {last}"),
                     None => format!("{path}: {parent} is empty; set all of it, as an array"),
                 });
             };

@@ -35,7 +35,7 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// Runs of each contestant.
     pub runs: Option<u32>,
-    /// In the real world: where nobody says how often, each contestant runs once.
+    /// In a real race: unless `runs` is given, each contestant runs once.
     pub real: bool,
     /// Values for keys, each `KEY=VALUE` such as `down.delay=25ms` or `flows.0.count=3`, in their order. A value is TOML
     /// where that makes it a number, a boolean, an array or an inline table, else a text; an empty one takes the key
@@ -222,7 +222,7 @@ impl Source {
                 contestants.push(contestant);
             }
             if contestants.is_empty() {
-                return Err(wrong("nobody races; give at least one, such as cubic@tcp".to_owned()));
+                return Err(wrong("there is no contestant; give at least one, such as cubic@tcp".to_owned()));
             }
             scenario.contestants = contestants;
         }

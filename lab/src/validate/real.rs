@@ -133,7 +133,7 @@ fn given(traces: &[NamedTrace]) -> Vec<Case> {
 /// share done and what has been found so far.
 ///
 /// # Errors
-/// When the machine cannot run the real world at all, when nobody would run, or as `progress` says.
+/// When the machine cannot run real races at all, when no contestant would run, or as `progress` says.
 pub fn real<E: From<RaceError>>(
     traces: &[NamedTrace],
     settings: &RealSettings,
@@ -145,8 +145,8 @@ pub fn real<E: From<RaceError>>(
     }
     let runs = |wanted: &&String| cases.iter().any(|case| case.contestants.split(',').any(|name| name == *wanted));
     if let Some(wanted) = settings.contestants.iter().flatten().find(|wanted| !runs(wanted)) {
-        let nobody = format!("--contestants: nobody called '{wanted}' runs here; the contestants are {EVERYONE}");
-        return Err(RaceError::Real(nobody).into());
+        let unknown = format!("--contestants: no contestant '{wanted}' runs here; the contestants are {EVERYONE}");
+        return Err(RaceError::Real(unknown).into());
     }
     let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let mut checks = Vec::new();

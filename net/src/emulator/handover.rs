@@ -1,9 +1,9 @@
 //! How long before a packet is due to begin to hand it over.
 //!
 //! The kernel takes the packet over in the middle of the call: before that, it copies the packet; after that, within the same
-//! call, it carries it up to the receiver's socket and wakes the receiver. So a packet handed over when it is due is late by
+//! call, it carries it up to the receiver's socket and wakes the receiver. So a packet sent when it is due is late by
 //! about half of what that takes, which is tens of microseconds after a pause and a few among others. Ours: that half is
-//! learnt from the quickest of the latest calls of the same kind, so that a packet is early neither often nor by much; it is
+//! derived from the quickest of the latest calls of the same kind, so that a packet is early neither often nor by much; it is
 //! bounded; and only a delay at the end of a path lets the emulator know a packet so early.
 
 use paceline_cc::{Nanos, Time};
@@ -14,18 +14,18 @@ const MOST: Nanos = Nanos::from_micros(60);
 /// packets came 10 ms apart, and 4 to 18 µs where a full link's came within a millisecond).
 const PAUSE: Nanos = Nanos::from_millis(1);
 
-/// Learns how long handing over one packet takes.
+/// Learns how long sending one packet takes.
 #[derive(Debug)]
 pub(super) struct Handover {
     /// After another packet, and after a pause.
     calls: [Quick; 2],
-    /// When the last packet was handed over.
+    /// When the last packet was sent.
     last: Time,
     most: Nanos,
 }
 
 impl Handover {
-    /// For a path that tells `foresight` ahead what comes out.
+    /// For a path that knows `foresight` ahead what comes out.
     pub(super) fn new(foresight: Nanos) -> Self {
         Self { calls: Default::default(), last: Time::ZERO, most: foresight.min(MOST) }
     }
@@ -35,12 +35,12 @@ impl Handover {
         self.calls[self.kind(due)].0.map_or(Nanos::ZERO, |quick| quick.mul_div(1, 2).min(self.most))
     }
 
-    /// A packet that was due then was handed over in this time, from when it was time to begin to the kernel's return.
+    /// Sending a packet that was due then took this time, from when it was time to begin to the kernel's return.
     pub(super) fn took(&mut self, due: Time, span: Nanos) {
         self.calls[self.kind(due)].learn(span);
     }
 
-    /// Something was handed over.
+    /// Something was sent.
     pub(super) fn done(&mut self, now: Time) {
         self.last = now;
     }

@@ -1,6 +1,6 @@
 //! How the kernel schedules the emulator's thread: ahead of everyone while that costs them little.
 //!
-//! A thread with real-time priority is on time whatever else runs, and takes its processor from whoever is there. While it
+//! A thread with real-time priority is on time whatever else runs, and takes the processor from other threads. While it
 //! takes most of one, those who are robbed are the programs that send and receive through it; then they compete with it
 //! under the ordinary scheduler, in which it has the larger share. Ours.
 

@@ -1,4 +1,4 @@
-//! When the emulator next looks at its ports and hands over what is due: for each packet while there are few, for several at
+//! When the emulator next looks at its ports and sends what is due: for each packet while there are few, for several at
 //! once while there are many, since a wake-up costs as much as carrying a few small packets.
 //!
 //! Ours: a path that holds every packet for a while need not hear at once that one has come, as packets are stamped on
@@ -10,7 +10,7 @@ use paceline_cc::{Nanos, Time};
 /// Turns of a busy emulator are so far apart (our choice: a turn costs 10 to 17 µs of a processor on the machine of
 /// docs/results/benchmarks.md, and an opportunity of a delivery trace is a millisecond).
 const SPACING: Nanos = Nanos::from_micros(200);
-/// Busy is who reads or hands over more than one packet in this time, on average (our choice: 500 Mbit/s of full packets, or
+/// Busy means reading or sending more than one packet in this time, on average (our choice: 500 Mbit/s of full packets, or
 /// half of that with acknowledgements, are fewer).
 const EACH: Nanos = Nanos::from_micros(11);
 /// A burst may come before that, if there was nothing to do for so long (our choice: 90 packets that come and go).
@@ -45,7 +45,7 @@ impl Turns {
         Self { patience: least.min(PATIENCE), busy: Time::ZERO }
     }
 
-    /// After a turn that ended at `now`, which `read` so many packets and handed over those that `left`, with something due next at `due`.
+    /// After a turn that ended at `now`, which `read` so many packets and sent those that `left`, with something due next at `due`.
     pub(super) fn rest(&mut self, now: Time, due: Time, read: usize, left: usize) -> Rest {
         let spent = EACH.mul_div((read + left) as u64, 1);
         self.busy = (self.busy.max(now - SAVED) + spent).min(now + SAVED);

@@ -30,7 +30,7 @@ pub const MAC: [u8; 6] = [0x02, b'p', b'a', b'c', b'e', b'l'];
 const BATCH: usize = 64;
 /// Ethernet header: destination, source, type.
 const HEADER: usize = 14;
-/// Room for packets that wait to be read, in bytes as the kernel counts them (our choice: a 1500-byte packet counts
+/// Buffer for packets that wait to be read, in bytes as the kernel counts them (our choice: a 1500-byte packet counts
 /// as 2304, so 100 ms at 1 Gbit/s come to 19 MB). Without privilege the kernel's limit for all sockets applies.
 const RECEIVE_BUFFER: usize = 32 << 20;
 /// `sll_pkttype` of what this end itself sent (PACKET_OUTGOING in linux/if_packet.h).
@@ -99,7 +99,7 @@ thread_local! {
     static OUTGOING: RefCell<MultiHeaders<LinkAddr>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
 }
 
-/// Headers with room for a time stamp and the number of packets dropped.
+/// Headers with space for a timestamp and the number of packets dropped.
 fn incoming() -> MultiHeaders<LinkAddr> {
     MultiHeaders::preallocate(BATCH, Some(nix::cmsg_space!(TimeSpec, u32)))
 }

@@ -1,6 +1,6 @@
 //! A TUN device as a port. It needs `/dev/net/tun`, and no care for link-layer addresses.
 //!
-//! The kernel hands over whole segmentation-offload frames with a virtual-network header; they are split here into the
+//! The kernel delivers whole segmentation-offload frames with a virtual-network header; they are split here into the
 //! packets that a wire would carry, checksums completed, so that a link model sees those. What comes out of a path is
 //! written packet by packet: to join segments again would hide from the receiver how far apart they arrived.
 
@@ -27,7 +27,7 @@ pub struct Tun {
     whole: Vec<u8>,
     pieces: Vec<Vec<u8>>,
     sizes: Vec<usize>,
-    /// A packet behind room for its virtual-network header.
+    /// A packet behind space for its virtual-network header.
     written: Vec<u8>,
     unusable: u64,
 }

@@ -136,7 +136,7 @@ impl Datagrams {
         let body = move || {
             super::prefer_endpoint();
             let ended = this.one(near, far, at, goal, until);
-            // Nobody listens any more when the run has failed.
+            // The receiver is gone when the run has failed.
             let _ = results.send(ended);
         };
         thread::Builder::new().name("udp flow".to_owned()).spawn(body).map_err(|error| error.to_string())?;

@@ -23,7 +23,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What quinn does otherwise than the flow says, one line each.
 ///
 /// # Errors
-/// One line: what of it quinn cannot do, and the mend.
+/// One line: what of it quinn cannot do, and how to fix it.
 pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
     let spec = &flow.controller;
     Factory::new(spec.clone(), 0).map_err(|misfit| format!("{spec}@quic: {misfit}"))?;
@@ -31,7 +31,7 @@ pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
         return Err(format!("{spec}@quic: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {spec}@udp"));
     }
     if flow.arrivals {
-        return Err(format!("{spec}@quic: arrivals: QUIC does not tell when packets arrived; take it out"));
+        return Err(format!("{spec}@quic: arrivals: QUIC does not report when packets arrived; take it out"));
     }
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{spec}@quic: {key}: {what}"));

@@ -63,7 +63,7 @@ impl RaceTap {
         }
     }
 
-    /// Whose packet this is, and which kind; `None` when it counts for nobody.
+    /// Whose packet this is, and which kind; `None` when it is not counted for any flow.
     fn whose(&self, passage: &Passage<'_>) -> Option<(usize, Role)> {
         let key = frame::flow_key(passage.bytes)?;
         let index = |port: u16| {

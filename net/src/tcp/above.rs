@@ -17,10 +17,10 @@ const QUEUE: usize = 256_000;
 /// The same for an application that takes back what has not been sent: the least that there is.
 const QUEUE_FEW: usize = 64_000;
 
-/// The kernel's flow below and what drives it, with what of the scenario nobody heeds, one line each.
+/// The kernel's flow below and what drives it, with the settings of the scenario that have no effect, one line each.
 ///
 /// # Errors
-/// One line: what the kernel does not have, and the mend.
+/// One line: what the kernel does not have, and how to fix it.
 pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Kernel, Options, Vec<String>), String> {
     /// As `paceline_kernel::OpenWindow` loads it.
     const OPEN: &str = "paceline_open";
@@ -45,7 +45,9 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
         return Err(format!("{spec}@alcc/{lower}: the kernel's {name} takes no {param}; write {spec}@alcc/{name}"));
     }
     if flow.arrivals {
-        return Err(format!("{spec}@alcc: arrivals: the kernel's TCP does not tell when packets arrived; take it out"));
+        return Err(format!(
+            "{spec}@alcc: arrivals: the kernel's TCP does not report when packets arrived; take it out"
+        ));
     }
     let auto = if spec.needs(Ability::ReceiverHalf) { Mode::Framed } else { Mode::Auto };
     let mode = if handover.mode == Mode::Auto { auto } else { handover.mode };

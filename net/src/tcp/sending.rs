@@ -287,7 +287,7 @@ impl Connection {
         }
     }
 
-    /// What can be written to when there is room.
+    /// What can be written to when there is space.
     fn room(&self) -> BorrowedFd<'_> {
         match &self.above {
             Some(above) if above.mode() != Mode::Inline => above.full(),
@@ -307,7 +307,7 @@ fn turn(state: &mut State) {
     state.turn_at += wait;
 }
 
-/// Hands over what the kernel takes.
+/// Writes what the kernel takes.
 fn write(connection: &mut Connection) {
     static ZEROS: [u8; CHUNK] = [0; CHUNK];
     if connection.blocked {
@@ -329,7 +329,7 @@ fn write(connection: &mut Connection) {
         }
     }
     if connection.ends && connection.written >= connection.allowed && connection.allowed > 0 {
-        // The last packet says so; the socket stays for what the kernel has to tell.
+        // The last packet says so; the socket stays for what the kernel still reports.
         connection.finish();
         connection.ends = false;
     }

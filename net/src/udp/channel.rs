@@ -32,7 +32,7 @@ pub enum Incoming<'a> {
 pub struct Strays {
     /// Of another session, or no packets of ours at all.
     pub foreign: u64,
-    /// Nobody who has the key wrote them.
+    /// They were not written with the key.
     pub forged: u64,
     /// Seen before.
     pub replayed: u64,
@@ -60,7 +60,7 @@ pub struct Channel {
     /// The last one is shorter: nothing may follow it.
     closed: bool,
     lost_in_sending: u64,
-    /// What a peer is told that did not hear it the first time.
+    /// What is repeated for a peer that did not receive it the first time.
     welcome: Vec<u8>,
     early: Vec<Early>,
 }
@@ -195,10 +195,10 @@ impl Channel {
         self.closed = false;
     }
 
-    /// Hands over what has arrived; says how many datagrams there were, strays included.
+    /// Delivers what has arrived; says how many datagrams there were, strays included.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that nobody listens.
+    /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that no program listens.
     pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Time, Incoming<'_>)) -> io::Result<usize> {
         let Self { socket, session, strays, peer, welcome, .. } = self;
         let mut asked_again = false;

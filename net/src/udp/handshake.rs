@@ -15,9 +15,9 @@ use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
 use super::wire::{Beyond, Header, Kind};
 use crate::clock::Clock;
 
-/// First wait for an answer; it doubles each time, as a retransmission time-out does.
+/// First wait for an answer; it doubles each time, as a retransmission timeout does.
 const FIRST_WAIT: Nanos = Nanos::from_millis(250);
-/// Hellos in a row that must be told of another key, lest one was damaged on its way (our choice).
+/// Hellos in a row that must be answered with another key, lest one was damaged on its way (our choice).
 const WRONG: u32 = 3;
 /// What signs when there is no key: a checksum.
 pub(super) const NO_KEY: [u8; 32] = [0; 32];
@@ -37,7 +37,7 @@ pub enum HandshakeError {
     /// The port cannot be had.
     #[error("cannot listen at {0}: {1}")]
     Bind(SocketAddr, io::Error),
-    /// Nobody answers.
+    /// There is no answer.
     #[error("no answer from {peer} in {seconds:.0} s; does `paceline serve` run there, and with the same key?")]
     Silent {
         /// Who was asked.
@@ -45,8 +45,8 @@ pub enum HandshakeError {
         /// For so long.
         seconds: f64,
     },
-    /// The peer's host said that nobody listens there.
-    #[error("nobody listens at {0}; start `paceline serve` there first")]
+    /// The peer's host said that no program listens there.
+    #[error("no program listens at {0}; start `paceline serve` there first")]
     Nobody(SocketAddr),
     /// The key is not the server's.
     #[error("{0} has another key; both ends must be given the same one")]

@@ -24,7 +24,7 @@ use crate::clock::Clock;
 const COOKIE_LIFE: Nanos = Nanos::from_secs(10);
 /// Bytes of a cookie's instant.
 const STAMP: usize = 6;
-/// What a client is told that has another key or none: in a packet of 90 bytes, where the shortest hello has 110.
+/// The answer to a client that has another key or none: in a packet of 90 bytes, where the shortest hello has 110.
 const OTHER_KEY: &str = "it has a key; give --key FILE";
 
 /// What a server agrees to.
@@ -61,7 +61,7 @@ pub struct Listener {
     socket: Socket,
     address: SocketAddr,
     key: Option<Key>,
-    /// What signs cookies: nobody else needs to know it.
+    /// What signs cookies: no other process needs to know it.
     secret: [u8; 32],
     clock: Clock,
     offload: Offload,
@@ -99,7 +99,7 @@ impl Listener {
         self.address
     }
 
-    /// Answers whoever asks, until `until` or until somebody has asked; sessions that `decide` agrees to are the answer, or
+    /// Answers every client, until `until` or until one has asked; sessions that `decide` agrees to are the answer, or
     /// why this host could not give one. `decide` says why not, in words for the client.
     ///
     /// # Errors

@@ -34,8 +34,8 @@ pub enum Trouble {
         /// For so long.
         seconds: f64,
     },
-    /// The peer's host said that nobody listens there.
-    #[error("nobody listens at {peer} any more")]
+    /// The peer's host said that no program listens there.
+    #[error("no program listens at {peer} any more")]
     Refused {
         /// Its address.
         peer: SocketAddr,

@@ -1,9 +1,9 @@
 //! Endpoints of `paceline_transport` against the clock: one thread each, asleep unless something is due.
 //!
 //! A sender whose controller paces by gaps ([`Pacing::Gap`], chirps) is exact: it sleeps until shortly before the instant and
-//! spins for the rest ([`Sleeper`]); one datagram a call, no segmentation offload. A packet that is late all the same shifts those
+//! spins for the rest ([`Sleeper`]); one datagram per call, no segmentation offload. A packet that is late all the same shifts those
 //! behind it, since a gap counts from when the packet before has left. Anything else wakes up at most once in
-//! [`Timing::grain`] and sends what is due in as few calls as may be.
+//! [`Timing::batch`] and sends what is due in as few calls as may be.
 //!
 //! An acknowledgement counts from when the kernel received it, so a late wake-up adds nothing to an RTT; time never goes
 //! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that.
@@ -34,14 +34,14 @@ pub const LATE: Nanos = Nanos::from_micros(50);
 pub struct Timing {
     /// Least time between two wake-ups, so that what is due within it leaves together; never more than an eighth of the
     /// RTT. Zero: each packet has a wake-up of its own. It holds for nothing that is paced by gaps.
-    pub grain: Nanos,
+    pub batch: Nanos,
     /// Give up when a peer that owes an answer has been silent for so long.
     pub patience: Nanos,
 }
 
 impl Timing {
-    /// As exact as the host can do, for races: no grain, and no end but the deadline.
-    pub const EXACT: Self = Self { grain: Nanos::ZERO, patience: Nanos::MAX };
+    /// As exact as the host can do, for races: no batch, and no end but the deadline.
+    pub const EXACT: Self = Self { batch: Nanos::ZERO, patience: Nanos::MAX };
 }
 
 /// What a sender sends.
@@ -226,9 +226,9 @@ impl SendingEnd {
             sleeper.wait(wake, &mut fds)?;
             return Ok(());
         }
-        let grain = self.sender.srtt().map_or(Nanos::ZERO, |srtt| srtt.mul_div(1, 8)).min(self.timing.grain);
-        let rest = self.now + grain;
-        if grain > Nanos::ZERO && wake > self.now {
+        let batch = self.sender.srtt().map_or(Nanos::ZERO, |srtt| srtt.mul_div(1, 8)).min(self.timing.batch);
+        let rest = self.now + batch;
+        if batch > Nanos::ZERO && wake > self.now {
             // What arrives meanwhile is taken in together.
             let left = rest.min(wake).since(self.clock.now());
             std::thread::sleep(Duration::from_nanos(left.as_nanos()));
@@ -407,7 +407,7 @@ impl ReceivingEnd {
     }
 }
 
-/// A host that says nobody listens ends a run that has any end but its deadline.
+/// A host that says that no program listens ends a run that has any end but its deadline.
 fn heard(got: io::Result<usize>, patience: Nanos, peer: SocketAddr) -> Result<(), Trouble> {
     match got {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

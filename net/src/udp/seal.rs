@@ -25,7 +25,7 @@ pub type Random = [u8; RANDOM];
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
-/// The command of a POSIX shell that makes a key which nobody else may read.
+/// The command of a POSIX shell that makes a key which no other user may read.
 pub fn make_key(file: &str) -> String {
     format!("(umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' > {file})")
 }
@@ -106,9 +106,9 @@ pub struct Session {
 /// Why a packet was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejected {
-    /// Its number was seen before, or is too old to tell.
+    /// Its number was seen before, or is too old to know.
     Replayed,
-    /// Nobody who has the key wrote it.
+    /// It was not written with the key.
     Forged,
 }
 

@@ -18,7 +18,7 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 pub struct Offload {
     /// Packets of one burst leave in one call (`UDP_SEGMENT`).
     pub send: bool,
-    /// Packets that arrive together are handed over as one (`UDP_GRO`), with one arrival time for all of them.
+    /// Packets that arrive together are delivered as one (`UDP_GRO`), with one arrival time for all of them.
     pub receive: bool,
 }
 
@@ -43,7 +43,7 @@ const BUNDLE: usize = 65_536;
 pub struct Datagram<'a> {
     /// Who sent it.
     pub from: SocketAddr,
-    /// The local address that it was sent to, where the kernel tells.
+    /// The local address that it was sent to, where the kernel reports it.
     pub to: Option<std::net::IpAddr>,
     /// When, by the kernel.
     pub at: Time,
@@ -91,7 +91,7 @@ impl Socket {
     }
 
     /// Sends `bytes` to `to` in datagrams of `size` bytes, the last perhaps shorter. [`io::ErrorKind::WouldBlock`] waits for
-    /// room in the kernel, 10 ms at most.
+    /// space in the kernel, 10 ms at most.
     ///
     /// # Errors
     /// What the system says.
@@ -107,7 +107,7 @@ impl Socket {
             let segment_size = (part.len() > size).then_some(size);
             let transmit = Transmit { destination: to, ecn, contents: part, segment_size, src_ip: None };
             match self.send_one(&transmit) {
-                // A device that cannot segment: the state has learnt it.
+                // A device that cannot segment: the state records it.
                 Err(_) if segment_size.is_some() && self.state.max_gso_segments() == 1 => {
                     for single in part.chunks(size) {
                         self.send_one(&Transmit { contents: single, segment_size: None, ..transmit })?;
@@ -130,10 +130,10 @@ impl Socket {
         }
     }
 
-    /// Hands over every datagram of the next batch; says how many there were, 0 when none is there.
+    /// Delivers every datagram of the next batch; says how many there were, 0 when none is there.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that nobody listens.
+    /// What the system says; [`io::ErrorKind::ConnectionRefused`] when the peer's host said that no program listens.
     pub fn receive(&mut self, clock: Clock, mut take: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let got = {

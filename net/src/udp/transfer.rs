@@ -20,7 +20,7 @@ use super::wire::{DATA_HEADER, NOTE};
 use crate::clock::Clock;
 
 /// Wake-ups of a sender are at least so far apart: Linux lets 2^-10 s of paced data leave at once.
-pub const GRAIN: Nanos = Nanos::from_millis(1);
+pub const BATCH: Nanos = Nanos::from_millis(1);
 /// Until a closing word is said again.
 const REPEAT: Nanos = Nanos::from_millis(100);
 /// A receiver stays for so long after its last word, lest that was lost: two and a half repetitions (our choice).
@@ -37,7 +37,7 @@ pub struct Plan {
     pub mss: u16,
     /// Packets for one acknowledgement.
     pub ack_every: u8,
-    /// Acknowledgements tell when each packet arrived.
+    /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
     /// Give up after so long a silence.
     pub patience: Nanos,
@@ -187,7 +187,7 @@ impl Sink for Range {
     }
 }
 
-/// Sends `content` through `channel`, for `time` at most, and hears that it arrived. `watch` is told each `every`.
+/// Sends `content` through `channel`, for `time` at most, and waits until it arrived. `watch` is called each `every`.
 ///
 /// # Errors
 /// [`TransferError`] when it does not come through.
@@ -200,7 +200,7 @@ pub fn give(
     every: Nanos,
     watch: &mut dyn FnMut(&Interval),
 ) -> Result<Transferred, TransferError> {
-    // The handshake of the transport tells the controller an RTT before the first byte.
+    // The handshake of the transport gives the controller an RTT before the first byte.
     let config = Config { mss: plan.mss.into(), pace: Pace::Linux, handshake: true, ..Config::default() };
     let mut sender = stream::sender(&config, plan.controller.build(&plan.env()));
     let (bytes, source, file): (_, Box<dyn Source>, _) = match content {
@@ -211,7 +211,7 @@ pub fn give(
         }
     };
     sender.write(bytes.unwrap_or(u64::MAX));
-    let timing = Timing { grain: GRAIN, patience: plan.patience };
+    let timing = Timing { batch: BATCH, patience: plan.patience };
     let mut end = SendingEnd::new(channel, clock, sender, source, timing);
     let start = clock.now();
     let until = time.map_or(Time::NEVER, |time| start + time);
@@ -261,12 +261,12 @@ pub struct Place<'a> {
     pub file: Arc<File>,
     /// So many bytes of it.
     pub bytes: u64,
-    /// Puts it in its place, once it is whole and checked and before the sender is told so: else
+    /// Puts it in its place, once it is whole and checked and before the sender is informed: else
     /// [`TransferError::Unplaced`] or [`TransferError::Taken`].
     pub keep: Box<dyn FnOnce() -> Result<(), TransferError> + 'a>,
 }
 
-/// Receives through `channel`; content that means something goes to `place`. `watch` is told each `every`.
+/// Receives through `channel`; content that means something goes to `place`. `watch` is called each `every`.
 ///
 /// # Errors
 /// [`TransferError`] when it does not come through.

@@ -29,7 +29,7 @@ impl Attached {
         }
     }
 
-    /// Forgets what the kernel sent of its own accord while nobody carried it on.
+    /// Forgets what the kernel sent of its own accord while nothing carried it on.
     pub(super) fn discard(&mut self, clock: Clock) -> Result<(), NamespaceError> {
         let mut early = Vec::new();
         while !self.0.read(clock, &mut early).map_err(|error| NamespaceError::system("read a port", error))? {}
@@ -52,7 +52,7 @@ impl Attached {
     }
 
     fn veth(namespace: &Namespace, name: &str, open: OpenHub) -> Result<Self, NamespaceError> {
-        // The other half is out of sight, in a namespace that nobody else knows.
+        // The other half is out of sight, in a namespace that no other program knows.
         let hub = Namespace::create()?;
         namespace.enter(|| Interfaces::open()?.veth(name, Some(MAC), HUB, &hub))??;
         let fit = || {

@@ -96,7 +96,7 @@ fn check(content: &[u8], bytes: u64) {
 
 #[test]
 fn a_stream_arrives_whole_with_each_kind_of_pacing() {
-    let timing = Timing { grain: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
+    let timing = Timing { batch: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
     for controller in ["cubic", "bbr", "copa", "sprout", "cubic:start=chirp"] {
         let bytes = 300_000;
         check(&transfer(controller, bytes, Offload::NONE, None, timing), bytes);
@@ -105,7 +105,7 @@ fn a_stream_arrives_whole_with_each_kind_of_pacing() {
 
 #[test]
 fn a_stream_arrives_whole_in_bundles_and_sealed() {
-    let timing = Timing { grain: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
+    let timing = Timing { batch: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
     let bytes = 3_000_001;
     let bundles = Offload { send: true, receive: true };
     check(&transfer("cubic", bytes, bundles, None, timing), bytes);

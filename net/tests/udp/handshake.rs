@@ -134,7 +134,7 @@ fn bad_calls_are_answered_with_one_clear_line() {
     assert!(line(again.map(drop)).contains("in use"));
     // Nobody there, and somebody who says nothing.
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert!(line(ask(gone, None, clock, SHORT)).contains("nobody listens"));
+    assert!(line(ask(gone, None, clock, SHORT)).contains("no program listens"));
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     assert!(line(ask(silent.local_addr().unwrap(), None, clock, SHORT)).contains("no answer"));
     // Keys that do not fit.

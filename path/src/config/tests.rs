@@ -70,7 +70,7 @@ fn the_error_names_field_and_mend() {
         ("schedule = { markov = { rates = ['1 Mbit/s', '2 Mbit/s'] } }", "missing field `hold`"),
         (
             &markov("['1 Mbit/s']", "1ms", ""),
-            "schedule.markov.rates: 1 is no number of rates from 2 to 100; give rates",
+            "schedule.markov.rates: 1 is not a number of rates from 2 to 100; give rates",
         ),
         (&markov("['0 Mbit/s', '0 Mbit/s']", "1ms", ""), "schedule.markov.rates: every rate is 0; give a rate above 0"),
         (&markov(two, "0s", ""), "schedule.markov.hold: it is below 1us; give a time such as 200ms"),
@@ -180,7 +180,7 @@ fn a_queue_holds_a_packet_of_the_largest_kind() {
     let wanted = "queue: it holds 1000 bytes, and a packet has 1500: nothing could pass; give room for a packet, such as \
                   2MB, 100packets or 1bdp";
     assert_eq!(error, wanted);
-    assert!(build(direction("codel:limit=1kB", None)).is_ok(), "nobody said how large packets are");
+    assert!(build(direction("codel:limit=1kB", None)).is_ok(), "the size of packets is not known");
 }
 
 #[test]

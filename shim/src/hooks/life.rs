@@ -1,4 +1,4 @@
-//! How descriptors come, go and are told apart.
+//! How descriptors come, go and are distinguished.
 
 use std::ffi::{c_int, c_uint};
 

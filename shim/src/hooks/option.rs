@@ -1,6 +1,6 @@
 //! Socket options and requests.
 //!
-//! The engine needs some options for itself: what the application sets of these is kept and told to it again.
+//! The engine needs some options for itself: what the application sets of these is kept and reported to it again.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::time::Duration;

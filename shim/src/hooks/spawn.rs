@@ -2,7 +2,7 @@
 //!
 //! The C library starts them without `fork` handlers and without calls that come by here. So what this program has queued
 //! for such a connection goes first, and from then on it writes inline: the kernel keeps the order of both. A connection that
-//! such a program finds under another number is not looked at; it is one that nobody gave it on purpose.
+//! such a program finds under another number is not looked at; it was not given on purpose.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,7 +1,7 @@
 //! `poll` and `select`.
 //!
 //! As in a set of `epoll`, a socket with a queue is asked for reading itself, and its eventfd for writing; `POLLERR` for
-//! stamps alone is not told. A socket that is asked for writing alone is left out while waiting, since each stamp would end
+//! stamps alone is not reported. A socket that is asked for writing alone is left out while waiting, since each stamp would end
 //! the wait: when its connection fails, the eventfd says so.
 
 use std::ffi::{c_int, c_ulong};
@@ -168,7 +168,7 @@ extern "C" fn select(
     });
     let answer = sets.wait(state, span, begun, std::ptr::null());
     if let (Some(limit), Some(span)) = (limit, span) {
-        // Linux tells how much time is left.
+        // Linux reports how much time is left.
         let left = span.saturating_sub(begun.elapsed());
         *limit = timeval { tv_sec: left.as_secs() as i64, tv_usec: i64::from(left.subsec_micros()) };
     }

@@ -4,7 +4,7 @@
 #include "writing.h"
 
 // A server for all connections that waits in epoll, as event-driven servers do. `hears`: it closes a connection when it has
-// been told that the peer's word of three bytes is over.
+// been said that the peer's word of three bytes is over.
 static void epoll_server(int listener, int count, unsigned style, int hears) {
     int set = epoll_create1(EPOLL_CLOEXEC), live = 0, fds[64];
     size_t at[1024] = {0}, heard[1024] = {0};
@@ -68,8 +68,8 @@ static void on_end(int signal) {
     char name[4096];
     (void)signal;
     snprintf(name, sizeof name, "%s.written", path);
-    int told = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (told < 0 || dprintf(told, "%zu", written) < 0) die(name);
+    int said = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (said < 0 || dprintf(said, "%zu", written) < 0) die(name);
     exit(0);
 }
 
@@ -84,7 +84,7 @@ static void check_option(int fd, int level, int name, int want) {
     int value = -1;
     socklen_t len = sizeof value;
     if (getsockopt(fd, level, name, &value, &len) != 0 || len != sizeof value) die("getsockopt");
-    if (value != want) { errno = value; die("getsockopt told something else"); }
+    if (value != want) { errno = value; die("getsockopt reported something else"); }
 }
 
 // Another program, started in each way that there is, writes the second third of the file to the same connection.
@@ -241,11 +241,11 @@ static void serve(int fd) {
         put_all(fd, 0, size);
         int outq = -1;
         if (ioctl(fd, SIOCOUTQ, &outq) != 0 || outq < 0) die("SIOCOUTQ");
-        int told = outq;
+        int said = outq;
         while (outq > 0) { usleep(1000); ioctl(fd, SIOCOUTQ, &outq); }
         // Everything is acknowledged now: nothing may be left to send.
         close(fd);
-        fprintf(stderr, "outq %d\n", told);
+        fprintf(stderr, "outq %d\n", said);
         return;
     } else if (is("options")) {
         int one = 1, zero = 0;

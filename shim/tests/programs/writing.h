@@ -100,17 +100,17 @@ static void wait_writable(int fd) {
         struct timespec ts = {PATIENCE, 0};
         int k = is("select") ? select(fd + 1, &r, &w, NULL, &t) : pselect(fd + 1, &r, &w, NULL, &ts, NULL);
         if (k <= 0) die("select");
-        if (!FD_ISSET(fd, &w)) die("select told something else");
+        if (!FD_ISSET(fd, &w)) die("select reported something else");
         return;
     }
     struct pollfd p[2] = {{.fd = fd, .events = POLLOUT | POLLIN}, {.fd = -1}};
     struct timespec ts = {PATIENCE, 0};
     int k = is("ppoll") ? ppoll(p, 2, &ts, NULL) : poll(p, 2, PATIENCE * 1000);
     if (k != 1) die("poll");
-    if (p[0].revents != POLLOUT) { errno = p[0].revents; die("poll told something else"); }
+    if (p[0].revents != POLLOUT) { errno = p[0].revents; die("poll reported something else"); }
 }
 
-// Writes without blocking; nothing but readiness for writing may be told.
+// Writes without blocking; nothing but readiness for writing may be said.
 static void put_polled(int fd, size_t from, size_t to) {
     nonblocking(fd);
     while (from < to) {

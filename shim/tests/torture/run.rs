@@ -46,7 +46,7 @@ pub(crate) const USUAL: Case = Case {
     variables: &[],
 };
 
-/// Which library, and how it is told to serve.
+/// Which library, and how it is said to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Plain,
@@ -216,8 +216,8 @@ impl From<ExitStatus> for Exit {
 fn unlike(plain: &[String], seen: &[String]) -> String {
     let line = |lines: &[String], number: usize| lines.get(number).cloned().unwrap_or_else(|| "nothing".to_owned());
     let number = (0..plain.len().max(seen.len())).find(|&number| plain.get(number) != seen.get(number));
-    let told = |number| format!("; it said {:?}, and without {:?}", line(seen, number), line(plain, number));
-    number.map(told).unwrap_or_default()
+    let said = |number| format!("; it said {:?}, and without {:?}", line(seen, number), line(plain, number));
+    number.map(said).unwrap_or_default()
 }
 
 /// What is wrong with a case itself: the kernel alone must do what it says.
@@ -249,8 +249,8 @@ fn difference(case: &Case, plain: &Outcome, seen: &Outcome, exception: Option<&E
     if pairs().all(same) && seen.exit == plain.exit && seen.reports == plain.reports {
         return None;
     }
-    let told = format!("{seen}, and without the library {plain}{}", unlike(&plain.reports, &seen.reports));
-    let Some(exception) = exception else { return Some(told) };
+    let said = format!("{seen}, and without the library {plain}{}", unlike(&plain.reports, &seen.reports));
+    let Some(exception) = exception else { return Some(said) };
     // What overtook other bytes may have reached the client before it was found.
     let overtaken = exception.line.is_some();
     let cut = |pair: (usize, &Received, &Received)| {
@@ -259,7 +259,7 @@ fn difference(case: &Case, plain: &Outcome, seen: &Outcome, exception: Option<&E
     let said = exception.line.is_none_or(|line| seen.log.contains(line));
     // The program may find its connection broken and end otherwise, but it ends.
     let cut = pairs().all(cut) && pairs().any(|pair| !same(pair)) && seen.exit != Exit::Hang && said;
-    (!cut).then(|| format!("{told}; a reset would do, with the line {:?}", exception.line))
+    (!cut).then(|| format!("{said}; a reset would do, with the line {:?}", exception.line))
 }
 
 impl fmt::Display for Mode {
@@ -275,17 +275,17 @@ impl fmt::Display for Mode {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told: Vec<(String, usize)> = Vec::new();
+        let mut said: Vec<(String, usize)> = Vec::new();
         for client in &self.clients {
             let wrong = client.wrong.map(|at| format!(", wrong from {at}")).unwrap_or_default();
             let late = if client.late { ", answers late" } else { "" };
             let text = format!("{} bytes{wrong}, {:?}{late}", client.bytes, client.end);
-            match told.iter_mut().find(|(known, _)| *known == text) {
+            match said.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, count)) => *count += 1,
-                None => told.push((text, 1)),
+                None => said.push((text, 1)),
             }
         }
-        for (text, count) in told {
+        for (text, count) in said {
             write!(f, "{count} x [{text}] ")?;
         }
         write!(f, "{:?}", self.exit)?;

@@ -145,7 +145,7 @@ fn an_outage_lets_out_one_looks_worth_and_a_burst_now_and_then() {
         let (_, most) = model.run(1000);
         let look = Rate::from_bytes_per_sec(capacity).bytes_in(model.gap);
         // By the rule window / RTT, corrected by up to a quarter, it were some 25 windows.
-        // TCP's own time-out, after which nothing new leaves, is not in the model.
+        // TCP's own timeout, after which nothing new leaves, is not in the model.
         let bursts = most.saturating_sub(window + look).div_ceil(BURST_BYTES);
         assert!(bursts <= 30, "{mbps} Mbit/s, {rtt} ms: {bursts} bursts");
     }

@@ -35,7 +35,7 @@ fn library() -> Verdict {
 /// Asks the kernel by doing it.
 fn stamps() -> Verdict {
     match loopback() {
-        Ok(Acks::Stamps) => Verdict::Works("the kernel tells when each chunk was acknowledged".to_owned()),
+        Ok(Acks::Stamps) => Verdict::Works("the kernel reports when each chunk was acknowledged".to_owned()),
         Ok(_) => Verdict::FallsBack("the kernel gives no time stamps; TCP_INFO is asked every 1 to 5 ms".to_owned()),
         Err(error) => Verdict::No(format!("a loopback connection failed ({error})")),
     }

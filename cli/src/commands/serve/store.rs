@@ -153,6 +153,6 @@ fn plain(name: &str) -> Result<&str, String> {
     if single && !name.chars().any(char::is_control) && !name.starts_with('.') {
         Ok(name)
     } else {
-        Err(format!("'{}' is no plain name of a file", name.escape_debug()))
+        Err(format!("'{}' is not a plain name of a file", name.escape_debug()))
     }
 }

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use crate::complaint;
 
-/// One line a kind in so long (our choice: a log stays readable, whoever asks however often).
+/// One line per kind in this time (our choice: a log stays readable however many clients ask).
 const QUIET: Duration = Duration::from_secs(5);
 
 /// What was said lately, by kind.
@@ -37,7 +37,7 @@ impl Troubles {
         self.say(&kind, &format!("{peer}: no session: {}{fix}", complaint::of_error(error)), Instant::now());
     }
 
-    /// Something is wrong that concerns nobody alone; the server goes on.
+    /// Something is wrong that does not concern a single client; the server goes on.
     pub(super) fn say_of_all(&mut self, error: &anyhow::Error) {
         self.say(&error.root_cause().to_string(), &complaint::of_error(error), Instant::now());
     }

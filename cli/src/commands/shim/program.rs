@@ -28,7 +28,7 @@ pub(super) struct Program {
 
 impl Program {
     /// What was found out, in one line.
-    pub(super) fn told(&self, name: &OsStr) -> String {
+    pub(super) fn line(&self, name: &OsStr) -> String {
         let via: String = self.chain[1..].iter().map(|path| format!(", run by {}", path.display())).collect();
         let (verdict, detail) = match &self.verdict {
             Verdict::Works(detail) => ("works", detail),

@@ -1,10 +1,10 @@
-//! The table, as wide as there is room.
+//! The table, as wide as the terminal.
 
 use std::cmp::Reverse;
 
 use paceline_alcc::export::{Line, Process};
 
-/// A column: its title, what it shows, whether numbers, and how soon it goes when there is no room.
+/// A column: its title, what it shows, whether numbers, and how soon it is left out when there is too little space.
 struct Column {
     title: &'static str,
     text: fn(&Process, &Line) -> String,
@@ -30,7 +30,7 @@ const COLUMNS: [Column; 13] = [
 ];
 /// Between columns.
 const GAP: usize = 2;
-/// Most lines on what is missing (our choice: sockets need the room).
+/// Most lines on what is missing (our choice: the rest is for sockets).
 const NOTES: usize = 3;
 
 /// A line of sums, then one a socket, the fastest first, and what is missing, within so many columns and rows of a screen.
@@ -126,7 +126,7 @@ fn amount(value: Option<f64>) -> String {
     }
 }
 
-/// A controller without a limit has a window that is no number to read.
+/// The window of a controller without a limit is not a readable number.
 fn kilobytes(bytes: u64) -> String {
     if bytes > 1 << 40 { "open".to_owned() } else { amount(Some(bytes as f64 / 1e3)) }
 }

@@ -19,7 +19,7 @@ const GOAL: f64 = 1.0;
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if bench.settings.world == World::Sim {
-        let setup = "Nobody's processor works in the simulator: this figure needs the real world.".to_owned();
+        let setup = "The simulator has no processor time of endpoints: this figure needs a real race.".to_owned();
         return Ok(Findings { setup: vec![setup], ..Findings::default() });
     }
     let default = std::path::PathBuf::from(SHIPPED_TRACES[0].0);

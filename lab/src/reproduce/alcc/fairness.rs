@@ -13,7 +13,7 @@ use crate::report::svg::short;
 
 /// Flows of a run.
 const FLOWS: usize = 10;
-/// Jain's index that ten flows shall reach (our target).
+/// Jain's index that ten flows must reach (our target).
 const FAIR: f64 = 0.95;
 /// Share of a run that is left out at its beginning: until all flows are there and have found their rates (a run of 30 s: the
 /// last comes after 4.6 s).
@@ -35,7 +35,7 @@ fn told_of_ten(runs: &[Run], seconds: f64) -> (f64, String) {
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let seconds = bench.settings.seconds.unwrap_or(30.0);
-    // What sockets of a process tell each other is the engine's, which the simulator does not have.
+    // Sockets of a process share their RTT through the engine, which the simulator does not have.
     let ten: &[&str] = match bench.settings.world {
         World::Real => &["copa@alcc:share=on", "copa@alcc", "copa@udp", "cubic@tcp"],
         World::Sim => &["copa@alcc", "copa@udp", "cubic@tcp"],

@@ -13,7 +13,7 @@ pub(super) const STEP: Nanos = Nanos::from_millis(100);
 /// Two delays that are closer agree, ms: an opportunity of a delivery trace comes in whole milliseconds.
 const CLOSE_MS: f64 = 1.0;
 
-/// The start-up, s: what is told apart from the rest of a run (our choice).
+/// The start-up, s: it is reported separately from the rest of a run (our choice).
 pub(super) const START_UP: f64 = 5.0;
 
 /// A run of one contestant, whose own flow is the first.
@@ -23,7 +23,7 @@ pub(super) struct Run {
     pub(super) mbps: f64,
     /// One-way delay in ms below which 0, 1, ... 100 % of packets are.
     pub(super) delays: Vec<f64>,
-    /// Share of what was handed over, or refused, while TCP was the limit.
+    /// Share of what was passed to TCP, or refused, while TCP was the limit.
     pub(super) limited: f64,
     /// Real world: CPU time, share of one core.
     pub(super) cpu: Option<f64>,

@@ -87,7 +87,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     })
 }
 
-/// TCP's window in packets at its lowest from the second second on, in any run; nothing where it is not told.
+/// TCP's window in packets at its lowest from the second second on, in any run; nothing where it is not reported.
 fn lowest(runs: &[Run]) -> Option<f64> {
     let second = (1.0 / STEP.as_secs_f64()) as usize;
     let points = runs.iter().filter_map(|run| run.flow().variables.get("tcp_window")?.get(second..));

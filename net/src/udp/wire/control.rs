@@ -41,7 +41,7 @@ pub struct Hello {
     pub job: Job,
     /// Payload bytes of a full packet.
     pub mss: u16,
-    /// Acknowledgements tell when each packet arrived.
+    /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
     /// Packets for one acknowledgement.
     pub ack_every: u8,

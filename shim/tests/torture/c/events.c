@@ -40,12 +40,12 @@ static void rearm(struct served *one) {
 }
 
 static void *serve(void *unused) {
-    struct epoll_event told[8];
+    struct epoll_event said[8];
     while (finished < CONNECTIONS) {
-        int count = epoll_wait(set, told, 8, 100);
+        int count = epoll_wait(set, said, 8, 100);
         for (int i = 0; i < count; i++) {
-            struct served *one = told[i].data.ptr;
-            if (told[i].events & EPOLLERR && !(told[i].events & EPOLLHUP)) errors++;
+            struct served *one = said[i].data.ptr;
+            if (said[i].events & EPOLLERR && !(said[i].events & EPOLLHUP)) errors++;
             if (style & EPOLLONESHOT) {
                 if (atomic_exchange(&one->busy, 1)) {
                     twice++;
@@ -106,9 +106,9 @@ static void add(int to, int fd, uint32_t events) {
 }
 
 static int by_set(int fd) {
-    struct epoll_event told;
-    if (epoll_wait(set, &told, 1, 60000) != 1) fail("epoll_wait");
-    if (told.data.fd != fd || told.events != EPOLLOUT) fail("epoll_wait said something else");
+    struct epoll_event said;
+    if (epoll_wait(set, &said, 1, 60000) != 1) fail("epoll_wait");
+    if (said.data.fd != fd || said.events != EPOLLOUT) fail("epoll_wait said something else");
     return 1;
 }
 
@@ -144,10 +144,10 @@ static void set_dup_later(void) {
 static int outer;
 
 static int by_outer(int fd) {
-    struct epoll_event told;
-    if (epoll_wait(outer, &told, 1, 60000) != 1 || told.data.fd != set) fail("the outer set");
+    struct epoll_event said;
+    if (epoll_wait(outer, &said, 1, 60000) != 1 || said.data.fd != set) fail("the outer set");
     // Another may have been faster, or it was a stamp.
-    return epoll_wait(set, &told, 1, 0) == 1 && told.data.fd == fd;
+    return epoll_wait(set, &said, 1, 0) == 1 && said.data.fd == fd;
 }
 
 static void set_nested(void) {
@@ -192,10 +192,10 @@ static void *in_poll(void *unused) {
 }
 
 static void *in_epoll(void *unused) {
-    struct epoll_event told;
+    struct epoll_event said;
     set = epoll_create1(0);
     add(set, idle, EPOLLIN);
-    epoll_wait(set, &told, 1, -1);
+    epoll_wait(set, &said, 1, -1);
     return unused;
 }
 

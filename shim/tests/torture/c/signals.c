@@ -14,12 +14,12 @@ static void on_tick(int number) {
 
 static void calls_meanwhile(int flags) {
     int fd = connection = take(), set = epoll_create1(0);
-    struct epoll_event wanted = {EPOLLIN | EPOLLOUT, {.fd = fd}}, told;
+    struct epoll_event wanted = {EPOLLIN | EPOLLOUT, {.fd = fd}}, said;
     if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &wanted) != 0) fail("epoll_ctl");
     tick(on_tick, flags);
     while (at < total) {
         epoll_ctl(set, EPOLL_CTL_MOD, fd, &wanted);
-        epoll_wait(set, &told, 1, 0);
+        epoll_wait(set, &said, 1, 0);
         struct pollfd p = {fd, POLLIN | POLLOUT, 0};
         poll(&p, 1, 0);
         fd_set writable;
