@@ -35,7 +35,7 @@ pub(super) struct Entry<'a> {
     /// `None`: a figure to compare with.
     pub(super) holds: Option<bool>,
     pub(super) claim: &'a str,
-    pub(super) told: &'a str,
+    pub(super) stated: &'a str,
     pub(super) cells: &'a [Cell],
 }
 
@@ -56,7 +56,7 @@ pub(super) fn grids(findings: &Findings) -> Vec<Grid<'_>> {
             figure: &place.figure,
             holds: Some(claim.holds),
             claim: &claim.claim,
-            told: &claim.ours,
+            stated: &claim.ours,
             cells: &claim.cells,
         };
         match grid.rows.iter_mut().find(|row| row.name == claim.contestant) {
@@ -66,7 +66,7 @@ pub(super) fn grids(findings: &Findings) -> Vec<Grid<'_>> {
     }
     for grid in &mut grids {
         for beside in findings.beside.iter().filter(|beside| beside.grid == grid.title) {
-            let entry = |figure| Entry { figure, holds: None, claim: "", told: "", cells: &[] };
+            let entry = |figure| Entry { figure, holds: None, claim: "", stated: "", cells: &[] };
             let entries = beside.figures.iter().map(|figure| entry(figure)).collect();
             grid.rows.push(Row { name: &beside.name, entries });
         }

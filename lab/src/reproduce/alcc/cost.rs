@@ -4,7 +4,7 @@ use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
 use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
-use super::run::{Run, STEP, over, told};
+use super::run::{Run, STEP, over, stated};
 use crate::race::World;
 use crate::report::svg::short;
 
@@ -34,8 +34,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let own = over(runs, cost);
         let ours = format!(
             "{} ms a Gbit, native {}: {:.2} times",
-            told(&own),
-            told(&native),
+            stated(&own),
+            stated(&native),
             own.median / native.median.max(1e-9)
         );
         let holds = own.median <= GOAL * native.median;

@@ -4,7 +4,7 @@ use super::super::bench::{Bench, Setup};
 use super::super::reading::{least, mean, most};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
 use super::fidelity::where_it_ran;
-use super::run::{Run, STEP, over, told};
+use super::run::{Run, STEP, over, stated};
 use super::{BESIDE_CUBIC, TEN};
 use crate::measure::jain;
 use crate::race::World;
@@ -30,7 +30,7 @@ fn shares(run: &Run, flows: usize, seconds: f64) -> Vec<f64> {
 fn told_of_ten(runs: &[Run], seconds: f64) -> (f64, String) {
     let index = over(runs, |run| jain(&shares(run, FLOWS, seconds)));
     let all: Vec<f64> = runs.iter().flat_map(|run| shares(run, FLOWS, seconds)).collect();
-    (index.median, format!("{}, a flow {} to {} Mbit/s", told(&index), short(least(&all)), short(most(&all))))
+    (index.median, format!("{}, a flow {} to {} Mbit/s", stated(&index), short(least(&all)), short(most(&all))))
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
@@ -68,10 +68,10 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let (native, native_cubic) = beside(&of_pairs[1]);
     let ours = format!(
         "CUBIC {} Mbit/s beside {}; beside native Copa {} and {}",
-        told(&cubic),
-        told(&own),
-        told(&native_cubic),
-        told(&native)
+        stated(&cubic),
+        stated(&own),
+        stated(&native_cubic),
+        stated(&native)
     );
     let cell = Cell {
         setup: "the whole run".to_owned(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
-use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, told};
+use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
 use super::{CELLULAR, RAPID};
 use crate::race::World;
 use crate::report::chart::{Axis, Line, Panel, Row, Sheet};
@@ -122,7 +122,7 @@ impl Comparison {
             let rate = self.claim(own, (figure, &rates, paper), |own, native, link| {
                 let (own, native) = (over(own, |run| run.mbps), over(native, |run| run.mbps));
                 let (a, b) = (own.median, native.median);
-                let text = format!("{} Mbit/s, native {}, {}", told(&own), told(&native), apart(a, b));
+                let text = format!("{} Mbit/s, native {}, {}", stated(&own), stated(&native), apart(a, b));
                 (text, close(a, b, tolerance(link)))
             });
             let delay = |name: &str, percent: usize| {
@@ -130,7 +130,7 @@ impl Comparison {
                 self.claim(own, (figure, &claim, paper), |own, native, link| {
                     let (own, native) = (over(own, |run| run.delay(percent)), over(native, |run| run.delay(percent)));
                     let (a, b) = (own.median, native.median);
-                    let text = format!("{} ms, native {}, {}", told(&own), told(&native), apart(a, b));
+                    let text = format!("{} ms, native {}, {}", stated(&own), stated(&native), apart(a, b));
                     (text, close_ms(a, b, tolerance(link)))
                 })
             };

@@ -4,7 +4,7 @@ use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
 use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::{is_there, where_it_ran};
-use super::run::{Run, STEP, over, told};
+use super::run::{Run, STEP, over, stated};
 use crate::report::svg::short;
 
 /// The last, whose TCP limits nothing, is not in the paper and not on every machine.
@@ -36,28 +36,28 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             "with 1 % of data lost, native Verus keeps 90 % of its throughput (tolerance ours)",
             0,
             1,
-            format!("{} Mbit/s, without loss {}", told(&native[1]), told(&native[0])),
+            format!("{} Mbit/s, without loss {}", stated(&native[1]), stated(&native[0])),
             native[1].median >= 0.9 * native[0].median,
         ),
         claim(
             "with 1 % of data lost, Verus above CUBIC falls below 70 % of native (tolerance ours)",
             1,
             1,
-            format!("{} Mbit/s, native {}", told(&above[1]), told(&native[1])),
+            format!("{} Mbit/s, native {}", stated(&above[1]), stated(&native[1])),
             above[1].median <= 0.7 * native[1].median,
         ),
         claim(
             "with 1 % of data lost, Verus above CUBIC gets what CUBIC gets, within 25 % (tolerance ours)",
             1,
             1,
-            format!("{} Mbit/s, CUBIC {}", told(&above[1]), told(&cubic[1])),
+            format!("{} Mbit/s, CUBIC {}", stated(&above[1]), stated(&cubic[1])),
             (above[1].median - cubic[1].median).abs() <= 0.25 * cubic[1].median,
         ),
         claim(
             "with 1 % of acknowledgements lost, as the authors' script has it, Verus above CUBIC keeps 90 % (tolerance ours)",
             1,
             2,
-            format!("{} Mbit/s, without loss {}", told(&above[2]), told(&above[0])),
+            format!("{} Mbit/s, without loss {}", stated(&above[2]), stated(&above[0])),
             above[2].median >= 0.9 * above[0].median,
         ),
     ];
@@ -67,7 +67,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             "with 1 % of data lost, Verus above the open window gets within 10 % of native (target of ours)",
             3,
             1,
-            format!("{} Mbit/s, native {}", told(&open), told(&native[1])),
+            format!("{} Mbit/s, native {}", stated(&open), stated(&native[1])),
             (open.median - native[1].median).abs() <= 0.1 * native[1].median,
         ));
     }

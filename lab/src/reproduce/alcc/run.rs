@@ -96,7 +96,7 @@ pub(super) fn over(runs: &[Run], figure: impl Fn(&Run) -> f64) -> Median {
 }
 
 /// `9.81 [9.7, 9.9]`: the interval where there is one.
-pub(super) fn told(median: &Median) -> String {
+pub(super) fn stated(median: &Median) -> String {
     match median.interval {
         Some((low, high)) => format!("{} [{}, {}]", short(median.median), short(low), short(high)),
         None => short(median.median),

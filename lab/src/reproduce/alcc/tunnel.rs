@@ -74,7 +74,7 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
     };
     let (above, native) = (shares(&results[0]), shares(&results[1]));
     let index = |(a, b): (f64, f64)| crate::measure::jain(&[a, b]);
-    let told = |(own, tcp): (f64, f64)| format!("{} Mbit/s beside {} of CUBIC", short(own), short(tcp));
+    let stated = |(own, tcp): (f64, f64)| format!("{} Mbit/s beside {} of CUBIC", short(own), short(tcp));
     let claim = |text: &str, paper: &str, ours: String, holds: bool| {
         let cell = Cell { setup: "CUBIC there".to_owned(), ours: ours.clone(), holds, command: setups[0].command() };
         Claim::new(text, names[0], paper).got(ours, vec![cell])
@@ -83,13 +83,13 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
         claim(
             "a CUBIC flow that comes gets at least 90 % of its fair share beside Copa above TCP (tolerance ours)",
             "ALCC-Copa is fair to the competing TCP flow",
-            told(above),
+            stated(above),
             above.1 >= 0.9 * MBPS / 2.0,
         ),
         claim(
             "Copa above TCP shares at least as fairly as native Copa (Jain's index, tolerance ours: 0.02)",
             "native Copa over UDP is less fair",
-            format!("{:.3} ({}), native {:.3} ({})", index(above), told(above), index(native), told(native)),
+            format!("{:.3} ({}), native {:.3} ({})", index(above), stated(above), index(native), stated(native)),
             index(above) >= index(native) - 0.02,
         ),
     ];

@@ -5,7 +5,7 @@ use super::super::reading::mean;
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
-use super::run::{Run, STEP, apart, over, told};
+use super::run::{Run, STEP, apart, over, stated};
 use crate::race::World;
 use crate::report::chart::{Axis, Line, Panel, Row, Sheet};
 use crate::report::svg::short;
@@ -58,14 +58,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             claims.push(Claim::new(text, name, paper).of("Fig 2").got(ours, vec![cell]));
         };
         let (a, b) = (over(own, |run| run.mbps), over(plain, |run| run.mbps));
-        let ours = format!("{} Mbit/s, {lower} {}, {}", told(&a), told(&b), apart(a.median, b.median));
+        let ours = format!("{} Mbit/s, {lower} {}, {}", stated(&a), stated(&b), apart(a.median, b.median));
         claim(
             "a window that fills the path gives at least 95 % of TCP's throughput",
             ours,
             a.median >= 0.95 * b.median,
         );
         let (a, b) = (over(own, |run| run.delay(50)), over(plain, |run| run.delay(50)));
-        let ours = format!("{} ms, {lower} {} ms", told(&a), told(&b));
+        let ours = format!("{} ms, {lower} {} ms", stated(&a), stated(&b));
         claim("its median delay is at most a tenth of TCP's (tolerance ours)", ours, a.median <= 0.1 * b.median);
     }
     let shown = [

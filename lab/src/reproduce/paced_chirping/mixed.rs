@@ -58,7 +58,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let fct = |runs: &[Run]| median(&runs.iter().map(|run| run.mean_ms).collect::<Vec<_>>());
     let time = |runs: &[Run], flow: usize| median_reached(&runs.iter().map(|run| run.times[flow]).collect::<Vec<_>>());
     let slow = &results[0];
-    let told = |time: Option<f64>, runs: &[Run], flow: usize| {
+    let stated = |time: Option<f64>, runs: &[Run], flow: usize| {
         let after = median(&runs.iter().filter_map(|run| run.after_mbps[flow]).collect::<Vec<_>>());
         format!("{} (then {} Mbit/s over the next second)", seconds(time), short(after))
     };
@@ -93,7 +93,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             .map(|flow| {
                 let (own, theirs) = (time(runs, flow), time(slow, flow));
                 let sooner = own.is_some_and(|own| theirs.is_none_or(|theirs| own < theirs));
-                let ours = format!("{}, with slow start {}", told(own, runs, flow), told(theirs, slow, flow));
+                let ours = format!("{}, with slow start {}", stated(own, runs, flow), stated(theirs, slow, flow));
                 cell(if flow == 0 { "first long flow" } else { "second long flow" }, ours, sooner)
             })
             .collect();

@@ -85,7 +85,7 @@ fn claims(bottleneck: &Bottleneck, rivals: &[Rival], setups: &[Setup], results: 
     let time = |runs: &[Run]| median_reached(&runs.iter().map(|run| run.time).collect::<Vec<_>>());
     let peak = |runs: &[Run]| most(&runs.iter().map(|run| run.peak_ms).collect::<Vec<_>>());
     let slow = time(&results[0]);
-    let told = |time: Option<f64>, runs: &[Run]| {
+    let stated = |time: Option<f64>, runs: &[Run]| {
         let after = median(&runs.iter().filter_map(|run| run.after_mbps).collect::<Vec<_>>());
         format!("{} (then {} Mbit/s over the next second)", seconds(time), short(after))
     };
@@ -103,7 +103,7 @@ fn claims(bottleneck: &Bottleneck, rivals: &[Rival], setups: &[Setup], results: 
                 bottleneck.name
             ),
             "each chirp pushes against pre-existing flows, so that they yield",
-            format!("{}, with slow start {}", told(own, runs), told(slow, &results[0])),
+            format!("{}, with slow start {}", stated(own, runs), stated(slow, &results[0])),
             own.is_some_and(|own| slow.is_none_or(|slow| 3.0 * own <= slow)),
         );
         let own = peak(runs);

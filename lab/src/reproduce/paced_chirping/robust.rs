@@ -147,11 +147,11 @@ fn of_rival(rival: &Rival, own: &[Summary], setups: &[Setup]) -> Vec<Claim> {
             })
             .collect()
     };
-    let told = |cells: &[Cell]| {
+    let stated = |cells: &[Cell]| {
         cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ")
     };
     let future = "left open: delayed acknowledgements, loss, reordering, links of variable rate";
-    let claim = |text: &str, cells: Vec<Cell>| Claim::new(text, &rival.contestant, future).got(told(&cells), cells);
+    let claim = |text: &str, cells: Vec<Cell>| Claim::new(text, &rival.contestant, future).got(stated(&cells), cells);
     vec![
         claim(
             "the start-up ends within 1.3 times the time of the clean case (medians; target of ours)",

@@ -279,7 +279,7 @@ fn table(rows: &[Row<'_>]) -> Table {
     }
 }
 
-/// What the simulator can take away: TCP's own window, the delay of acknowledgements (how many packets for one), and
+/// What the simulator can remove: TCP's own window, the delay of acknowledgements (packets per acknowledgement), and
 /// what that is called.
 const WITHOUT: [(bool, &str, &str); 3] = [
     (false, "1", "with each packet acknowledged"),
@@ -334,9 +334,9 @@ fn without_own_window(row: &Row<'_>, rows: &[Row<'_>]) -> Vec<String> {
     let text = |(figure, apart): (usize, &Apart)| {
         let Some(open) = open.and_then(|open| open.figures[figure].as_ref()) else { return String::new() };
         let verdict = if open.within(row.target) && open.percent.median.abs() <= 0.5 * apart.percent.median.abs() {
-            "the window of TCP below is it"
+            "the lower TCP's window is the cause"
         } else {
-            "the window of TCP below is not all of it"
+            "the lower TCP's window is not the only cause"
         };
         format!(" Measured above the open window {}: {verdict}.", open.percent())
     };
@@ -351,16 +351,16 @@ fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> Strin
     let mut text = format!("Simulated {}", simulated.percent());
     let share = simulated.percent.median / outside;
     if share < 0.0 {
-        return text + ": the other way, which explains nothing.";
+        return text + ": in the other direction, so the method does not explain it.";
     }
     if share < 0.5 {
-        return text + ": less than half of it is the method's.";
+        return text + ": the method explains less than half of it.";
     }
-    for (runs, (_, _, told)) in without.iter().zip(&WITHOUT) {
+    for (runs, (_, _, stated)) in without.iter().zip(&WITHOUT) {
         let Some(apart) = apart(runs) else { continue };
-        let _ = write!(text, ", {told} {}", apart.percent());
+        let _ = write!(text, ", {stated} {}", apart.percent());
         if apart.within(target) && apart.percent.median.abs() <= 0.5 * simulated.percent.median.abs() {
-            return text + ": that is it.";
+            return text + ": this is the cause.";
         }
     }
     text + ": neither explains it."
@@ -491,21 +491,24 @@ mod tests {
     #[test]
     fn the_cause_is_what_takes_the_difference_away() {
         let with = |ms: f64| vec![run(8.0, ms), run(8.0, ms)];
-        let told = |as_it_is, each, open, both| {
+        let stated = |as_it_is, each, open, both| {
             let native = with(100.0);
             cause(&FIGURES[2], 50.0, &[native, with(as_it_is), with(each), with(open), with(both)], TARGET)
         };
-        assert!(told(101.0, 1.0, 1.0, 1.0).ends_with("less than half of it is the method's."));
+        assert!(stated(101.0, 1.0, 1.0, 1.0).ends_with("the method explains less than half of it."));
         let opposite = cause(&FIGURES[2], -20.0, &[with(100.0), with(120.0), with(100.0)], TARGET);
-        assert_eq!(opposite, "Simulated +20.0 %: the other way, which explains nothing.");
-        let most = told(104.0, 100.5, 1.0, 1.0);
+        assert_eq!(opposite, "Simulated +20.0 %: in the other direction, so the method does not explain it.");
+        let most = stated(104.0, 100.5, 1.0, 1.0);
         let most_of_little = cause(&FIGURES[2], 6.0, &[with(100.0), with(104.0), with(100.5)], TARGET);
-        assert!(most.ends_with("the method's.") && most_of_little.ends_with("+0.5 %: that is it."), "{most_of_little}");
-        let text = told(150.0, 140.0, 102.0, 100.0);
+        assert!(
+            most.ends_with("less than half of it.") && most_of_little.ends_with("+0.5 %: this is the cause."),
+            "{most_of_little}"
+        );
+        let text = stated(150.0, 140.0, 102.0, 100.0);
         assert_eq!(
             text,
-            "Simulated +50.0 %, with each packet acknowledged +40.0 %, above a TCP that limits nothing +2.0 %: that is it."
+            "Simulated +50.0 %, with each packet acknowledged +40.0 %, above a TCP that limits nothing +2.0 %: this is the cause."
         );
-        assert!(told(150.0, 140.0, 130.0, 120.0).ends_with("with both +20.0 %: neither explains it."));
+        assert!(stated(150.0, 140.0, 130.0, 120.0).ends_with("with both +20.0 %: neither explains it."));
     }
 }

@@ -9,7 +9,7 @@ use crate::report::svg::short;
 /// What we get under one condition.
 struct Verdict {
     /// With what it is compared to.
-    told: String,
+    stated: String,
     /// The figure alone.
     figure: String,
     /// The figure as a share of the bound: above 1 it misses, and the largest is the worst.
@@ -35,8 +35,8 @@ const TARGETS: [Target; 3] = [
         paper: "flows that use paced chirping finish as fast as Cubic",
         judge: |one, index| {
             let (own, cubic) = (one.of[index].mean_ms, one.of[CUBIC].mean_ms);
-            let told = format!("{:.2} x ({}, CUBIC {})", own / cubic, ms(own), ms(cubic));
-            Verdict { told, figure: format!("{:.2} x", own / cubic), strain: own / cubic / 1.05 }
+            let stated = format!("{:.2} x ({}, CUBIC {})", own / cubic, ms(own), ms(cubic));
+            Verdict { stated, figure: format!("{:.2} x", own / cubic), strain: own / cubic / 1.05 }
         },
     },
     Target {
@@ -44,8 +44,8 @@ const TARGETS: [Target; 3] = [
         paper: "queueing delay nearly as low as DCTCP, far lower than Cubic",
         judge: |one, index| {
             let [own, dctcp] = [index, DCTCP].map(|at| one.of[at].p99_ms);
-            let told = format!("{} (plain DCTCP {})", ms(own), ms(dctcp));
-            Verdict { told, figure: ms(own), strain: own / 3.0 }
+            let stated = format!("{} (plain DCTCP {})", ms(own), ms(dctcp));
+            Verdict { stated, figure: ms(own), strain: own / 3.0 }
         },
     },
     Target {
@@ -53,8 +53,8 @@ const TARGETS: [Target; 3] = [
         paper: "queueing delay nearly as low as DCTCP",
         judge: |one, index| {
             let [own, dctcp] = [index, DCTCP].map(|at| one.of[at].p99_ms);
-            let told = format!("{:.2} x ({}, DCTCP {})", own / dctcp, ms(own), ms(dctcp));
-            Verdict { told, figure: format!("{:.2} x", own / dctcp), strain: own / dctcp / 2.0 }
+            let stated = format!("{:.2} x ({}, DCTCP {})", own / dctcp, ms(own), ms(dctcp));
+            Verdict { stated, figure: format!("{:.2} x", own / dctcp), strain: own / dctcp / 2.0 }
         },
     },
 ];
@@ -84,7 +84,7 @@ fn judged(
 fn claim(text: String, paper: &str, rival: &Rival, index: usize, judged: &[(&Results, Verdict)]) -> Claim {
     let cell = |(one, verdict): &(&Results, Verdict)| Cell {
         setup: one.condition.name(),
-        ours: format!("{}{}", verdict.told, one.of[index].caveat()),
+        ours: format!("{}{}", verdict.stated, one.of[index].caveat()),
         holds: verdict.holds(),
         command: one.condition.setup(rival).command(),
     };
@@ -136,8 +136,8 @@ fn over_all_loads(rivals: &[Rival], results: &[Results], rtt_ms: u32) -> Vec<Cla
     let mut claims = Vec::new();
     let mut add = |index: usize, text: &str, paper: &str, judge: &dyn Fn(&Results) -> (String, f64)| {
         let verdict = |one: &Results| {
-            let (told, strain) = judge(one);
-            Verdict { told, figure: String::new(), strain }
+            let (stated, strain) = judge(one);
+            Verdict { stated, figure: String::new(), strain }
         };
         let judged = judged(results, here, verdict);
         claims.push(claim(format!("RTT {rtt_ms} ms: {text}"), paper, &rivals[index], index, &judged));
@@ -149,8 +149,8 @@ fn over_all_loads(rivals: &[Rival], results: &[Results], rtt_ms: u32) -> Vec<Cla
             "queueing delay nearly as low as DCTCP, far lower than Cubic",
             &|one| {
                 let [own, cubic, dctcp] = [index, CUBIC, DCTCP].map(|at| one.of[at].p50_ms);
-                let told = format!("{} (CUBIC {}, DCTCP {})", ms(own), ms(cubic), ms(dctcp));
-                (told, (own / (0.5 * cubic)).max(own / (dctcp + 1.0)))
+                let stated = format!("{} (CUBIC {}, DCTCP {})", ms(own), ms(cubic), ms(dctcp));
+                (stated, (own / (0.5 * cubic)).max(own / (dctcp + 1.0)))
             },
         );
     }
@@ -214,7 +214,7 @@ mod tests {
         let text = |all: &[Results], bound_ms: f64| {
             let judge = |one: &Results| {
                 let own = one.of[CHIRPING].p99_ms;
-                Verdict { told: ms(own), figure: ms(own), strain: own / bound_ms }
+                Verdict { stated: ms(own), figure: ms(own), strain: own / bound_ms }
             };
             let rival = &super::super::rivals()[CHIRPING];
             claim("p99".to_owned(), "", rival, CHIRPING, &judged(all, |_| true, judge))
