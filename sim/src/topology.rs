@@ -245,6 +245,11 @@ impl<P: Clone + Send> Hops<P> {
         packet
     }
 
+    /// Whether [`Hops::pop_dropped`] has something.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.topology.paths.iter().any(Path::has_dropped)
+    }
+
     /// Takes out a packet that a hop has dropped.
     pub(crate) fn pop_dropped(&mut self) -> Option<(u32, Dropped<P>)> {
         (0..).zip(&mut self.topology.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)))

@@ -192,7 +192,7 @@ impl<'t> World<'t> {
             } else if let Some((at, target)) = self.timers.pop() {
                 self.wake(at, target);
             }
-            if self.down.has_dropped() || self.up.has_dropped() {
+            if self.hops.has_dropped() {
                 self.note_dropped();
             }
         }

@@ -1,7 +1,7 @@
 //! The nodes and links of a scenario, and the ways of its flows over them.
 
 use paceline_cc::Nanos;
-use paceline_cc::registry::nearest;
+use paceline_cc::names::nearest;
 use paceline_path::Direction;
 use paceline_sim::{Graph, config, topology};
 
