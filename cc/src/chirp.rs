@@ -96,7 +96,7 @@ const AGAIN: Param = Param {
 pub const ENTRY: StartUpEntry = StartUpEntry {
     name: "chirp",
     summary: "paced chirping, ours: goes past the paper, and begins again when capacity becomes free",
-    source: "docs/paced-chirping.md, after Misund and Briscoe 2019",
+    source: "docs/design/paced-chirping.md, after Misund and Briscoe 2019",
     params: &[PACKETS, GAIN, GEOMETRY, AGAIN],
     needs: &[Ability::ExactGaps],
     holds_against_marks: true,

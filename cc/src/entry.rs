@@ -31,7 +31,7 @@ pub struct Entry {
     /// Makes the receiving half, for controllers that need one.
     pub receiver: Option<Make<dyn ReceiverHalf>>,
     /// The TCP that it runs above where nobody names one, of those that an ordinary user may choose; `None` where it makes no
-    /// difference (`docs/alcc.md` has the measurements).
+    /// difference (`docs/results/alcc.md` has the measurements).
     pub lower: Option<&'static str>,
 }
 

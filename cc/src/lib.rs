@@ -2,7 +2,7 @@
 //!
 //! Nothing here asks for the time, opens a socket, reads a file or draws from global randomness: time and seeds are
 //! arguments. One file per controller; [`registry`] knows them all by name. To add one, read
-//! `docs/add-a-controller.md`.
+//! `docs/guide/add-a-controller.md`.
 
 pub mod ability;
 pub mod bbr;

@@ -5,7 +5,7 @@ use paceline_cc::fixed::Fixed;
 use paceline_cc::registry::{Definition, RegisterError, register};
 use paceline_cc::{Controller, Env, Spec};
 
-const PAGE: &str = include_str!("../../docs/add-a-controller.md");
+const PAGE: &str = include_str!("../../docs/guide/add-a-controller.md");
 
 /// `docs/guide/add-a-controller.md` holds `examples/vegas.rs` as it would stand inside the crate, without its `main`.
 #[test]
@@ -14,7 +14,7 @@ fn the_page_shows_the_example() {
     let (before, rest) = example.split_once("fn main()").expect("the example has a main");
     let (_, after) = rest.split_once("\n}\n\n").expect("main ends");
     let listing = format!("{before}{after}").replace("use paceline_cc::", "use crate::");
-    assert!(PAGE.contains(listing.trim_end()), "copy cc/examples/vegas.rs into docs/add-a-controller.md");
+    assert!(PAGE.contains(listing.trim_end()), "copy cc/examples/vegas.rs into docs/guide/add-a-controller.md");
 }
 
 fn some_windows() -> Result<(), RegisterError> {
@@ -34,7 +34,7 @@ fn what_the_page_registers_is_made_by_its_name() {
     let (_, rest) = include_str!("add_a_controller.rs").split_once("// The page shows this.\n").unwrap();
     let (shown, _) = rest.split_once("    // To here.").unwrap();
     let shown: String = shown.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
-    assert!(PAGE.contains(&shown), "copy this into docs/add-a-controller.md:\n{shown}");
+    assert!(PAGE.contains(&shown), "copy this into docs/guide/add-a-controller.md:\n{shown}");
 
     some_windows().unwrap();
     assert!(matches!(some_windows(), Err(RegisterError::Taken(name)) if name == "mine-10"));

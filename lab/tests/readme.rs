@@ -107,9 +107,9 @@ fn its_tables_and_those_of_the_pages_are_those_of_the_registry() {
         ("README.md", "controllers", controllers()),
         ("README.md", "start-ups", start_ups()),
         ("README.md", "datapaths", datapaths()),
-        ("docs/scenarios.md", "datapaths", datapaths()),
-        ("docs/architecture.md", "abilities", abilities()),
-        ("docs/quic.md", "controllers over quinn", over_quic()),
+        ("docs/guide/scenarios.md", "datapaths", datapaths()),
+        ("docs/design/architecture.md", "abilities", abilities()),
+        ("docs/guide/quic.md", "controllers over quinn", over_quic()),
     ];
     let mut stale = Vec::new();
     for (page, name, table) in tables {

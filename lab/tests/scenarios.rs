@@ -103,7 +103,7 @@ fn the_effective_scenario_is_a_scenario_that_means_the_same() {
 }
 
 #[test]
-fn bad_scenarios_get_one_line_with_file_line_key_and_mend() {
+fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
     let flow = |line: &str| format!("{SMALL}[[flows]]\n{line}\n");
     let cases = [
         (

@@ -108,7 +108,7 @@ fn ranges_are_drawn_and_runs_are_those_of_a_file_that_says_the_same() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_with_option_key_and_mend() {
+fn what_is_wrong_is_one_line_with_option_key_and_fix() {
     let cases = [
         ("seconds", "--set seconds: there is no '=' in it; write KEY=VALUE, such as down.delay=25ms"),
         (

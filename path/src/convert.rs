@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_the_mend() {
+    fn errors_name_the_line_and_the_fix() {
         let error = |text: &str| from_table("t.csv", text.as_bytes()).unwrap_err().to_string();
         assert_eq!(error("0,1\nx,2\n"), "t.csv:2: 'x,2' is not a time and a rate; write seconds,mbps such as 10,24.5");
         assert_eq!(error("0,1\n2,1\n1,1\n"), "t.csv:3: second 1 does not come after the line before; sort the lines");

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_file_line_and_mend() {
+    fn errors_name_file_line_and_fix() {
         let cases: &[(&[u8], &str)] = &[
             (b"", "t.down: the trace is empty; it needs one number of milliseconds a line"),
             (b"\n", "t.down: the trace is empty; it needs one number of milliseconds a line"),

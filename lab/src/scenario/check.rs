@@ -5,7 +5,7 @@ use paceline_cc::{Bytes, Nanos, Rate};
 use super::{Cross, Cut, Flow, Poisson, Scenario, Workload};
 
 impl Scenario {
-    /// The first thing that is wrong: its key, and the problem with the mend.
+    /// The first thing that is wrong: its key, and the problem with how to fix it.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         let wrong = |field: &str, problem: &str| Err((field.to_owned(), problem.to_owned()));
         if self.name.trim().is_empty() {
@@ -23,7 +23,7 @@ impl Scenario {
             return wrong("seed", "it is above 2^63 - 1, the largest number of TOML; give a smaller one");
         }
         if self.contestants.is_empty() {
-            return wrong("contestants", "nobody races; give at least one, such as [\"cubic@tcp\"]");
+            return wrong("contestants", "there is no contestant; give at least one, such as [\"cubic@tcp\"]");
         }
         for (index, contestant) in self.contestants.iter().enumerate() {
             if self.contestants[..index].contains(contestant) {
@@ -57,8 +57,8 @@ const MAX_FLOWS: u64 = 100_000;
 /// A path's error as key and problem.
 pub(super) fn path_error(direction: &str, error: &paceline_path::PathError) -> (String, String) {
     match error {
-        paceline_path::PathError::Field { field, problem, mend } => {
-            (format!("{direction}.{field}"), format!("{problem}; {mend}"))
+        paceline_path::PathError::Field { field, problem, fix } => {
+            (format!("{direction}.{field}"), format!("{problem}; {fix}"))
         }
         other => (direction.to_owned(), other.to_string()),
     }
@@ -97,7 +97,7 @@ impl Flow {
 impl Poisson {
     fn check(&self) -> Result<(), Wrong> {
         if self.mean_gap == Nanos::ZERO {
-            return Err(("workload.poisson.mean_gap", "0 is no time between arrivals; give one such as \"100ms\""));
+            return Err(("workload.poisson.mean_gap", "0 is not a time between arrivals; give one such as \"100ms\""));
         }
         if !(self.alpha > 0.0 && self.alpha <= 100.0) {
             return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_has_not_is_refused_with_a_mend() {
+    fn what_the_kernel_has_not_is_refused_with_a_fix() {
         let reno: Spec = "reno".parse().unwrap();
         let (kernel, options, notes) = above(&flow("copa"), &reno, Handover::default()).unwrap();
         assert_eq!((kernel.name, options.lower, notes.len()), ("reno", Lower::Named("reno".to_owned()), 0));

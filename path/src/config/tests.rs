@@ -44,7 +44,7 @@ fn a_queue_of_one_bdp_is_sized_by_mean_rate_and_round_trip() {
 }
 
 #[test]
-fn the_error_names_field_and_mend() {
+fn the_error_names_field_and_fix() {
     let markov = |rates: &str, hold: &str, next: &str| {
         format!("schedule = {{ markov = {{ rates = {rates}, hold = '{hold}'{next} }} }}")
     };
@@ -110,7 +110,7 @@ fn the_error_names_field_and_mend() {
 }
 
 #[test]
-fn the_error_of_a_queue_names_key_and_mend() {
+fn the_error_of_a_queue_names_key_and_fix() {
     let cases = [
         ("coddel", "unknown queue 'coddel'; did you mean codel?"),
         ("", "unknown queue ''; known are infinite, droptail, drophead, codel, pie, red, step, dualpi2"),
