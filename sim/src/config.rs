@@ -4,9 +4,9 @@ use paceline_cc::datapath::{Datapath, QUIC, TCP, UDP};
 use paceline_cc::{Nanos, Rate, Spec, Time};
 use paceline_transport::{Acks, Mode};
 
+use crate::body::Body;
 use crate::seed::Seed;
 use crate::topology::Topology;
-use crate::world::Body;
 
 /// A world to run. The body of its paths' packets belongs to whoever runs it.
 pub struct Config<P = Body> {

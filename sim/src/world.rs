@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Ecn, Env, Nanos, Rate, Time};
+use paceline_cc::{Env, Nanos, Rate, Time};
 use paceline_path::{Codepoint, Dropped, Packet};
-use paceline_transport::{AckSegment, HEADER_BYTES, Receiver, Segment, Sender};
+use paceline_transport::{AckSegment, HEADER_BYTES, Segment};
 
+use crate::body::{Body, codepoint};
 use crate::config::{Config, Cross, Flow, Workload};
 use crate::endpoints;
 use crate::host::Hosts;
+use crate::live::Live;
 use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::record::{Recorder, Sample};
@@ -17,57 +19,6 @@ use crate::tap::{Fate, Tap};
 use crate::timers::{Armed, Target, Timers};
 use crate::topology::{Hops, Routes};
 use crate::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
-
-/// What a packet of the simulator carries. In boxes, so that the stages of a path move little.
-#[derive(Clone, Debug)]
-pub enum Body {
-    /// Data.
-    Data(Box<Segment>),
-    /// An acknowledgement.
-    Ack(Box<AckSegment>),
-    /// Cross traffic.
-    Cross,
-}
-
-/// A flow that is alive.
-struct Live {
-    /// Index of the configured flow it belongs to.
-    family: u32,
-    /// The first hops of data and of acknowledgements.
-    hops: [u32; 2],
-    began: Time,
-    sender: Box<dyn Sender>,
-    receiver: Box<dyn Receiver>,
-    sender_timer: Armed,
-    receiver_timer: Armed,
-    /// Where its hosts are not exact.
-    hosts: Option<Hosts>,
-    /// The flow ends when so many bytes have arrived.
-    goal: Option<u64>,
-    extra_delay: Nanos,
-    /// Data on the way from the path to its receiver.
-    access: VecDeque<(Time, Packet<Body>)>,
-    /// Acknowledgements on the way from the path to its sender.
-    back: VecDeque<(Time, Box<AckSegment>)>,
-}
-
-impl Live {
-    /// From when on its host can send the next packet.
-    fn ready_at(&self) -> Time {
-        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(|| self.sender.controller().pacing()))
-    }
-
-    /// When the sender wants to be woken next.
-    fn wakes_at(&mut self, now: Time) -> Time {
-        let (ready_at, due, paced_until) = (self.ready_at(), self.sender.next_timeout(), self.sender.paced_until());
-        let Some(hosts) = &mut self.hosts else { return due };
-        if ready_at <= now {
-            return hosts.sender_wakes_at(due, paced_until);
-        }
-        // A timer that has come waits for nothing but to be ready.
-        if due > now { hosts.sender_wakes_at(due, paced_until).min(ready_at) } else { ready_at }
-    }
-}
 
 /// Runs a world to its end.
 ///
@@ -539,13 +490,5 @@ impl<'t> World<'t> {
             self.retire(number);
         }
         self.recorder.finish(graph, hops, self.events)
-    }
-}
-
-fn codepoint(ecn: Ecn) -> Codepoint {
-    match ecn {
-        Ecn::Off => Codepoint::NotEct,
-        Ecn::Classic | Ecn::Exact => Codepoint::Ect0,
-        Ecn::L4s => Codepoint::Ect1,
     }
 }

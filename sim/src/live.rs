@@ -1,0 +1,51 @@
+//! A flow that is alive: its two endpoints, their timers, and what is on its way beside the links.
+
+use std::collections::VecDeque;
+
+use paceline_cc::{Nanos, Time};
+use paceline_path::Packet;
+use paceline_transport::{AckSegment, Receiver, Sender};
+
+use crate::body::Body;
+use crate::host::Hosts;
+use crate::timers::Armed;
+
+/// A flow that is alive.
+pub(crate) struct Live {
+    /// Index of the configured flow it belongs to.
+    pub(crate) family: u32,
+    /// The first hops of data and of acknowledgements.
+    pub(crate) hops: [u32; 2],
+    pub(crate) began: Time,
+    pub(crate) sender: Box<dyn Sender>,
+    pub(crate) receiver: Box<dyn Receiver>,
+    pub(crate) sender_timer: Armed,
+    pub(crate) receiver_timer: Armed,
+    /// Where its hosts are not exact.
+    pub(crate) hosts: Option<Hosts>,
+    /// The flow ends when so many bytes have arrived.
+    pub(crate) goal: Option<u64>,
+    pub(crate) extra_delay: Nanos,
+    /// Data on the way from the path to its receiver.
+    pub(crate) access: VecDeque<(Time, Packet<Body>)>,
+    /// Acknowledgements on the way from the path to its sender.
+    pub(crate) back: VecDeque<(Time, Box<AckSegment>)>,
+}
+
+impl Live {
+    /// From when on its host can send the next packet.
+    pub(crate) fn ready_at(&self) -> Time {
+        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(|| self.sender.controller().pacing()))
+    }
+
+    /// When the sender wants to be woken next.
+    pub(crate) fn wakes_at(&mut self, now: Time) -> Time {
+        let (ready_at, due, paced_until) = (self.ready_at(), self.sender.next_timeout(), self.sender.paced_until());
+        let Some(hosts) = &mut self.hosts else { return due };
+        if ready_at <= now {
+            return hosts.sender_wakes_at(due, paced_until);
+        }
+        // A timer that has come waits for nothing but to be ready.
+        if due > now { hosts.sender_wakes_at(due, paced_until).min(ready_at) } else { ready_at }
+    }
+}
