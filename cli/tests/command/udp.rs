@@ -143,7 +143,7 @@ fn a_server_says_no_in_one_line() {
         (&["fetch", address], "nothing to fetch"),
         (&["send", address], "nothing to send"),
         (&["send", "nothing-here", address], "nothing-here: cannot be read"),
-        (&["send", ".", address], "no regular file"),
+        (&["send", ".", address], "not a regular file"),
         (&["send", "movie", "192.0.2.1"], "192.0.2.1:4870 is not loopback"),
         (&["send", "movie", "no such host"], "no such host"),
         (&["send", "movie", address, "--cc", "nonesuch"], "--cc nonesuch: unknown controller"),
