@@ -39,7 +39,7 @@ fn flows_over_quic_end_start_and_stop_as_the_scenario_says_in_both_directions() 
 #[test]
 fn what_quic_has_not_is_refused_or_noted_over_quic() {
     for (contestant, flow, status, what) in [
-        ("cubic:start=chirp@quic", "", 2, "a quinn controller sets a window only"),
+        ("cubic:start=chirp@quic", "", 2, "a controller of quinn sets only a window"),
         ("copa@quic", "workload = { rate = '1 Mbit/s' }", 2, "workload: over QUIC it is 'bulk' or { bytes = ... }"),
         ("copa@quic", "arrivals = true", 2, "QUIC does not report when packets arrived"),
         ("copa@quic", "ack_every = 1", 0, "quinn acknowledges every other packet"),

@@ -36,7 +36,7 @@ pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{spec}@quic: {key}: {what}"));
     if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
-        note("ack_every, ack_delay", "quinn acknowledges every other packet, or after 25 ms");
+        note("ack_every, ack_delay", "quinn acknowledges every other packet, or after 1 ms");
     }
     if flow.mss != 1448 {
         note("mss", "quinn's full packets have 1452 bytes with its headers");
