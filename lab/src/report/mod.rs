@@ -207,9 +207,10 @@ fn facts(data: &Data<'_>) -> Vec<String> {
     facts
 }
 
-/// What the path could carry on average in each run, from the smallest to the largest.
+/// What the path could carry on average in each run, from the smallest to the largest; nothing where there are several links,
+/// each with a capacity of its own.
 fn capacity<'a>(records: impl Iterator<Item = &'a Record>) -> Option<String> {
-    let share = |record: &'a Record| record.utilization.filter(|used| *used > 0.0);
+    let share = |record: &'a Record| record.utilization.filter(|used| *used > 0.0 && record.links.is_empty());
     let all: Vec<f64> = records.filter_map(|record| Some(record.throughput_mbps / share(record)?)).collect();
     let (least, most) = (all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?);
     let (least, most) = (short(least), short(most));
