@@ -98,7 +98,7 @@ impl Group {
                 }))
             })
             .clone();
-        Box::new(Member { aggregate, mss, mine: 0, active: false, sent: VecDeque::new() })
+        Box::new(Member { aggregate, mine: 0, active: false, sent: VecDeque::new() })
     }
 }
 
@@ -119,7 +119,6 @@ struct Aggregate {
 /// One flow's part.
 struct Member {
     aggregate: Arc<Mutex<Aggregate>>,
-    mss: u32,
     mine: u64,
     active: bool,
     /// Its packets in flight as the aggregate knows them, each with its position in this flow.
@@ -147,7 +146,7 @@ impl Member {
         let window = all.driver.window();
         let equal = window / (all.active + u64::from(!self.active)).max(1);
         let left = (self.mine + window).saturating_sub(all.in_flight);
-        equal.max(left).max(u64::from(self.mss))
+        equal.max(left).max(u64::from(all.driver.config().mss))
     }
 }
 
@@ -204,6 +203,13 @@ impl Controller for Member {
         let all = &mut *guard;
         let prior_in_flight = all.in_flight;
         all.in_flight -= ack.bytes;
+        let una = all.next - all.in_flight;
+        let progress = Progress { prior_in_flight, ..Progress::at(una, all.next, all.in_flight) };
+        if ack.packets.is_empty() {
+            // The answer to a handshake: nothing else above TCP delivers no packet.
+            all.driver.connected(ack.now, ack.srtt, &progress);
+            return;
+        }
         all.fresh.clear();
         all.arrivals.clear();
         for acked in ack.packets {
@@ -216,12 +222,14 @@ impl Controller for Member {
             all.arrivals.extend(acked.received_at.map(|at| ArrivalTime { seq: packet.seq, at }));
             all.fresh.push(packet);
         }
-        let delivery = all.driver.delivered(ack.now, &mut all.fresh, false, &Arrived::Each(&all.arrivals));
-        let una = all.next - all.in_flight;
+        let mut delivery = all.driver.delivered(ack.now, &mut all.fresh, false, &Arrived::Each(&all.arrivals));
+        if let Some(newest) = &mut delivery.newest {
+            // The member knows what ended its bursts.
+            newest.window_limited = ack.window_limited;
+        }
         if let Some(sample) = delivery.rtt {
             all.driver.sample(sample, una, all.next);
         }
-        let progress = Progress { prior_in_flight, una, ..Progress::at(all.next, all.in_flight) };
         all.driver.acknowledge(ack.now, &delivery, &progress);
         all.driver.refresh();
     }
@@ -268,6 +276,10 @@ impl Controller for Member {
         self.lead(|all| all.driver.shared_rtt(now, min));
     }
 
+    fn on_mss(&mut self, now: Time, mss: u32) {
+        self.lead(|all| all.driver.set_mss(now, mss));
+    }
+
     fn on_feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
         self.lead(|all| all.driver.feedback(now, blob))
     }
@@ -310,6 +322,7 @@ impl Controller for Member {
 
 #[cfg(test)]
 mod tests {
+    use paceline_cc::observe::{Event, Observed, Observer};
     use paceline_cc::{Env, Spec};
     use paceline_transport::{Above, Arrived, Config, Delivered, Took};
 
@@ -327,6 +340,42 @@ mod tests {
         while let Some(bytes) = flow.poll(now) {
             flow.handed(now, bytes, false);
         }
+    }
+
+    /// What the aggregate's controller saw of each acknowledgement.
+    #[derive(Clone, Default)]
+    struct Seen(Arc<Mutex<Vec<(Nanos, Nanos, u64, bool)>>>);
+
+    impl Observer for Seen {
+        fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
+            if let Event::Acked(ack) = event {
+                lock(&self.0).push((ack.srtt, ack.min_rtt, ack.in_flight, ack.window_limited));
+            }
+        }
+    }
+
+    #[test]
+    fn the_aggregate_sees_handshakes_and_what_ended_a_burst() {
+        let (group, seen) = (Group::default(), Seen::default());
+        let spec: Spec = "fixed:window=20".parse().unwrap();
+        let make = || Observed::wrap(spec.build(&Env::default()), Some(Box::new(seen.clone())));
+        let mut flows = [(); 2].map(|()| Above::new(&Config::default(), group.member(make, MSS as u32)));
+        let ms = Nanos::from_millis;
+        flows[0].connected(Time::from_millis(1), ms(30));
+        assert_eq!(lock(&seen.0).pop(), Some((ms(30), ms(30), 0, false)));
+        // Twelve of twenty: more than half a window, but the application ended it.
+        flows[0].queued(12 * MSS);
+        hand_over(&mut flows[0], Time::from_millis(2));
+        flows[1].connected(Time::from_millis(3), ms(20));
+        let (_, min_rtt, in_flight, _) = lock(&seen.0).pop().unwrap();
+        assert_eq!((min_rtt, in_flight), (ms(20), 12 * MSS), "another handshake leaves what is in flight");
+        let news = |upto, at| Delivered { upto, at, repaired: false, took: Took::Told, arrived: Arrived::Unknown };
+        flows[0].delivered(Time::from_millis(32), &news(12 * MSS, Time::from_millis(32)));
+        assert_eq!(lock(&seen.0).pop().map(|(.., limited)| limited), Some(false));
+        flows[0].queued(u64::MAX);
+        hand_over(&mut flows[0], Time::from_millis(33));
+        flows[0].delivered(Time::from_millis(63), &news(20 * MSS, Time::from_millis(63)));
+        assert_eq!(lock(&seen.0).pop().map(|(.., limited)| limited), Some(true));
     }
 
     #[test]

@@ -85,11 +85,20 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
 
 /// `a`, `a or b`, `a, b or c`.
 pub fn either(names: &[impl AsRef<str>]) -> String {
+    joined(names, "or")
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn all_of(names: &[impl AsRef<str>]) -> String {
+    joined(names, "and")
+}
+
+fn joined(names: &[impl AsRef<str>], word: &str) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names.as_slice() {
         [] => String::new(),
         [one] => (*one).to_owned(),
-        [all @ .., last] => format!("{} or {last}", all.join(", ")),
+        [all @ .., last] => format!("{} {word} {last}", all.join(", ")),
     }
 }
 
@@ -116,6 +125,7 @@ mod tests {
 
     #[test]
     fn lists_read_as_sentences() {
+        assert_eq!([all_of(&["a"]), all_of(&["a", "b", "c"])], ["a", "a, b and c"]);
         assert_eq!([either(&["a"]), either(&["a", "b"]), either(&["a", "b", "c"])], ["a", "a or b", "a, b or c"]);
     }
 }

@@ -30,7 +30,6 @@ const LEAST_CREDIT: u64 = 10;
 /// A controller driven by quinn's calls. Times count from any one moment.
 pub struct Bridge {
     driver: Driver,
-    mtu: u32,
     flight: Flight,
     credit: Credit,
     /// As quinn last said, and what left or was lost since.
@@ -74,7 +73,6 @@ impl Bridge {
         let mtu = u32::from(mtu.max(1));
         let mut bridge = Self {
             driver: Driver::new(&Config { mss: mtu, ..Config::default() }, controller),
-            mtu,
             flight: Flight::default(),
             credit: Credit::default(),
             in_flight: 0,
@@ -104,7 +102,7 @@ impl Bridge {
         }
         let mut left = bytes;
         while left > 0 {
-            let size = left.min(u64::from(self.mtu)) as u32;
+            let size = left.min(u64::from(self.mtu())) as u32;
             self.send(now, size);
             left -= u64::from(size);
         }
@@ -190,8 +188,12 @@ impl Bridge {
         delivery.rtt
     }
 
+    fn mtu(&self) -> u32 {
+        self.driver.config().mss
+    }
+
     fn progress(&self) -> Progress {
-        Progress { una: self.front.1, phase: self.phase, ..Progress::at(self.next, self.in_flight) }
+        Progress { phase: self.phase, ..Progress::at(self.front.1, self.next, self.in_flight) }
     }
 
     /// `lost_bytes` were declared lost, the last of them sent at `sent_at`; zero: a packet sent then was marked.
@@ -226,7 +228,7 @@ impl Bridge {
             let tag = self.front.2;
             self.lost.push(Lost {
                 seq: self.front.1,
-                bytes: bytes.min(u64::from(self.mtu)) as u32,
+                bytes: bytes.min(u64::from(self.mtu())) as u32,
                 sent_at,
                 tag,
                 cause: Cause::Unknown,
@@ -244,20 +246,19 @@ impl Bridge {
             self.phase = Phase::Recovery;
             self.lost.clear();
             let (_, end, tag) = self.front;
-            let seq = end.saturating_sub(u64::from(self.mtu));
-            self.lost.push(Lost { seq, bytes: self.mtu, sent_at, tag, cause: Cause::Unknown });
+            let seq = end.saturating_sub(u64::from(self.mtu()));
+            self.lost.push(Lost { seq, bytes: self.mtu(), sent_at, tag, cause: Cause::Unknown });
             self.driver.lose(now, &self.lost, self.in_flight, self.in_flight, true);
         } else {
             self.phase = Phase::Cwr;
-            let marks = Marks { bytes: u64::from(self.mtu), packets: 1, echo: true };
+            let marks = Marks { bytes: u64::from(self.mtu()), packets: 1, echo: true };
             self.driver.acknowledge(now, &Delivery::default(), &Progress { marks, ..self.progress() });
         }
     }
 
     /// Packets have `mtu` bytes from now on.
     pub fn on_mtu_update(&mut self, mtu: u16) {
-        self.mtu = u32::from(mtu.max(1));
-        self.driver.set_mss(self.now, self.mtu);
+        self.driver.set_mss(self.now, u32::from(mtu.max(1)));
         self.refresh();
     }
 
@@ -298,7 +299,7 @@ impl Bridge {
 
     /// Asks the controller again.
     fn refresh(&mut self) {
-        let mtu = u64::from(self.mtu);
+        let mtu = u64::from(self.mtu());
         self.driver.refresh();
         let rate = match self.driver.controller().pacing() {
             Pacing::Free => None,

@@ -321,7 +321,7 @@ impl Above {
             self.chunks.advance(newest.serial, now - newest.sent_at);
             self.chunks.detect(now, Nanos::MAX, &mut self.lost);
         }
-        let progress = Progress { prior_in_flight, una: self.una(), ..Progress::at(self.next, self.in_flight()) };
+        let progress = Progress { prior_in_flight, ..Progress::at(self.una(), self.next, self.in_flight()) };
         self.driver.acknowledge(now, &delivery, &progress);
         self.driver.refresh();
         News { rtt: delivery.rtt }
@@ -330,7 +330,7 @@ impl Above {
     /// The handshake has been answered, `rtt` after it left.
     pub fn connected(&mut self, now: Time, rtt: Nanos) {
         let now = self.advance(now);
-        self.driver.connected(now, rtt, self.next);
+        self.driver.connected(now, rtt, &Progress::at(self.next, self.next, 0));
     }
 
     /// Another flow over the same path measured an RTT of `min`.

@@ -174,11 +174,11 @@ impl Driver {
         self.heartbeat_at = self.controller.heartbeat().map_or(Time::NEVER, |silence| now + silence);
     }
 
-    /// The handshake has been answered, `sample` after it left; `next` is the position of the first byte.
-    pub fn connected(&mut self, now: Time, sample: Nanos, next: u64) {
+    /// A handshake has been answered, `sample` after it left.
+    pub fn connected(&mut self, now: Time, sample: Nanos, progress: &Progress) {
         self.rtt.sample(sample);
         self.rtt.observe(sample);
-        self.acknowledge(now, &Delivery::default(), &Progress::at(next, 0));
+        self.acknowledge(now, &Delivery::default(), progress);
         self.refresh();
     }
 
@@ -424,13 +424,13 @@ impl Driver {
 }
 
 impl Progress {
-    /// Everything up to `next` has been delivered but `in_flight` bytes, and nothing is amiss.
-    pub fn at(next: u64, in_flight: u64) -> Self {
+    /// No loss, no mark, and as much in flight as before.
+    pub fn at(una: u64, next: u64, in_flight: u64) -> Self {
         Self {
             prior_in_flight: in_flight,
             in_flight,
             lost_bytes: 0,
-            una: next,
+            una,
             next,
             phase: Phase::Open,
             marks: Marks::default(),

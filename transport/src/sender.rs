@@ -13,7 +13,7 @@
 use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Time};
 
 use crate::config::Config;
-use crate::driver::{Driver, Load};
+use crate::driver::{Driver, Load, Progress};
 use crate::endpoint::{Sender, SenderStats};
 use crate::packet::{Packet, State};
 use crate::recovery::{Prr, Reordering, Undo, probe_timeout};
@@ -217,7 +217,8 @@ impl FlowSender {
             self.handshake = Handshake::Done;
             self.rto_at = Time::NEVER;
             self.backoff = 0;
-            self.driver.connected(now, now - ack.echo_sent_at, self.next);
+            let progress = Progress::at(self.next, self.next, 0);
+            self.driver.connected(now, now - ack.echo_sent_at, &progress);
         }
     }
 

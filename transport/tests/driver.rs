@@ -72,7 +72,7 @@ fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
     packets.reverse();
     let delivery = driver.delivered(at(40), &mut packets, false, &Arrived::Unknown);
     driver.sample(delivery.rtt.unwrap(), 2000, 3000);
-    driver.acknowledge(at(40), &delivery, &Progress { una: 2000, ..Progress::at(3000, 1000) });
+    driver.acknowledge(at(40), &delivery, &Progress::at(2000, 3000, 1000));
     driver.lose(at(50), &[lost.lost()], 1000, 0, true);
     driver.lose(at(50), &[], 0, 0, true);
     driver.explain(at(60), &[Lost { cause: Cause::Medium, ..lost.lost() }]);
@@ -110,7 +110,7 @@ fn another_packet_size_leaves_the_window_its_bytes() {
             for n in 0..20 {
                 let mut packet = [send(&mut driver, 10 * n, n, 1000)];
                 let delivery = driver.delivered(at(10 * n + 9), &mut packet, false, &Arrived::Unknown);
-                driver.acknowledge(at(10 * n + 9), &delivery, &Progress::at((n + 1) * 1000, 0));
+                driver.acknowledge(at(10 * n + 9), &delivery, &Progress::at((n + 1) * 1000, (n + 1) * 1000, 0));
             }
             log.take();
             let before = driver.window();

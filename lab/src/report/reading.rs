@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use paceline_cc::names::all_of;
+
 use super::data::{Contestant, Data};
 use super::svg::short;
 use crate::record::Record;
@@ -72,11 +74,11 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
         [quick, .., full] => {
             let names: Vec<&str> = front.iter().map(|(name, _)| *name).collect();
             if more.of_two((quick.0, quick.1.0), (full.0, full.1.0)).is_eq() {
-                return format!("No difference was found between {}.", list(&names));
+                return format!("No difference was found between {}.", all_of(&names));
             }
             format!(
                 "No contestant beats {} in both; from {} to {} a flow gains {} % throughput and pays {} times the delay.",
-                list(&names),
+                all_of(&names),
                 quick.0,
                 full.0,
                 short(100.0 * (full.1.0 / quick.1.0.max(1e-9) - 1.0)),
@@ -160,15 +162,6 @@ pub(crate) fn variables(contestant: &Contestant<'_>) -> String {
     )
 }
 
-/// `a, b and c`.
-fn list(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +169,5 @@ mod tests {
     #[test]
     fn words() {
         assert_eq!([span(0.25), span(1234.0)], ["0.25 ms", "1.23 s"]);
-        assert_eq!([list(&["a"]), list(&["a", "b", "c"])], ["a", "a, b and c"]);
     }
 }
