@@ -344,7 +344,10 @@ mod tests {
 
     /// What the aggregate's controller saw of each acknowledgement.
     #[derive(Clone, Default)]
-    struct Seen(Arc<Mutex<Vec<(Nanos, Nanos, u64, bool)>>>);
+    struct Seen(Arc<Mutex<Vec<Acked>>>);
+
+    /// Smoothed RTT, minimum RTT, bytes in flight, and whether the window limited the flow.
+    type Acked = (Nanos, Nanos, u64, bool);
 
     impl Observer for Seen {
         fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
