@@ -5,7 +5,7 @@
 
 // What asks for the names of a listening address is not of the parser.
 #[allow(dead_code)]
-#[path = "../../alcc/src/export/http.rs"]
+#[path = "../../datapaths/alcc/src/export/http.rs"]
 mod http;
 
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 //! says the same again. The input is one value for each variable, parted by zero bytes; empty ones are not set.
 #![no_main]
 
-#[path = "../../alcc/c/src/options.rs"]
+#[path = "../../bindings/c/src/options.rs"]
 mod c;
 
 use libfuzzer_sys::fuzz_target;

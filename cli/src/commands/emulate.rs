@@ -22,7 +22,7 @@ use paceline_net::listening::listens;
 use paceline_net::namespace::{self, Privilege};
 use paceline_net::world::{Between, Far, Site, World};
 use paceline_path::{Direction, Loss, Path as EmulatedPath, PathError, QueueSpec, Schedule, Trace, TraceError};
-use paceline_sim::Direction as Towards;
+use paceline_experiment::Direction as Towards;
 
 use super::{count, number};
 use crate::complaint;

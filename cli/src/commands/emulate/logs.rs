@@ -8,7 +8,7 @@ use paceline_lab::output::Draft;
 use paceline_net::clock::Clock;
 use paceline_net::emulator::Tap;
 use paceline_net::log::{Mahimahi, Pcapng};
-use paceline_sim::Direction;
+use paceline_experiment::Direction;
 
 use super::{Args, Way};
 

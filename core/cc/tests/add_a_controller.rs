@@ -1,0 +1,44 @@
+//! The walk-through shows the code that is compiled and tested here.
+
+use paceline_cc::entry::Params;
+use paceline_cc::fixed::Fixed;
+use paceline_cc::registry::{Definition, RegisterError, register};
+use paceline_cc::{Controller, Env, Spec};
+
+const PAGE: &str = include_str!("../../../docs/guide/add-a-controller.md");
+
+/// `docs/guide/add-a-controller.md` holds `examples/vegas.rs` as it would stand inside the crate, without its `main`.
+#[test]
+fn the_page_shows_the_example() {
+    let example = include_str!("../examples/vegas.rs");
+    let (before, rest) = example.split_once("fn main()").expect("the example has a main");
+    let (_, after) = rest.split_once("\n}\n\n").expect("main ends");
+    let listing = format!("{before}{after}").replace("use paceline_cc::", "use crate::");
+    assert!(PAGE.contains(listing.trim_end()), "copy core/cc/examples/vegas.rs into docs/guide/add-a-controller.md");
+}
+
+fn some_windows() -> Result<(), RegisterError> {
+    // The page shows this.
+    for packets in [10, 20, 40] {
+        let make =
+            move |_: &Params, env: &Env| -> Box<dyn Controller> { Box::new(Fixed::new(env, f64::from(packets), None)) };
+        let summary = format!("{packets} packets");
+        register(Definition { summary, ..Definition::new(format!("mine-{packets}"), make) })?;
+    }
+    // To here.
+    Ok(())
+}
+
+#[test]
+fn what_the_page_registers_is_made_by_its_name() {
+    let (_, rest) = include_str!("add_a_controller.rs").split_once("// The page shows this.\n").unwrap();
+    let (shown, _) = rest.split_once("    // To here.").unwrap();
+    let shown: String = shown.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
+    assert!(PAGE.contains(&shown), "copy this into docs/guide/add-a-controller.md:\n{shown}");
+
+    some_windows().unwrap();
+    assert!(matches!(some_windows(), Err(RegisterError::Taken(name)) if name == "mine-10"));
+    let spec: Spec = "mine-20".parse().unwrap();
+    assert_eq!(spec.build(&Env::default()).window(), 20 * 1448);
+    assert_eq!(spec.entry().summary, "20 packets");
+}

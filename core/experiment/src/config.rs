@@ -1,0 +1,243 @@
+//! What happens in a world: who sends what, when, over which datapath.
+
+use paceline_cc::datapath::{Datapath, QUIC, TCP, UDP};
+use paceline_cc::{Nanos, Rate, Spec, Time};
+use paceline_transport::{Acks, Mode};
+
+use crate::seed::Seed;
+use crate::topology::Topology;
+
+/// A world to run. The body of its paths' packets belongs to whoever runs it.
+pub struct Config<P> {
+    /// Everything random comes from here.
+    pub seed: Seed,
+    /// How long.
+    pub duration: Nanos,
+    /// Nodes, and the links that packets travel over.
+    pub topology: Topology<P>,
+    /// Flows with a controller.
+    pub flows: Vec<Flow>,
+    /// Traffic that listens to nobody.
+    pub cross: Vec<Cross>,
+    /// Time between two points of [`crate::Series`]; `None` records no series.
+    pub sample_every: Option<Nanos>,
+}
+
+/// Which way packets travel over a dumbbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// From the network to the user.
+    #[default]
+    Down,
+    /// From the user to the network.
+    Up,
+}
+
+/// Where data comes from and where it goes: numbers of nodes. Acknowledgements go the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    /// Where data is sent.
+    pub from: u32,
+    /// Where it is received.
+    pub to: u32,
+}
+
+impl Way {
+    /// Of a dumbbell: from the network to the user.
+    pub const DOWN: Self = Self { from: 0, to: 1 };
+    /// Of a dumbbell: from the user to the network.
+    pub const UP: Self = Self { from: 1, to: 0 };
+}
+
+impl From<Direction> for Way {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Down => Self::DOWN,
+            Direction::Up => Self::UP,
+        }
+    }
+}
+
+/// The datapath under a controller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Via {
+    /// Native datagrams.
+    Udp,
+    /// A TCP flow that the controller itself drives.
+    Tcp,
+    /// Above a TCP flow that the named controller drives.
+    Alcc(Spec, Handover),
+    /// QUIC, in the real world alone ([`crate::endpoints::check`]).
+    Quic,
+}
+
+impl Via {
+    /// What is known of it.
+    pub fn datapath(&self) -> &'static Datapath {
+        match self {
+            Self::Udp => &UDP,
+            Self::Tcp => &TCP,
+            Self::Alcc(_, handover) => handover.mode.datapath(),
+            Self::Quic => &QUIC,
+        }
+    }
+}
+
+/// How a real socket is used by the controller above it. The simulator has one way: chunks, and acknowledgements of which
+/// TCP tells when they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handover {
+    /// How bytes reach TCP.
+    pub mode: Mode,
+    /// Where acknowledgements come from.
+    pub acks: Acks,
+    /// Bytes of the socket's send buffer (`SO_SNDBUF`); `None` leaves it to the datapath.
+    pub buffer: Option<u32>,
+    /// Flows of a world with the same contestant and direction are sockets of one process, which tell each other what they know
+    /// of the path.
+    pub share: bool,
+}
+
+/// One flow, or a family of like flows that come and go.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The controller.
+    pub controller: Spec,
+    /// The datapath.
+    pub via: Via,
+    /// Where data comes from and where it goes.
+    pub way: Way,
+    /// When it starts.
+    pub start: Time,
+    /// When its application stops writing; `None`: with the world.
+    pub stop: Option<Time>,
+    /// What its application writes.
+    pub workload: Workload,
+    /// Added to the path's delay for this flow alone, each way.
+    pub extra_delay: Nanos,
+    /// Payload bytes of a full packet.
+    pub mss: u32,
+    /// The TCP receiver's delayed-acknowledgement policy: packets for one acknowledgement; 1 acknowledges each.
+    pub ack_every: u32,
+    /// Longest delay of an acknowledgement.
+    pub ack_delay: Nanos,
+    /// Pace TCP flows whose controller leaves pacing to the datapath (Linux with fq).
+    pub paced: bool,
+    /// The flow begins with an empty packet and its answer (TCP's handshake) before any data; completion times count it.
+    pub handshake: bool,
+    /// Acknowledgements tell when each packet arrived ([`paceline_transport::AckSegment::arrivals`]).
+    pub arrivals: bool,
+    /// How well its two hosts keep time.
+    pub timers: Timing,
+}
+
+impl Flow {
+    /// A bulk flow downwards that lasts as long as the world.
+    ///
+    /// 1448 bytes: 1500 less IPv4, TCP and time-stamp headers. An acknowledgement every second packet, at the latest
+    /// after 40 ms: RFC 5681 section 4.2 with Linux's `TCP_DELACK_MIN`. Unpaced: as Linux without fq.
+    pub fn bulk(controller: Spec, via: Via) -> Self {
+        Self {
+            controller,
+            via,
+            way: Way::DOWN,
+            start: Time::ZERO,
+            stop: None,
+            workload: Workload::Bulk,
+            extra_delay: Nanos::ZERO,
+            mss: 1448,
+            ack_every: 2,
+            ack_delay: Nanos::from_millis(40),
+            paced: false,
+            handshake: false,
+            arrivals: false,
+            timers: Timing::default(),
+        }
+    }
+}
+
+/// How well the hosts of a flow keep time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Timing {
+    /// To the nanosecond: for arithmetic. Flows over a drop-tail queue show phase effects: who is dropped depends on the
+    /// ratio of round trips.
+    Exact,
+    /// What an acknowledgement or the application sets free leaves after up to one packet time of the bottleneck (Floyd and
+    /// Jacobson 1992, ns-2's `overhead_`). Timers are late by up to 4 µs; pacing and arrivals are not.
+    #[default]
+    Overhead,
+    /// Late as Linux hosts were when measured, besides: timers, pacing and arrivals by 2 µs in the median, 20 µs in the 90th and 45 µs
+    /// in the 99th percentile; packets that a controller paces by gaps are at least 20 µs apart.
+    Host,
+}
+
+/// What an application writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Without end.
+    Bulk,
+    /// So many bytes, then the flow is done.
+    Bytes(u64),
+    /// Flows of this family arrive as a Poisson process; sizes are Pareto, cut to a range.
+    Poisson {
+        /// Mean time between arrivals.
+        mean_gap: Nanos,
+        /// How sizes are drawn.
+        size: Pareto,
+        /// At most so many arrivals.
+        count: u64,
+    },
+    /// Writes without end for `on`, is silent for `off`, in turn.
+    OnOff {
+        /// Mean length of a busy time.
+        on: Nanos,
+        /// Mean length of a silence.
+        off: Nanos,
+        /// Lengths are exponentially distributed rather than fixed.
+        random: bool,
+    },
+    /// Writes at a constant rate, a packet at a time (video, voice).
+    Rate(Rate),
+}
+
+/// Pareto distributed sizes, cut to a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pareto {
+    /// Shape.
+    pub alpha: f64,
+    /// Smallest size in bytes.
+    pub min: u64,
+    /// Scale of the distribution in bytes; `None`: `min`. Says nothing to [`Cut::Truncate`].
+    pub scale: Option<u64>,
+    /// Largest size in bytes.
+    pub max: u64,
+    /// How the range is kept.
+    pub cut: Cut,
+}
+
+/// How a Pareto distribution is kept in its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Cut {
+    /// The distribution is conditioned on the range (its CDF is rescaled).
+    #[default]
+    Truncate,
+    /// A draw outside the range counts as the end that it is beyond.
+    Clamp,
+}
+
+/// Traffic without a controller: it sends whatever happens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cross {
+    /// Where it comes from and where it goes.
+    pub way: Way,
+    /// Mean rate on the wire.
+    pub rate: Rate,
+    /// Bytes of a packet on the wire.
+    pub packet: u32,
+    /// Gaps are exponentially distributed rather than equal.
+    pub poisson: bool,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops; `None`: with the world.
+    pub stop: Option<Time>,
+}

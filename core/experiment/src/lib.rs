@@ -1,0 +1,24 @@
+//! Experiments: what describes a run, and what comes out of it, in virtual time and in real time.
+//!
+//! A [`Config`] says what happens: a [`Topology`], [`Flow`]s with their workloads, cross traffic, and a [`Seed`] from which
+//! everything random is drawn. A [`Recorder`] turns what was seen into an [`Outcome`]; a [`Tap`] sees each packet.
+
+pub mod config;
+mod draw;
+pub mod endpoints;
+mod histogram;
+pub mod outcome;
+pub mod record;
+pub mod seed;
+pub mod tap;
+pub mod topology;
+pub mod workload;
+
+pub use config::{Config, Cross, Cut, Direction, Flow, Handover, Pareto, Timing, Via, Way, Workload};
+pub use outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+pub use paceline_transport::{Acks, Mode};
+pub use record::{Recorder, Sample};
+pub use seed::Seed;
+pub use tap::{Fate, Layer, Tap};
+pub use topology::{Graph, GraphError, Hop, Topology};
+pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

@@ -1,0 +1,90 @@
+//! What travels: a packet with its size, its ECN codepoint, and where its delay came from.
+
+use paceline_cc::{Ecn, Nanos, Time};
+
+/// The ECN field of the IP header (RFC 3168, RFC 9331).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Codepoint {
+    /// Not ECN-capable: an AQM drops it instead.
+    #[default]
+    NotEct,
+    /// ECN-capable, classic.
+    Ect0,
+    /// ECN-capable, L4S.
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl From<Ecn> for Codepoint {
+    /// What a controller's packets carry.
+    fn from(ecn: Ecn) -> Self {
+        match ecn {
+            Ecn::Off => Self::NotEct,
+            Ecn::Classic | Ecn::Exact => Self::Ect0,
+            Ecn::L4s => Self::Ect1,
+        }
+    }
+}
+
+/// One-way delay of a packet by where it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Split {
+    /// Distance, and jitter added to it.
+    pub propagation: Nanos,
+    /// Waiting: for other packets, and for a link that stands still.
+    pub queue: Nanos,
+    /// Being put on the wire.
+    pub transmission: Nanos,
+}
+
+/// A packet with a body that the path never looks at.
+#[derive(Clone, Debug)]
+pub struct Packet<P> {
+    /// Which flow it belongs to, for per-flow counters.
+    pub flow: u32,
+    /// Bytes on the wire, from the IP header on.
+    pub size: u32,
+    /// ECN field.
+    pub ecn: Codepoint,
+    /// When it entered the element that holds it; elements set it.
+    pub entered: Time,
+    /// Delay so far.
+    pub delay: Split,
+    /// It was made on the way, by duplication: no host sent it.
+    pub copy: bool,
+    /// The payload of the path's driver.
+    pub body: P,
+}
+
+impl<P> Packet<P> {
+    /// A packet that has not travelled yet.
+    pub fn new(flow: u32, size: u32, ecn: Codepoint, body: P) -> Self {
+        Self { flow, size, ecn, entered: Time::ZERO, delay: Split::default(), copy: false, body }
+    }
+}
+
+/// One stage of a path that holds packets: a link with its queue, a delay.
+///
+/// Sans-IO: `push` when a packet arrives, `pop` until it answers `None` whenever [`Element::next`] has come. Packets
+/// leave in the order of the times at which they are due, and in order of arrival where these are equal.
+///
+/// The times of all calls never decrease, and what is due by `now` is popped before a push at `now`: a packet that
+/// leaves at the moment another arrives makes room for it. [`crate::Path`] sees to both.
+pub trait Element<P>: Send {
+    /// A packet arrives.
+    fn push(&mut self, now: Time, packet: Packet<P>);
+
+    /// When `pop` has something to give or to do; [`Time::NEVER`] when nothing is waiting.
+    fn next(&self) -> Time;
+
+    /// Takes out a packet that is due by `now`. `None` although [`Element::next`] had come means that the element did
+    /// something else (an AQM dropped the packet); its next time has then moved on.
+    fn pop(&mut self, now: Time) -> Option<Packet<P>>;
+
+    /// The least time that any packet pushed from now on spends inside; a path uses it to be woken once a packet
+    /// and not once an element.
+    fn least(&self) -> Nanos {
+        Nanos::ZERO
+    }
+}

@@ -1,0 +1,193 @@
+//! The hops of a running world, and the routes of its flows over them.
+
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::topology::back;
+use paceline_experiment::{Graph, HopOutcome, Topology, Way};
+use paceline_path::{Dropped, Packet, Path, Snapshot};
+
+/// The paths of a running world, with the times at which they want to be looked at.
+pub(crate) struct Hops<P> {
+    graph: Graph,
+    paths: Vec<Path<P>>,
+    /// The hop that the series shows.
+    shown: u32,
+    due: Vec<Time>,
+}
+
+impl<P: Clone + Send> Hops<P> {
+    /// Every path keeps what it drops; with `metered` it meters what arrives as well.
+    pub(crate) fn new(topology: Topology<P>, metered: Option<Nanos>) -> Self {
+        let (graph, paths, shown) = topology.into_parts();
+        let keep = |path: Path<P>| match metered {
+            Some(interval) => path.keeping_dropped().metered(interval),
+            None => path.keeping_dropped(),
+        };
+        let paths: Vec<_> = paths.into_iter().map(keep).collect();
+        Self { due: paths.iter().map(Path::next).collect(), graph, paths, shown }
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// When the first of them is due, and which: of equals the first.
+    pub(crate) fn next(&self) -> (Time, u32) {
+        let mut first = (Time::NEVER, 0);
+        for (hop, due) in (0..).zip(&self.due) {
+            if *due < first.0 {
+                first = (*due, hop);
+            }
+        }
+        first
+    }
+
+    pub(crate) fn push(&mut self, hop: u32, now: Time, packet: Packet<P>) {
+        let path = &mut self.paths[hop as usize];
+        path.push(now, packet);
+        self.due[hop as usize] = path.next();
+    }
+
+    pub(crate) fn pop(&mut self, hop: u32, now: Time) -> Option<Packet<P>> {
+        let path = &mut self.paths[hop as usize];
+        let packet = path.pop(now);
+        if packet.is_none() {
+            self.due[hop as usize] = path.next();
+        }
+        packet
+    }
+
+    /// Whether [`Hops::pop_dropped`] has something.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.paths.iter().any(Path::has_dropped)
+    }
+
+    /// Takes out a packet that a hop has dropped.
+    pub(crate) fn pop_dropped(&mut self) -> Option<(u32, Dropped<P>)> {
+        (0..).zip(&mut self.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)))
+    }
+
+    /// What the hop that the series shows could have carried in this time, and the bytes that wait there at its end.
+    pub(crate) fn shown(&mut self, from: Time, to: Time) -> (Option<u64>, u64) {
+        let hop = self.shown as usize;
+        let path = &mut self.paths[hop];
+        let queued = path.queued(to).bytes;
+        self.due[hop] = path.next();
+        (capacity(path, from, to), queued)
+    }
+
+    /// Each hop at `now`; `None` where nothing limits.
+    pub(crate) fn snapshots(&mut self, now: Time) -> Vec<Option<Snapshot>> {
+        let each = |(path, due): (&mut Path<P>, &mut Time)| {
+            let snapshot = path.snapshot(now);
+            *due = path.next();
+            snapshot
+        };
+        self.paths.iter_mut().zip(&mut self.due).map(each).collect()
+    }
+
+    /// The graph, and what became of each hop.
+    pub(crate) fn finish(&mut self, end: Time) -> (Graph, Vec<HopOutcome>) {
+        let outcome = |path: &mut Path<P>| HopOutcome {
+            stats: path.stats(end).cloned().unwrap_or_default(),
+            capacity_bytes: capacity(path, Time::ZERO, end),
+            lost: path.lost(),
+        };
+        (self.graph.clone(), self.paths.iter_mut().map(outcome).collect())
+    }
+}
+
+fn capacity<P: Clone + Send>(path: &Path<P>, from: Time, to: Time) -> Option<u64> {
+    path.first_link().map(|link| link.schedule().capacity(from, to))
+}
+
+/// The routes of a world's ways, as next hops.
+pub(crate) struct Routes {
+    hops: usize,
+    /// By way: the first hop of data, and of acknowledgements.
+    first: Vec<[u32; 2]>,
+    /// By way: the rate of its slowest hop; 0 where nothing limits.
+    rates: Vec<Rate>,
+    /// By way and hop: the hop that follows. A way's data and its acknowledgements share no hop.
+    next: Vec<u32>,
+}
+
+/// No hop follows.
+const ARRIVED: u32 = u32::MAX;
+
+impl Routes {
+    /// The routes of these ways, and the number of each way among the distinct ones.
+    ///
+    /// # Panics
+    /// When there is no such way.
+    pub(crate) fn new<P: Clone + Send>(topology: &Topology<P>, ways: impl Iterator<Item = Way>) -> (Self, Vec<u32>) {
+        let hops = topology.paths().len();
+        let mut routes = Self { hops, first: Vec::new(), rates: Vec::new(), next: Vec::new() };
+        let mut distinct: Vec<Way> = Vec::new();
+        let number = |way: Way| {
+            let known = distinct.iter().position(|other| *other == way);
+            known.unwrap_or_else(|| {
+                let there = topology.graph().route(way).expect("there is a way between the ends of every flow");
+                routes.add(&there);
+                let slowest = topology.slowest(&there).and_then(|hop| topology.rate(hop));
+                routes.rates.push(slowest.unwrap_or(Rate::ZERO));
+                distinct.push(way);
+                distinct.len() - 1
+            }) as u32
+        };
+        let numbers = ways.map(number).collect();
+        (routes, numbers)
+    }
+
+    fn add(&mut self, there: &[u32]) {
+        let back = back(there);
+        let start = self.next.len();
+        self.next.resize(start + self.hops, ARRIVED);
+        for route in [there, &back] {
+            for pair in route.windows(2) {
+                self.next[start + pair[0] as usize] = pair[1];
+            }
+        }
+        self.first.push([there[0], back[0]]);
+    }
+
+    /// The first hop of a way's data, and of its acknowledgements.
+    pub(crate) fn first(&self, way: u32) -> [u32; 2] {
+        self.first[way as usize]
+    }
+
+    /// The rate of a way's slowest hop; 0 where nothing limits its data.
+    pub(crate) fn rate(&self, way: u32) -> Rate {
+        self.rates[way as usize]
+    }
+
+    /// The hop that follows this one; `None` at the end of the way.
+    pub(crate) fn next(&self, way: u32, hop: u32) -> Option<u32> {
+        let next = self.next[way as usize * self.hops + hop as usize];
+        (next != ARRIVED).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_hops_follow_the_route_both_ways() {
+        let mut graph = Graph::default();
+        for (name, between) in [("1", ["a", "r"]), ("2", ["b", "r"]), ("3", ["r", "c"]), ("4", ["c", "d"])] {
+            graph.link(name, between).unwrap();
+        }
+        let paths = graph.hops().iter().map(|_| Path::<()>::new()).collect();
+        let topology = Topology::new(graph, paths);
+        let way = Way { from: topology.graph().node("a").unwrap(), to: topology.graph().node("d").unwrap() };
+        let other = Way { from: way.from, to: topology.graph().node("b").unwrap() };
+        let (routes, numbers) = Routes::new(&topology, [way, other, way].into_iter());
+        assert_eq!(numbers, [0, 1, 0]);
+        let walk = |way: u32, first: u32| -> Vec<u32> {
+            std::iter::successors(Some(first), |hop| routes.next(way, *hop)).collect()
+        };
+        assert_eq!(routes.first(0).map(|hop| walk(0, hop)), [vec![0, 4, 6], vec![7, 5, 1]]);
+        assert_eq!(routes.first(1).map(|hop| walk(1, hop)), [vec![0, 3], vec![2, 1]]);
+        assert_eq!(routes.rate(0), Rate::ZERO);
+    }
+}

@@ -1,0 +1,497 @@
+//! The world: links, the flows over them, and one loop that moves time from event to event.
+
+use std::collections::VecDeque;
+
+use paceline_cc::{Env, Nanos, Rate, Time};
+use paceline_path::{Codepoint, Dropped, Packet};
+use paceline_transport::{AckSegment, HEADER_BYTES, Segment};
+
+use crate::body::Body;
+use paceline_experiment::config::{Cross, Flow, Workload};
+use paceline_experiment::endpoints;
+use crate::host::Hosts;
+use crate::live::Live;
+use paceline_experiment::outcome::Outcome;
+use crate::pool::Pool;
+use paceline_experiment::record::{Recorder, Sample};
+use paceline_experiment::seed::Seed;
+use paceline_experiment::tap::{Fate, Tap};
+use crate::timers::{Armed, Target, Timers};
+use crate::hops::{Hops, Routes};
+use paceline_experiment::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
+
+/// What the simulator runs.
+pub type Config = paceline_experiment::Config<Body>;
+
+/// Runs a world to its end.
+///
+/// # Panics
+/// Where there is no way between the ends of a flow. And where nothing in the way of a flow that sends without end has a rate:
+/// nothing would ever hold it back, and it would fill the memory, or the present moment where there is no delay either.
+pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
+    for (index, flow) in config.flows.iter().enumerate() {
+        let topology = &config.topology;
+        let route = topology.graph().route(flow.way).expect("there is a way between the ends of every flow");
+        let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff { .. });
+        let limited = topology.slowest(&route).is_some();
+        assert!(!endless || limited, "flow {index} sends without end over a path without a link");
+    }
+    World::new(config, tap).run()
+}
+
+struct World<'t> {
+    now: Time,
+    end: Time,
+    seed: Seed,
+    hops: Hops<Body>,
+    routes: Routes,
+    /// The way of each configured flow, among the distinct ones.
+    ways: Vec<u32>,
+    segments: Pool<Segment>,
+    acks: Pool<AckSegment>,
+    timers: Timers,
+    configured: Vec<Flow>,
+    recorder: Recorder,
+    /// Of configured flows that are families.
+    arrivals: Vec<Option<Arrivals>>,
+    /// Of configured flows whose application writes in turns.
+    applications: Vec<Option<Application>>,
+    /// Number of the flow that a configured flow (not a family) started.
+    number: Vec<Option<u32>>,
+    /// By number; `None` once it has ended.
+    live: Vec<Option<Box<Live>>>,
+    /// By number: the configured flow it belongs to; `None` for cross traffic.
+    families: Vec<Option<u32>>,
+    /// By number: its way, among the distinct ones.
+    way_of: Vec<u32>,
+    cross: Vec<Cross>,
+    gaps: Vec<Gaps>,
+    step: Option<Nanos>,
+    snapshot_every: Option<Nanos>,
+    tap: Option<&'t mut dyn Tap>,
+    events: u64,
+}
+
+impl<'t> World<'t> {
+    fn new(config: Config, tap: Option<&'t mut dyn Tap>) -> Self {
+        let mut timers = Timers::default();
+        let flows = config.flows.len();
+        for (index, flow) in (0..).zip(&config.flows) {
+            timers.set(flow.start, Target::Start(index));
+            if let Some(stop) = flow.stop {
+                timers.set(stop, Target::Stop(index));
+            }
+        }
+        for (index, cross) in (0..).zip(&config.cross) {
+            timers.set(cross.start, Target::Cross(index));
+        }
+        let snapshot_every = tap.as_ref().and_then(|tap| tap.snapshot_every()).filter(|every| *every > Nanos::ZERO);
+        if let Some(every) = snapshot_every {
+            timers.set(Time::ZERO + every, Target::Snapshot);
+        }
+        let all = config.flows.iter().map(|flow| flow.way).chain(config.cross.iter().map(|cross| cross.way));
+        let (routes, mut ways) = Routes::new(&config.topology, all);
+        // Cross traffic takes the first numbers, so that counters by number can tell it apart.
+        let way_of = ways.split_off(flows);
+        let indexed = || config.flows.iter().enumerate();
+        let arrivals = |(index, flow): (usize, &Flow)| Arrivals::new(&flow.workload, config.seed, index);
+        let application =
+            |(index, flow): (usize, &Flow)| Application::new(&flow.workload, flow.mss, config.seed, index);
+        Self {
+            now: Time::ZERO,
+            end: Time::ZERO + config.duration,
+            seed: config.seed,
+            timers,
+            recorder: Recorder::new(&config.flows, config.sample_every),
+            arrivals: indexed().map(arrivals).collect(),
+            applications: indexed().map(application).collect(),
+            number: vec![None; flows],
+            live: config.cross.iter().map(|_| None).collect(),
+            families: config.cross.iter().map(|_| None).collect(),
+            gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
+            cross: config.cross,
+            configured: config.flows,
+            hops: Hops::new(config.topology, snapshot_every),
+            routes,
+            ways,
+            way_of,
+            snapshot_every,
+            segments: Pool::default(),
+            acks: Pool::default(),
+            step: config.sample_every,
+            tap,
+            events: 0,
+        }
+    }
+
+    fn run(mut self) -> Outcome {
+        loop {
+            let ((due, hop), timer) = (self.hops.next(), self.timers.next());
+            let next = due.min(timer);
+            let next_sample = self.recorder.next_sample();
+            if next_sample < next && next_sample <= self.end {
+                self.sample();
+                continue;
+            }
+            if next > self.end {
+                break;
+            }
+            self.now = next;
+            self.events += 1;
+            // Ties: packets before timers, hops in their order (downward before upward), timers in that in which they were set.
+            if due == next {
+                while let Some(packet) = self.hops.pop(hop, next) {
+                    self.leave_hop(hop, packet);
+                }
+            } else if let Some((at, target)) = self.timers.pop() {
+                self.wake(at, target);
+            }
+            if self.hops.has_dropped() {
+                self.note_dropped();
+            }
+        }
+        self.finish()
+    }
+
+    fn wake(&mut self, at: Time, target: Target) {
+        match target {
+            Target::Start(index) => self.start(index),
+            Target::Stop(index) => self.stop(index),
+            Target::Arrival(index) => self.arrive(index),
+            Target::Sender(number) => {
+                let Some(flow) = &mut self.live[number as usize] else { return };
+                if !flow.sender_timer.fire(&mut self.timers, at, target) {
+                    return;
+                }
+                if flow.sender.next_timeout() <= at {
+                    flow.sender.on_timeout(at);
+                }
+                self.pump(number);
+            }
+            Target::Receiver(number) => {
+                let Some(flow) = &mut self.live[number as usize] else { return };
+                if flow.receiver_timer.fire(&mut self.timers, at, target) {
+                    self.acknowledge(number);
+                }
+            }
+            Target::Application(number) => self.application(number),
+            Target::Access(number) => {
+                while let Some(flow) = &mut self.live[number as usize] {
+                    match flow.access.pop_front_if(|(due, _)| *due <= at) {
+                        Some((_, packet)) => self.deliver(packet),
+                        None => {
+                            self.timers.set(flow.access.front().map_or(Time::NEVER, |(due, _)| *due), target);
+                            return;
+                        }
+                    }
+                }
+            }
+            Target::Return(number) => {
+                while let Some(flow) = &mut self.live[number as usize] {
+                    match flow.back.pop_front_if(|(due, _)| *due <= at) {
+                        Some((_, ack)) => self.acknowledged(number, ack),
+                        None => {
+                            self.timers.set(flow.back.front().map_or(Time::NEVER, |(due, _)| *due), target);
+                            return;
+                        }
+                    }
+                }
+            }
+            Target::Cross(index) => self.send_cross(index),
+            Target::Snapshot => {
+                let Some(every) = self.snapshot_every else { return };
+                self.timers.set(at + every, target);
+                let snapshots = self.hops.snapshots(at);
+                if let Some(tap) = &mut self.tap {
+                    tap.on_snapshot(at, self.hops.graph(), &snapshots);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, index: u32) {
+        let flow = &self.configured[index as usize];
+        match flow.workload {
+            Workload::Poisson { .. } => self.arrive(index),
+            Workload::Bytes(bytes) => {
+                self.number[index as usize] = Some(self.begin(index, Some(bytes)));
+            }
+            Workload::Bulk | Workload::OnOff { .. } | Workload::Rate(_) => {
+                let number = self.begin(index, None);
+                self.number[index as usize] = Some(number);
+                if self.applications[index as usize].is_some() {
+                    self.timers.set(self.now, Target::Application(number));
+                }
+            }
+        }
+    }
+
+    /// A family's next flow arrives; the one after it is drawn.
+    fn arrive(&mut self, index: u32) {
+        if self.configured[index as usize].stop.is_some_and(|stop| self.now >= stop) {
+            return;
+        }
+        let Some(NewFlow { bytes, gap }) = self.arrivals[index as usize].as_mut().and_then(Iterator::next) else {
+            return;
+        };
+        self.timers.set(self.now + gap, Target::Arrival(index));
+        self.begin(index, Some(bytes));
+    }
+
+    /// A flow comes alive; the answer is its number.
+    fn begin(&mut self, index: u32, goal: Option<u64>) -> u32 {
+        let number = self.live.len() as u32;
+        let flow = &self.configured[index as usize];
+        let seed = self.seed.derive(&format!("controller {number}"));
+        let env = Env { mss: flow.mss, seed, paced: flow.paced };
+        let way = self.ways[index as usize];
+        let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
+        let observer = |layer| self.tap.as_mut().and_then(|tap| tap.observer(number, layer));
+        let (mut sender, receiver) = endpoints::make(flow, &env, observer);
+        match (&flow.workload, goal) {
+            (_, Some(bytes)) => sender.write(bytes),
+            (Workload::Bulk, None) => sender.write(u64::MAX),
+            _ => {}
+        }
+        self.families.push(Some(index));
+        self.way_of.push(way);
+        self.live.push(Some(Box::new(Live {
+            family: index,
+            hops: self.routes.first(way),
+            began: self.now,
+            sender,
+            receiver,
+            sender_timer: Armed::default(),
+            receiver_timer: Armed::default(),
+            hosts,
+            goal,
+            extra_delay: flow.extra_delay,
+            access: VecDeque::new(),
+            back: VecDeque::new(),
+        })));
+        self.release(number);
+        number
+    }
+
+    /// How long the slowest link of its data takes for a full packet of this flow; nothing where there is no link.
+    fn packet_time(&self, flow: &Flow, way: u32) -> Nanos {
+        let rate = self.routes.rate(way);
+        if rate == Rate::ZERO { Nanos::ZERO } else { rate.time_for(u64::from(flow.mss + HEADER_BYTES)) }
+    }
+
+    /// The application of a configured flow stops writing: the flow ends here, what is in flight is not waited for.
+    fn stop(&mut self, index: u32) {
+        if let Some(number) = self.number[index as usize] {
+            self.retire(number);
+        }
+    }
+
+    /// An application's turn: a packet at a constant rate, or the other half of on/off.
+    fn application(&mut self, number: u32) {
+        let Some(live) = &mut self.live[number as usize] else { return };
+        let Some(application) = &mut self.applications[live.family as usize] else { return };
+        let (turn, wait) = application.turn();
+        match turn {
+            Turn::Write(bytes) => live.sender.write(bytes),
+            Turn::Cut => live.sender.cut(),
+        }
+        self.timers.set(self.now + wait, Target::Application(number));
+        self.release(number);
+    }
+
+    fn send_cross(&mut self, index: u32) {
+        let cross = &self.cross[index as usize];
+        if cross.stop.is_some_and(|stop| self.now >= stop) {
+            return;
+        }
+        let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
+        let [hop, _] = self.routes.first(self.way_of[index as usize]);
+        self.hops.push(hop, self.now, packet);
+        let gap = self.gaps[index as usize].draw();
+        self.timers.set(self.now + gap, Target::Cross(index));
+    }
+
+    /// Something from outside the sender may let it send: its host takes a moment, unless pacing sets the time.
+    fn release(&mut self, number: u32) {
+        if let Some(flow) = &mut self.live[number as usize]
+            && let Some(hosts) = &mut flow.hosts
+            && flow.sender.paced_until() <= self.now
+        {
+            hosts.release(self.now);
+        }
+        self.pump(number);
+    }
+
+    /// Lets a sender send what it may, and sets its timer.
+    fn pump(&mut self, number: u32) {
+        let Some(flow) = &mut self.live[number as usize] else { return };
+        let [hop, _] = flow.hops;
+        let family = flow.family as usize;
+        while flow.ready_at() <= self.now
+            && let Some(segment) = flow.sender.poll_transmit(self.now)
+        {
+            if let Some(hosts) = &mut flow.hosts {
+                hosts.sent(self.now);
+            }
+            if let Some(tap) = &mut self.tap {
+                tap.on_sent(self.now, number, &segment);
+            }
+            self.recorder.entered(family);
+            let (size, ecn) = (segment.wire_bytes(), Codepoint::from(segment.ecn));
+            let body = Body::Data(self.segments.fill(segment));
+            self.hops.push(hop, self.now, Packet::new(number, size, ecn, body));
+        }
+        let wakes_at = flow.wakes_at(self.now);
+        flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
+    }
+
+    /// A packet has come to the end of a hop.
+    fn leave_hop(&mut self, hop: u32, packet: Packet<Body>) {
+        if let Some(next) = self.routes.next(self.way_of[packet.flow as usize], hop) {
+            self.hops.push(next, self.now, packet);
+            return;
+        }
+        match packet.body {
+            Body::Cross => {}
+            Body::Data(_) => {
+                let number = packet.flow;
+                let Some(flow) = &mut self.live[number as usize] else { return };
+                let mut packet = packet;
+                packet.delay.propagation += flow.extra_delay;
+                let arrives_at = self.now + flow.extra_delay;
+                let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
+                if at == self.now && flow.access.is_empty() {
+                    self.deliver(packet);
+                    return;
+                }
+                if flow.access.is_empty() {
+                    self.timers.set(at, Target::Access(number));
+                }
+                flow.access.push_back((at, packet));
+            }
+            Body::Ack(ack) => {
+                let number = packet.flow;
+                let Some(flow) = &mut self.live[number as usize] else { return };
+                let mut split = packet.delay;
+                split.propagation += flow.extra_delay;
+                self.recorder.acknowledged(flow.family as usize, &split);
+                let arrives_at = self.now + flow.extra_delay;
+                let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.sender_takes_in_at(arrives_at));
+                if at == self.now && flow.back.is_empty() {
+                    self.acknowledged(number, ack);
+                    return;
+                }
+                if flow.back.is_empty() {
+                    self.timers.set(at, Target::Return(number));
+                }
+                flow.back.push_back((at, ack));
+            }
+        }
+    }
+
+    /// Data reaches its receiver.
+    fn deliver(&mut self, packet: Packet<Body>) {
+        let number = packet.flow;
+        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Body::Data(segment) = &packet.body else { return };
+        let ce = packet.ecn == Codepoint::Ce;
+        let delay = self.now.since(segment.sent_at);
+        self.recorder.arrived(flow.family as usize, &packet, delay);
+        if let Some(tap) = &mut self.tap {
+            tap.on_arrival(self.now, number, segment, ce, &packet.delay);
+        }
+        flow.receiver.on_segment(self.now, segment, ce);
+        let done = flow.goal.is_some_and(|goal| flow.receiver.bytes_ready() >= goal);
+        if let Body::Data(segment) = packet.body {
+            self.segments.empty(segment);
+        }
+        if done {
+            self.complete(number);
+        } else {
+            self.acknowledge(number);
+        }
+    }
+
+    /// Sends the acknowledgements that are due, and sets the receiver's timer.
+    fn acknowledge(&mut self, number: u32) {
+        let Some(flow) = &mut self.live[number as usize] else { return };
+        let [_, hop] = flow.hops;
+        let mut due = flow.receiver.next_timeout();
+        while due <= self.now
+            && let Some(ack) = flow.receiver.poll_ack(self.now)
+        {
+            let size = ack.wire_bytes();
+            let body = Body::Ack(self.acks.fill(ack));
+            self.hops.push(hop, self.now, Packet::new(number, size, Codepoint::NotEct, body));
+            due = flow.receiver.next_timeout();
+        }
+        let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
+        flow.receiver_timer.arm(&mut self.timers, wakes_at, Target::Receiver(number));
+    }
+
+    /// An acknowledgement reaches its sender.
+    fn acknowledged(&mut self, number: u32, ack: Box<AckSegment>) {
+        let Some(flow) = &mut self.live[number as usize] else { return };
+        if let Some(rtt) = flow.sender.on_ack(self.now, &ack) {
+            self.recorder.rtt(flow.family as usize, rtt);
+        }
+        if let Some(tap) = &mut self.tap {
+            tap.on_ack(self.now, number, &ack, flow.sender.as_ref());
+        }
+        self.acks.empty(ack);
+        // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
+        if flow.goal.is_some() && flow.sender.is_idle() {
+            self.complete(number);
+        } else {
+            self.release(number);
+        }
+    }
+
+    fn complete(&mut self, number: u32) {
+        let Some(flow) = &self.live[number as usize] else { return };
+        let (family, goal, took) = (flow.family as usize, flow.goal, self.now.since(flow.began));
+        self.recorder.completed(family, goal.unwrap_or(0), took);
+        self.retire(number);
+    }
+
+    fn retire(&mut self, number: u32) {
+        if let Some(flow) = self.live[number as usize].take() {
+            let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
+            self.recorder.retired(flow.family as usize, self.now, &stats, ready);
+        }
+    }
+
+    /// Counts what the hops have dropped.
+    fn note_dropped(&mut self) {
+        while let Some((hop, Dropped { at, reason, packet, .. })) = self.hops.pop_dropped() {
+            let (Body::Data(segment), Some(family)) = (&packet.body, self.families[packet.flow as usize]) else {
+                continue;
+            };
+            self.recorder.dropped(family as usize, &packet);
+            if let Some(tap) = &mut self.tap {
+                let hop = &self.hops.graph().hops()[hop as usize].name;
+                tap.on_dropped(packet.flow, segment, &Fate { at, hop, reason });
+            }
+        }
+    }
+
+    fn sample(&mut self) {
+        let Some(step) = self.step else { return };
+        let to = self.recorder.next_sample();
+        let (capacity, queued) = self.hops.shown(to - step, to);
+        self.recorder.sample(capacity, queued, |index| {
+            let live = self.live[self.number[index]? as usize].as_ref()?;
+            Some(Sample::of(live.sender.as_ref()))
+        });
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.now = self.end;
+        let (graph, hops) = self.hops.finish(self.end);
+        self.note_dropped();
+        for number in 0..self.live.len() as u32 {
+            self.retire(number);
+        }
+        self.recorder.finish(graph, hops, self.events)
+    }
+}

@@ -1,0 +1,51 @@
+//! Controllers above TCP on a path that loses packets (Zaki et al., "ALCC", figure 20, and what its section 7 proposes).
+
+mod common;
+
+use common::{bulk, share, waiting};
+use paceline_cc::{Nanos, Rate};
+use paceline_path::{Direction, Loss};
+use paceline_experiment::{Config, Handover, Seed, Topology, Via};
+use paceline_sim::Body;
+
+/// Share of 24 Mbit/s, and packets that wait, over the last 20 of 30 s; 1 % of the data is lost at random.
+fn run(controller: &str, via: Via) -> (f64, f64) {
+    let delay = Nanos::from_millis(20);
+    let path = |direction: &Direction| direction.build::<Body, _>(3, delay + delay, &|_| Err("no trace")).unwrap();
+    let up = Direction { delay, ..Direction::default() };
+    let queue = Some("droptail:bytes=2MB".parse().unwrap());
+    let down = Direction { rate: Some(Rate::from_mbps(24.0)), queue, loss: Some(Loss::Rate(0.01)), ..up.clone() };
+    let config = Config {
+        seed: Seed(1),
+        duration: Nanos::from_secs(30),
+        topology: Topology::dumbbell(path(&down), path(&up)),
+        flows: vec![bulk(controller, via)],
+        cross: Vec::new(),
+        sample_every: Some(Nanos::from_millis(1)),
+    };
+    let outcome = paceline_sim::run(config, None);
+    (share(&outcome, 0, 10_000, 30_000), waiting(&outcome, 10_000, 30_000))
+}
+
+fn above(lower: &str) -> Via {
+    Via::Alcc(lower.parse().unwrap(), Handover::default())
+}
+
+#[test]
+fn loss_binds_a_controller_above_cubic_and_hardly_one_above_an_open_window() {
+    let native = run("copa", Via::Udp);
+    let cubic = run("copa", above("cubic"));
+    let open = run("copa", above("fixed:window=5000"));
+    assert!(cubic.0 < 0.3 * native.0, "{cubic:?}, native {native:?}");
+    assert!(open.0 > 0.9 * native.0, "{open:?}, native {native:?}");
+    assert!(open.1 < 1.5 * native.1 + 3.0, "{open:?}, native {native:?}");
+}
+
+/// A loss is a reason to halve to Verus, natively and above TCP, which tells of it.
+#[test]
+fn verus_above_an_open_window_halves_as_it_does_natively() {
+    let native = run("verus", Via::Udp);
+    let open = run("verus", above("fixed:window=5000"));
+    assert!(open.0 > 0.9 * native.0, "{open:?}, native {native:?}");
+    assert!(open.1 < 1.5 * native.1 + 10.0, "{open:?}, native {native:?}");
+}

@@ -1,0 +1,143 @@
+//! Flows of the kernel's own TCP: an ordinary socket with a congestion control that the kernel has, an application that
+//! writes, one that reads.
+//!
+//! What differs from a simulated flow over TCP: acknowledgements, pacing, start-up and loss recovery are the kernel's, and
+//! its parameters with them; a flow begins with a handshake, which counts for completion times only where the scenario
+//! says so; RTT samples are the kernel's smoothed RTT, taken every [`PROBE`]. There is no `fq` to rely on: a congestion
+//! control that paces (BBR) is paced by the socket's own timers, any other is not.
+
+mod above;
+mod diag;
+mod receiving;
+mod sending;
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use paceline_cc::{Ability, Nanos, Spec, Time};
+use paceline_experiment::{Flow, Workload};
+
+pub(crate) use above::{Engines, above};
+pub use diag::{Diagnosis, Info};
+pub(crate) use receiving::Receiving;
+pub(crate) use sending::Sending;
+
+/// Time between two looks at `TCP_INFO`. 10 ms: what the series and the quantiles of the RTT need (our choice).
+pub const PROBE: Nanos = Nanos::from_millis(10);
+
+/// Payload bytes of a full packet as a socket counts them include the time-stamp option.
+const TIMESTAMPS: u32 = 12;
+
+/// Settings of both ends: the receive and send windows must never be the limit (Linux's own largest are 6 and 4 MB), and
+/// packets are small ones from the start.
+pub(crate) const SETTINGS: [(&str, &str); 2] =
+    [("net/ipv4/tcp_rmem", "4096 1048576 67108864"), ("net/ipv4/tcp_wmem", "4096 1048576 67108864")];
+
+/// A flow of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The congestion control's name in the kernel.
+    pub name: &'static str,
+    /// Whether it uses ECN.
+    pub ecn: bool,
+}
+
+/// Congestion controls that the kernel offers; empty when it does not say.
+pub fn available() -> Vec<String> {
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    fs::read_to_string(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// How the kernel runs this flow, and what of it the kernel decides alone, one line each.
+///
+/// # Errors
+/// One line: what the kernel does not have, and how to fix it.
+pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), String> {
+    let spec = &flow.controller;
+    let name = spec.entry().name;
+    let there = available();
+    if !there.iter().any(|known| known == name) {
+        let has = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        return Err(format!(
+            "{spec}@tcp: this kernel's TCP has no {name}, it has {has}; write {spec}@udp, or load the module tcp_{name}"
+        ));
+    }
+    let mut ecn = spec.needs(Ability::ExactMarks);
+    for param in given(spec) {
+        if param != "ecn=on" {
+            return Err(format!("{spec}@tcp: the kernel's {name} takes no {param}; write {name}@tcp or {spec}@udp"));
+        }
+        ecn = true;
+    }
+    if flow.arrivals {
+        return Err(format!(
+            "{spec}@tcp: arrivals: the kernel's TCP does not report when packets arrived; take it out"
+        ));
+    }
+    let mut notes = Vec::new();
+    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@tcp: {key}: {what}"));
+    if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
+        note("ack_every, ack_delay", "the kernel decides when it acknowledges");
+    }
+    if flow.paced && name != "bbr" {
+        note("paced", "without fq the kernel paces bbr alone");
+    }
+    Ok((Kernel { name, ecn }, notes))
+}
+
+/// Parameters that differ from their defaults, as `key=value`.
+fn given(spec: &Spec) -> Vec<String> {
+    let text = spec.to_string();
+    text.split_once(':').map_or_else(Vec::new, |(_, rest)| rest.split(',').map(str::to_owned).collect())
+}
+
+/// Connections under way, by the sender's port: what its two ends exchange besides the bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<HashMap<u16, Entry>>);
+
+/// One connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) began: Time,
+    pub(crate) goal: Option<u64>,
+    pub(crate) delivered: bool,
+}
+
+impl Ledger {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<u16, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes after which a flow ends, where it is one of a kind.
+pub(crate) fn goal(workload: &Workload) -> Option<u64> {
+    if let Workload::Bytes(bytes) = workload { Some(*bytes) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_experiment::Via;
+
+    pub(super) fn flow(controller: &str) -> Flow {
+        Flow::bulk(controller.parse().unwrap(), Via::Tcp)
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_honour_is_refused_or_noted() {
+        // Every Linux has Reno.
+        let (reno, notes) = kernel(&flow("reno")).unwrap();
+        assert_eq!((reno, notes.len()), (Kernel { name: "reno", ecn: false }, 0));
+        assert!(kernel(&flow("reno:ecn=on")).unwrap().0.ecn);
+        let refused = |controller: &str, what: &str| {
+            let error = kernel(&flow(controller)).unwrap_err();
+            assert!(error.contains(what) && !error.contains('\n'), "{error}");
+        };
+        refused("copa", "copa@tcp: this kernel's TCP has no copa");
+        refused("reno:start=hystart", "takes no start=hystart");
+        assert!(kernel(&Flow { arrivals: true, ..flow("reno") }).is_err());
+        let (_, notes) = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }).unwrap();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+    }
+}

@@ -1,0 +1,262 @@
+//! From what a run left behind to its record, and what it cost.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use paceline_cc::Nanos;
+use paceline_experiment::config::{self, Direction, Via, Workload};
+use paceline_experiment::{Distribution, FlowOutcome, Graph, Hop, HopOutcome, Outcome, SplitSum};
+
+use crate::contestant::Contestant;
+use crate::record::{FlowRecord, LinkRecord, Parts, Record, Span, Split, rounded};
+use crate::scenario::Plan;
+
+/// The version in every record.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The record of a run; `flows` are those of its world.
+pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outcome: &Outcome) -> Record {
+    let scenario = &plan.scenario;
+    let seconds = scenario.seconds;
+    let sum = |count: &dyn Fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>();
+    let entered = sum(&|flow| flow.packets_entered);
+    let wire = sum(&|flow| flow.wire_bytes_arrived);
+    let ending = flows.iter().any(ends);
+    let endless = flows.iter().zip(&outcome.flows).filter(|(flow, _)| !ends(flow));
+    let shares: Vec<f64> = endless.map(|(_, flow)| throughput(flow.wire_bytes_arrived, flow)).collect();
+    let own = plan.own();
+    Record {
+        scenario: scenario.name.clone(),
+        trace: scenario.trace().map(file_name),
+        world: "sim".to_owned(),
+        controller: contestant.controller.to_string(),
+        via: contestant.via_text(),
+        seed: scenario.seed,
+        run: plan.number,
+        seconds,
+        throughput_mbps: rounded(mbps(wire, seconds)),
+        own_throughput_mbps: own.contains(&false).then(|| {
+            let mine = outcome.flows.iter().zip(&own).filter(|(_, own)| **own);
+            rounded(mbps(mine.map(|(flow, _)| flow.wire_bytes_arrived).sum(), seconds))
+        }),
+        goodput_mbps: rounded(mbps(sum(&|flow| flow.bytes_ready), seconds)),
+        utilization: utilization(flows, outcome),
+        delay_ms: span(&outcome.delay),
+        queue_ms: span(&outcome.queue),
+        rtt_ms: span(&outcome.rtt),
+        loss: share(sum(&|flow| flow.packets_dropped), entered),
+        retransmits: sum(&|flow| flow.sender.retransmits),
+        timeouts: sum(&|flow| flow.sender.timeouts),
+        ecn_marks: sum(&|flow| flow.ce_packets),
+        fct_ms: completion(flows, outcome),
+        completions: ending.then(|| sum(&|flow| flow.fct.count())),
+        jain: (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| rounded(jain(&shares))),
+        split: split(&outcome.graph, flows.iter().zip(&outcome.flows)),
+        drawn: plan.drawn.clone(),
+        flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
+        links: links(outcome, seconds),
+        version: VERSION.to_owned(),
+        cpu_s: None,
+        wall_s: None,
+        peak_mb: None,
+        release_error_us: None,
+        late: None,
+        trusted: None,
+    }
+}
+
+fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {
+    let direction = graph.direction(flow.way);
+    let node = |node: u32| direction.is_none().then(|| graph.nodes()[node as usize].clone());
+    let who = Contestant { controller: flow.controller.clone(), via: flow.via.clone() };
+    FlowRecord {
+        controller: who.controller.to_string(),
+        via: who.via_text(),
+        direction: direction.map(|direction| match direction {
+            Direction::Down => "down".to_owned(),
+            Direction::Up => "up".to_owned(),
+        }),
+        from: node(flow.way.from),
+        to: node(flow.way.to),
+        start_s: rounded(outcome.start.as_secs_f64()),
+        end_s: rounded(outcome.end.as_secs_f64()),
+        throughput_mbps: rounded(throughput(outcome.wire_bytes_arrived, outcome)),
+        goodput_mbps: rounded(throughput(outcome.bytes_ready, outcome)),
+        delay_ms: span(&outcome.delay),
+        queue_ms: span(&outcome.queue),
+        rtt_ms: span(&outcome.rtt),
+        loss: share(outcome.packets_dropped, outcome.packets_entered),
+        packets: outcome.packets_entered,
+        retransmits: outcome.sender.retransmits,
+        timeouts: outcome.sender.timeouts,
+        ecn_marks: outcome.ce_packets,
+        fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
+        completions: ends(flow).then(|| outcome.fct.count()),
+        limited_below: matches!(flow.via, Via::Alcc(..))
+            .then(|| share(outcome.sender.limited_below, outcome.sender.chunks)),
+        split: split(graph, [(flow, outcome)].into_iter()),
+    }
+}
+
+/// Whether the flow has a last byte.
+fn ends(flow: &config::Flow) -> bool {
+    matches!(flow.workload, Workload::Bytes(_) | Workload::Poisson { .. })
+}
+
+fn mbps(bytes: u64, seconds: f64) -> f64 {
+    bytes as f64 / seconds / 125_000.0
+}
+
+/// Mbit/s of a flow while it lived.
+fn throughput(bytes: u64, flow: &FlowOutcome) -> f64 {
+    let life = flow.end - flow.start;
+    if life == Nanos::ZERO { 0.0 } else { mbps(bytes, life.as_secs_f64()) }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { rounded(part as f64 / whole as f64) }
+}
+
+/// Data delivered over what could have been carried, over the links that are the bottleneck of a flow's way: of a dumbbell over
+/// the directions in which data travels. `None` when nothing limits one of the flows.
+fn utilization(flows: &[config::Flow], outcome: &Outcome) -> Option<f64> {
+    let bottlenecks: Option<BTreeSet<usize>> = flows.iter().map(|flow| outcome.bottleneck(flow.way)).collect();
+    let bottlenecks = bottlenecks?;
+    let mut delivered = 0;
+    for (flow, done) in flows.iter().zip(&outcome.flows) {
+        let route = outcome.graph.route(flow.way)?;
+        let passed = route.iter().filter(|hop| bottlenecks.contains(&(**hop as usize))).count();
+        delivered += passed as u64 * done.wire_bytes_arrived;
+    }
+    let capacity = bottlenecks.iter().filter_map(|hop| outcome.hops[*hop].capacity_bytes).sum();
+    Some(share(delivered, capacity))
+}
+
+/// Each direction of each link; none of a dumbbell, whose record has no links.
+fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
+    if outcome.graph == Graph::dumbbell() {
+        return Vec::new();
+    }
+    let node = |node: u32| outcome.graph.nodes()[node as usize].clone();
+    let record = |(hop, done): (&Hop, &HopOutcome)| LinkRecord {
+        name: hop.name.clone(),
+        from: node(hop.from),
+        to: node(hop.to),
+        utilization: done.capacity_bytes.map(|capacity| share(done.stats.delivered.bytes, capacity)),
+        queue_packets: rounded(done.stats.queued_packet_ns as f64 / 1e9 / seconds),
+        packets: done.stats.arrived.packets,
+        dropped: done.stats.full.packets + done.stats.aqm.packets,
+        lost: done.lost.packets,
+        ecn_marks: done.stats.marked.packets,
+    };
+    outcome.graph.hops().iter().zip(&outcome.hops).map(record).collect()
+}
+
+/// Jain's index: the square of the sum over n times the sum of squares (Jain, Chiu and Hawe, DEC-TR-301, 1984). 1 when
+/// none got anything: that is fair.
+pub(crate) fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+fn span(distribution: &Distribution) -> Option<Span> {
+    let quantile = |share| distribution.quantile_ms(share).map(rounded);
+    Some(Span {
+        min: rounded(distribution.min_ms()?),
+        mean: rounded(distribution.mean_ms()?),
+        p50: quantile(0.50)?,
+        p95: quantile(0.95)?,
+        p99: quantile(0.99)?,
+        max: rounded(distribution.max_ms()?),
+    })
+}
+
+/// Completion times over all flows that end. Where several kinds of flows end, over those kept one by one.
+fn completion(flows: &[config::Flow], outcome: &Outcome) -> Option<Span> {
+    let mut ending = flows.iter().zip(&outcome.flows).filter(|(flow, _)| ends(flow)).map(|(_, outcome)| outcome);
+    let first = ending.next()?;
+    let mut rest = ending.peekable();
+    if rest.peek().is_none() {
+        return span(&first.fct);
+    }
+    let mut all = Distribution::new(3);
+    for (_, time) in first.completions.iter().chain(rest.flat_map(|outcome| &outcome.completions)) {
+        all.record(*time);
+    }
+    span(&all)
+}
+
+fn split<'a>(graph: &Graph, flows: impl Iterator<Item = (&'a config::Flow, &'a FlowOutcome)>) -> Split {
+    let mut down = SplitSum::default();
+    let mut up = SplitSum::default();
+    for (flow, outcome) in flows {
+        let (data, acks) = match graph.direction(flow.way) {
+            Some(Direction::Up) => (&mut up, &mut down),
+            Some(Direction::Down) | None => (&mut down, &mut up),
+        };
+        for (sum, part) in [(data, &outcome.data_split), (acks, &outcome.ack_split)] {
+            sum.count += part.count;
+            sum.propagation += part.propagation;
+            sum.queue += part.queue;
+            sum.transmission += part.transmission;
+        }
+    }
+    let parts = |sum: &SplitSum| {
+        let [propagation_ms, queue_ms, transmission_ms] = sum.mean_ms().map(rounded);
+        (sum.count > 0).then_some(Parts { propagation_ms, queue_ms, transmission_ms })
+    };
+    Split { down: parts(&down), up: parts(&up) }
+}
+
+fn file_name(path: &str) -> String {
+    let name = std::path::Path::new(path).file_name();
+    name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What a run costs, from its start on.
+pub struct Meter {
+    began: Instant,
+    cpu_nanos: Option<u64>,
+}
+
+impl Meter {
+    /// Starts to measure.
+    pub fn start() -> Self {
+        Self { began: Instant::now(), cpu_nanos: thread_cpu_nanos() }
+    }
+
+    /// Writes the cost so far into the record. What the system does not report stays out.
+    pub fn stop(&self, record: &mut Record) {
+        record.wall_s = Some(rounded(self.began.elapsed().as_secs_f64()));
+        let used = thread_cpu_nanos().zip(self.cpu_nanos).map(|(now, then)| now.saturating_sub(then));
+        record.cpu_s = used.map(|nanos| rounded(nanos as f64 / 1e9));
+        record.peak_mb = peak_kib().map(|kib| rounded(kib as f64 * 1024.0 / 1e6));
+    }
+}
+
+/// Time on a CPU of this thread (Linux: the first number of `schedstat`).
+fn thread_cpu_nanos() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Largest resident memory of this process (Linux: `VmHWM`).
+fn peak_kib() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_by_hand() {
+        assert_eq!(jain(&[1.0, 1.0, 1.0]), 1.0);
+        assert_eq!(jain(&[1.0, 0.0]), 0.5);
+        assert_eq!(jain(&[3.0, 1.0]), 0.8);
+        assert_eq!(jain(&[0.0, 0.0]), 1.0);
+    }
+}

@@ -1,0 +1,409 @@
+//! One qlog file for each flow, as its sender saw it; opens in qvis.
+//!
+//! JSON text sequences (RFC 7464) with the qlog main schema 0.3 (draft-ietf-quic-qlog-main-schema-02) and its events for
+//! transport and recovery (draft-ietf-quic-qlog-quic-events-01). What a TCP or datagram flow has no word for is said so:
+//!
+//! - Packets are numbered in the order of sending, retransmissions anew. Every packet is a `1RTT` one; its data is a
+//!   `stream` frame of stream 0, a heartbeat is a `ping`. Lengths are of the payload.
+//! - An acknowledgement is a received packet with an `ack` frame of the packets that it newly delivered, or of the
+//!   largest one so far where it only carried marks. One without news is not there.
+//! - Losses come before the acknowledgement that showed them, as a controller hears of them.
+//! - `recovery` lasts until everything sent before it has been acknowledged; `slow_start` while the controller says
+//!   that it is starting; all else is `congestion_avoidance`.
+//! - Of a controller above TCP, packets are TCP's, window and state the controller's own.
+//!
+//! Events go to the file as they happen: memory does not grow with the length of a run.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_cc::observe::{Event, Observer};
+use paceline_cc::{Ack, Controller, Lost, Nanos, Pacing, Sent, Time};
+use paceline_experiment::{Layer, Tap};
+use serde_json::json;
+
+use crate::output::{Draft, OutputError};
+
+/// Most flows logged of a world (our choice: each holds a file open).
+pub const MAX_FLOWS: usize = 64;
+
+/// A log could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("qlog folder {}: {source}; name a folder you can write to", folder.display())]
+pub struct QlogError {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+/// Logs the flows of one world; give it to [`paceline_sim::run`], then call [`Qlog::finish`].
+#[derive(Debug)]
+pub struct Qlog {
+    folder: PathBuf,
+    name: String,
+    description: String,
+    /// Of each flow that is logged, by its number in the world.
+    logs: Vec<(u32, Arc<Mutex<Log>>)>,
+    failed: Option<io::Error>,
+}
+
+impl Qlog {
+    /// Logs into `folder` (made where it is missing) as `NAME-FLOW.sqlog`, flows counted from 1; `name` is the
+    /// contestant, `description` says what was run. Of many flows the first [`MAX_FLOWS`] are logged.
+    ///
+    /// # Errors
+    /// [`QlogError`] when the folder cannot be made.
+    pub fn new(folder: &Path, name: &str, description: &str) -> Result<Self, QlogError> {
+        std::fs::create_dir_all(folder).map_err(|source| QlogError { folder: folder.to_owned(), source })?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            description: description.to_owned(),
+            logs: Vec::new(),
+            failed: None,
+        })
+    }
+
+    /// Completes the files and gives their paths. Without this call none is left behind.
+    ///
+    /// # Errors
+    /// [`QlogError`] when anything could not be written; the flows already completed stay.
+    pub fn finish(mut self) -> Result<Vec<PathBuf>, QlogError> {
+        let fail = |source| QlogError { folder: self.folder.clone(), source };
+        if let Some(source) = self.failed.take() {
+            return Err(fail(source));
+        }
+        let mut paths = Vec::new();
+        for (number, (_, log)) in self.logs.iter().enumerate() {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(source) = log.failed.take() {
+                return Err(fail(source));
+            }
+            if let Some(file) = log.file.take() {
+                file.finish().map_err(|error| fail(error.source))?;
+            }
+            paths.push(place(&self.folder, &self.name, number));
+        }
+        Ok(paths)
+    }
+
+    /// The log of a flow; none for those beyond the limit.
+    fn log(&mut self, flow: u32) -> Option<Arc<Mutex<Log>>> {
+        if let Some((_, log)) = self.logs.iter().find(|(known, _)| *known == flow) {
+            return Some(Arc::clone(log));
+        }
+        let number = self.logs.len();
+        if self.failed.is_some() || number >= MAX_FLOWS {
+            return None;
+        }
+        let title = format!("{} flow {}", self.name, number + 1);
+        match Log::open(&place(&self.folder, &self.name, number), &title, &self.description) {
+            Ok(log) => {
+                let log = Arc::new(Mutex::new(log));
+                self.logs.push((flow, Arc::clone(&log)));
+                Some(log)
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+}
+
+impl Tap for Qlog {
+    fn observer(&mut self, flow: u32, layer: Layer) -> Option<Box<dyn Observer>> {
+        let log = self.log(flow)?;
+        if layer == Layer::Above {
+            log.lock().unwrap_or_else(PoisonError::into_inner).above = true;
+        }
+        Some(Box::new(Pen { log, layer }))
+    }
+}
+
+/// What one of a flow's controllers writes its log with.
+struct Pen {
+    log: Arc<Mutex<Log>>,
+    layer: Layer,
+}
+
+impl Observer for Pen {
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.failed.is_none()
+            && let Err(error) = log.write(event, controller, self.layer)
+        {
+            log.failed = Some(error);
+        }
+    }
+}
+
+/// The file of a flow, whose contestant's name loses what file systems do not take.
+fn place(folder: &Path, name: &str, flow: usize) -> PathBuf {
+    let taken = |c: char| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' };
+    folder.join(format!("{}-{}.sqlog", name.chars().map(taken).collect::<String>(), flow + 1))
+}
+
+/// The controller says that it is starting up.
+fn starting(controller: &dyn Controller) -> bool {
+    let mut says = false;
+    controller.describe(&mut |name, value| says |= matches!(name, "starting" | "slow_start") && value > 0.0);
+    says
+}
+
+/// What the log last said of a sender, in its units.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Metrics {
+    window: u64,
+    in_flight: u64,
+    smoothed_rtt: Option<Nanos>,
+    latest_rtt: Option<Nanos>,
+    min_rtt: Option<Nanos>,
+    pacing_bps: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Log {
+    /// Until it is complete.
+    file: Option<Draft>,
+    failed: Option<io::Error>,
+    /// A controller above TCP says what window and state are.
+    above: bool,
+    sent: u64,
+    acks: u64,
+    /// Numbers of transmissions, by position and time, until their data is settled.
+    numbers: BTreeMap<(u64, Time), u64>,
+    largest_acked: Option<u64>,
+    marks: u64,
+    now: Metrics,
+    said: Metrics,
+    congestion: Option<&'static str>,
+    /// Recovery ends when everything below this has been acknowledged.
+    recover: Option<u64>,
+    next_position: u64,
+    acked: Vec<u64>,
+}
+
+impl Log {
+    fn open(path: &Path, title: &str, description: &str) -> io::Result<Self> {
+        let mut file = Draft::create(path).map_err(|OutputError { source, .. }| source)?;
+        let header = json!({
+            "qlog_version": "0.3",
+            "qlog_format": "JSON-SEQ",
+            "title": title,
+            "description": description,
+            "trace": {
+                "vantage_point": { "name": "sender", "type": "server" },
+                "title": title,
+                "description": description,
+                "common_fields": { "time_format": "relative", "reference_time": 0.0, "protocol_type": ["paceline"] },
+            },
+        });
+        writeln!(file, "\u{1e}{header}")?;
+        Ok(Self {
+            file: Some(file),
+            failed: None,
+            above: false,
+            sent: 0,
+            acks: 0,
+            numbers: BTreeMap::new(),
+            largest_acked: None,
+            marks: 0,
+            now: Metrics::default(),
+            said: Metrics::default(),
+            congestion: None,
+            recover: None,
+            next_position: 0,
+            acked: Vec::new(),
+        })
+    }
+
+    /// Writes what an event says: of packets on the path, and of the state of the controller that decides.
+    fn write(&mut self, event: &Event<'_>, controller: &dyn Controller, layer: Layer) -> io::Result<()> {
+        let now = event.now();
+        if layer == Layer::Packets {
+            match event {
+                Event::Sent(sent, _) => self.packet_sent(sent)?,
+                Event::Acked(ack) => self.packet_received(ack)?,
+                Event::Lost(loss) => self.packets_lost(now, loss.packets)?,
+                Event::Timeout(timeout) => self.packets_lost(now, timeout.packets)?,
+                _ => {}
+            }
+        }
+        if (layer == Layer::Above) != self.above {
+            return Ok(());
+        }
+        match event {
+            Event::Sent(sent, _) => {
+                self.next_position = self.next_position.max(sent.seq + u64::from(sent.bytes));
+                self.now.in_flight = sent.in_flight;
+                return Ok(());
+            }
+            Event::Acked(ack) => self.learn(ack),
+            Event::Lost(loss) => {
+                self.now.in_flight = loss.in_flight;
+                if loss.new_episode {
+                    self.recover = Some(self.next_position);
+                }
+            }
+            Event::Timeout(timeout) => {
+                self.now.in_flight = timeout.in_flight;
+                self.recover = Some(self.next_position);
+            }
+            Event::Spurious(_) => self.recover = None,
+            _ => {}
+        }
+        self.now.window = controller.window();
+        self.now.pacing_bps = match controller.pacing() {
+            Pacing::Rate(rate) => Some((rate.as_mbps() * 1e6) as u64),
+            Pacing::Free | Pacing::Gap(_) => None,
+        };
+        self.congestion_state(now, controller)?;
+        self.metrics(now)
+    }
+
+    fn file(&mut self) -> io::Result<&mut Draft> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("an event after the end of the log"))
+    }
+
+    /// Starts an event; its data and two closing braces follow.
+    fn event(&mut self, now: Time, name: &str) -> io::Result<&mut Draft> {
+        let file = self.file()?;
+        write!(file, "\u{1e}{{\"time\":{:.3},\"name\":\"{name}\",\"data\":{{", now.as_millis_f64())?;
+        Ok(file)
+    }
+
+    fn packet_sent(&mut self, sent: &Sent) -> io::Result<()> {
+        let Sent { now, seq, bytes, .. } = *sent;
+        let number = self.sent;
+        self.sent += 1;
+        let file = self.event(now, "transport:packet_sent")?;
+        write!(
+            file,
+            r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"payload_length":{bytes}}},"frames":[{{"#
+        )?;
+        if bytes == 0 {
+            return writeln!(file, r#""frame_type":"ping"}}]}}}}"#);
+        }
+        writeln!(file, r#""frame_type":"stream","stream_id":0,"offset":{seq},"length":{bytes}}}]}}}}"#)?;
+        self.numbers.insert((seq, now), number);
+        Ok(())
+    }
+
+    fn packet_received(&mut self, ack: &Ack<'_>) -> io::Result<()> {
+        self.acked.clear();
+        for packet in ack.packets {
+            self.acked.extend(self.numbers.get(&(packet.seq, packet.sent_at)));
+            while let Some((&at, _)) = self.numbers.range((packet.seq, Time::ZERO)..=(packet.seq, Time::NEVER)).next() {
+                self.numbers.remove(&at);
+            }
+        }
+        // Datagrams that were lost are not acknowledged.
+        while self.numbers.first_key_value().is_some_and(|((seq, _), _)| *seq < ack.una) {
+            self.numbers.pop_first();
+        }
+        self.acked.sort_unstable();
+        self.largest_acked = self.largest_acked.max(self.acked.last().copied());
+        self.marks += u64::from(ack.ce_packets);
+        let Some(largest) = self.largest_acked.filter(|_| !self.acked.is_empty() || ack.ce_packets > 0) else {
+            return Ok(());
+        };
+        let number = self.acks;
+        self.acks += 1;
+        let (acked, marks) = (std::mem::take(&mut self.acked), self.marks);
+        let file = self.event(ack.now, "transport:packet_received")?;
+        write!(
+            file,
+            r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"frames":[{{"frame_type":"ack","acked_ranges":["#
+        )?;
+        if acked.is_empty() {
+            write!(file, "[{largest},{largest}]")?;
+        }
+        let mut comma = "";
+        for run in acked.chunk_by(|a, b| a + 1 == *b) {
+            write!(file, "{comma}[{},{}]", run[0], run[run.len() - 1])?;
+            comma = ",";
+        }
+        write!(file, "]")?;
+        if marks > 0 {
+            write!(file, r#","ce":{marks}"#)?;
+        }
+        writeln!(file, "}}]}}}}")?;
+        self.acked = acked;
+        Ok(())
+    }
+
+    fn packets_lost(&mut self, now: Time, packets: &[Lost]) -> io::Result<()> {
+        for lost in packets {
+            let Some(&number) = self.numbers.get(&(lost.seq, lost.sent_at)) else { continue };
+            let file = self.event(now, "recovery:packet_lost")?;
+            writeln!(file, r#""header":{{"packet_type":"1RTT","packet_number":{number}}}}}}}"#)?;
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, ack: &Ack<'_>) {
+        self.now.in_flight = ack.in_flight;
+        self.now.latest_rtt = ack.rtt.or(self.now.latest_rtt);
+        self.now.smoothed_rtt = (ack.srtt > Nanos::ZERO).then_some(ack.srtt);
+        self.now.min_rtt = (ack.min_rtt < Nanos::MAX).then_some(ack.min_rtt);
+        if self.recover.is_some_and(|recover| ack.una >= recover) {
+            self.recover = None;
+        }
+    }
+
+    fn congestion_state(&mut self, now: Time, controller: &dyn Controller) -> io::Result<()> {
+        let state = match self.recover {
+            Some(_) => "recovery",
+            None if starting(controller) => "slow_start",
+            None => "congestion_avoidance",
+        };
+        if self.congestion == Some(state) {
+            return Ok(());
+        }
+        let old = self.congestion.replace(state);
+        let file = self.event(now, "recovery:congestion_state_updated")?;
+        if let Some(old) = old {
+            write!(file, r#""old":"{old}","#)?;
+        }
+        writeln!(file, r#""new":"{state}"}}}}"#)
+    }
+
+    fn metrics(&mut self, now: Time) -> io::Result<()> {
+        let new = self.now;
+        let old = std::mem::replace(&mut self.said, new);
+        if old == new {
+            return Ok(());
+        }
+        let file = self.event(now, "recovery:metrics_updated")?;
+        let mut comma = "";
+        for (name, new, old) in [
+            // Larger numbers lose digits in JSON readers (RFC 8259 section 6).
+            ("congestion_window", Some(new.window.min(1 << 53)), Some(old.window.min(1 << 53))),
+            ("bytes_in_flight", Some(new.in_flight), Some(old.in_flight)),
+            ("pacing_rate", new.pacing_bps, old.pacing_bps),
+        ] {
+            if let Some(value) = new.filter(|_| new != old) {
+                write!(file, r#"{comma}"{name}":{value}"#)?;
+                comma = ",";
+            }
+        }
+        for (name, new, old) in [
+            ("smoothed_rtt", new.smoothed_rtt, old.smoothed_rtt),
+            ("latest_rtt", new.latest_rtt, old.latest_rtt),
+            ("min_rtt", new.min_rtt, old.min_rtt),
+        ] {
+            if let Some(value) = new.filter(|_| new != old) {
+                write!(file, r#"{comma}"{name}":{:.3}"#, value.as_millis_f64())?;
+                comma = ",";
+            }
+        }
+        writeln!(file, "}}}}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! The simulator against the real world: the same scenarios with the same seeds in both.
+//!
+//! Throughput and the median and 95th percentile of the queueing delay, medians over runs. A datagram flow runs the
+//! very code that the simulator runs, so what is left between the two is the host; a kernel flow is another
+//! implementation.
+
+use std::sync::Arc;
+
+use paceline_path::Trace;
+use serde::{Deserialize, Serialize};
+
+use super::{Check, NamedTrace};
+use crate::journal::Journal;
+use crate::race::{RaceError, Settings, World, race};
+use crate::record::Record;
+use crate::scenario::{Options, Source};
+use crate::stats::Median;
+use crate::table::spread;
+
+/// How far datagram flows may be apart.
+const UDP: f64 = 0.10;
+/// How far kernel flows may be from simulated ones.
+const KERNEL: f64 = 0.15;
+/// Delays closer than this agree: an opportunity of a delivery trace comes in whole milliseconds.
+const CLOSE_MS: f64 = 1.0;
+
+/// What the section's rows are.
+pub(super) const INTRO: &str = "\
+    Each row ran in both worlds with the same seeds: in virtual time, and in real time through the emulator.\n\
+    In the simulator hosts keep time as Linux hosts do (`timers = \"host\"`): with exact ones a controller without chance takes a single course out \
+    of many.\nFlows of `@tcp` begin with a handshake (`handshake = true`), as the kernel's do: on a link that changes by the \
+    millisecond, HyStart leaves slow start\nelsewhere a round trip later.\n\
+    Figures are medians over runs (95 % interval with six runs or more, else the quartiles): throughput in Mbit/s, \
+    median and 95th percentile of the\nqueueing delay in ms. `@tcp` is the kernel's own TCP in the real world. Two delays \
+    that differ by less than 1 ms agree.\n\
+    The endpoints of `@udp` are programs that wait for a processor when others want it; the kernel's flows hardly do. On a machine \
+    that others use,\n`@udp` therefore falls behind the simulator, and delays of few milliseconds differ most.\n\n";
+
+/// How the two worlds are compared.
+#[derive(Debug, Default)]
+pub struct RealSettings {
+    /// Runs of each contestant, in each world.
+    pub runs: u32,
+    /// Seconds of a run, instead of the scenario's.
+    pub seconds: Option<f64>,
+    /// Only these contestants, where they run; everybody when `None`.
+    pub contestants: Option<Vec<String>>,
+    /// Leave the shipped scenarios out.
+    pub traces_only: bool,
+    /// Real runs at once; 0 for one after the other.
+    pub threads: usize,
+    /// What this holds of the real world is not run again.
+    pub journal: Option<Journal>,
+}
+
+/// A scenario that is run in both worlds.
+struct Case {
+    heading: String,
+    source: Box<dyn Fn(Options) -> Source>,
+    contestants: &'static str,
+    /// Seconds of a run, instead of the scenario's.
+    seconds: Option<f64>,
+}
+
+/// Seconds of a run over a path that does not change: there is nothing more to see (our choice: a page takes hours as
+/// it is).
+const STEADY: f64 = 20.0;
+
+macro_rules! shipped {
+    ($heading:literal, $file:literal, $contestants:literal, $seconds:expr) => {
+        Case {
+            heading: $heading.to_owned(),
+            source: Box::new(|options| Source::from_text($file, include_str!(concat!("../../../../", $file)), options)),
+            contestants: $contestants,
+            seconds: $seconds,
+        }
+    };
+}
+
+const EVERYONE: &str = "cubic@tcp,bbr@tcp,reno@tcp,copa@udp,verus@udp,sprout@udp,bbr@udp";
+
+/// The shipped scenarios.
+fn shipped() -> Vec<Case> {
+    let trace = include_bytes!("../../../../scenarios/traces/lte-like.mahi");
+    let cellular = move |options| {
+        let source =
+            Source::from_text("scenarios/cellular.toml", include_str!("../../../../scenarios/cellular.toml"), options);
+        match Trace::read("lte-like.mahi", &trace[..]) {
+            Ok(trace) => source.with_trace("traces/lte-like.mahi", Arc::new(trace)),
+            Err(_) => source,
+        }
+    };
+    vec![
+        Case { heading: "real: cellular".to_owned(), source: Box::new(cellular), contestants: EVERYONE, seconds: None },
+        shipped!("real: dumbbell", "scenarios/dumbbell.toml", "cubic@tcp,bbr@tcp,copa@udp,bbr@udp", Some(STEADY)),
+        shipped!("real: sharing", "scenarios/sharing.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp", Some(STEADY)),
+        shipped!("real: lossy", "scenarios/lossy.toml", "cubic@tcp,bbr@tcp,reno@tcp,copa@udp", Some(STEADY)),
+        shipped!("real: l4s", "scenarios/l4s.toml", "cubic@tcp,bbr@tcp", Some(STEADY)),
+        shipped!("real: web", "scenarios/web.toml", "cubic@tcp,bbr@tcp,reno@tcp", Some(STEADY)),
+        shipped!("real: rate-steps", "scenarios/rate-steps.toml", "cubic@tcp,bbr@tcp,copa@udp", None),
+    ]
+}
+
+/// The traces that are given, as native implementations met them: `NAME.down` with `NAME.up`, any other both ways.
+fn given(traces: &[NamedTrace]) -> Vec<Case> {
+    let find = |name: &str| traces.iter().find(|(known, _)| known == name).map(|(_, trace)| Arc::clone(trace));
+    let case = |(down, trace): &NamedTrace| {
+        let stem = down.strip_suffix(".down").unwrap_or(down);
+        if down.strip_suffix(".up").is_some_and(|stem| find(&format!("{stem}.down")).is_some()) {
+            return None;
+        }
+        let up = format!("{stem}.up");
+        let (up, up_trace) = find(&up).map_or_else(|| (down.clone(), Arc::clone(trace)), |trace| (up, trace));
+        let (down, down_trace) = (down.clone(), Arc::clone(trace));
+        let heading = format!("real: {stem}");
+        let source = move |options| {
+            let quoted = |name: &str| toml::Value::from(name).to_string();
+            let text = format!(
+                "name = {name}\nseconds = 60\n[down]\ntrace = {name}\ndelay = '20ms'\nqueue = 'droptail:bytes=2MB'\n\
+                 [up]\ntrace = {up}\ndelay = '20ms'\nqueue = 'infinite'\n",
+                name = quoted(&down),
+                up = quoted(&up),
+            );
+            let source = Source::from_text(&down, &text, options).with_trace(&down, Arc::clone(&down_trace));
+            source.with_trace(&up, Arc::clone(&up_trace))
+        };
+        Some(Case { heading, source: Box::new(source), contestants: EVERYONE, seconds: None })
+    };
+    traces.iter().filter_map(case).collect()
+}
+
+/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `progress` is called after each with the
+/// share done and what has been found so far.
+///
+/// # Errors
+/// When the machine cannot run real races at all, when no contestant would run, or as `progress` says.
+pub fn real<E: From<RaceError>>(
+    traces: &[NamedTrace],
+    settings: &RealSettings,
+    mut progress: impl FnMut(f64, &[Check]) -> Result<(), E>,
+) -> Result<Vec<Check>, E> {
+    let mut cases = given(traces);
+    if !settings.traces_only {
+        cases.extend(shipped());
+    }
+    let runs = |wanted: &&String| cases.iter().any(|case| case.contestants.split(',').any(|name| name == *wanted));
+    if let Some(wanted) = settings.contestants.iter().flatten().find(|wanted| !runs(wanted)) {
+        let unknown = format!("--contestants: no contestant '{wanted}' runs here; the contestants are {EVERYONE}");
+        return Err(RaceError::Real(unknown).into());
+    }
+    let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
+    let mut checks = Vec::new();
+    for (done, case) in cases.iter().enumerate() {
+        let is_kernel = |name: &&str| name.ends_with("@tcp");
+        let (kernel, own): (Vec<&str>, Vec<&str>) = case.contestants.split(',').filter(wanted).partition(is_kernel);
+        for (contestants, kernel) in [(own, false), (kernel, true)] {
+            if !contestants.is_empty() {
+                checks.extend(both(case, &contestants, kernel, settings)?);
+            }
+        }
+        progress((done + 1) as f64 / cases.len() as f64, &checks)?;
+    }
+    if checks.is_empty() {
+        return Err(
+            RaceError::Real("--traces: no trace in this folder, so that there is nothing to run".to_owned()).into()
+        );
+    }
+    Ok(checks)
+}
+
+/// Contestants of a case in both worlds, all of them the kernel's or none.
+fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings) -> Result<Vec<Check>, RaceError> {
+    let mut checks = Vec::new();
+    for who in contestants {
+        let options = Options {
+            contestants: Some((*who).to_owned()),
+            runs: Some(settings.runs),
+            seconds: settings.seconds.or(case.seconds),
+            ..Options::default()
+        };
+        let set = as_on_linux((case.source)(options.clone()).text(), kernel);
+        let source = (case.source)(Options { set, ..options });
+        let simulated = race(&source, &Settings { world: World::Sim, ..Settings::default() })?;
+        let raced = raced(&source, settings)?;
+        if !raced.records.is_empty() {
+            let simulated: Vec<&Record> = simulated.runs.iter().map(|run| &run.record).collect();
+            checks.push(compare(&case.heading, who, &simulated, &raced.records.iter().collect::<Vec<_>>()));
+        }
+        checks.extend(raced.failures.into_iter().map(|(run, reason)| {
+            let setup = format!("{who}, run {run}");
+            Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(reason)
+        }));
+    }
+    Ok(checks)
+}
+
+/// What the real world made of a contestant.
+#[derive(Serialize, Deserialize)]
+struct Raced {
+    records: Vec<Record>,
+    /// Runs that failed, and why.
+    failures: Vec<(u32, String)>,
+}
+
+/// Races one contestant in the real world, or recalls what it did.
+fn raced(source: &Source, settings: &RealSettings) -> Result<Raced, RaceError> {
+    let command = || source.plans().map(|plans| format!("{} {} runs", plans[0].scenario.to_toml(), plans.len()));
+    if let Some(journal) = &settings.journal
+        && let Some(raced) = journal.recall(&command()?, 1)
+    {
+        return Ok(raced);
+    }
+    let race = race(source, &Settings { world: World::Real, threads: settings.threads, ..Settings::default() })?;
+    let records = race.runs.into_iter().map(|run| run.record).collect();
+    let failures = race.failures.into_iter().map(|failure| (failure.run, failure.reason)).collect();
+    let raced = Raced { records, failures };
+    if let Some(journal) = settings.journal.as_ref().filter(|_| raced.failures.is_empty()) {
+        journal.keep(&command()?, 1, &raced)?;
+    }
+    Ok(raced)
+}
+
+/// What makes every flow of a scenario start and keep time as on Linux: options to set.
+fn as_on_linux(scenario: &str, kernel: bool) -> Vec<String> {
+    match scenario.lines().filter(|line| line.trim() == "[[flows]]").count() {
+        0 => vec![format!("flows=[{{timers='host', handshake={kernel}}}]")],
+        flows => (0..flows)
+            .flat_map(|flow| [format!("flows.{flow}.timers=host"), format!("flows.{flow}.handshake={kernel}")])
+            .collect(),
+    }
+}
+
+/// A figure of a run.
+type Figure = fn(&Record) -> Option<f64>;
+
+const FIGURES: [(&str, Figure); 3] = [
+    ("Mbit/s", |record| record.own_throughput_mbps.or(Some(record.throughput_mbps))),
+    ("ms p50", |record| record.queue_ms.map(|queue| queue.p50)),
+    ("ms p95", |record| record.queue_ms.map(|queue| queue.p95)),
+];
+
+fn compare(heading: &str, who: &str, ours: &[&Record], theirs: &[&Record]) -> Check {
+    let tolerance = if who.ends_with("@tcp") { KERNEL } else { UDP };
+    let mut holds = true;
+    let mut texts = [Vec::new(), Vec::new()];
+    let mut apart = Vec::new();
+    for (unit, figure) in FIGURES {
+        let median =
+            |records: &[&Record]| Median::of(&records.iter().filter_map(|record| figure(record)).collect::<Vec<f64>>());
+        let (Some(ours), Some(theirs)) = (median(ours), median(theirs)) else { continue };
+        texts[0].push(format!("{} {unit}", spread(&ours)));
+        texts[1].push(format!("{} {unit}", spread(&theirs)));
+        let difference = (ours.median - theirs.median).abs();
+        let close = unit.starts_with("ms") && difference < CLOSE_MS;
+        if !close && difference > tolerance * theirs.median {
+            holds = false;
+            apart.push(format!("{unit} {:+.0} %", 100.0 * (ours.median / theirs.median - 1.0)));
+        }
+    }
+    let seconds = theirs.first().map_or(0.0, |record| record.seconds);
+    let setup = format!("{who}, {seconds} s, {} runs", theirs.len());
+    let [ours, real] = texts.map(|figures| figures.join(", "));
+    let says = format!("real: {real}; within {:.0} %", tolerance * 100.0);
+    let mut note = apart.join(", ");
+    let doubtful = theirs.iter().filter(|record| record.trusted == Some(false)).count();
+    if doubtful > 0 {
+        let and = if note.is_empty() { "" } else { "; " };
+        note.push_str(&format!("{and}in {doubtful} runs the host was late"));
+    }
+    Check::new(heading.to_owned(), setup, says).got(ours, holds).note(note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contestant::Contestant;
+
+    #[test]
+    fn every_case_is_a_valid_race() {
+        for case in shipped() {
+            let source =
+                (case.source)(Options { contestants: Some(case.contestants.to_owned()), ..Options::default() });
+            let plans = source.plans().unwrap_or_else(|error| panic!("{}: {error}", case.heading));
+            let contestants: Vec<Contestant> = plans[0].scenario.contestants.clone();
+            if cfg!(target_os = "linux")
+                && let Err(problem) = crate::real::check(&contestants, &plans)
+            {
+                // A kernel may lack a congestion control; nothing else is amiss.
+                assert!(problem.contains("this kernel's TCP has no"), "{}: {problem}", case.heading);
+            }
+        }
+    }
+}
