@@ -86,7 +86,7 @@ deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 
 bench: ## time: cost of an acknowledgement, packets per second, the emulator's accuracy
 	@scripts/setup build
-	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim -p paceline-net
+	@$(CARGO) bench --locked -p paceline-cc -p paceline-sim -p paceline-emulator
 
 bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these are installed (needs root and iperf3)
 	@scripts/compare-emulators

@@ -59,7 +59,7 @@ impl Command {
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(status) = paceline_net::command::reentered() {
+    if let Some(status) = paceline_emulator::command::reentered() {
         return status;
     }
     std::panic::set_hook(Box::new(|panic| {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use paceline_net::udp::wire::control::{Challenge, Close, Hello, PROOF, Refuse, Welcome};
-use paceline_net::udp::wire::{
+use paceline_udp::wire::control::{Challenge, Close, Hello, PROOF, Refuse, Welcome};
+use paceline_udp::wire::{
     HEADER, Header, Kind, ack_flags, data_flags, read_ack, read_data, write_ack, write_data,
 };
 

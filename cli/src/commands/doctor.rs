@@ -5,7 +5,7 @@ mod alcc;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use paceline_net::machine::{Checkup, Feature, Verdict, examine};
+use paceline_emulator::machine::{Checkup, Feature, Verdict, examine};
 use serde_json::{Map, Value, json};
 
 /// Check this machine: what works, what falls back to something else, and why what does not work does not.

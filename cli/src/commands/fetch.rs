@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
+use paceline_clock::Clock;
 use paceline_lab::output::Draft;
-use paceline_net::Clock;
-use paceline_net::udp::connect;
-use paceline_net::udp::transfer::{Place, take};
-use paceline_net::udp::wire::control::Job;
+use paceline_udp::connect;
+use paceline_udp::transfer::{Place, take};
+use paceline_udp::wire::control::Job;
 
 use super::udp::{Asking, Report, address, unplaced};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use paceline_net::command::{CommandError, Signals};
+use paceline_emulator::command::{CommandError, Signals};
 
 use crate::complaint;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use paceline_net::Clock;
-use paceline_net::udp::connect;
-use paceline_net::udp::transfer::{Content, give};
-use paceline_net::udp::wire::control::Job;
+use paceline_clock::Clock;
+use paceline_udp::connect;
+use paceline_udp::transfer::{Content, give};
+use paceline_udp::wire::control::Job;
 
 use super::number;
 use super::udp::{Asking, Report, address, seconds};

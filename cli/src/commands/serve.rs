@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
+use paceline_clock::Clock;
 use paceline_lab::output::{self, OutputError};
-use paceline_net::Clock;
-use paceline_net::udp::transfer::{Content, Place, Plan, give, take};
-use paceline_net::udp::wire::control::Hello;
-use paceline_net::udp::{Accepted, Agreed, Channel, Listener};
+use paceline_udp::transfer::{Content, Place, Plan, give, take};
+use paceline_udp::wire::control::Hello;
+use paceline_udp::{Accepted, Agreed, Channel, Listener};
 
 use super::udp::{Common, PORT, Report, address, unplaced};
 use crate::complaint;

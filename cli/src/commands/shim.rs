@@ -12,8 +12,8 @@ use anyhow::{Context, anyhow, bail};
 use paceline_alcc::export::{self, Settings};
 use paceline_alcc::filter::{self, Filter};
 use paceline_alcc::options::{self, Lower, Options};
-use paceline_net::command::{CommandError, NOT_RUNNABLE, find};
-use paceline_net::machine::Verdict;
+use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
+use paceline_emulator::machine::Verdict;
 
 use crate::complaint;
 use elf::Elf;
@@ -194,7 +194,7 @@ fn absolute(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
 /// The peer is not part of paceline, so nothing can come back from a receiver half.
 fn servable(options: &Options) -> anyhow::Result<()> {
     options.for_ordinary_clients().map_err(|error| as_option(&error))?;
-    let there = paceline_net::tcp::available();
+    let there = paceline_testbed::tcp::available();
     if let Lower::Named(lower) = &options.lower
         && !there.contains(lower)
     {

@@ -11,11 +11,11 @@ use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Nanos, Spec};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::output::OutputError;
-use paceline_net::udp::seal::make_key;
-use paceline_net::udp::transfer::{Interval, Plan, TransferError, Transferred, room};
-use paceline_net::udp::wire::control::Hello;
-use paceline_net::udp::wire::control::Job;
-use paceline_net::udp::{Key, Offload};
+use paceline_udp::seal::make_key;
+use paceline_udp::transfer::{Interval, Plan, TransferError, Transferred, room};
+use paceline_udp::wire::control::Hello;
+use paceline_udp::wire::control::Job;
+use paceline_udp::{Key, Offload};
 use serde_json::{Value, json};
 
 use super::{count, number};
@@ -97,7 +97,7 @@ impl Asking {
     ) -> anyhow::Result<(Hello, Plan)> {
         let spec: Spec = self.cc.parse().map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
         UDP.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
-        let overhead = if sealed { paceline_net::udp::seal::TAG } else { 0 };
+        let overhead = if sealed { paceline_udp::seal::TAG } else { 0 };
         let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.needs(Ability::ReceiverHalf));
         let hello = Hello {
             random: [0; 16],
@@ -252,7 +252,7 @@ impl Report {
     }
 }
 
-fn strays(strays: &paceline_net::udp::Strays) -> Value {
+fn strays(strays: &paceline_udp::Strays) -> Value {
     json!({
         "foreign": strays.foreign, "forged": strays.forged, "replayed": strays.replayed, "malformed": strays.malformed,
     })

@@ -9,10 +9,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_net::Clock;
-use paceline_net::udp::transfer::{Content, Plan, TransferError, Transferred, give};
-use paceline_net::udp::wire::control::{Hello, Job};
-use paceline_net::udp::{Channel, HandshakeError, Offload, connect};
+use paceline_clock::Clock;
+use paceline_udp::transfer::{Content, Plan, TransferError, Transferred, give};
+use paceline_udp::wire::control::{Hello, Job};
+use paceline_udp::{Channel, HandshakeError, Offload, connect};
 
 use crate::lab::{Lab, names, refusal};
 use crate::udp::Server;

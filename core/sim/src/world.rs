@@ -7,17 +7,17 @@ use paceline_path::{Codepoint, Dropped, Packet};
 use paceline_transport::{AckSegment, HEADER_BYTES, Segment};
 
 use crate::body::Body;
-use paceline_experiment::config::{Cross, Flow, Workload};
-use paceline_experiment::endpoints;
+use crate::hops::{Hops, Routes};
 use crate::host::Hosts;
 use crate::live::Live;
-use paceline_experiment::outcome::Outcome;
 use crate::pool::Pool;
+use crate::timers::{Armed, Target, Timers};
+use paceline_experiment::config::{Cross, Flow, Workload};
+use paceline_experiment::endpoints;
+use paceline_experiment::outcome::Outcome;
 use paceline_experiment::record::{Recorder, Sample};
 use paceline_experiment::seed::Seed;
 use paceline_experiment::tap::{Fate, Tap};
-use crate::timers::{Armed, Target, Timers};
-use crate::hops::{Hops, Routes};
 use paceline_experiment::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 
 /// What the simulator runs.

@@ -4,8 +4,8 @@ mod common;
 
 use common::{bulk, share, waiting};
 use paceline_cc::{Nanos, Rate};
-use paceline_path::{Direction, Loss};
 use paceline_experiment::{Config, Handover, Seed, Topology, Via};
+use paceline_path::{Direction, Loss};
 use paceline_sim::Body;
 
 /// Share of 24 Mbit/s, and packets that wait, over the last 20 of 30 s; 1 % of the data is lost at random.

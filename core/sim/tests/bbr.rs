@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use common::{Dumbbell, Policer, RandomLoss, StepDelay, bulk, share, variable};
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_path::{Schedule, Verdict};
 use paceline_experiment::{FlowSeries, Outcome, Via};
+use paceline_path::{Schedule, Verdict};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Dumbbell, RandomLoss, WIRE, bulk, share, variable};
 use paceline_cc::{Nanos, Time};
-use paceline_path::reorder::{Holding, Reorder};
 use paceline_experiment::{Flow, Outcome, Timing, Via, Workload};
+use paceline_path::reorder::{Holding, Reorder};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 

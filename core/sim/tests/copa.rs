@@ -7,8 +7,8 @@ mod common;
 
 use common::{Dumbbell, RandomLoss, bulk, jain, mean, share, variable, waiting};
 use paceline_cc::Time;
-use paceline_path::queue::Limit;
 use paceline_experiment::{Flow, Outcome, Via};
+use paceline_path::queue::Limit;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 

@@ -4,8 +4,8 @@ mod common;
 
 use common::bulk;
 use paceline_cc::{Nanos, Rate};
-use paceline_path::{Direction, Path};
 use paceline_experiment::{Config, Flow, Outcome, Seed, Topology, Via, Workload};
+use paceline_path::{Direction, Path};
 
 fn run(down: &Direction, flow: Flow, seconds: u64) -> Outcome {
     let delay = Nanos::from_millis(10);

@@ -5,9 +5,9 @@ mod common;
 
 use common::{Dumbbell, bulk, share, variable};
 use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Flow, Handover, Tap, Timing, Via, Workload};
 use paceline_path::Split;
 use paceline_path::queue::Limit;
-use paceline_experiment::{Flow, Handover, Tap, Timing, Via, Workload};
 use paceline_transport::{AckSegment, Segment, Sender};
 
 /// Compares the window in force with the controller's while marks are not answered.

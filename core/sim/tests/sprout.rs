@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::{Dumbbell, RandomLoss, bulk, share, variable};
 use paceline_cc::{Rate, Time};
-use paceline_path::{Schedule, Synth, Trace};
 use paceline_experiment::{Outcome, Via};
+use paceline_path::{Schedule, Synth, Trace};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 

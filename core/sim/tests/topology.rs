@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use common::bulk;
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_path::{Direction, Loss, Path, Reason, Snapshot, Split};
 use paceline_experiment::{Config, Fate, Flow, Graph, Outcome, Seed, Tap, Topology, Via, Way, Workload};
+use paceline_path::{Direction, Loss, Path, Reason, Snapshot, Split};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 

@@ -7,9 +7,9 @@ mod common;
 
 use common::{Dumbbell, RandomLoss, bulk, share, variable};
 use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Flow, FlowOutcome, Handover, Outcome, Via};
 use paceline_path::Schedule;
 use paceline_path::queue::Limit;
-use paceline_experiment::{Flow, FlowOutcome, Handover, Outcome, Via};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 

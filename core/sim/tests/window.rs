@@ -6,8 +6,8 @@
 mod common;
 
 use common::{Dumbbell, PeriodicLoss, bulk, jain, mean, share, span, variable};
-use paceline_path::queue::Limit;
 use paceline_experiment::{Flow, Outcome, Timing, Via};
+use paceline_path::queue::Limit;
 
 fn tcp(controller: &str) -> Flow {
     bulk(controller, Via::Tcp)

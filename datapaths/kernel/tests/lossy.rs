@@ -4,10 +4,10 @@
 use std::io::Write;
 
 use paceline_cc::{Nanos, Rate};
-use paceline_kernel::{LoadError, OpenWindow};
-use paceline_net::race;
-use paceline_path::{Direction, Loss};
 use paceline_experiment::{Config, Flow, Handover, Outcome, Seed, Topology, Via};
+use paceline_kernel::{LoadError, OpenWindow};
+use paceline_path::{Direction, Loss};
+use paceline_testbed::race;
 
 /// One flow without end for `seconds` through this path with 2 MB of buffer, over the datapath `via`.
 fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds: u64) -> Outcome {

@@ -11,12 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
+use paceline_clock::{Clock, Lateness};
+use paceline_emulator::Frame;
+use paceline_emulator::namespace::Namespace;
+use paceline_emulator::world::{Between, Far, World};
 use paceline_kernel::{LoadError, OpenWindow, is_loaded};
-use paceline_net::namespace::Namespace;
-use paceline_net::tcp::{Diagnosis, Info};
-use paceline_net::world::{Between, Far, World};
-use paceline_net::{Clock, Frame, Lateness};
 use paceline_path::{Direction, Loss, Path};
+use paceline_testbed::tcp::{Diagnosis, Info};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 

@@ -43,7 +43,8 @@ impl Host {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use paceline_net::{namespace, race};
+    use paceline_emulator::namespace;
+    use paceline_testbed::race;
 
     use super::*;
 
@@ -62,7 +63,7 @@ mod linux {
     pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, String> {
         let mut notes = Vec::new();
         if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {
-            let there = paceline_net::tcp::available();
+            let there = paceline_testbed::tcp::available();
             if !there.contains(name) {
                 let has = there.join(", ");
                 return Err(format!(
@@ -73,7 +74,7 @@ mod linux {
         }
         for contestant in contestants {
             for plan in plans {
-                let world: config::Config<paceline_net::Frame> =
+                let world: config::Config<paceline_emulator::Frame> =
                     plan.world(contestant, None).map_err(|(key, problem)| format!("{key}: {problem}"))?;
                 notes.extend(race::check(world.topology.graph(), &world.flows, &world.cross)?);
             }

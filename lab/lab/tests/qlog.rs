@@ -5,11 +5,11 @@ use std::path::Path;
 
 use paceline_cc::observe::Observer;
 use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Layer, Tap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::qlog::Qlog;
 use paceline_lab::scenario::{Options, Source};
 use paceline_path::Split;
-use paceline_experiment::{Layer, Tap};
 use paceline_transport::{AckSegment, Segment, Sender};
 use serde_json::Value;
 

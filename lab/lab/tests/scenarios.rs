@@ -7,11 +7,11 @@ use paceline_cc::fixed::Fixed;
 use paceline_cc::names::intern;
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::{Controller, Env, Nanos, Rate};
+use paceline_experiment::Timing;
 use paceline_lab::race::{Settings, race};
 use paceline_lab::record::Record;
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Way, Who, Workload};
 use paceline_lab::table::reading;
-use paceline_experiment::Timing;
 use paceline_sim::Config;
 use proptest::prelude::*;
 

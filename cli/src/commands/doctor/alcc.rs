@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use paceline_alcc::{Acks, Engine, Options};
-use paceline_net::machine::{Feature, Verdict};
+use paceline_emulator::machine::{Feature, Verdict};
 
 use crate::commands::shim;
 use crate::complaint;

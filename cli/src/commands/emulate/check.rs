@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use paceline_cc::{Nanos, Rate};
-use paceline_net::accuracy::{Quantiles, accuracy, bare};
-use paceline_net::machine::{Feature, Verdict, examine};
-use paceline_net::world::Wire;
+use paceline_emulator::accuracy::{Quantiles, accuracy, bare};
+use paceline_emulator::machine::{Feature, Verdict, examine};
+use paceline_emulator::world::Wire;
 
 use super::report::micros;
 use crate::commands::UNTRUSTED;

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context;
-use paceline_lab::output::Draft;
-use paceline_net::clock::Clock;
-use paceline_net::emulator::Tap;
-use paceline_net::log::{Mahimahi, Pcapng};
+use paceline_clock::Clock;
+use paceline_emulator::emulator::Tap;
+use paceline_emulator::log::{Mahimahi, Pcapng};
 use paceline_experiment::Direction;
+use paceline_lab::output::Draft;
 
 use super::{Args, Way};
 

@@ -1,7 +1,7 @@
 //! What an emulator leaves behind, for people and for programs.
 
 use paceline_cc::Nanos;
-use paceline_net::emulator::{DirectionReport, EmulatorReport};
+use paceline_emulator::emulator::{DirectionReport, EmulatorReport};
 use serde_json::json;
 
 /// One line: how late the emulator was, and what it carried.

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_lab::output::Draft;
-use paceline_net::udp::wire::control::{Hello, Job};
+use paceline_udp::wire::control::{Hello, Job};
 
 /// Files to give and a folder for those that come.
 #[derive(Clone)]

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use paceline_net::command::{self, CommandError};
-use paceline_net::machine::Verdict;
+use paceline_emulator::command::{self, CommandError};
+use paceline_emulator::machine::Verdict;
 
 use super::elf::Elf;
 

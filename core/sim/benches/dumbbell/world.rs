@@ -2,10 +2,10 @@
 //! drop-tail. Shared by the bench and the example.
 
 use paceline_cc::{Nanos, Rate, Spec};
-use paceline_path::Direction;
-use paceline_path::queue::{Limit, QueueSpec};
 use paceline_experiment::config::{Config, Flow, Via};
 use paceline_experiment::{Outcome, Seed, Topology};
+use paceline_path::Direction;
+use paceline_path::queue::{Limit, QueueSpec};
 use paceline_sim::run;
 
 /// One way.

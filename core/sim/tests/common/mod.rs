@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Config, Flow, FlowSeries, Outcome, Seed, Tap, Topology, Via};
 use paceline_path::packet::Element;
 use paceline_path::queue::Limit;
 use paceline_path::{Delay, Filter, Link, Packet, Path, QueueSpec, Schedule, Verdict};
-use paceline_experiment::{Config, Flow, FlowSeries, Outcome, Seed, Tap, Topology, Via};
 use paceline_sim::Body;
 use rand::RngExt;
 use rand_pcg::Pcg64;

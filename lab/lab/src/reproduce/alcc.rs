@@ -74,7 +74,10 @@ pub(super) const PAPER: Paper = Paper {
 
 macro_rules! file {
     ($name:literal) => {
-        File { path: concat!("scenarios/alcc/", $name), text: include_str!(concat!("../../../../scenarios/alcc/", $name)) }
+        File {
+            path: concat!("scenarios/alcc/", $name),
+            text: include_str!(concat!("../../../../scenarios/alcc/", $name)),
+        }
     };
 }
 

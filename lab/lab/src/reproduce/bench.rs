@@ -8,8 +8,8 @@ use std::thread;
 
 use indicatif::ProgressBar;
 use paceline_cc::{Nanos, Rate};
-use paceline_path::{Trace, TraceInfo};
 use paceline_experiment::{FlowOutcome, Outcome, Series};
+use paceline_path::{Trace, TraceInfo};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use paceline_cc::Nanos;
 use paceline_cc::text::span_text;
-use paceline_path::{Direction, PathError, Trace, TraceError};
 use paceline_experiment::{Graph, Seed, Topology, config};
+use paceline_path::{Direction, PathError, Trace, TraceError};
 use rand::RngExt;
 
 use super::places::{Places, printable};

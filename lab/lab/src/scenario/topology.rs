@@ -2,8 +2,8 @@
 
 use paceline_cc::Nanos;
 use paceline_cc::names::nearest;
-use paceline_path::Direction;
 use paceline_experiment::{Graph, config, topology};
+use paceline_path::Direction;
 
 use super::places::printable;
 use super::{Cross, Flow, Link, Scenario, Way, Workload, path_error};

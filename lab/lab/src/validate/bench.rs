@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Spec, Time};
-use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
 use paceline_experiment::{Config, Cross, Flow, Outcome, Seed, Series, Topology, Via, Way};
+use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
 
 use crate::contestant::Contestant;
 

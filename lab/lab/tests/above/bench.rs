@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::Nanos;
+use paceline_experiment::{FlowOutcome, FlowSeries, Outcome};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::real;
 use paceline_lab::scenario::{Options, Plan, Source};
-use paceline_net::race::prefer_endpoint;
-use paceline_experiment::{FlowOutcome, FlowSeries, Outcome};
+use paceline_testbed::prefer;
 
 /// One test at a time: real time is shared.
 static TURN: Mutex<()> = Mutex::new(());
@@ -89,7 +89,7 @@ fn trusted(contestants: &[Contestant], plan: &Plan) -> Result<Vec<Run>, String> 
 fn punctual(over: &AtomicBool) -> bool {
     const NAP: Duration = Duration::from_millis(2);
     const LATE: Duration = Duration::from_millis(5);
-    prefer_endpoint();
+    prefer();
     let (mut naps, mut late) = (0_u32, 0);
     while !over.load(Ordering::Relaxed) {
         let began = Instant::now();

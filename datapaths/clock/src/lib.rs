@@ -1,0 +1,328 @@
+//! Real time: a clock for a run, waiting for a moment, and how late moments came.
+//!
+//! Source: sleep, then spin for the last moments, as timing-critical senders do. Ours: how long to spin is derived from how
+//! late sleeping came, and spinning has a budget, since a spin without one takes a whole core above 100 Mbit/s.
+//!
+//! On systems other than Linux this crate is empty.
+#![cfg(target_os = "linux")]
+
+use std::io;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use nix::errno::Errno;
+use nix::poll::{PollFd, ppoll};
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use paceline_cc::{Nanos, Time};
+
+/// The monotonic clock of a run: [`Time::ZERO`] when it was made. Copies agree, on every thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC at zero.
+    origin: u64,
+    /// CLOCK_REALTIME at zero, for logs.
+    unix: u64,
+}
+
+fn read(clock: ClockId) -> u64 {
+    // Fails for clocks that do not exist alone; these two always do.
+    clock_gettime(clock).map_or(0, nanos_of)
+}
+
+fn nanos_of(time: TimeSpec) -> u64 {
+    u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Clock {
+    /// A clock that is at zero now.
+    #[expect(clippy::new_without_default, reason = "two clocks made by default would not agree")]
+    pub fn new() -> Self {
+        Self { origin: read(ClockId::CLOCK_MONOTONIC), unix: read(ClockId::CLOCK_REALTIME) }
+    }
+
+    /// A clock that will be at zero after `lead`, and stands at zero until then: what is built meanwhile starts on time.
+    pub fn ahead(lead: Nanos) -> Self {
+        let Self { origin, unix } = Self::new();
+        Self { origin: origin + lead.as_nanos(), unix: unix + lead.as_nanos() }
+    }
+
+    /// Nanoseconds until zero.
+    pub fn until_zero(self) -> Nanos {
+        Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
+    }
+
+    /// Sleeps until zero. Who sends earlier measures the lead as delay where the other clock is not this one: TCP's, QUIC's.
+    pub fn wait_for_zero(self) {
+        std::thread::sleep(Duration::from_nanos(self.until_zero().as_nanos()));
+    }
+
+    /// The time now.
+    pub fn now(self) -> Time {
+        Time::from_nanos(read(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin))
+    }
+
+    /// The moment of a kernel's receive timestamp (`SO_TIMESTAMPNS`, which counts in CLOCK_REALTIME), by the distance of
+    /// the two clocks now: a step of the wall clock in between is the only error. Never later than now.
+    pub fn of_kernel(self, stamp: TimeSpec) -> Time {
+        let now = self.now();
+        now - Nanos::from_nanos(read(ClockId::CLOCK_REALTIME).saturating_sub(nanos_of(stamp)))
+    }
+
+    /// A moment as nanoseconds since 1970, as packet logs have it. Later steps of the wall clock do not count.
+    pub fn unix_nanos(self, at: Time) -> u64 {
+        self.unix.saturating_add(at.as_nanos())
+    }
+}
+
+/// Longest spin before a deadline (our choice, because a sleeping processor of an idle virtual machine woke up 150 to 220 µs
+/// late in the 90th percentile; one that other work keeps awake, 45 µs in the 99th).
+const LEAD_MAX: Nanos = Nanos::from_micros(250);
+/// Shortest spin before a deadline (our choice: the 90th percentile there).
+const LEAD_MIN: Nanos = Nanos::from_micros(20);
+/// Share of the time that may be spun: one part in this many (our choice: a fifth).
+const SPIN_SHARE: u64 = 5;
+/// Spinning saved up while there was nothing to wait for (our choice: a tenth of a second's worth).
+const SPIN_SAVED: Nanos = Nanos::from_millis(20);
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// A descriptor is ready, or there was a signal.
+    Ready,
+    /// The deadline has passed, and at this moment, no earlier than the deadline, no descriptor was ready.
+    Due(Time),
+}
+
+/// Waits for moments: sleeps (timer slack 1 ns), then spins the last 20 to 250 µs, as long as the share of the time spun
+/// stays below a fifth. Belongs to the thread that made it.
+#[derive(Debug)]
+pub struct Sleeper {
+    clock: Clock,
+    /// How long before a deadline to wake up.
+    lead: Nanos,
+    /// What may still be spun.
+    budget: Nanos,
+    /// When the budget was last filled.
+    filled: Time,
+}
+
+impl Sleeper {
+    /// A sleeper for the calling thread, whose timer slack it sets.
+    pub fn new(clock: Clock) -> Self {
+        // Refused by no kernel; without it sleeps are 50 µs later.
+        let _ = prctl::set_timerslack(1);
+        Self { clock, lead: LEAD_MAX, budget: SPIN_SAVED, filled: clock.now() }
+    }
+
+    /// Waits for `deadline` and says when it woke up. Returns at once when it has passed.
+    pub fn sleep_until(&mut self, deadline: Time) -> Time {
+        // Without descriptors nothing but a signal can end the wait early: sleep again.
+        loop {
+            if let Ok(Wake::Due(now)) = self.wait(deadline, &mut []) {
+                return now;
+            }
+        }
+    }
+
+    /// Sleeps until `time`, or hardly later: it never spins. A signal may end it early.
+    pub fn doze(&mut self, time: Time) -> io::Result<()> {
+        let span = time - self.clock.now();
+        if span > Nanos::ZERO {
+            self.poll(&mut [], Some(span))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until `deadline` ([`Time::NEVER`]: without end) or until one of `fds` is ready.
+    pub fn wait(&mut self, deadline: Time, fds: &mut [PollFd<'_>]) -> io::Result<Wake> {
+        let now = self.clock.now();
+        self.budget = (self.budget + (now - self.filled).mul_div(1, SPIN_SHARE)).min(SPIN_SAVED);
+        self.filled = now;
+        let lead = if self.budget > self.lead { self.lead } else { Nanos::ZERO };
+        let wake = deadline - lead;
+        if now < wake {
+            if self.poll(fds, (deadline != Time::NEVER).then(|| wake - now))? {
+                return Ok(Wake::Ready);
+            }
+            self.learn(self.clock.now() - wake);
+        }
+        let start = self.clock.now();
+        let mut now = start;
+        let wake = loop {
+            if !fds.is_empty() && self.poll(fds, Some(Nanos::ZERO))? {
+                break Wake::Ready;
+            }
+            if now >= deadline {
+                break Wake::Due(now);
+            }
+            std::hint::spin_loop();
+            now = self.clock.now();
+        };
+        self.budget -= now - start;
+        Ok(wake)
+    }
+
+    /// Nine of ten sleeps must end before the deadline: each later one moves the lead up by nine steps, each earlier
+    /// one down by one.
+    fn learn(&mut self, late: Nanos) {
+        const STEP: Nanos = Nanos::from_nanos(200);
+        let lead = if late > self.lead { self.lead + STEP.mul_div(9, 1) } else { self.lead - STEP };
+        self.lead = lead.clamp(LEAD_MIN, LEAD_MAX);
+    }
+
+    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) -> io::Result<bool> {
+        match ppoll(fds, timeout.map(|span| TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::EINTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// How late moments came: the release error of a run.
+#[derive(Clone, Debug)]
+pub struct Lateness {
+    nanos: Histogram<u64>,
+    bound: Nanos,
+    late: u64,
+}
+
+impl Lateness {
+    /// Above this, a release error shows in results (our choice: an opportunity of a delivery trace is a millisecond).
+    pub const BOUND: Nanos = Nanos::from_millis(1);
+
+    /// No moment yet. One that comes later than `bound` counts as late.
+    pub fn new(bound: Nanos) -> Self {
+        let nanos = Histogram::new_with_bounds(1, 1_000_000_000, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
+        Self { nanos, bound, late: 0 }
+    }
+
+    /// A moment due at `due` came at `now`.
+    pub fn record(&mut self, due: Time, now: Time) {
+        let late = now - due;
+        self.nanos.saturating_record(late.as_nanos());
+        self.late += u64::from(late > self.bound);
+    }
+
+    /// Adds what another one recorded.
+    pub fn merge(&mut self, other: &Self) {
+        // Both have the same range.
+        let _ = self.nanos.add(&other.nanos);
+        self.late += other.late;
+    }
+
+    /// Moments recorded.
+    pub fn count(&self) -> u64 {
+        self.nanos.len()
+    }
+
+    /// The release error that a share `quantile` (0 to 1) of the moments does not exceed; zero without moments.
+    pub fn quantile(&self, quantile: f64) -> Nanos {
+        Nanos::from_nanos(self.nanos.value_at_quantile(quantile))
+    }
+
+    /// Median.
+    pub fn p50(&self) -> Nanos {
+        self.quantile(0.5)
+    }
+
+    /// 99th percentile.
+    pub fn p99(&self) -> Nanos {
+        self.quantile(0.99)
+    }
+
+    /// The latest (up to one second; a later one counts as that).
+    pub fn max(&self) -> Nanos {
+        Nanos::from_nanos(self.nanos.max())
+    }
+
+    /// Moments that came later than the bound.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// The bound.
+    pub fn bound(&self) -> Nanos {
+        self.bound
+    }
+
+    /// Whether results can be trusted: no more than one moment in a hundred came later than the bound.
+    pub fn trusted(&self) -> bool {
+        self.late * 100 <= self.count()
+    }
+}
+
+/// CPU time of the calling thread so far, user and system.
+pub fn thread_cpu() -> Nanos {
+    Nanos::from_nanos(read(ClockId::CLOCK_THREAD_CPUTIME_ID))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_tells_what_is_late_and_when_not_to_trust() {
+        let bound = Nanos::from_micros(100);
+        let mut lateness = Lateness::new(bound);
+        assert!(lateness.trusted());
+        let due = Time::from_millis(5);
+        for micros in 1..=99 {
+            lateness.record(due, due + Nanos::from_micros(micros));
+        }
+        lateness.record(due, due + Nanos::from_millis(3));
+        // Before its time, by a clock read earlier: not late.
+        lateness.record(due, Time::ZERO);
+        assert_eq!((lateness.count(), lateness.late()), (101, 1));
+        let near = |span: Nanos, micros: f64| (span.as_nanos() as f64 / 1e3 / micros - 1.0).abs() < 0.002;
+        assert!(near(lateness.p50(), 50.0) && near(lateness.p99(), 99.0) && near(lateness.max(), 3000.0));
+        assert!(lateness.trusted());
+        let mut both = Lateness::new(bound);
+        both.record(due, due + Nanos::from_millis(7));
+        both.merge(&lateness);
+        assert_eq!((both.count(), both.late()), (102, 2));
+        assert!(!both.trusted());
+    }
+
+    #[test]
+    fn a_sleeper_never_wakes_early() {
+        let clock = Clock::new();
+        let mut sleeper = Sleeper::new(clock);
+        for _ in 0..50 {
+            let deadline = clock.now() + Nanos::from_micros(200);
+            assert!(sleeper.sleep_until(deadline) >= deadline);
+        }
+        assert!(sleeper.sleep_until(Time::ZERO) > Time::ZERO);
+    }
+
+    #[test]
+    fn the_lead_follows_how_late_sleeping_comes() {
+        let mut sleeper = Sleeper::new(Clock::new());
+        for _ in 0..2000 {
+            sleeper.learn(Nanos::from_micros(5));
+        }
+        assert_eq!(sleeper.lead, LEAD_MIN);
+        // One of five comes 40 us late, more than the tenth that may: about so much earlier it wakes up.
+        for round in 0..2000 {
+            sleeper.learn(Nanos::from_micros(if round % 5 == 0 { 40 } else { 5 }));
+        }
+        assert!((Nanos::from_micros(37)..=Nanos::from_micros(43)).contains(&sleeper.lead), "{}", sleeper.lead);
+        for _ in 0..1000 {
+            sleeper.learn(Nanos::from_millis(1));
+        }
+        assert_eq!(sleeper.lead, LEAD_MAX);
+    }
+
+    #[test]
+    fn a_kernel_stamp_is_a_moment_of_the_clock() {
+        let clock = Clock::new();
+        let before = clock.now();
+        let stamp = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
+        let after = clock.now();
+        // The two clocks are not read at one instant: a stamp may seem to lie a little before its time.
+        let moment = clock.of_kernel(stamp);
+        assert!(moment <= after && moment + Nanos::from_millis(100) >= before, "{before} {moment} {after}");
+    }
+}

@@ -1,0 +1,467 @@
+//! A path run against the clock: packets come out of one namespace, pass a [`Path`], go into another.
+//!
+//! One thread carries both directions. Time is logical: a packet enters its path at its arrival stamp, inside everything
+//! happens when it is due, and only handing it over can be late. Lateness therefore never adds up: a host that stalls delays
+//! the packets that were due meanwhile, and none after them. The idea of logical time stamps is from Rattan (Shi et al.);
+//! ours: a path never runs ahead of what has been read, so that a packet that waited in the kernel during a stall still
+//! enters at the moment it came.
+
+use std::any::Any;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use crate::frame::{self, Entry, Frame};
+use crate::port::Port;
+use handover::Handover;
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use paceline_cc::{Nanos, Time};
+use paceline_clock::{Clock, Lateness, Sleeper, Wake, thread_cpu};
+use paceline_experiment::Direction;
+use paceline_path::{Codepoint, Count, Dropped, LinkStats, Packet, Path, Split};
+use priority::Priority;
+use turns::{Rest, Turns};
+
+pub use priority::Scheduling;
+pub(crate) use priority::prefer;
+
+mod handover;
+mod priority;
+mod turns;
+
+/// What an emulator is made of.
+pub struct Setup {
+    /// The user's side.
+    pub near: Box<dyn Port>,
+    /// The network's side.
+    pub far: Box<dyn Port>,
+    /// From far to near.
+    pub down: Path<Frame>,
+    /// From near to far.
+    pub up: Path<Frame>,
+    /// Who watches.
+    pub taps: Vec<Box<dyn Tap>>,
+    /// The clock of the run: the paths' schedules begin at its zero.
+    pub clock: Clock,
+    /// A packet released later than this after it was due counts as late; [`Lateness::BOUND`] unless there is a reason.
+    pub bound: Nanos,
+}
+
+/// A packet on its way, as a [`Tap`] sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// Which path it is on.
+    pub direction: Direction,
+    /// Counts the packets of the direction from 0. A copy made on the path has the number of its original.
+    pub id: u64,
+    /// The packet from its IP header on, as it is now (an AQM may have marked it). [`frame::flow_key`] gives its flow.
+    pub bytes: &'a [u8],
+    /// When it entered the path.
+    pub entered: Time,
+    /// When this happened, by logical time: entered, left or was dropped.
+    pub at: Time,
+    /// When it was sent, by the clock: `at` and the release error. Where a delay is at the end of the path it may be
+    /// some microseconds before `at`. [`Time::NEVER`] unless it left.
+    pub released: Time,
+    /// Its delay so far by where it came from; zero unless it left.
+    pub delay: Split,
+    /// The path marked it "congestion experienced".
+    pub marked: bool,
+}
+
+/// Watches packets from the emulator's thread: be quick. All methods do nothing unless overridden.
+///
+/// [`EmulatorReport::taps`] hands it back; as it is [`Any`], it can be turned into what it was.
+pub trait Tap: Any + Send {
+    /// A packet entered a path.
+    fn entered(&mut self, _passage: &Passage<'_>) {}
+
+    /// A packet came out of a path and was sent.
+    fn left(&mut self, _passage: &Passage<'_>) {}
+
+    /// A packet was dropped by a queue, or lost on the path.
+    fn dropped(&mut self, _passage: &Passage<'_>) {}
+
+    /// The emulator stopped.
+    ///
+    /// # Errors
+    /// One line that says what went wrong, for [`EmulatorReport::troubles`].
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What happened in one direction.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionReport {
+    /// Entered the path.
+    pub entered: Count,
+    /// Came out of it.
+    pub left: Count,
+    /// Dropped by queues or lost on it.
+    pub dropped: Count,
+    /// Dropped by the kernel before the emulator could read them: no part of the emulated path.
+    pub overflowed: u64,
+    /// Refused by the kernel after the path: no part of the emulated path.
+    pub refused: u64,
+    /// Counters of the path's first link.
+    pub link: Option<LinkStats>,
+}
+
+/// What an emulator leaves behind.
+pub struct EmulatorReport {
+    /// How late packets were sent.
+    pub lateness: Lateness,
+    /// Processor time of the emulator's thread.
+    pub cpu: Nanos,
+    /// From the clock's zero to the end.
+    pub end: Time,
+    /// How the thread was scheduled.
+    pub scheduling: Scheduling,
+    /// From far to near.
+    pub down: DirectionReport,
+    /// From near to far.
+    pub up: DirectionReport,
+    /// The taps, handed back in their order.
+    pub taps: Vec<Box<dyn Tap>>,
+    /// What went wrong with a tap; one line each.
+    pub troubles: Vec<String>,
+}
+
+impl EmulatorReport {
+    /// Whether the run shows the path rather than the host: hardly any packet was late, and the kernel lost none.
+    pub fn trusted(&self) -> bool {
+        let strangers = |way: &DirectionReport| way.overflowed + way.refused;
+        self.lateness.trusted() && strangers(&self.down) + strangers(&self.up) == 0
+    }
+}
+
+/// Why an emulator could not start or ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmulatorError {
+    /// No thread or no event descriptor.
+    #[error("the emulator could not start: {0}")]
+    Start(io::Error),
+    /// A port failed.
+    #[error("the emulator stopped at {at}: {side} port: {source}")]
+    Port {
+        /// When.
+        at: Time,
+        /// Which: near or far.
+        side: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Waiting failed.
+    #[error("the emulator stopped: waiting for packets: {0}")]
+    Wait(io::Error),
+    /// The thread panicked.
+    #[error("the emulator stopped by a mistake in it; please report it")]
+    Panicked,
+}
+
+/// A running emulator: two paths between two ports, in a thread of its own. Dropping it stops it.
+pub struct Emulator {
+    thread: Option<JoinHandle<Result<EmulatorReport, EmulatorError>>>,
+    stop: Arc<Stop>,
+}
+
+struct Stop {
+    asked: AtomicBool,
+    event: EventFd,
+}
+
+impl Emulator {
+    /// Starts carrying packets.
+    ///
+    /// # Errors
+    /// When there is no thread or descriptor to be had.
+    pub fn start(setup: Setup) -> Result<Self, EmulatorError> {
+        let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+            .map_err(|error| EmulatorError::Start(error.into()))?;
+        let stop = Arc::new(Stop { asked: AtomicBool::new(false), event });
+        let theirs = Arc::clone(&stop);
+        let body = move || Runner::new(setup).run(&theirs);
+        let thread = thread::Builder::new().name("emulator".to_owned()).spawn(body).map_err(EmulatorError::Start)?;
+        Ok(Self { thread: Some(thread), stop })
+    }
+
+    /// Whether it still carries packets; if not, [`Emulator::stop`] says why.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Stops it. Packets that are on their way are gone, and count neither as having left nor as dropped.
+    ///
+    /// # Errors
+    /// When it ended before, and why.
+    pub fn stop(mut self) -> Result<EmulatorReport, EmulatorError> {
+        self.end().unwrap_or(Err(EmulatorError::Panicked))
+    }
+
+    fn end(&mut self) -> Option<Result<EmulatorReport, EmulatorError>> {
+        self.stop.asked.store(true, Ordering::Release);
+        // Only a full counter is refused, and that wakes it as well.
+        let _ = self.stop.event.write(1);
+        Some(self.thread.take()?.join().unwrap_or(Err(EmulatorError::Panicked)))
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+struct Runner {
+    near: Box<dyn Port>,
+    far: Box<dyn Port>,
+    down: Lane,
+    up: Lane,
+    watch: Watch,
+}
+
+/// What both directions share.
+struct Watch {
+    clock: Clock,
+    taps: Vec<Box<dyn Tap>>,
+    lateness: Lateness,
+}
+
+/// One direction.
+struct Lane {
+    direction: Direction,
+    path: Path<Frame>,
+    /// The path's logical time.
+    time: Time,
+    report: DirectionReport,
+    /// What the last turn read and sent, and whether it read all that was there.
+    read_now: usize,
+    left_now: usize,
+    drained: bool,
+    handover: Handover,
+    /// Scratch: what was read, what comes out and how it travelled.
+    read: Vec<Frame>,
+    out: Vec<Frame>,
+    travelled: Vec<Travelled>,
+}
+
+struct Travelled {
+    left: Time,
+    delay: Split,
+    marked: bool,
+}
+
+impl Runner {
+    fn new(setup: Setup) -> Self {
+        let Setup { near, far, down, up, taps, clock, bound } = setup;
+        let watch = Watch { clock, taps, lateness: Lateness::new(bound) };
+        Self { near, far, down: Lane::new(Direction::Down, down), up: Lane::new(Direction::Up, up), watch }
+    }
+
+    fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
+        let clock = self.watch.clock;
+        let mut priority = Priority::new(clock.now());
+        let mut sleeper = Sleeper::new(clock);
+        let mut turns = Turns::new(self.down.path.least().min(self.up.path.least()));
+        let mut wake = Wake::Ready;
+        while !stop.asked.load(Ordering::Acquire) {
+            let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
+            self.down.turn(wake, far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
+            self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
+            let now = clock.now();
+            priority.review(now);
+            wake = if self.down.drained && self.up.drained {
+                let due = self.down.due().min(self.up.due());
+                let (read, left) = (self.down.read_now + self.up.read_now, self.down.left_now + self.up.left_now);
+                let rest = turns.rest(now, due, read, left);
+                self.wait(rest, due, stop, &mut sleeper).map_err(EmulatorError::Wait)?
+            } else {
+                Wake::Ready
+            };
+        }
+        Ok(self.finish(priority.scheduling()))
+    }
+
+    fn wait(&self, rest: Rest, due: Time, stop: &Stop, sleeper: &mut Sleeper) -> io::Result<Wake> {
+        match rest {
+            Rest::Gather(until) => {
+                sleeper.doze(until)?;
+                Ok(Wake::Ready)
+            }
+            Rest::Due(due) => {
+                sleeper.sleep_until(due);
+                Ok(Wake::Ready)
+            }
+            Rest::Listen(from) => {
+                sleeper.doze(from)?;
+                let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+                sleeper.wait(due, &mut [self.near.fd(), self.far.fd(), stop.event.as_fd()].map(readable))
+            }
+        }
+    }
+
+    fn finish(self, scheduling: Scheduling) -> EmulatorReport {
+        let Watch { clock, mut taps, lateness } = self.watch;
+        let end = clock.now();
+        let troubles = taps.iter_mut().filter_map(|tap| tap.finish().err()).collect();
+        let cpu = thread_cpu();
+        let (down, up) = (self.down.finish(&*self.far, end), self.up.finish(&*self.near, end));
+        EmulatorReport { lateness, cpu, end, scheduling, down, up, taps, troubles }
+    }
+}
+
+/// Which end of a lane failed.
+enum Failed {
+    Source(io::Error),
+    Sink(io::Error),
+}
+
+impl Failed {
+    fn at(self, at: Time, source: &'static str, sink: &'static str) -> EmulatorError {
+        let (side, source) = match self {
+            Self::Source(error) => (source, error),
+            Self::Sink(error) => (sink, error),
+        };
+        EmulatorError::Port { at, side, source }
+    }
+}
+
+impl Lane {
+    fn new(direction: Direction, path: Path<Frame>) -> Self {
+        let report = DirectionReport::default();
+        let handover = Handover::new(path.foresight());
+        let (read, out, travelled) = Default::default();
+        Self {
+            direction,
+            path: path.keeping_dropped(),
+            time: Time::ZERO,
+            report,
+            read_now: 0,
+            left_now: 0,
+            drained: true,
+            handover,
+            read,
+            out,
+            travelled,
+        }
+    }
+
+    /// When to begin to send what comes out next.
+    fn due(&self) -> Time {
+        match self.path.next() {
+            Time::NEVER => Time::NEVER,
+            due => due - self.handover.lead(due),
+        }
+    }
+
+    /// Takes in what arrived, sends what is due.
+    fn turn(
+        &mut self,
+        wake: Wake,
+        source: &mut dyn Port,
+        sink: &mut dyn Port,
+        watch: &mut Watch,
+    ) -> Result<(), Failed> {
+        // The path may run up to where everything that came has been read.
+        (self.read_now, self.drained) = (0, true);
+        let (begin, complete) = match wake {
+            Wake::Due(now) => (now, now),
+            Wake::Ready => {
+                let before = watch.clock.now();
+                self.drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
+                self.read_now = self.read.len();
+                self.enter(watch);
+                (before, if self.drained { before } else { Time::ZERO })
+            }
+        };
+        self.time = self.time.max(complete);
+        let due = self.path.next();
+        let lead = self.handover.lead(due);
+        while let Some(packet) = self.path.pop_ahead(self.time, lead) {
+            self.leave(packet);
+        }
+        self.left_now = self.out.len();
+        if !self.out.is_empty() {
+            self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
+            let now = watch.clock.now();
+            if self.left_now == 1 {
+                self.handover.took(due, now - begin);
+            }
+            self.handover.done(now);
+            self.released(now, watch);
+        }
+        self.note_dropped(watch);
+        Ok(())
+    }
+
+    fn enter(&mut self, watch: &mut Watch) {
+        for mut frame in self.read.drain(..) {
+            self.time = self.time.max(frame.arrived);
+            let ecn = frame::ecn(&frame.bytes);
+            let size = frame.bytes.len() as u32;
+            frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
+            self.report.entered.add(size);
+            let passage = Passage::new(self.direction, &frame.bytes, frame.entry, self.time);
+            watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
+            self.path.push(self.time, Packet::new(0, size, ecn, frame));
+        }
+    }
+
+    fn leave(&mut self, packet: Packet<Frame>) {
+        let mut frame = packet.body;
+        let marked = packet.ecn != frame.entry.ecn;
+        if marked {
+            frame::set_ecn(&mut frame.bytes, packet.ecn);
+        }
+        self.report.left.add(packet.size);
+        self.travelled.push(Travelled { left: packet.entered, delay: packet.delay, marked });
+        self.out.push(frame);
+    }
+
+    fn released(&mut self, now: Time, watch: &mut Watch) {
+        for (frame, travelled) in self.out.drain(..).zip(self.travelled.drain(..)) {
+            watch.lateness.record(travelled.left, now);
+            if !watch.taps.is_empty() {
+                let passage = Passage {
+                    released: now,
+                    delay: travelled.delay,
+                    marked: travelled.marked,
+                    ..Passage::new(self.direction, &frame.bytes, frame.entry, travelled.left)
+                };
+                watch.taps.iter_mut().for_each(|tap| tap.left(&passage));
+            }
+        }
+    }
+
+    fn note_dropped(&mut self, watch: &mut Watch) {
+        while let Some(Dropped { at, packet, .. }) = self.path.pop_dropped() {
+            self.report.dropped.add(packet.size);
+            let passage = Passage::new(self.direction, &packet.body.bytes, packet.body.entry, at);
+            watch.taps.iter_mut().for_each(|tap| tap.dropped(&passage));
+        }
+    }
+
+    fn finish(mut self, source: &dyn Port, end: Time) -> DirectionReport {
+        self.report.overflowed = source.overflowed();
+        self.report.link = self.path.stats(end.max(self.time)).cloned();
+        self.report
+    }
+}
+
+impl<'a> Passage<'a> {
+    fn new(direction: Direction, bytes: &'a [u8], entry: Entry, at: Time) -> Self {
+        let Entry { id, entered, .. } = entry;
+        let (released, delay, marked) = (Time::NEVER, Split::default(), false);
+        Self { direction, id, bytes, entered, at, released, delay, marked }
+    }
+
+    /// Its ECN field as it is now.
+    pub fn ecn(&self) -> Codepoint {
+        frame::ecn(self.bytes)
+    }
+}

@@ -1,0 +1,22 @@
+//! The emulator: a [`paceline_path::Path`] that runs against the clock between ports, and the network namespaces around it.
+//!
+//! On systems other than Linux this crate is empty.
+#![cfg(target_os = "linux")]
+
+pub mod accuracy;
+pub mod command;
+pub mod emulator;
+pub mod frame;
+pub mod interface;
+pub mod listening;
+pub mod log;
+pub mod machine;
+pub mod namespace;
+pub mod port;
+pub mod world;
+
+pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Passage, Scheduling, Setup, Tap};
+pub use frame::{FlowKey, Frame};
+pub use namespace::{Namespace, NamespaceError, Privilege};
+pub use port::{PacketSocket, Port, Tun};
+pub use world::{Between, Ends, Far, Site, World, WorldError};

@@ -1,0 +1,159 @@
+//! An end's interface: a TUN device, or one half of a veth pair whose other half is out of sight.
+
+use std::io;
+
+use super::{Wire, WorldError};
+use crate::interface::Interfaces;
+use crate::namespace::{Namespace, NamespaceError};
+use crate::port::packet::{MAC, without_offloads};
+use crate::port::tun::BACKLOG;
+use crate::port::{PacketSocket, Port, Tun};
+use paceline_clock::Clock;
+
+/// An interface and the port behind it.
+pub(super) struct Attached(pub(super) Box<dyn Port>);
+
+impl Attached {
+    /// An interface of this kind, or of the other where there is none.
+    pub(super) fn new(wire: Wire, namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
+        Self::behind(wire, namespace, name, open_hub)
+    }
+
+    /// As [`Attached::new`], with what opens the other half of a veth pair.
+    fn behind(wire: Wire, namespace: &Namespace, name: &str, open: OpenHub) -> Result<Self, WorldError> {
+        let tun = || Self::tun(namespace, name);
+        let veth = || Self::veth(namespace, name, open);
+        match wire {
+            Wire::Tun => tun().or_else(|tun| veth().map_err(|veth| WorldError::NoInterface { tun, veth })),
+            Wire::Veth => veth().or_else(|veth| tun().map_err(|tun| WorldError::NoInterface { tun, veth })),
+        }
+    }
+
+    /// Forgets what the kernel sent of its own accord while nothing carried it on.
+    pub(super) fn discard(&mut self, clock: Clock) -> Result<(), NamespaceError> {
+        let mut early = Vec::new();
+        while !self.0.read(clock, &mut early).map_err(|error| NamespaceError::system("read a port", error))? {}
+        Ok(())
+    }
+
+    fn tun(namespace: &Namespace, name: &str) -> Result<Self, NamespaceError> {
+        namespace.enter(|| {
+            let interfaces = Interfaces::open()?;
+            let tun = Tun::create(name).map_err(|error| {
+                // For a name that another kind of interface has, the kernel says no more than EINVAL.
+                let taken = interfaces.names().is_ok_and(|names| names.iter().any(|other| other == name));
+                let error = if taken { io::ErrorKind::AlreadyExists.into() } else { error };
+                NamespaceError::system(format!("make the TUN device {name}"), error)
+            })?;
+            interfaces.backlog(name, BACKLOG)?;
+            interfaces.quiet(name)?;
+            Ok(Self(Box::new(tun)))
+        })?
+    }
+
+    fn veth(namespace: &Namespace, name: &str, open: OpenHub) -> Result<Self, NamespaceError> {
+        // The other half is out of sight, in a namespace that no other program knows.
+        let hub = Namespace::create()?;
+        namespace.enter(|| Interfaces::open()?.veth(name, Some(MAC), HUB, &hub))??;
+        let fit = || {
+            let interfaces = Interfaces::open()?;
+            interfaces.quiet(name)?;
+            interfaces.up(name)?;
+            without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
+        };
+        let opened = namespace.enter(fit).flatten().and_then(|()| hub.enter(open).flatten());
+        if opened.is_err() {
+            // Its name may be wanted for another kind, and the kernel takes its time when a namespace ends.
+            let _ = namespace.enter(|| Interfaces::open()?.remove(name));
+        }
+        Ok(Self(Box::new(opened?)))
+    }
+}
+
+/// The other half of a veth pair.
+const HUB: &str = "hub";
+
+/// Opens the other half of a veth pair, in its namespace.
+type OpenHub = fn() -> Result<PacketSocket, NamespaceError>;
+
+fn open_hub() -> Result<PacketSocket, NamespaceError> {
+    Interfaces::open()?.up(HUB)?;
+    Interfaces::wait_until_running(HUB)?;
+    PacketSocket::open(HUB).map_err(|error| NamespaceError::system("open a packet socket", error))
+}
+
+/// What to do when neither kind of interface can be had.
+pub(super) fn fix(tun: &NamespaceError, veth: &NamespaceError) -> &'static str {
+    let any = |kinds: &[io::ErrorKind]| [tun, veth].iter().any(|error| kinds.contains(&error.kind()));
+    match () {
+        () if any(&TAKEN) => "remove the interface that has its name",
+        () if any(&[io::ErrorKind::TimedOut]) => "try again when the machine is less busy, or load the module tun",
+        () => "load the module tun or veth",
+    }
+}
+
+/// What the system says when an interface's name is in use.
+const TAKEN: [io::ErrorKind; 2] = [io::ErrorKind::ResourceBusy, io::ErrorKind::AlreadyExists];
+
+/// Whether someone else was faster.
+pub(super) fn is_taken(error: &WorldError) -> bool {
+    let taken = |error: &NamespaceError| TAKEN.contains(&error.kind());
+    matches!(error, WorldError::NoInterface { tun, veth } if taken(tun) || taken(veth))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::needs_root;
+
+    fn names(namespace: &Namespace) -> Vec<String> {
+        namespace.enter(|| Interfaces::open().and_then(|open| open.names())).unwrap().unwrap()
+    }
+
+    fn never_runs() -> Result<PacketSocket, NamespaceError> {
+        Err(NamespaceError::system("wait for hub", io::ErrorKind::TimedOut))
+    }
+
+    #[test]
+    fn a_tun_device_takes_the_name_of_a_veth_pair_that_never_ran() {
+        if needs_root("a_tun_device_takes_the_name_of_a_veth_pair_that_never_ran") {
+            return;
+        }
+        let namespace = Namespace::create().unwrap();
+        let attached = Attached::behind(Wire::Veth, &namespace, "paceline0", never_runs).map(drop);
+        assert!(attached.is_ok(), "{}", attached.unwrap_err());
+        let error = Attached::veth(&namespace, "paceline1", never_runs).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "cannot wait for hub: timed out");
+        assert!(!names(&namespace).contains(&"paceline1".to_owned()));
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_said_of_both_kinds() {
+        if needs_root("a_name_that_is_taken_is_said_of_both_kinds") {
+            return;
+        }
+        let (namespace, other) = (Namespace::create().unwrap(), Namespace::create().unwrap());
+        namespace.enter(|| Interfaces::open()?.veth("paceline0", None, "other", &other)).unwrap().unwrap();
+        for wire in [Wire::Veth, Wire::Tun] {
+            let error = Attached::new(wire, &namespace, "paceline0").map(drop).unwrap_err();
+            assert!(is_taken(&error), "{error}");
+            let text = error.to_string();
+            for part in [
+                "make the TUN device paceline0: entity already exists",
+                "make the veth pair paceline0, hub: File exists",
+            ] {
+                assert!(text.contains(part), "{text}");
+            }
+            assert!(text.ends_with("; remove the interface that has its name"), "{text}");
+        }
+        assert!(names(&namespace).contains(&"paceline0".to_owned()), "it is not ours to remove");
+    }
+
+    #[test]
+    fn what_to_do_is_said_by_what_was_wrong() {
+        let error = |kind: io::ErrorKind| NamespaceError::system("make it", kind);
+        let (none, slow) = (io::ErrorKind::NotFound, io::ErrorKind::TimedOut);
+        assert_eq!(fix(&error(none), &error(none)), "load the module tun or veth");
+        assert_eq!(fix(&error(none), &error(slow)), "try again when the machine is less busy, or load the module tun");
+    }
+}

@@ -1,0 +1,267 @@
+//! The emulator between two ports made of memory: no privilege, and no dependence on how fast the machine is, since a
+//! path's time is logical.
+#![cfg(target_os = "linux")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_clock::{Clock, Lateness};
+use paceline_emulator::frame::{self, Frame};
+use paceline_emulator::{Emulator, EmulatorError, Passage, Port, Setup, Tap};
+use paceline_path::queue::{Limit, Step, Threshold};
+use paceline_path::{Codepoint, Delay, Direction, Link, Path, QueueSpec, Schedule};
+
+type Shared<T> = Arc<Mutex<T>>;
+
+/// Gives out its packets at the first read, collects what is written.
+struct Memory {
+    event: EventFd,
+    waiting: Vec<Frame>,
+    written: Shared<Vec<Vec<u8>>>,
+    refuse: bool,
+    broken: bool,
+}
+
+impl Memory {
+    fn with(waiting: Vec<Frame>) -> Self {
+        let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap();
+        event.write(1).unwrap();
+        Self { event, waiting, written: Arc::default(), refuse: false, broken: false }
+    }
+
+    fn empty() -> Self {
+        Self::with(Vec::new())
+    }
+}
+
+impl Port for Memory {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    fn read(&mut self, _clock: Clock, frames: &mut Vec<Frame>) -> io::Result<bool> {
+        if self.broken {
+            return Err(io::Error::other("unplugged"));
+        }
+        let _ = self.event.read();
+        frames.append(&mut self.waiting);
+        Ok(true)
+    }
+
+    fn write(&mut self, frames: &[Frame]) -> io::Result<u64> {
+        self.written.lock().unwrap().extend(frames.iter().map(|frame| frame.bytes.clone()));
+        Ok(if self.refuse { frames.len() as u64 } else { 0 })
+    }
+
+    fn overflowed(&self) -> u64 {
+        0
+    }
+}
+
+/// What happened to a packet.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    what: &'static str,
+    direction: paceline_experiment::Direction,
+    id: u64,
+    at: Time,
+    marked: bool,
+}
+
+#[derive(Default)]
+struct Notes {
+    seen: Shared<Vec<Seen>>,
+    finished: bool,
+}
+
+impl Notes {
+    fn note(&self, what: &'static str, passage: &Passage<'_>) {
+        let Passage { direction, id, at, marked, .. } = *passage;
+        // Where a delay is at the end of a path, a packet's last microseconds are spent in being handed over.
+        assert!(passage.released == Time::NEVER || passage.released + Nanos::from_micros(30) >= at);
+        self.seen.lock().unwrap().push(Seen { what, direction, id, at, marked });
+    }
+}
+
+impl Tap for Notes {
+    fn entered(&mut self, passage: &Passage<'_>) {
+        assert_eq!(passage.at, passage.entered);
+        self.note("entered", passage);
+    }
+    fn left(&mut self, passage: &Passage<'_>) {
+        let split = passage.delay;
+        assert_eq!(passage.at, passage.entered + split.propagation + split.queue + split.transmission);
+        self.note("left", passage);
+    }
+    fn dropped(&mut self, passage: &Passage<'_>) {
+        self.note("dropped", passage);
+    }
+    fn finish(&mut self) -> Result<(), String> {
+        self.finished = true;
+        Err("notes: no more paper".to_owned())
+    }
+}
+
+/// An IPv4 packet of 1500 bytes whose last byte is `number`.
+fn packet(number: u8, ecn: Codepoint) -> Vec<u8> {
+    let mut bytes = vec![0; 1500];
+    bytes[..20].copy_from_slice(&[0x45, 0, 5, 220, 0, 0, 0, 0, 64, 17, 0x60, 0x75, 10, 77, 0, 1, 10, 77, 0, 2]);
+    frame::set_ecn(&mut bytes, ecn);
+    bytes[1499] = number;
+    bytes
+}
+
+/// Sum of an IPv4 header's words, which is 0xffff when its checksum is right.
+fn header_sum(packet: &[u8]) -> u32 {
+    let sum: u32 = packet[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    (sum & 0xffff) + (sum >> 16)
+}
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn frames(arrivals: impl IntoIterator<Item = (u64, Codepoint)>) -> Vec<Frame> {
+    let frame = |(number, (at, ecn))| Frame::new(packet(number, ecn), ms(at));
+    (0..).zip(arrivals).map(frame).collect()
+}
+
+fn setup(near: Memory, far: Memory, down: Path<Frame>) -> Setup {
+    let (near, far): (Box<dyn Port>, Box<dyn Port>) = (Box::new(near), Box::new(far));
+    Setup { near, far, down, up: Path::new(), taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND }
+}
+
+/// Waits until something holds; a minute is longer than any machine takes.
+fn wait_for(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_mins(1), "it never came");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs `arrivals` from far to near until `fates` of them have left or were dropped.
+fn run(
+    arrivals: Vec<Frame>,
+    down: Path<Frame>,
+    fates: usize,
+) -> (Vec<Seen>, Vec<Vec<u8>>, paceline_emulator::DirectionReport) {
+    let (near, far) = (Memory::empty(), Memory::with(arrivals));
+    let written = Arc::clone(&near.written);
+    let notes = Notes::default();
+    let seen = Arc::clone(&notes.seen);
+    let mut setup = setup(near, far, down);
+    setup.taps.push(Box::new(notes));
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| seen.lock().unwrap().iter().filter(|seen| seen.what != "entered").count() == fates);
+    assert!(emulator.is_running());
+    let report = emulator.stop().unwrap();
+    assert_eq!(report.up.entered.packets, 0);
+    assert_eq!(report.lateness.count(), report.down.left.packets);
+    assert_eq!(report.troubles, ["notes: no more paper"]);
+    let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
+    assert!(tap.downcast::<Notes>().unwrap().finished);
+    (seen.lock().unwrap().clone(), written.lock().unwrap().clone(), report.down)
+}
+
+fn times(seen: &[Seen], what: &str) -> Vec<(u64, u64)> {
+    let chosen = seen.iter().filter(|seen| seen.what == what);
+    chosen.map(|seen| (seen.id, seen.at.as_nanos() / 1_000)).collect()
+}
+
+#[test]
+fn a_packet_that_was_read_late_leaves_as_if_it_had_not_been() {
+    let arrivals =
+        frames([(1, Codepoint::NotEct), (2, Codepoint::NotEct), (2, Codepoint::NotEct), (4, Codepoint::NotEct)]);
+    let wanted: Vec<Vec<u8>> = arrivals.iter().map(|frame| frame.bytes.clone()).collect();
+    // The stamps lie before the first read: the emulator starts when 20 ms of its clock are over.
+    let setup_path = Path::new().delay(Delay::new(Nanos::from_millis(30)));
+    let (near, far) = (Memory::empty(), Memory::with(arrivals));
+    let written = Arc::clone(&near.written);
+    let notes = Notes::default();
+    let seen = Arc::clone(&notes.seen);
+    let mut setup = setup(near, far, setup_path);
+    setup.taps.push(Box::new(notes));
+    wait_for(|| setup.clock.now() > ms(20));
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| written.lock().unwrap().len() == 4);
+    let report = emulator.stop().unwrap();
+    assert_eq!(*written.lock().unwrap(), wanted);
+    let seen = seen.lock().unwrap();
+    assert_eq!(times(&seen, "entered"), [(0, 1_000), (1, 2_000), (2, 2_000), (3, 4_000)]);
+    assert_eq!(times(&seen, "left"), [(0, 31_000), (1, 32_000), (2, 32_000), (3, 34_000)]);
+    assert_eq!((report.down.entered, report.down.dropped.packets), (report.down.left, 0));
+}
+
+#[test]
+fn a_link_serves_and_drops_by_logical_time() {
+    // 12 Mbit/s: 1500 bytes take 1 ms; one in service, two wait, seven find no room.
+    let queue = Some(QueueSpec::DropTail { limit: Limit::packets(2) });
+    let direction = Direction { rate: Some(Rate::from_mbps(12.0)), queue, ..Direction::default() };
+    let path = direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap();
+    let (seen, written, report) = run(frames([(1, Codepoint::NotEct); 10]), path, 10);
+    assert_eq!(times(&seen, "left"), [(0, 2_000), (1, 3_000), (2, 4_000)]);
+    let dropped: Vec<u64> = times(&seen, "dropped").iter().map(|(id, _)| *id).collect();
+    assert_eq!(dropped, [3, 4, 5, 6, 7, 8, 9]);
+    assert!(seen.iter().all(|seen| seen.direction == paceline_experiment::Direction::Down));
+    let numbers: Vec<u8> = written.iter().map(|packet| packet[1499]).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    assert_eq!((report.entered.packets, report.left.packets, report.dropped.packets), (10, 3, 7));
+    assert_eq!(report.link.unwrap().full.packets, 7);
+}
+
+#[test]
+fn what_an_aqm_marks_arrives_marked_with_a_right_checksum() {
+    let queue = Step::new(Threshold::Packets(0), Limit::NONE);
+    let link = Link::new(Schedule::constant(Rate::from_mbps(12.0)), Box::new(queue));
+    let arrivals = frames([(1, Codepoint::Ect0), (1, Codepoint::Ect0), (1, Codepoint::Ect1), (1, Codepoint::NotEct)]);
+    let (seen, written, _) = run(arrivals, Path::new().link(link), 4);
+    let marked: Vec<bool> = seen.iter().filter(|seen| seen.what == "left").map(|seen| seen.marked).collect();
+    let fields: Vec<Codepoint> = written.iter().map(|packet| frame::ecn(packet)).collect();
+    // The first goes into service at once, the second finds nobody waiting.
+    assert_eq!(fields[0], Codepoint::Ect0);
+    assert_eq!(fields[2..], [Codepoint::Ce, Codepoint::NotEct]);
+    assert_eq!(marked, [false, fields[1] == Codepoint::Ce, true, false]);
+    assert!(written.iter().all(|packet| header_sum(packet) == 0xffff));
+}
+
+#[test]
+fn what_is_under_way_at_the_end_was_not_dropped() {
+    let (near, far) = (Memory::empty(), Memory::with(frames([(0, Codepoint::NotEct)])));
+    let notes = Notes::default();
+    let seen = Arc::clone(&notes.seen);
+    let mut setup = setup(near, far, Path::new().delay(Delay::new(Nanos::from_secs(3600))));
+    setup.taps.push(Box::new(notes));
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| !seen.lock().unwrap().is_empty());
+    let report = emulator.stop().unwrap();
+    assert_eq!((report.down.entered.packets, report.down.left.packets, report.down.dropped.packets), (1, 0, 0));
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_in_which_the_kernel_refused_packets_is_not_trusted() {
+    let (mut near, far) = (Memory::empty(), Memory::with(frames([(0, Codepoint::NotEct)])));
+    near.refuse = true;
+    let written = Arc::clone(&near.written);
+    let emulator = Emulator::start(setup(near, far, Path::new())).unwrap();
+    wait_for(|| written.lock().unwrap().len() == 1);
+    let report = emulator.stop().unwrap();
+    assert_eq!(report.down.refused, 1);
+    assert!(!report.trusted());
+}
+
+#[test]
+fn a_port_that_fails_ends_the_emulator_with_its_reason() {
+    let (near, mut far) = (Memory::empty(), Memory::empty());
+    far.broken = true;
+    let emulator = Emulator::start(setup(near, far, Path::new())).unwrap();
+    wait_for(|| !emulator.is_running());
+    let Err(error) = emulator.stop() else { panic!("it had no port") };
+    assert!(matches!(&error, EmulatorError::Port { side: "far", .. }));
+    assert!(error.to_string().ends_with("far port: unplugged"), "{error}");
+}

@@ -1,0 +1,121 @@
+//! Namespaces apart from each other, and paths that reach into the namespace that was there before.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use paceline_cc::Nanos;
+use paceline_clock::{Clock, Lateness};
+use paceline_emulator::frame::Frame;
+use paceline_emulator::interface::{Interfaces, LOOPBACK};
+use paceline_emulator::listening::listens;
+use paceline_emulator::namespace::{Namespace, Privilege, privilege};
+use paceline_emulator::world::{Between, Far, Wire, World, WorldError};
+use paceline_path::{Delay, Path};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Whether the test must be skipped; says so.
+fn needs_root(test: &str) -> bool {
+    let missing = privilege() != Privilege::Root;
+    if missing {
+        // Not by a macro, whose output is not shown for tests that pass.
+        let _ = writeln!(std::io::stderr(), "skipped: {test}: it needs root");
+    }
+    missing
+}
+
+fn names(namespace: &Namespace) -> Vec<String> {
+    namespace.enter(|| Interfaces::open().and_then(|open| open.names())).unwrap().unwrap()
+}
+
+fn between() -> Between {
+    let path = || Path::<Frame>::new().delay(Delay::new(Nanos::from_millis(1)));
+    Between { down: path(), up: path(), taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND }
+}
+
+/// One datagram from near to far and back.
+fn echo(world: &World, to: IpAddr) {
+    let far = world.far().namespace.enter(|| UdpSocket::bind(SocketAddr::new(to, 0))).unwrap().unwrap();
+    let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+    let near = world.near().namespace.enter(|| UdpSocket::bind(SocketAddr::new(any, 0))).unwrap().unwrap();
+    for socket in [&near, &far] {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    near.send_to(b"there", far.local_addr().unwrap()).unwrap();
+    let mut buffer = [0; 16];
+    let (length, from) = far.recv_from(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"there");
+    far.send_to(b"back", from).unwrap();
+    assert_eq!(near.recv(&mut buffer).unwrap(), 4);
+}
+
+#[test]
+fn a_namespace_has_nothing_but_its_loopback_and_forgets_earlier_flows() {
+    if needs_root("a_namespace_has_nothing_but_its_loopback_and_forgets_earlier_flows") {
+        return;
+    }
+    let namespace = Namespace::create().unwrap();
+    assert_eq!(names(&namespace), [LOOPBACK]);
+    let setting = || fs::read_to_string("/proc/sys/net/ipv4/tcp_no_metrics_save").unwrap();
+    assert_eq!(namespace.enter(setting).unwrap().trim(), "1");
+    assert!(!listens(&namespace).unwrap());
+    let socket = namespace.enter(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
+    assert!(listens(&namespace).unwrap());
+    let to = socket.local_addr().unwrap();
+    assert_eq!(socket.send_to(b"x", to).unwrap(), 1, "the loopback interface is up");
+}
+
+#[test]
+fn paths_beside_each_other_have_addresses_of_their_own() {
+    if needs_root("paths_beside_each_other_have_addresses_of_their_own") {
+        return;
+    }
+    // Stands for the machine.
+    let machine = Namespace::create().unwrap();
+    for wire in [Wire::Tun, Wire::Veth] {
+        let build = || machine.enter(|| World::build_over(wire, Far::Here, between())).unwrap().unwrap();
+        let worlds = [build(), build()];
+        assert_ne!(worlds[0].far().ipv4, worlds[1].far().ipv4);
+        assert_ne!(worlds[0].far().interface, worlds[1].far().interface);
+        for world in worlds {
+            let name = world.far().interface.clone();
+            assert!(names(&machine).contains(&name));
+            echo(&world, world.far().ipv4.into());
+            if let Some(address) = world.far().ipv6 {
+                echo(&world, address.into());
+            }
+            world.stop().unwrap();
+            assert!(!names(&machine).contains(&name));
+        }
+    }
+}
+
+#[test]
+fn paths_go_four_deep() {
+    if needs_root("paths_go_four_deep") {
+        return;
+    }
+    let machine = Namespace::create().unwrap();
+    let mut worlds: Vec<World> = Vec::new();
+    for _ in 0..4 {
+        let outer = worlds.last().map_or(&machine, |world| &world.near().namespace);
+        let world = outer.enter(|| World::build(Far::Here, between())).unwrap().unwrap();
+        worlds.push(world);
+    }
+    let (first, last) = (&worlds[0], &worlds[3]);
+    // From the innermost end to the machine: a millisecond each, both ways.
+    let far = machine.enter(|| UdpSocket::bind((first.far().ipv4, 0))).unwrap().unwrap();
+    let near = last.near().namespace.enter(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    far.set_read_timeout(Some(PATIENCE)).unwrap();
+    let clock = Clock::new();
+    near.send_to(b"out", far.local_addr().unwrap()).unwrap();
+    let (_, from) = far.recv_from(&mut [0; 16]).unwrap();
+    assert!(clock.now().as_nanos() >= 4_000_000);
+    assert_eq!(from.ip(), IpAddr::V4(last.near().ipv4), "no address is translated");
+    let fifth = last.near().namespace.enter(|| World::build(Far::Here, between())).unwrap();
+    assert!(matches!(fifth, Err(WorldError::TooDeep)));
+}

@@ -1,0 +1,215 @@
+//! Real packets through both kinds of ports: what crosses a path is what a wire would carry, and arrives whole.
+#![cfg(target_os = "linux")]
+
+use std::io::{IoSlice, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use paceline_cc::Nanos;
+use paceline_clock::{Clock, Lateness};
+use paceline_emulator::frame::Frame;
+use paceline_emulator::interface::Interfaces;
+use paceline_emulator::namespace::{self, Namespace};
+use paceline_emulator::world::{Between, Far, Wire, World};
+use paceline_emulator::{Passage, Port, Tap, Tun, frame};
+use paceline_path::{Delay, Path};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_mins(1);
+const PORT: u16 = 7077;
+
+/// Says what is wrong with packets; counts those that are right, by protocol.
+#[derive(Default)]
+struct Inspector {
+    faults: Arc<Mutex<Vec<String>>>,
+    tcp: u64,
+    udp: u64,
+}
+
+fn fold(words: impl Iterator<Item = u32>) -> u32 {
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
+}
+
+/// What is wrong with a TCP or UDP packet.
+fn fault(packet: &[u8]) -> Option<&'static str> {
+    let (addresses, length, payload) = match packet[0] >> 4 {
+        4 => (&packet[12..20], u16::from_be_bytes([packet[2], packet[3]]), &packet[usize::from(packet[0] & 15) * 4..]),
+        _ => (&packet[8..40], u16::from_be_bytes([packet[4], packet[5]]) + 40, &packet[40..]),
+    };
+    if packet.len() > 1500 {
+        return Some("longer than the wire's");
+    }
+    if usize::from(length) != packet.len() {
+        return Some("wrong length in the header");
+    }
+    if packet[0] >> 4 == 4 && fold(words(&packet[..20])) != 0xffff {
+        return Some("wrong checksum of the IP header");
+    }
+    let protocol = frame::flow_key(packet)?.protocol;
+    let pseudo = [u32::from(protocol), payload.len() as u32].into_iter();
+    let right = fold(words(addresses).chain(pseudo).chain(words(payload))) == 0xffff;
+    (matches!(protocol, 6 | 17) && !right).then_some("wrong checksum")
+}
+
+impl Tap for Inspector {
+    fn entered(&mut self, passage: &Passage<'_>) {
+        match frame::flow_key(passage.bytes).map(|key| key.protocol) {
+            Some(6) => self.tcp += 1,
+            Some(17) => self.udp += 1,
+            _ => {}
+        }
+        if let Some(fault) = fault(passage.bytes) {
+            self.faults.lock().unwrap().push(format!("{fault}: {:?}", &passage.bytes[..48.min(passage.bytes.len())]));
+        }
+    }
+}
+
+fn world(wire: Wire) -> World {
+    let path = || Path::<Frame>::new().delay(Delay::new(Nanos::from_millis(1)));
+    let taps: Vec<Box<dyn Tap>> = vec![Box::new(Inspector::default())];
+    let between = Between { down: path(), up: path(), taps, clock: Clock::new(), bound: Lateness::BOUND };
+    World::build_over(wire, Far::Isolated, between).unwrap()
+}
+
+/// Both ends' addresses, of each family that the kernel has.
+fn addresses(world: &World) -> Vec<IpAddr> {
+    let far = world.far();
+    [Some(IpAddr::V4(far.ipv4)), far.ipv6.map(IpAddr::V6)].into_iter().flatten().collect()
+}
+
+/// 4 MB from near to far, and back from there.
+fn echo_by_tcp(world: &World, far: IpAddr) {
+    let listener = world.far().namespace.enter(|| TcpListener::bind(SocketAddr::new(far, PORT))).unwrap().unwrap();
+    let there = SocketAddr::new(far, PORT);
+    let connect = || TcpStream::connect_timeout(&there, PATIENCE);
+    let mut near = world.near().namespace.enter(connect).unwrap().unwrap();
+    let (mut far, _) = listener.accept().unwrap();
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    }
+    let sent: Vec<u8> = (0..4_u32 << 20).map(|index| (index >> 7) as u8 ^ index as u8).collect();
+    let mut received = vec![0; sent.len()];
+    let mut writer = near.try_clone().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let reader = far.try_clone().unwrap();
+            std::io::copy(&mut reader.take(4 << 20), &mut far).unwrap();
+        });
+        scope.spawn(|| writer.write_all(&sent).unwrap());
+        near.read_exact(&mut received).unwrap();
+    });
+    assert!(sent == received);
+}
+
+/// 30 datagrams in one call.
+fn burst_by_udp(world: &World, far: IpAddr) {
+    let bind = |address: IpAddr, port| move || UdpSocket::bind(SocketAddr::new(address, port));
+    let receiver = world.far().namespace.enter(bind(far, PORT)).unwrap().unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let any: IpAddr = if far.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+    let sender = world.near().namespace.enter(bind(any, 0)).unwrap().unwrap();
+    sender.connect(SocketAddr::new(far, PORT)).unwrap();
+    let payload: Vec<u8> = (0..30).flat_map(|number| [number; 1000]).collect();
+    let control = [ControlMessage::UdpGsoSegments(&1000)];
+    sendmsg::<()>(sender.as_raw_fd(), &[IoSlice::new(&payload)], &control, MsgFlags::empty(), None).unwrap();
+    let mut buffer = [0; 2000];
+    for number in 0..30 {
+        assert_eq!(receiver.recv(&mut buffer).unwrap(), 1000);
+        assert!(buffer[..1000].iter().all(|byte| *byte == number));
+    }
+}
+
+fn check(wire: Wire) {
+    let world = world(wire);
+    for far in addresses(&world) {
+        echo_by_tcp(&world, far);
+        burst_by_udp(&world, far);
+    }
+    let report = world.stop().unwrap();
+    let (down, up) = (&report.down, &report.up);
+    assert_eq!([down.refused, up.refused], [0; 2]);
+    if wire == Wire::preferred() {
+        assert_eq!([down.overflowed, up.overflowed], [0; 2]);
+    }
+    let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
+    let inspector = tap.downcast::<Inspector>().unwrap();
+    assert_eq!(*inspector.faults.lock().unwrap(), [""; 0]);
+    // 8 MB in 1448 bytes a packet.
+    assert!(inspector.tcp >= 5_793, "{}", inspector.tcp);
+    assert!(inspector.udp >= 30, "{}", inspector.udp);
+}
+
+fn packets_through_tun_devices_are_those_of_a_wire() {
+    check(Wire::Tun);
+}
+
+fn packets_through_packet_sockets_are_those_of_a_wire() {
+    check(Wire::Veth);
+}
+
+/// A namespace whose packets nobody reads is flooded; the port knows how many were lost.
+fn a_port_counts_what_came_faster_than_it_was_read() {
+    let inside = Namespace::create().unwrap();
+    let mut port = inside.enter(|| {
+        let port = Tun::create("near").unwrap();
+        let interfaces = Interfaces::open().unwrap();
+        interfaces.backlog("near", 100).unwrap();
+        interfaces.add_address("near", "10.77.0.2".parse().unwrap(), 24).unwrap();
+        interfaces.up("near").unwrap();
+        Interfaces::wait_until_running("near").unwrap();
+        let socket = UdpSocket::bind("10.77.0.2:0").unwrap();
+        for _ in 0..1000 {
+            // Refused or lost: both are drops of the interface.
+            let _ = socket.send_to(&[0; 100], "10.77.0.1:9");
+        }
+        port
+    });
+    let port = port.as_mut().unwrap();
+    let mut frames = Vec::new();
+    while !port.read(Clock::new(), &mut frames).unwrap() {}
+    let datagrams = frames.iter().filter(|frame| frame.bytes.len() == 128).count() as u64;
+    assert!((100..1000).contains(&datagrams), "{datagrams}");
+    assert!(port.overflowed() >= 1000 - datagrams, "{datagrams} {}", port.overflowed());
+}
+
+/// By name, as the test harness would have them. Here is none of it: a process moves into a user namespace only before
+/// it has threads.
+const TESTS: [(&str, fn()); 3] = [
+    ("packets_through_tun_devices_are_those_of_a_wire", packets_through_tun_devices_are_those_of_a_wire),
+    ("packets_through_packet_sockets_are_those_of_a_wire", packets_through_packet_sockets_are_those_of_a_wire),
+    ("a_port_counts_what_came_faster_than_it_was_read", a_port_counts_what_came_faster_than_it_was_read),
+];
+
+fn main() -> ExitCode {
+    let filters: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let chosen = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
+    let possible = namespace::acquire();
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        let outcome = possible.as_ref().map(|_| catch_unwind(test));
+        if let Err(reason) = &outcome {
+            eprintln!("skipped: {name}: {reason}");
+        }
+        let ok = !matches!(outcome, Ok(Err(_)));
+        println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
+        *(if ok { &mut passed } else { &mut failed }) += 1;
+    }
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {word}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out");
+    ExitCode::from(u8::from(failed > 0))
+}

@@ -1,0 +1,26 @@
+//! Datagram endpoints over real sockets: the senders and receivers of `paceline_transport` against the clock.
+//!
+//! A [`Channel`] carries one session between two sockets; a [`SendingEnd`] or a [`ReceivingEnd`] runs an endpoint over it
+//! in the calling thread until a deadline.
+//! `docs/guide/udp.md` says how to use it, `docs/design/udp-wire.md` what the packets are.
+//!
+//! On systems other than Linux this crate is empty.
+#![cfg(target_os = "linux")]
+
+pub mod channel;
+pub mod handshake;
+pub mod listener;
+pub mod outcome;
+pub mod run;
+pub mod seal;
+pub mod socket;
+pub mod transfer;
+pub mod wire;
+
+pub use channel::{Channel, Strays};
+pub use handshake::{HandshakeError, connect};
+pub use listener::{Accepted, Agreed, Listener, Unanswered};
+pub use outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
+pub use run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};
+pub use seal::{Key, Session};
+pub use socket::Offload;

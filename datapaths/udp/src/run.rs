@@ -1,0 +1,429 @@
+//! Endpoints of `paceline_transport` against the clock: one thread each, asleep unless something is due.
+//!
+//! A sender whose controller paces by gaps ([`Pacing::Gap`], chirps) is exact: it sleeps until shortly before the instant and
+//! spins for the rest ([`Sleeper`]); one datagram per call, no segmentation offload. A packet that is late all the same shifts those
+//! behind it, since a gap counts from when the packet before has left. Anything else wakes up at most once in
+//! [`Timing::batch`] and sends what is due in as few calls as may be.
+//!
+//! An acknowledgement counts from when the kernel received it, so a late wake-up adds nothing to an RTT; time never goes
+//! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags};
+use paceline_cc::{Nanos, Pacing, Time};
+use paceline_experiment::Distribution;
+use paceline_transport::{AckSegment, Receiver, Sender};
+
+use paceline_clock::{Clock, Lateness, Sleeper, thread_cpu};
+
+use super::channel::{Channel, Incoming};
+use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
+use super::wire::control::Close;
+
+/// A packet paced by gaps that leaves later than this is counted as late. 50 µs: more than timers of an idle Linux host
+/// come late in 99 of 100 cases ([`paceline_experiment::Timing::Host`]).
+pub const LATE: Nanos = Nanos::from_micros(50);
+
+/// When a sender's timers ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Least time between two wake-ups, so that what is due within it leaves together; never more than an eighth of the
+    /// RTT. Zero: each packet has a wake-up of its own. It holds for nothing that is paced by gaps.
+    pub batch: Nanos,
+    /// Give up when a peer that owes an answer has been silent for so long.
+    pub patience: Nanos,
+}
+
+impl Timing {
+    /// As exact as the host can do, for races: no batch, and no end but the deadline.
+    pub const EXACT: Self = Self { batch: Nanos::ZERO, patience: Nanos::MAX };
+}
+
+/// What a sender sends.
+pub trait Source: Send {
+    /// When [`Source::act`] wants to be called.
+    fn next(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time of [`Source::next`] has come: writes to the sender, or cuts it.
+    fn act(&mut self, _now: Time, _sender: &mut dyn Sender) {}
+
+    /// Writes the bytes from position `seq` on into `payload`, which is zeros.
+    ///
+    /// # Errors
+    /// What the system says when they cannot be had; it ends the run.
+    fn fill(&mut self, seq: u64, payload: &mut [u8]) -> io::Result<()>;
+}
+
+/// Zeros.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Zeros;
+
+impl Source for Zeros {
+    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What takes in what a receiver receives.
+pub trait Sink: Send {
+    /// Bytes from position `seq` on arrived; perhaps again, perhaps before those in front of them.
+    ///
+    /// # Errors
+    /// What the system says when they cannot be kept; it ends the run.
+    fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()>;
+}
+
+/// Drops everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl Sink for Discard {
+    fn take(&mut self, _seq: u64, _payload: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Watches a sender while it runs.
+pub struct Watch<'a> {
+    /// How often.
+    pub every: Nanos,
+    /// Called then; instants are multiples of `every`, counted from the clock's zero.
+    pub sample: &'a mut dyn FnMut(Time, &dyn Sender),
+}
+
+/// Watches a receiver while it runs.
+pub struct Look<'a> {
+    /// How often.
+    pub every: Nanos,
+    /// Called then with the payload bytes ready for the application; instants as in [`Watch`].
+    pub sample: &'a mut dyn FnMut(Time, u64),
+}
+
+/// A sender and its channel.
+pub struct SendingEnd {
+    channel: Channel,
+    clock: Clock,
+    sender: Box<dyn Sender>,
+    source: Box<dyn Source>,
+    timing: Timing,
+    /// The endpoint's last instant.
+    now: Time,
+    rtt: Distribution,
+    late: Lateness,
+    cpu: Nanos,
+}
+
+impl SendingEnd {
+    /// `sender` sends what `source` gives through `channel`. What is to be written before the first [`Source::act`], the
+    /// caller writes.
+    pub fn new(
+        channel: Channel,
+        clock: Clock,
+        sender: Box<dyn Sender>,
+        source: Box<dyn Source>,
+        timing: Timing,
+    ) -> Self {
+        Self {
+            channel,
+            clock,
+            sender,
+            source,
+            timing,
+            now: Time::ZERO,
+            rtt: Distribution::new(3),
+            late: Lateness::new(LATE),
+            cpu: Nanos::ZERO,
+        }
+    }
+
+    /// Runs until `until`, until everything has been delivered, or until the peer closes.
+    ///
+    /// # Errors
+    /// [`Trouble`] when it cannot go on.
+    pub fn run(&mut self, until: Time, mut watch: Option<Watch<'_>>) -> Result<End, Trouble> {
+        let cpu = thread_cpu();
+        let end = self.drive(until, watch.as_mut());
+        self.cpu += thread_cpu() - cpu;
+        end
+    }
+
+    fn drive(&mut self, until: Time, mut watch: Option<&mut Watch<'_>>) -> Result<End, Trouble> {
+        let mut sleeper = Sleeper::new(self.clock);
+        self.now = self.clock.now().max(self.now);
+        let mut heard_at = self.now;
+        let mut sample_at = watch.as_ref().map_or(Time::NEVER, |watch| after(self.now, watch.every));
+        loop {
+            let now = self.clock.now().max(self.now);
+            self.now = now;
+            if let Some(watch) = watch.as_mut().filter(|_| sample_at <= now) {
+                (watch.sample)(sample_at, self.sender.as_ref());
+                sample_at += watch.every;
+                continue;
+            }
+            if now >= until {
+                return Ok(End::Deadline);
+            }
+            if self.source.next() <= now {
+                self.source.act(now, self.sender.as_mut());
+            }
+            let due = self.sender.next_timeout();
+            if due <= now {
+                self.sender.on_timeout(now);
+            }
+            self.pump(due)?;
+            if self.sender.is_idle() && self.source.next() == Time::NEVER {
+                return Ok(End::Idle);
+            }
+            let owed = if !self.sender.is_idle() { heard_at + self.timing.patience } else { Time::NEVER };
+            if owed <= now {
+                let (peer, seconds) = (self.channel.peer(), now.since(heard_at).as_secs_f64());
+                return Err(Trouble::Silent { peer, seconds });
+            }
+            let timer = self.sender.next_timeout();
+            let wake = timer.min(self.source.next()).min(until).min(sample_at).min(owed);
+            self.sleep(&mut sleeper, timer, wake)?;
+            if let Some(close) = self.receive(&mut heard_at)? {
+                return Ok(End::Closed(close));
+            }
+        }
+    }
+
+    /// Sends what may leave; `due` is when the next packet was to.
+    fn pump(&mut self, mut due: Time) -> Result<(), Trouble> {
+        while let Some(segment) = self.sender.poll_transmit(self.now) {
+            let (source, mut filled) = (&mut self.source, Ok(()));
+            self.channel.push_data(&segment, |payload| filled = source.fill(segment.seq, payload))?;
+            filled.map_err(Trouble::Content)?;
+            if self.is_exact() {
+                self.channel.flush();
+                if due <= self.now {
+                    self.late.record(due, self.now);
+                }
+                // The next one is not late because this one took time.
+                self.now = self.clock.now().max(self.now);
+                due = self.sender.next_timeout();
+            }
+        }
+        self.channel.flush();
+        Ok(())
+    }
+
+    fn is_exact(&self) -> bool {
+        matches!(self.sender.controller().pacing(), Pacing::Gap(_))
+    }
+
+    /// Takes in acknowledgements until `wake`, or until one has come; `timer` is the sender's own.
+    fn sleep(&mut self, sleeper: &mut Sleeper, timer: Time, wake: Time) -> Result<(), Trouble> {
+        if self.is_exact() && timer == wake {
+            let mut fds = [PollFd::new(self.channel.as_fd(), PollFlags::POLLIN)];
+            sleeper.wait(wake, &mut fds)?;
+            return Ok(());
+        }
+        let batch = self.sender.srtt().map_or(Nanos::ZERO, |srtt| srtt.mul_div(1, 8)).min(self.timing.batch);
+        let rest = self.now + batch;
+        if batch > Nanos::ZERO && wake > self.now {
+            // What arrives meanwhile is taken in together.
+            let left = rest.min(wake).since(self.clock.now());
+            std::thread::sleep(Duration::from_nanos(left.as_nanos()));
+        }
+        if wake > rest {
+            self.channel.wait(self.clock, wake)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
+        let Self { channel, clock, sender, now, rtt, .. } = self;
+        let mut closed = None;
+        let got = channel.receive(*clock, |at, incoming| {
+            *now = at.max(*now);
+            match incoming {
+                Incoming::Ack(ack) => {
+                    *heard_at = *now;
+                    if let Some(sample) = sender.on_ack(*now, &ack) {
+                        rtt.record(sample);
+                    }
+                }
+                Incoming::Close(close) => closed = Some(close),
+                Incoming::Data(..) => {}
+            }
+        });
+        heard(got, self.timing.patience, self.channel.peer())?;
+        Ok(closed)
+    }
+
+    /// The sender, for a look.
+    pub fn sender(&self) -> &dyn Sender {
+        self.sender.as_ref()
+    }
+
+    /// What it leaves behind, and its channel, which the end of a session still needs.
+    pub fn finish(self) -> (SenderOutcome, Channel) {
+        let outcome = SenderOutcome {
+            stats: self.sender.stats(),
+            rtt: self.rtt,
+            late: self.late,
+            cpu: self.cpu,
+            strays: self.channel.strays(),
+            lost_in_sending: self.channel.lost_in_sending(),
+        };
+        (outcome, self.channel)
+    }
+}
+
+/// A receiver and its channel.
+pub struct ReceivingEnd {
+    channel: Channel,
+    clock: Clock,
+    receiver: Box<dyn Receiver>,
+    sink: Box<dyn Sink>,
+    patience: Nanos,
+    now: Time,
+    acks: Vec<AckSegment>,
+    packets: u64,
+    bytes: u64,
+    ce_packets: u64,
+    cpu: Nanos,
+}
+
+impl ReceivingEnd {
+    /// `receiver` acknowledges what arrives through `channel`, and `sink` takes it. It gives up after a silence of
+    /// `patience`.
+    pub fn new(
+        channel: Channel,
+        clock: Clock,
+        receiver: Box<dyn Receiver>,
+        sink: Box<dyn Sink>,
+        patience: Nanos,
+    ) -> Self {
+        Self {
+            channel,
+            clock,
+            receiver,
+            sink,
+            patience,
+            now: Time::ZERO,
+            acks: Vec::new(),
+            packets: 0,
+            bytes: 0,
+            ce_packets: 0,
+            cpu: Nanos::ZERO,
+        }
+    }
+
+    /// Runs until `until`, or until the peer closes.
+    ///
+    /// # Errors
+    /// [`Trouble`] when it cannot go on.
+    pub fn run(&mut self, until: Time, mut look: Option<Look<'_>>) -> Result<End, Trouble> {
+        let cpu = thread_cpu();
+        let end = self.drive(until, look.as_mut());
+        self.cpu += thread_cpu() - cpu;
+        end
+    }
+
+    fn drive(&mut self, until: Time, mut look: Option<&mut Look<'_>>) -> Result<End, Trouble> {
+        self.now = self.clock.now().max(self.now);
+        let mut heard_at = self.now;
+        let mut sample_at = look.as_ref().map_or(Time::NEVER, |look| after(self.now, look.every));
+        loop {
+            let now = self.clock.now().max(self.now);
+            self.now = now;
+            if let Some(look) = look.as_mut().filter(|_| sample_at <= now) {
+                (look.sample)(sample_at, self.receiver.bytes_ready());
+                sample_at += look.every;
+                continue;
+            }
+            if now >= until {
+                return Ok(End::Deadline);
+            }
+            let silent_at = heard_at + self.patience;
+            if silent_at <= now {
+                let (peer, seconds) = (self.channel.peer(), now.since(heard_at).as_secs_f64());
+                return Err(Trouble::Silent { peer, seconds });
+            }
+            while let Some(ack) = self.receiver.poll_ack(now) {
+                self.acks.push(ack);
+            }
+            for ack in self.acks.drain(..) {
+                self.channel.push_ack(&ack)?;
+            }
+            self.channel.flush();
+            let wake = self.receiver.next_timeout().min(until).min(silent_at).min(sample_at);
+            self.channel.wait(self.clock, wake)?;
+            if let Some(close) = self.receive(&mut heard_at)? {
+                return Ok(End::Closed(close));
+            }
+        }
+    }
+
+    fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
+        let Self { channel, clock, receiver, sink, now, acks, packets, bytes, ce_packets, .. } = self;
+        let mut closed = None;
+        let mut taken = Ok(());
+        let got = channel.receive(*clock, |at, incoming| {
+            *now = at.max(*now);
+            match incoming {
+                Incoming::Data(segment, payload, ce) => {
+                    *heard_at = *now;
+                    *packets += 1;
+                    *bytes += payload.len() as u64;
+                    *ce_packets += u64::from(ce);
+                    if taken.is_ok() {
+                        taken = sink.take(segment.seq, payload);
+                    }
+                    receiver.on_segment(*now, &segment, ce);
+                    while let Some(ack) = receiver.poll_ack(*now) {
+                        acks.push(ack);
+                    }
+                }
+                Incoming::Close(close) => closed = Some(close),
+                Incoming::Ack(_) => {}
+            }
+        });
+        taken.map_err(Trouble::Content)?;
+        heard(got, self.patience, self.channel.peer())?;
+        Ok(closed)
+    }
+
+    /// What it leaves behind, and its channel and sink, which the end of a session still needs.
+    pub fn finish(self) -> (ReceiverOutcome, Channel, Box<dyn Sink>) {
+        let outcome = ReceiverOutcome {
+            bytes_ready: self.receiver.bytes_ready(),
+            packets: self.packets,
+            bytes: self.bytes,
+            ce_packets: self.ce_packets,
+            cpu: self.cpu,
+            strays: self.channel.strays(),
+        };
+        (outcome, self.channel, self.sink)
+    }
+}
+
+/// A host that says that no program listens ends a run that has any end but its deadline.
+fn heard(got: io::Result<usize>, patience: Nanos, peer: SocketAddr) -> Result<(), Trouble> {
+    match got {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            if patience < Nanos::MAX {
+                Err(Trouble::Refused { peer })
+            } else {
+                Ok(())
+            }
+        }
+        result => Ok(result.map(drop)?),
+    }
+}
+
+/// The first multiple of `step` after `now`.
+fn after(now: Time, step: Nanos) -> Time {
+    if step == Nanos::ZERO {
+        return Time::NEVER;
+    }
+    Time::from_nanos((now.as_nanos() / step.as_nanos() + 1).saturating_mul(step.as_nanos()))
+}

@@ -1,0 +1,12 @@
+//! Races in real time, on Linux: what the simulator does in virtual time, done by sockets, by the kernel's own TCP and by the
+//! emulator.
+//!
+//! On other systems this crate is empty.
+#![cfg(target_os = "linux")]
+
+mod endpoint;
+pub mod race;
+pub mod tcp;
+pub mod tunnel;
+
+pub use endpoint::prefer;

@@ -1,0 +1,487 @@
+//! A world in real time: what [`paceline_sim::run`] does in virtual time, done by sockets, by the kernel's own TCP and by an
+//! emulator that runs the same paths against the clock. The outcome is of the same kind.
+//!
+//! Delays are the emulator's own, by one clock: from when a packet entered the path to when it left, as in the simulator.
+//! How late the host released packets stands beside them ([`Host`]) and in no figure. What differs from the simulator:
+//! whatever the host's senders, receivers and timers do takes time, and what a kernel flow is, [`crate::tcp`] says.
+
+mod cross;
+mod datagrams;
+#[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
+mod quic;
+mod tap;
+
+use std::any::Any;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use paceline_alcc::{Mode, Options};
+use paceline_cc::{Ability, Nanos, Time};
+use paceline_experiment::{Config, Cross, Distribution, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way};
+use paceline_path::{Count, Path, Schedule};
+use paceline_transport::SenderStats;
+
+use crate::tcp::{self, Engines, Kernel, Ledger, Receiving, Sending};
+use crate::tunnel::Tunnel;
+use paceline_clock::{Clock, Lateness};
+use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
+use paceline_emulator::frame::Frame;
+use paceline_emulator::namespace::NamespaceError;
+use paceline_emulator::world::{Between, Ends, Far, Site, Wire, World, WorldError};
+
+use datagrams::Datagrams;
+use tap::{Glimpse, RaceTap};
+
+/// Data of the flow with index `i` goes to port `FLOW_PORT + i`.
+const FLOW_PORT: u16 = 20_000;
+/// Cross traffic of the source with index `i` goes to port `CROSS_PORT + i`.
+const CROSS_PORT: u16 = 10_000;
+/// Most flows, and most sources of cross traffic: one port each, and two threads.
+const MOST: usize = 1_000;
+
+/// From when the ends of a world stand to the zero of its clock: time to open sockets and to start threads.
+const LEAD: Nanos = Nanos::from_millis(100);
+/// And so much more for each flow.
+const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
+/// How long after the end everything has to have stopped.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Why a topology is refused.
+const ONE_PATH: &str =
+    "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
+
+/// A race that was run.
+pub struct Finished {
+    /// As the simulator leaves it.
+    pub outcome: Outcome,
+    /// What the host had to do with it.
+    pub host: Host,
+}
+
+/// The host of a run: what it cost, and whether it kept time.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// CPU time of each flow's endpoints: of the threads that write and read, with the system calls they made. What the
+    /// kernel does for a TCP flow elsewhere (acknowledgements, timers) is not in it, because it cannot be attributed.
+    pub cpu: Vec<Nanos>,
+    /// CPU time of the emulator's thread.
+    pub emulator_cpu: Nanos,
+    /// How late packets were released.
+    pub lateness: Lateness,
+    /// Whether the run shows the path rather than the host ([`EmulatorReport::trusted`]).
+    pub trusted: bool,
+}
+
+/// Why a world could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RaceError {
+    /// The world could not be built.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// A flow cannot run here.
+    #[error("{0}")]
+    Flow(String),
+    /// It did not come to its end.
+    #[error("{0} had not stopped {seconds} s after the end; the run is given up", seconds = GRACE.as_secs())]
+    Stuck(String),
+}
+
+impl From<NamespaceError> for RaceError {
+    fn from(error: NamespaceError) -> Self {
+        Self::World(error.into())
+    }
+}
+
+/// What of these flows over this graph the real world does otherwise than the simulator, one line each.
+///
+/// # Errors
+/// One line: the first thing that it cannot do, and how to fix it.
+pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
+    if *graph != Graph::dumbbell() {
+        return Err(ONE_PATH.to_owned());
+    }
+    let mut notes = Vec::new();
+    let mut ecn = None;
+    if flows.len() > MOST || cross.len() > MOST {
+        return Err(format!(
+            "--real: more than {MOST} flows or sources of cross traffic; run fewer, or leave out --real"
+        ));
+    }
+    for flow in flows {
+        let spec = &flow.controller;
+        let mut kernel_flow = |kernel: &Kernel| {
+            if flow.mss > 1448 || flow.mss < 76 {
+                return Err(format!("--real: mss = {}: the kernel takes 76 to 1448 here", flow.mss));
+            }
+            if ecn.replace(kernel.ecn).is_some_and(|before| before != kernel.ecn) {
+                return Err(format!(
+                    "--real: {spec}: kernel flows with and without ECN cannot share a world; give all of them ecn=on, or none"
+                ));
+            }
+            Ok(())
+        };
+        if flow.extra_delay > Nanos::ZERO {
+            return Err("--real: extra_delay is for the simulator; take it out, or leave out --real".to_owned());
+        }
+        match &flow.via {
+            Via::Udp if flow.mss > largest(flow) => {
+                return Err(format!(
+                    "--real: mss = {}: a packet would be above 1500 bytes; write 1448 or less",
+                    flow.mss
+                ));
+            }
+            Via::Udp => {}
+            Via::Tcp => {
+                let (kernel, more) = tcp::kernel(flow).map_err(|problem| format!("--real: {problem}"))?;
+                notes.extend(more);
+                kernel_flow(&kernel)?;
+            }
+            Via::Quic => notes.extend(quic::check(flow).map_err(|problem| format!("--real: {problem}"))?),
+            Via::Alcc(lower, handover) => {
+                let above = tcp::above(flow, lower, *handover).map_err(|problem| format!("--real: {problem}"))?;
+                notes.extend(above.2);
+                kernel_flow(&above.0)?;
+            }
+        }
+    }
+    for source in cross {
+        if source.packet < cross::HEADERS || source.packet > cross::LARGEST {
+            let (least, most) = (cross::HEADERS, cross::LARGEST);
+            return Err(format!("--real: cross: packet = {} is not between {least} and {most} bytes", source.packet));
+        }
+    }
+    notes.sort();
+    notes.dedup();
+    Ok(notes)
+}
+
+/// A note to the receiver half takes space in the packet.
+fn largest(flow: &Flow) -> u32 {
+    let note = if flow.controller.needs(Ability::ReceiverHalf) { paceline_udp::wire::NOTE as u32 } else { 0 };
+    1448 + note
+}
+
+/// The flow as it can run: with space in its packets for the note to a receiver half.
+fn fitted(flow: &Flow) -> Flow {
+    let note = largest(flow) - 1448;
+    Flow { mss: flow.mss.min(1448 - note), ..flow.clone() }
+}
+
+/// Runs a world in real time. [`check`] and [`paceline_emulator::namespace::acquire`] come first.
+///
+/// # Errors
+/// When the machine refuses, or an endpoint fails. Nothing is left behind.
+pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
+    run_in(config, None)
+}
+
+/// The same; with a `tunnel`, flows and cross traffic travel inside a TCP connection of this congestion control, and figures are of
+/// what they see there. What the tunnel's entry drops is not counted for any flow.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
+    let Config { seed, duration, topology, flows, cross, sample_every } = config;
+    let (down, up) = topology.into_dumbbell().ok_or_else(|| RaceError::Flow(ONE_PATH.to_owned()))?;
+    let flows: Vec<Flow> = flows.iter().map(fitted).collect();
+    let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
+    let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
+    let until = Time::ZERO + duration;
+    let (down_link, up_link) = (schedule(&down), schedule(&up));
+    let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
+    let tap = RaceTap::new(&flows, &glimpses, down_link.clone(), sample_every, until);
+    let mut tap: Option<Box<dyn Tap>> = Some(Box::new(tap));
+    let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
+    let base = [down.least(), up.least()];
+    let between = Between { down, up, taps, clock, bound: Lateness::BOUND };
+    let world = ends.join(between)?;
+    let tunnel = match (tunnel, tap) {
+        (Some(congestion), Some(tap)) => Some(Tunnel::build(&world, congestion, clock, base, tap)?),
+        _ => None,
+    };
+    let abort = Arc::new(AtomicBool::new(false));
+    let sites = tunnel.as_ref().map_or((world.near(), world.far()), |tunnel| (tunnel.near(), tunnel.far()));
+    let engines = Arc::default();
+    let crew = Crew { world: &world, sites, seed, clock, until, sample_every, engines, abort: abort.clone() };
+    let ended = crew.race(&flows, &cross, &glimpses);
+    abort.store(true, Ordering::Relaxed);
+    let inside = tunnel.map(Tunnel::stop).transpose();
+    let report = world.stop().map_err(WorldError::from);
+    // The emulator's failure is the cause of whatever else went wrong.
+    let (mut report, ended) = (report?, ended?);
+    let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
+    report.taps.extend(inside.flatten());
+    let (tap, host) = (take_tap(&mut report)?, host(&report, &ended));
+    let hop = |way: &mut DirectionReport, schedule: Option<Schedule>| {
+        let stats = way.link.take().unwrap_or_default();
+        let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
+        HopOutcome {
+            capacity_bytes: schedule.map(|schedule| schedule.capacity(Time::ZERO, until)),
+            lost: Count {
+                packets: lost(way.dropped.packets, stats.full.packets, stats.aqm.packets),
+                bytes: lost(way.dropped.bytes, stats.full.bytes, stats.aqm.bytes),
+            },
+            stats,
+        }
+    };
+    let hops = vec![hop(&mut report.down, down_link), hop(&mut report.up, up_link)];
+    let mut tap = tap;
+    for flow in &ended {
+        flow.record(&mut tap.recorder);
+    }
+    Ok(Finished { outcome: tap.finish(hops), host })
+}
+
+fn schedule(path: &Path<Frame>) -> Option<Schedule> {
+    path.first_link().map(|link| link.schedule().clone())
+}
+
+fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, RaceError> {
+    let tap = report.taps.pop().and_then(|tap| (tap as Box<dyn Any>).downcast::<RaceTap>().ok());
+    tap.map(|tap| *tap).ok_or_else(|| RaceError::Flow("the emulator lost its recorder; please report it".to_owned()))
+}
+
+fn host(report: &EmulatorReport, ended: &[Ended]) -> Host {
+    Host {
+        cpu: ended.iter().map(|flow| flow.cpu).collect(),
+        emulator_cpu: report.cpu,
+        lateness: report.lateness.clone(),
+        trusted: report.trusted(),
+    }
+}
+
+/// What one configured flow leaves behind, over either datapath.
+struct Ended {
+    index: usize,
+    stats: Vec<SenderStats>,
+    rtt: Distribution,
+    bytes_ready: u64,
+    completions: Vec<(u64, Nanos)>,
+    end: Time,
+    cpu: Nanos,
+}
+
+impl Ended {
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.rtts(self.index, &self.rtt);
+        for (bytes, took) in &self.completions {
+            recorder.completed(self.index, *bytes, *took);
+        }
+        for (number, stats) in self.stats.iter().enumerate() {
+            let ready = if number == 0 { self.bytes_ready } else { 0 };
+            recorder.retired(self.index, self.end, stats, ready);
+        }
+    }
+}
+
+/// Those who run the flows of a world.
+struct Crew<'a> {
+    world: &'a World,
+    /// Near and far end as the flows see them.
+    sites: (&'a Site, &'a Site),
+    seed: paceline_experiment::Seed,
+    clock: Clock,
+    until: Time,
+    sample_every: Option<Nanos>,
+    engines: Arc<Engines>,
+    abort: Arc<AtomicBool>,
+}
+
+type Work = Box<dyn FnOnce() -> Result<Ended, String> + Send>;
+
+impl Crew<'_> {
+    /// Runs everything to the end.
+    fn race(&self, flows: &[Flow], cross: &[Cross], glimpses: &[Glimpse]) -> Result<Vec<Ended>, RaceError> {
+        self.settings(flows)?;
+        // Keeps the ports of cross traffic open: a closed one would answer.
+        let _sinks = self.cross(cross)?;
+        // As in the simulator: sources of cross traffic have the first numbers.
+        let numbers = Arc::new(AtomicU32::new(cross.len() as u32));
+        let (tell, told) = mpsc::channel();
+        for (index, flow) in flows.iter().enumerate() {
+            let work = match flow.via {
+                Via::Tcp | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
+                Via::Quic => quic::work(self, index, flow)?,
+                _ => self.datagrams(index, flow, &glimpses[index], &numbers),
+            };
+            let tell = tell.clone();
+            let body = move || tell.send((index, work())).unwrap_or_default();
+            thread::Builder::new().name(format!("flow {index}")).spawn(body).map_err(|error| thread_error(&error))?;
+        }
+        drop(tell);
+        let mut ended: Vec<Option<Ended>> = flows.iter().map(|_| None).collect();
+        let deadline =
+            Duration::from_nanos((self.clock.until_zero() + self.until.since(Time::ZERO)).as_nanos()) + GRACE;
+        let begun = std::time::Instant::now();
+        for _ in flows {
+            let (index, result) = loop {
+                match told.recv_timeout(Duration::from_millis(100)) {
+                    Ok(told) => break told,
+                    Err(RecvTimeoutError::Timeout) if !self.world.is_running() => {
+                        return Err(RaceError::Flow("the emulator stopped".to_owned()));
+                    }
+                    Err(RecvTimeoutError::Timeout) if begun.elapsed() < deadline => {}
+                    Err(RecvTimeoutError::Timeout) => {
+                        let left = ended
+                            .iter()
+                            .position(Option::is_none)
+                            .map_or_else(String::new, |at| contestant(&flows[at]));
+                        return Err(RaceError::Stuck(left));
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(RaceError::Flow("a flow stopped by a mistake in it; please report it".to_owned()));
+                    }
+                }
+            };
+            ended[index] = Some(result.map_err(RaceError::Flow)?);
+        }
+        Ok(ended.into_iter().flatten().collect())
+    }
+
+    /// Sets both ends up for the kernel's flows.
+    fn settings(&self, flows: &[Flow]) -> Result<(), RaceError> {
+        let kernel = flows.iter().find_map(|flow| below(flow).transpose()?.ok());
+        let Some((Kernel { ecn, .. }, _)) = kernel else { return Ok(()) };
+        for site in [self.world.near(), self.world.far()] {
+            site.namespace.enter(|| {
+                for (setting, value) in
+                    tcp::SETTINGS.into_iter().chain([("net/ipv4/tcp_ecn", if ecn { "1" } else { "2" })])
+                {
+                    // A kernel without the setting does without it.
+                    let _ = std::fs::write(std::path::Path::new("/proc/sys").join(setting), value);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Where data of this way comes from, and where it goes.
+    fn ends(&self, way: Way) -> (&Site, &Site) {
+        match way {
+            Way::UP => self.sites,
+            _ => (self.sites.1, self.sites.0),
+        }
+    }
+
+    fn datagrams(&self, index: usize, flow: &Flow, glimpse: &Glimpse, numbers: &Arc<AtomicU32>) -> Work {
+        let (source, target) = self.ends(flow.way);
+        let flow = Datagrams {
+            flow: flow.clone(),
+            index,
+            seed: self.seed,
+            numbers: numbers.clone(),
+            source: (source.namespace.clone(), SocketAddr::new(IpAddr::V4(source.ipv4), 0)),
+            target: (target.namespace.clone(), SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index))),
+            clock: self.clock,
+            until: self.until,
+            sample_every: self.sample_every,
+            glimpse: glimpse.clone(),
+            abort: self.abort.clone(),
+        };
+        Box::new(move || {
+            let done = flow.run()?;
+            let datagrams::DatagramsOutcome { stats, rtt, bytes_ready, completions, end, cpu, .. } = done;
+            Ok(Ended { index, stats, rtt, bytes_ready, completions, end, cpu })
+        })
+    }
+
+    fn kernel_flow(&self, index: usize, flow: &Flow, glimpse: &Glimpse) -> Result<Work, RaceError> {
+        let (kernel, above) = below(flow)
+            .map_err(RaceError::Flow)?
+            .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
+        let (source, target) = self.ends(flow.way);
+        let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
+        let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(|error| listen_error(&error))?;
+        let ledger = Arc::new(Ledger::default());
+        let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);
+        let (flow, clock, until, abort) = (flow.clone(), self.clock, self.until, self.abort.clone());
+        let receiving = Receiving {
+            flow: flow.clone(),
+            listener,
+            framed,
+            clock,
+            until,
+            ledger: ledger.clone(),
+            abort: abort.clone(),
+        };
+        let start = flow.start;
+        let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
+        let engines = self.engines.clone();
+        let sending = Sending { flow, kernel, above, engines, index, seed, to, clock, until, ledger, state, abort };
+        Ok(Box::new(move || {
+            crate::prefer();
+            let receiver = thread::Builder::new()
+                .name("tcp receiver".to_owned())
+                .spawn(move || receiving.run())
+                .map_err(|error| error.to_string())?;
+            namespace.join().map_err(|error| error.to_string())?;
+            let sent = sending.run()?;
+            let received = receiver.join().map_err(|_| "a receiver stopped by a mistake in it".to_owned())??;
+            Ok(Ended {
+                index,
+                stats: vec![sent.stats],
+                rtt: sent.rtt,
+                bytes_ready: received.bytes_ready,
+                completions: received.completions,
+                end: sent.cut.unwrap_or(received.completed.max(start)),
+                cpu: sent.cpu + received.cpu,
+            })
+        }))
+    }
+
+    /// Starts the sources of cross traffic; the answer keeps their targets open.
+    fn cross(&self, cross: &[Cross]) -> Result<Vec<UdpSocket>, RaceError> {
+        let mut sinks = Vec::new();
+        for (index, cross) in cross.iter().enumerate() {
+            let (source, target) = self.ends(cross.way);
+            let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(CROSS_PORT, index));
+            sinks.push(target.namespace.enter(|| UdpSocket::bind(to))?.map_err(|error| listen_error(&error))?);
+            let socket = source.namespace.enter(|| {
+                let socket = UdpSocket::bind((source.ipv4, 0))?;
+                socket.connect(to)?;
+                Ok(socket)
+            })?;
+            let socket = socket.map_err(|error: io::Error| listen_error(&error))?;
+            let (cross, seed, clock, until) = (cross.clone(), self.seed, self.clock, self.until);
+            let source = cross::Source { cross, index, seed, socket, clock, until, abort: self.abort.clone() };
+            let body = move || source.run();
+            thread::Builder::new().name("cross".to_owned()).spawn(body).map_err(|error| thread_error(&error))?;
+        }
+        Ok(sinks)
+    }
+}
+
+/// The kernel's part of a flow, and the options of the controller above it where there is one; nothing for datapaths of our
+/// own.
+fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, String> {
+    match &flow.via {
+        Via::Tcp => tcp::kernel(flow).map(|(kernel, _)| Some((kernel, None))),
+        Via::Alcc(lower, handover) => {
+            tcp::above(flow, lower, *handover).map(|(kernel, options, _)| Some((kernel, Some(options))))
+        }
+        Via::Udp | Via::Quic => Ok(None),
+    }
+}
+
+fn port(base: u16, index: usize) -> u16 {
+    // At most MOST above the base: checked.
+    base.saturating_add(u16::try_from(index).unwrap_or(u16::MAX))
+}
+
+fn contestant(flow: &Flow) -> String {
+    format!("{}@{}", flow.controller, flow.via.datapath().name)
+}
+
+fn thread_error(error: &io::Error) -> RaceError {
+    RaceError::Flow(format!("cannot start a thread ({error}); run fewer flows"))
+}
+
+fn listen_error(error: &io::Error) -> RaceError {
+    RaceError::Flow(format!("cannot open a socket at an end of the path ({error})"))
+}

@@ -1,0 +1,294 @@
+//! Contestants over UDP in a race: the endpoints of the simulator, each in a thread, over sockets at the two ends of a world.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender as Results};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use paceline_cc::{Env, Nanos, Time};
+use paceline_experiment::{Application, Arrivals, Distribution, Flow, Sample, Seed, Turn, Workload, endpoints};
+use paceline_transport::{Sender, SenderStats};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::tap::Glimpse;
+use crate::tcp::goal;
+use paceline_clock::{Clock, Sleeper};
+use paceline_emulator::namespace::Namespace;
+use paceline_udp::{
+    Channel, End, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink, Source, Timing,
+    Watch, Zeros,
+};
+
+/// Endpoints look this often whether the run has failed elsewhere.
+const SLICE: Nanos = Nanos::from_millis(500);
+
+/// A configured flow over UDP. [`Datagrams::run`] in a thread of its own.
+pub(super) struct Datagrams {
+    pub(super) flow: Flow,
+    /// Index of the configured flow, and the seed of the run: for the draws of its workload.
+    pub(super) index: usize,
+    pub(super) seed: Seed,
+    /// Numbers the flows of the run as they begin, for their controllers' seeds.
+    pub(super) numbers: Arc<AtomicU32>,
+    /// Where data comes from, and where it goes.
+    pub(super) source: (Namespace, SocketAddr),
+    pub(super) target: (Namespace, SocketAddr),
+    pub(super) clock: Clock,
+    pub(super) until: Time,
+    pub(super) sample_every: Option<Nanos>,
+    pub(super) glimpse: Glimpse,
+    pub(super) abort: Arc<AtomicBool>,
+}
+
+/// What a configured flow leaves behind.
+pub(super) struct DatagramsOutcome {
+    pub(super) stats: Vec<SenderStats>,
+    pub(super) rtt: Distribution,
+    pub(super) bytes_ready: u64,
+    pub(super) completions: Vec<(u64, Nanos)>,
+    pub(super) end: Time,
+    pub(super) cpu: Nanos,
+    /// Packets that the sending host itself refused.
+    pub(super) lost_in_sending: u64,
+}
+
+/// One flow that has ended, or failed.
+type Ended = Result<Finished, String>;
+
+/// What the two ends of one flow leave behind.
+struct Finished {
+    sender: SenderOutcome,
+    receiver: ReceiverOutcome,
+    completion: Option<(u64, Nanos)>,
+    end: Time,
+}
+
+impl Datagrams {
+    /// Runs the flow, or the family, to its end.
+    ///
+    /// # Errors
+    /// One line: what failed.
+    pub(super) fn run(self) -> Result<DatagramsOutcome, String> {
+        let this = Arc::new(self);
+        let (results, ended) = mpsc::channel();
+        let mut sleeper = Sleeper::new(this.clock);
+        let mut begun = 0;
+        match Arrivals::new(&this.flow.workload, this.seed, this.index) {
+            Some(arrivals) => {
+                let stop = this.flow.stop.unwrap_or(Time::NEVER).min(this.until);
+                let mut at = this.flow.start;
+                for arrival in arrivals {
+                    if at >= stop || this.abort.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    this.begin(at, Some(arrival.bytes), this.until, &results)?;
+                    begun += 1;
+                    at += arrival.gap;
+                    sleeper.sleep_until(at.min(stop));
+                }
+            }
+            None => {
+                let until = this.flow.stop.unwrap_or(Time::NEVER).min(this.until);
+                this.begin(this.flow.start, goal(&this.flow.workload), until, &results)?;
+                begun = 1;
+            }
+        }
+        this.gather(&ended, begun)
+    }
+
+    fn gather(&self, ended: &Receiver<Ended>, begun: usize) -> Result<DatagramsOutcome, String> {
+        let mut sum = DatagramsOutcome {
+            stats: Vec::new(),
+            rtt: Distribution::new(3),
+            bytes_ready: 0,
+            completions: Vec::new(),
+            end: self.flow.start,
+            cpu: Nanos::ZERO,
+            lost_in_sending: 0,
+        };
+        for _ in 0..begun {
+            let one =
+                ended.recv().map_err(|_| "an endpoint stopped by a mistake in it; please report it".to_owned())??;
+            sum.stats.push(one.sender.stats);
+            sum.rtt.add(&one.sender.rtt);
+            sum.bytes_ready += one.receiver.bytes_ready;
+            sum.completions.extend(one.completion);
+            sum.end = sum.end.max(one.end);
+            sum.cpu += one.sender.cpu + one.receiver.cpu;
+            sum.lost_in_sending += one.sender.lost_in_sending;
+        }
+        Ok(sum)
+    }
+
+    /// Begins one flow: two sockets, two threads.
+    fn begin(
+        self: &Arc<Self>,
+        at: Time,
+        goal: Option<u64>,
+        until: Time,
+        results: &Results<Ended>,
+    ) -> Result<(), String> {
+        let (near, far) = self.sockets().map_err(|error| format!("{}@udp: {error}", self.flow.controller))?;
+        let (this, results) = (self.clone(), results.clone());
+        let body = move || {
+            crate::prefer();
+            let ended = this.one(near, far, at, goal, until);
+            // The receiver is gone when the run has failed.
+            let _ = results.send(ended);
+        };
+        thread::Builder::new().name("udp flow".to_owned()).spawn(body).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// The sender's socket and the receiver's, connected to each other.
+    fn sockets(&self) -> io::Result<(UdpSocket, UdpSocket)> {
+        let open = |place: &(Namespace, SocketAddr), port: u16| -> io::Result<UdpSocket> {
+            let (namespace, address) = place;
+            let address = SocketAddr::new(address.ip(), port);
+            namespace
+                .enter(|| {
+                    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+                    // The flows of a family share their receivers' port.
+                    socket.set_reuse_address(true)?;
+                    socket.bind(&address.into())?;
+                    Ok(UdpSocket::from(socket))
+                })
+                .map_err(io::Error::other)?
+        };
+        let sender = open(&self.source, 0)?;
+        let receiver = open(&self.target, self.target.1.port())?;
+        receiver.connect(sender.local_addr()?)?;
+        sender.connect(self.target.1)?;
+        Ok((sender, receiver))
+    }
+
+    /// Runs one flow from `at` on.
+    fn one(&self, near: UdpSocket, far: UdpSocket, at: Time, goal: Option<u64>, until: Time) -> Ended {
+        let failed = |error: &dyn std::fmt::Display| format!("{}@udp: {error}", self.flow.controller);
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let seed = self.seed.derive(&format!("controller {number}"));
+        let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
+        let (mut sender, receiver) = endpoints::make(&self.flow, &env, |_| None);
+        match (&self.flow.workload, goal) {
+            (_, Some(bytes)) => sender.write(bytes),
+            (Workload::Bulk, None) => sender.write(u64::MAX),
+            _ => {}
+        }
+        let application = Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index);
+        let source: Box<dyn Source> = match application {
+            Some(application) => Box::new(Turns { application, at }),
+            None => Box::new(Zeros),
+        };
+        let channel = |socket: UdpSocket, peer: Option<SocketAddr>| {
+            let peer = peer.ok_or_else(|| failed(&"its socket has no peer"))?;
+            Channel::new(socket, peer, Session::plain(number), Offload::NONE).map_err(|error| failed(&error))
+        };
+        let (to, from) = (near.peer_addr().ok(), far.peer_addr().ok());
+        let counted = Counted { clock: self.clock, goal, seen: HashSet::new(), bytes: 0, done: Arc::default() };
+        let done = counted.done.clone();
+        let over = AtomicBool::new(false);
+        let mut sending = SendingEnd::new(channel(near, to)?, self.clock, sender, source, Timing::EXACT);
+        let mut receiving = ReceivingEnd::new(channel(far, from)?, self.clock, receiver, Box::new(counted), Nanos::MAX);
+        let (sent, received, end) = thread::scope(|scope| {
+            let receiver = thread::Builder::new().name("udp receiver".to_owned()).spawn_scoped(scope, || {
+                while self.clock.now() < until && !over.load(Ordering::Relaxed) && !self.abort.load(Ordering::Relaxed) {
+                    receiving.run(until.min(self.clock.now() + SLICE), None).map_err(|error| failed(&error))?;
+                }
+                Ok::<_, String>(receiving.finish().0)
+            });
+            Sleeper::new(self.clock).sleep_until(at);
+            let sent = self.send(&mut sending, goal.is_some(), until).map_err(|error| failed(&error));
+            let end = self.clock.now();
+            over.store(true, Ordering::Relaxed);
+            let received = receiver.map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err("a receiver stopped by a mistake in it; please report it".to_owned()))
+            });
+            (sent, received, end)
+        });
+        *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let idle = sent?;
+        let receiver = received.map_err(|error| failed(&error))??;
+        let done = *done.lock().unwrap_or_else(PoisonError::into_inner);
+        // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
+        let took = done.or(idle.then_some(end)).map(|moment| moment.since(at));
+        Ok(Finished { sender: sending.finish().0, receiver, completion: goal.zip(took), end: end.min(until) })
+    }
+
+    /// Runs the sender; says whether it delivered all it had.
+    fn send(&self, sending: &mut SendingEnd, ends: bool, until: Time) -> Result<bool, paceline_udp::Trouble> {
+        let single = !matches!(self.flow.workload, Workload::Poisson { .. });
+        loop {
+            let now = self.clock.now();
+            if now >= until || self.abort.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let mut sample = |_: Time, sender: &dyn Sender| {
+                *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = Some(Sample::of(sender));
+            };
+            let every = self.sample_every.filter(|_| single);
+            let watch = every.map(|every| Watch { every, sample: &mut sample });
+            match sending.run(until.min(now + SLICE), watch)? {
+                End::Idle if ends => return Ok(true),
+                End::Deadline | End::Idle => {}
+                End::Closed(_) => return Ok(false),
+            }
+        }
+    }
+}
+
+/// An application that writes in turns.
+struct Turns {
+    application: Application,
+    at: Time,
+}
+
+impl Source for Turns {
+    fn next(&self) -> Time {
+        self.at
+    }
+
+    fn act(&mut self, now: Time, sender: &mut dyn Sender) {
+        while self.at <= now {
+            let (turn, wait) = self.application.turn();
+            match turn {
+                Turn::Write(bytes) => sender.write(bytes),
+                Turn::Cut => sender.cut(),
+            }
+            self.at += wait.max(Nanos::from_nanos(1));
+        }
+    }
+
+    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Notes when the last of so many bytes has come.
+struct Counted {
+    clock: Clock,
+    goal: Option<u64>,
+    /// A path may duplicate packets.
+    seen: HashSet<u64>,
+    bytes: u64,
+    done: Arc<Mutex<Option<Time>>>,
+}
+
+impl Sink for Counted {
+    fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()> {
+        let Some(goal) = self.goal else { return Ok(()) };
+        if !self.seen.insert(seq) {
+            return Ok(());
+        }
+        self.bytes += payload.len() as u64;
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.bytes >= goal && done.is_none() {
+            *done = Some(self.clock.now());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! Contestants over QUIC in a race: a sender and a receiver of quinn, each in a thread, over sockets at the two ends of a
+//! world. What differs from a simulated flow over UDP: docs/guide/quic.md.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Distribution, Flow, Workload};
+use paceline_quic::{Factory, Identity, Sending, Sent};
+use paceline_transport::SenderStats;
+
+use super::{Crew, Ended, FLOW_PORT, RaceError, Work, listen_error, port};
+use crate::tcp::goal;
+use paceline_clock::{Clock, Sleeper};
+
+/// How much longer than its sender a receiver waits: for the sender's farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What quinn does otherwise than the flow says, one line each.
+///
+/// # Errors
+/// One line: what of it quinn cannot do, and how to fix it.
+pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
+    let spec = &flow.controller;
+    Factory::new(spec.clone(), 0).map_err(|misfit| format!("{spec}@quic: {misfit}"))?;
+    if !matches!(flow.workload, Workload::Bulk | Workload::Bytes(_)) {
+        return Err(format!("{spec}@quic: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {spec}@udp"));
+    }
+    if flow.arrivals {
+        return Err(format!("{spec}@quic: arrivals: QUIC does not report when packets arrived; take it out"));
+    }
+    let mut notes = Vec::new();
+    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@quic: {key}: {what}"));
+    if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
+        note("ack_every, ack_delay", "quinn acknowledges every other packet, or after 1 ms");
+    }
+    if flow.mss != 1448 {
+        note("mss", "quinn's full packets have 1452 bytes with its headers");
+    }
+    Ok(notes)
+}
+
+/// The flow, ready to run.
+pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, RaceError> {
+    let (source, target) = crew.ends(flow.way);
+    let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
+    let open = |site: &paceline_emulator::world::Site, at: SocketAddr| {
+        site.namespace.enter(|| UdpSocket::bind(at))?.map_err(|error| listen_error(&error))
+    };
+    let failed = |error: &dyn std::fmt::Display| RaceError::Flow(format!("{}@quic: {error}", flow.controller));
+    let seed = crew.seed.derive(&format!("quic {index}"));
+    let transfer = Transfer {
+        index,
+        handshake: flow.handshake,
+        goal: goal(&flow.workload),
+        controller: Factory::new(flow.controller.clone(), seed).map_err(|misfit| failed(&misfit))?,
+        identity: Identity::generate().map_err(|error| failed(&error))?,
+        near: open(source, SocketAddr::new(IpAddr::V4(source.ipv4), 0))?,
+        far: open(target, to)?,
+        to,
+        clock: crew.clock,
+        start: flow.start,
+        until: flow.stop.unwrap_or(Time::NEVER).min(crew.until),
+        abort: crew.abort.clone(),
+    };
+    let name = format!("{}@quic", flow.controller);
+    Ok(Box::new(move || transfer.run().map_err(|error| format!("{name}: {error}"))))
+}
+
+struct Transfer {
+    index: usize,
+    handshake: bool,
+    goal: Option<u64>,
+    controller: Factory,
+    identity: Identity,
+    /// The sender's socket and the receiver's.
+    near: UdpSocket,
+    far: UdpSocket,
+    to: SocketAddr,
+    clock: Clock,
+    start: Time,
+    until: Time,
+    abort: Arc<AtomicBool>,
+}
+
+impl Transfer {
+    fn run(self) -> Result<Ended, String> {
+        let Self { index, handshake, goal, controller, identity, near, far, to, clock, start, until, abort } = self;
+        let mut source = Source { left: goal.unwrap_or(u64::MAX), begun: None, clock, abort: abort.clone() };
+        let mut sink = Sink { bytes: 0, goal, done: None, clock, until, abort };
+        let certificate = identity.certificate().to_vec();
+        let receiver = thread::Builder::new()
+            .name("quic receiver".to_owned())
+            .spawn(move || {
+                let lasting = until_then(clock, until) + FAREWELL;
+                let received = unless_nobody(paceline_quic::serve(far, &identity, &mut sink, lasting));
+                received.map(|received| (received, sink))
+            })
+            .map_err(|error| error.to_string())?;
+        clock.wait_for_zero();
+        Sleeper::new(clock).sleep_until(start);
+        let lasting = until_then(clock, until);
+        let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };
+        let over = Instant::now() + lasting;
+        let sent = unless_nobody(paceline_quic::send(near, &sending, &mut source));
+        let received =
+            receiver.join().map_err(|_| "a receiver stopped by a mistake in it; please report it".to_owned())?;
+        let (sent, (received, sink)) = (sent?, received?);
+
+        let mut rtt = Distribution::new(3);
+        for sample in sent.iter().flat_map(|sent| &sent.rtt).filter(|sample| sample.at <= over) {
+            rtt.record(nanos(sample.rtt));
+        }
+        let begun = if handshake { Some(start) } else { source.begun };
+        let took = sink.done.zip(begun).map(|(done, begun)| done.since(begun));
+        let cpu = [sent.as_ref().and_then(|sent| sent.cpu), received.as_ref().and_then(|received| received.cpu)];
+        Ok(Ended {
+            index,
+            stats: sent.iter().map(|sent| stats(sent, sink.bytes)).collect(),
+            rtt,
+            bytes_ready: sink.bytes,
+            completions: goal.zip(took).into_iter().collect(),
+            end: sink.done.unwrap_or(until),
+            cpu: cpu.into_iter().flatten().map(nanos).fold(Nanos::ZERO, |sum, cpu| sum + cpu),
+        })
+    }
+}
+
+/// A path that carries nothing is no failure: the flow moved no bytes.
+fn unless_nobody<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, String> {
+    match end {
+        Ok(end) => Ok(Some(end)),
+        Err(paceline_quic::Error::Nobody { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What quinn counts; what it does not stays zero. The content of a lost packet is sent again in another.
+fn stats(sent: &Sent, delivered: u64) -> SenderStats {
+    SenderStats {
+        packets_sent: sent.packets_sent,
+        bytes_sent: delivered.saturating_add(sent.bytes_lost),
+        retransmits: sent.packets_lost,
+        packets_lost: sent.packets_lost,
+        bytes_delivered: delivered,
+        ..SenderStats::default()
+    }
+}
+
+fn until_then(clock: Clock, at: Time) -> Duration {
+    Duration::from_nanos((clock.until_zero() + at.since(clock.now())).as_nanos())
+}
+
+fn nanos(duration: Duration) -> Nanos {
+    Nanos::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Zeros to send.
+struct Source {
+    left: u64,
+    /// When the first were asked for: the handshake is over.
+    begun: Option<Time>,
+    clock: Clock,
+    abort: Arc<AtomicBool>,
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        go_on(&self.abort)?;
+        self.begun.get_or_insert_with(|| self.clock.now());
+        let read = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        // Bulk never runs out.
+        if self.left != u64::MAX {
+            self.left -= read as u64;
+        }
+        buffer[..read].fill(0);
+        Ok(read)
+    }
+}
+
+/// Counts what comes before the end.
+struct Sink {
+    bytes: u64,
+    goal: Option<u64>,
+    /// When the last of the goal came.
+    done: Option<Time>,
+    clock: Clock,
+    until: Time,
+    abort: Arc<AtomicBool>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        go_on(&self.abort)?;
+        let now = self.clock.now();
+        if now <= self.until {
+            self.bytes += bytes.len() as u64;
+            if self.goal.is_some_and(|goal| self.bytes >= goal) {
+                self.done.get_or_insert(now);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether the run has not failed elsewhere.
+fn go_on(abort: &AtomicBool) -> io::Result<()> {
+    if abort.load(Ordering::Relaxed) { Err(io::Error::other("the run was given up")) } else { Ok(()) }
+}

@@ -1,0 +1,142 @@
+//! A controller above a kernel flow: `copa@alcc/bbr`. The kernel's flow is an ordinary one; `paceline_alcc` decides what it is
+//! given.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_alcc::options::{Lower, Mode, Options};
+use paceline_alcc::{Engine, Hooks};
+use paceline_cc::{Ability, Nanos, Spec};
+use paceline_experiment::{Flow, Handover, Way};
+
+use super::{Kernel, available, given};
+
+/// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
+/// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
+const QUEUE: usize = 256_000;
+/// The same for an application that takes back what has not been sent: the least that there is.
+const QUEUE_FEW: usize = 64_000;
+
+/// The kernel's flow below and what drives it, with the settings of the scenario that have no effect, one line each.
+///
+/// # Errors
+/// One line: what the kernel does not have, and how to fix it.
+pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Kernel, Options, Vec<String>), String> {
+    /// As `paceline_kernel::OpenWindow` loads it.
+    const OPEN: &str = "paceline_open";
+    let spec = &flow.controller;
+    let (name, there) = (lower.entry().name, available());
+    let open = name == "fixed";
+    let name = if open { OPEN } else { name };
+    if open && !there.iter().any(|known| known == name) {
+        return Err(format!(
+            "{spec}@alcc/open: this kernel's TCP has no open window; load it by 'paceline open-window' \
+             (docs/guide/open-window.md), or write {spec}@alcc"
+        ));
+    }
+    if !there.iter().any(|known| known == name) {
+        let has = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        let other = if name == "cubic" { "reno" } else { "cubic" };
+        return Err(format!(
+            "{spec}@alcc/{name}: this kernel's TCP has no {name}, it has {has}; write {spec}@alcc/{other}, or load the module tcp_{name}"
+        ));
+    }
+    if let Some(param) = given(lower).iter().find(|param| !open || *param != "window=65536") {
+        return Err(format!("{spec}@alcc/{lower}: the kernel's {name} takes no {param}; write {spec}@alcc/{name}"));
+    }
+    if flow.arrivals {
+        return Err(format!(
+            "{spec}@alcc: arrivals: the kernel's TCP does not report when packets arrived; take it out"
+        ));
+    }
+    let auto = if spec.needs(Ability::ReceiverHalf) { Mode::Framed } else { Mode::Auto };
+    let mode = if handover.mode == Mode::Auto { auto } else { handover.mode };
+    let fickle = matches!(flow.workload, paceline_experiment::Workload::OnOff { .. });
+    let options = Options {
+        controller: spec.clone(),
+        mode,
+        acks: handover.acks,
+        queue: if fickle { QUEUE_FEW } else { QUEUE },
+        lower: Lower::Named(name.to_owned()),
+        // Contestants are compared one by one: what several of one process do together is asked for.
+        share: handover.share,
+        ..Options::default()
+    };
+    let mut notes = Vec::new();
+    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@alcc: {key}: {what}"));
+    if mode != Mode::Framed && (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
+        note("ack_every, ack_delay", "the kernel decides when it acknowledges");
+    }
+    if flow.paced && name != "bbr" {
+        note("paced", "without fq the kernel paces bbr alone");
+    }
+    Ok((Kernel { name, ecn: false }, options, notes))
+}
+
+/// Engines of a world's flows. Those that share, with the same options and the same way, are sockets of one.
+#[derive(Default)]
+pub(crate) struct Engines(Mutex<Vec<(Way, Arc<Engine>)>>);
+
+impl Engines {
+    /// An engine for a flow, and whether it was started for it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::start`].
+    pub(crate) fn serve(&self, way: Way, options: &Options) -> io::Result<(Arc<Engine>, bool)> {
+        let hooks = Hooks { enter: crate::prefer, ..Hooks::default() };
+        let start = || Engine::start_with(options.clone(), hooks);
+        if !options.share {
+            return Ok((start()?, true));
+        }
+        let mut engines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, engine)) = engines.iter().find(|(other, engine)| *other == way && engine.options() == options) {
+            return Ok((engine.clone(), false));
+        }
+        let engine = start()?;
+        engines.push((way, engine.clone()));
+        Ok((engine, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::flow;
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_has_not_is_refused_with_a_fix() {
+        let reno: Spec = "reno".parse().unwrap();
+        let (kernel, options, notes) = above(&flow("copa"), &reno, Handover::default()).unwrap();
+        assert_eq!((kernel.name, options.lower, notes.len()), ("reno", Lower::Named("reno".to_owned()), 0));
+        assert_eq!((options.mode, options.controller.to_string()), (Mode::Auto, "copa".to_owned()));
+        let sprout = above(&flow("sprout"), &reno, Handover::default()).unwrap().1;
+        assert_eq!(sprout.mode, Mode::Framed);
+        let shared = above(&flow("copa"), &reno, Handover { share: true, ..Handover::default() }).unwrap().1;
+        assert!(shared.share && !options.share);
+        let refused = |lower: &str, what: &str| {
+            let error = above(&flow("copa"), &lower.parse().unwrap(), Handover::default()).unwrap_err();
+            assert!(error.contains(what) && !error.contains('\n'), "{error}");
+        };
+        refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
+        refused(
+            "fixed:window=3",
+            if available().iter().any(|name| name == "paceline_open") { "window=3" } else { "open-window" },
+        );
+        refused("reno:start=hystart", "takes no start=hystart");
+        let paced = Flow { ack_every: 1, paced: true, ..flow("copa") };
+        assert_eq!(above(&paced, &reno, Handover::default()).unwrap().2.len(), 2);
+    }
+
+    #[test]
+    fn flows_that_share_are_sockets_of_one_engine() {
+        let engines = Engines::default();
+        let options = |share| Options { share, ..Options::default() };
+        let serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
+        let (first, fresh) = serve(Way::DOWN, true);
+        let (second, again) = serve(Way::DOWN, true);
+        assert!(Arc::ptr_eq(&first, &second) && fresh && !again);
+        for other in [serve(Way::UP, true), serve(Way::DOWN, false), serve(Way::DOWN, false)] {
+            assert!(!Arc::ptr_eq(&first, &other.0) && other.1);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The reading end of a configured kernel flow.
+
+use std::io::{self, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags};
+use paceline_alcc::frame::{MAX_HEADER, Reader};
+use paceline_cc::{Env, Nanos, Time};
+use paceline_experiment::Flow;
+
+use super::Ledger;
+use paceline_clock::Clock;
+use paceline_clock::thread_cpu;
+
+/// What one read takes at most.
+const CHUNK: usize = 256 * 1024;
+/// How often to look whether the run has failed elsewhere.
+const LOOK: Nanos = Nanos::from_millis(100);
+
+/// The receiver of a configured flow; its listener belongs to its namespace.
+pub(crate) struct Receiving {
+    pub(crate) flow: Flow,
+    pub(crate) listener: TcpListener,
+    /// Frames come, which this end acknowledges.
+    pub(crate) framed: bool,
+    pub(crate) clock: Clock,
+    pub(crate) until: Time,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) abort: Arc<AtomicBool>,
+}
+
+/// What it leaves behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReceivingOutcome {
+    pub(crate) bytes_ready: u64,
+    /// Flows that ended: their bytes, and how long they took.
+    pub(crate) completions: Vec<(u64, Nanos)>,
+    /// When the last of them ended.
+    pub(crate) completed: Time,
+    pub(crate) cpu: Nanos,
+}
+
+/// How a connection is read.
+enum Reading {
+    Plain(TcpStream),
+    Framed(Box<Reader>),
+}
+
+impl Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Framed(reader) => reader.try_read(buffer),
+        }
+    }
+
+    /// When it wants to be read although nothing has come.
+    fn next_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Framed(reader) => reader.next_timeout(),
+        }
+    }
+}
+
+impl AsFd for Reading {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(stream) => stream.as_fd(),
+            Self::Framed(reader) => reader.as_fd(),
+        }
+    }
+}
+
+struct Connection {
+    reading: Reading,
+    /// The sender's port.
+    port: u16,
+    bytes: u64,
+}
+
+impl Receiving {
+    /// Reads until the run ends.
+    ///
+    /// # Errors
+    /// One line: what the kernel refused.
+    pub(crate) fn run(self) -> Result<ReceivingOutcome, String> {
+        let failed = |error: io::Error| {
+            format!("{}@{}: receiver: {error}", self.flow.controller, if self.framed { "alcc" } else { "tcp" })
+        };
+        self.listener.set_nonblocking(true).map_err(failed)?;
+        let end = match self.flow.stop {
+            Some(stop) if !matches!(self.flow.workload, paceline_experiment::Workload::Poisson { .. }) => {
+                stop.min(self.until)
+            }
+            _ => self.until,
+        };
+        let mut outcome = ReceivingOutcome::default();
+        let mut connections: Vec<Connection> = Vec::new();
+        let mut buffer = vec![0; CHUNK];
+        while self.clock.now() < end && !self.abort.load(Ordering::Relaxed) {
+            self.accept(&mut connections).map_err(failed)?;
+            let mut broken = None;
+            connections.retain_mut(|connection| {
+                self.read(connection, &mut buffer, &mut outcome).unwrap_or_else(|error| {
+                    broken = Some(error);
+                    false
+                })
+            });
+            if let Some(error) = broken {
+                return Err(failed(error));
+            }
+            let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+            fds.extend(connections.iter().map(|one| PollFd::new(one.reading.as_fd(), PollFlags::POLLIN)));
+            let left = Duration::from_nanos(end.since(self.clock.now()).min(LOOK).as_nanos());
+            let left = connections.iter().filter_map(|one| one.reading.next_timeout()).fold(left, Duration::min);
+            match nix::poll::ppoll(&mut fds, Some(nix::sys::time::TimeSpec::from_duration(left)), None) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
+        outcome.cpu = thread_cpu();
+        Ok(outcome)
+    }
+
+    fn accept(&self, connections: &mut Vec<Connection>) -> io::Result<()> {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, peer)) => {
+                    stream.set_nonblocking(true)?;
+                    let reading = if self.framed {
+                        let half = self.flow.controller.build_receiver(&Env {
+                            mss: self.flow.mss.saturating_sub(MAX_HEADER as u32),
+                            ..Env::default()
+                        });
+                        Reading::Framed(Box::new(Reader::new(stream.into(), half)?))
+                    } else {
+                        Reading::Plain(stream)
+                    };
+                    connections.push(Connection { reading, port: peer.port(), bytes: 0 });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // A connection that was gone before it was taken.
+                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes what has arrived; false when the connection is over. A peer that breaks the framing is an error.
+    fn read(&self, connection: &mut Connection, buffer: &mut [u8], outcome: &mut ReceivingOutcome) -> io::Result<bool> {
+        loop {
+            match connection.reading.read(buffer) {
+                Ok(0) => return Ok(false),
+                Ok(count) => {
+                    connection.bytes += count as u64;
+                    outcome.bytes_ready += count as u64;
+                    self.note(connection, outcome);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// Notes that a flow has ended.
+    fn note(&self, connection: &Connection, outcome: &mut ReceivingOutcome) {
+        let mut ledger = self.ledger.lock();
+        let Some(entry) = ledger.get_mut(&connection.port) else { return };
+        let Some(goal) = entry.goal.filter(|goal| connection.bytes >= *goal && !entry.delivered) else { return };
+        entry.delivered = true;
+        outcome.completed = self.clock.now();
+        outcome.completions.push((goal, outcome.completed.since(entry.began)));
+    }
+}

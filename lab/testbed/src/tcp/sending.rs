@@ -1,0 +1,358 @@
+//! The writing end of a configured kernel flow: its connections, its application, what `TCP_INFO` says of them.
+
+use std::io::{self, IoSlice, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags};
+use paceline_alcc::{Engine, Mode, Options, Socket as Above};
+use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Application, Arrivals, Distribution, Flow, Handover, Sample, Seed, Turn, Via, Workload};
+use paceline_transport::SenderStats;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{Diagnosis, Engines, Entry, Info, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
+use paceline_clock::Clock;
+use paceline_clock::thread_cpu;
+
+/// What one write hands to the kernel at most.
+const CHUNK: usize = 64 * 1024;
+/// Bytes that wait unsent in the kernel at most: 1 Gbit/s needs a write every 2 ms (our choice).
+const WAITING: u32 = 256 * 1024;
+/// The same for an application that takes back what has not been sent: a few packets.
+const WAITING_FEW: u32 = 16 * 1024;
+
+/// The sender of a configured flow. [`Sending::run`] in a thread inside its namespace.
+pub(crate) struct Sending {
+    pub(crate) flow: Flow,
+    pub(crate) kernel: Kernel,
+    /// Of the controller above the kernel's, where there is one.
+    pub(crate) above: Option<Options>,
+    pub(crate) engines: Arc<Engines>,
+    /// Index of the configured flow, and the seed of the run: for the draws of its workload.
+    pub(crate) index: usize,
+    pub(crate) seed: Seed,
+    pub(crate) to: SocketAddr,
+    pub(crate) clock: Clock,
+    /// When the run ends.
+    pub(crate) until: Time,
+    pub(crate) ledger: Arc<Ledger>,
+    /// What the series sees of it.
+    pub(crate) state: Arc<Mutex<Option<Sample>>>,
+    /// Set when the run has failed elsewhere.
+    pub(crate) abort: Arc<AtomicBool>,
+}
+
+/// What it leaves behind.
+#[derive(Clone, Debug)]
+pub(crate) struct SendingOutcome {
+    /// Summed over its connections.
+    pub(crate) stats: SenderStats,
+    pub(crate) rtt: Distribution,
+    /// When it ended with bytes still to deliver; `None` when all were delivered.
+    pub(crate) cut: Option<Time>,
+    pub(crate) cpu: Nanos,
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// What writes into it from its handshake on, where a controller stands above.
+    above: Option<Arc<Above>>,
+    port: u16,
+    /// Bytes that the application has written, and those of them that the kernel took.
+    allowed: u64,
+    written: u64,
+    ends: bool,
+    /// The handshake is over.
+    open: bool,
+    /// The kernel takes no more now.
+    blocked: bool,
+    last: Info,
+}
+
+/// Where a thread of a flow stands.
+struct State {
+    engine: Option<Arc<Engine>>,
+    connections: Vec<Connection>,
+    arrivals: Option<Arrivals>,
+    application: Option<Application>,
+    /// When the next connection is opened, the application acts, the kernel is asked.
+    open_at: Time,
+    turn_at: Time,
+    probe_at: Time,
+    outcome: SendingOutcome,
+}
+
+impl Sending {
+    /// Runs the flow to its end.
+    ///
+    /// # Errors
+    /// One line: what the kernel refused.
+    pub(crate) fn run(self) -> Result<SendingOutcome, String> {
+        let via = if self.above.is_some() { "alcc" } else { "tcp" };
+        let failed = |error: io::Error| format!("{}@{via}: {error}", self.flow.controller);
+        let serve = |options: &Options| self.engines.serve(self.flow.way, options);
+        let (engine, counts) = self.above.as_ref().map(serve).transpose().map_err(failed)?.unzip();
+        let mut diagnosis = Diagnosis::open().map_err(failed)?;
+        let mut state = State {
+            engine,
+            connections: Vec::new(),
+            arrivals: Arrivals::new(&self.flow.workload, self.seed, self.index),
+            application: Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index),
+            open_at: self.flow.start,
+            turn_at: Time::NEVER,
+            probe_at: self.flow.start + PROBE,
+            outcome: SendingOutcome {
+                stats: SenderStats::default(),
+                rtt: Distribution::new(3),
+                cut: None,
+                cpu: Nanos::ZERO,
+            },
+        };
+        // A family stops beginning flows; those that have begun go on.
+        let family = state.arrivals.is_some();
+        let stop = self.flow.stop.unwrap_or(Time::NEVER).min(self.until);
+        let end = if family { self.until } else { stop };
+        self.clock.wait_for_zero();
+        while !self.abort.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            if now >= end {
+                break;
+            }
+            if now >= state.open_at {
+                self.open(&mut state, stop).map_err(failed)?;
+            }
+            if now >= state.turn_at {
+                turn(&mut state);
+            }
+            if now >= state.probe_at {
+                self.probe(&mut state, &mut diagnosis).map_err(failed)?;
+                state.probe_at = now + PROBE;
+            }
+            state.connections.iter_mut().for_each(write);
+            wait(&mut state, end, self.clock).map_err(failed)?;
+            self.greet(&mut state).map_err(failed)?;
+        }
+        self.probe(&mut state, &mut diagnosis).map_err(failed)?;
+        for connection in &state.connections {
+            state.outcome.stats += &connection.last.stats;
+            // It ends here: nothing that is in flight is waited for.
+            match &connection.above {
+                Some(above) => above.close(Duration::ZERO),
+                None => drop(socket2::SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO))),
+            }
+        }
+        state.outcome.cut = (!state.connections.is_empty()).then(|| end.min(self.clock.now()));
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // An engine of several flows counts for the one that started it.
+        let engine = state.engine.as_ref().filter(|_| counts == Some(true));
+        state.outcome.cpu = thread_cpu() + engine.map_or(Nanos::ZERO, |engine| engine.cpu());
+        Ok(state.outcome)
+    }
+
+    /// Opens the connections that are due.
+    fn open(&self, state: &mut State, stop: Time) -> io::Result<()> {
+        let (bytes, next) = match &mut state.arrivals {
+            Some(arrivals) => match arrivals.next().filter(|_| state.open_at < stop) {
+                Some(arrival) => (Some(arrival.bytes), state.open_at + arrival.gap),
+                None => {
+                    state.open_at = Time::NEVER;
+                    return Ok(());
+                }
+            },
+            None => (goal(&self.flow.workload), Time::NEVER),
+        };
+        state.open_at = next;
+        let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_tcp_congestion(self.kernel.name.as_bytes())?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_tcp_mss(self.flow.mss + TIMESTAMPS)?;
+        let fickle = matches!(self.flow.workload, Workload::OnOff { .. });
+        if state.engine.is_none() {
+            socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
+        }
+        if let Via::Alcc(_, Handover { buffer: Some(bytes), .. }) = self.flow.via {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        socket.set_nonblocking(true)?;
+        let began = self.clock.now();
+        match socket.connect(&self.to.into()) {
+            Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
+            result => result?,
+        }
+        let stream = TcpStream::from(socket);
+        let port = stream.local_addr()?.port();
+        self.ledger.lock().insert(port, Entry { began, goal: bytes, delivered: false });
+        if state.application.is_some() {
+            state.turn_at = began;
+        }
+        let allowed = if state.application.is_some() { 0 } else { bytes.unwrap_or(u64::MAX) };
+        let last = Info { port, ..Info::default() };
+        let ends = bytes.is_some();
+        state.connections.push(Connection {
+            stream,
+            above: None,
+            port,
+            allowed,
+            written: 0,
+            ends,
+            open: false,
+            blocked: true,
+            last,
+        });
+        Ok(())
+    }
+
+    /// Notes whose handshake is over: where it does not count, a flow begins here.
+    fn greet(&self, state: &mut State) -> io::Result<()> {
+        for connection in state.connections.iter_mut().filter(|connection| !connection.open && !connection.blocked) {
+            connection.open = true;
+            if let Some(engine) = &state.engine {
+                connection.above = Some(engine.adopt(connection.stream.try_clone()?.into())?);
+            }
+            if let Some(entry) = self.ledger.lock().get_mut(&connection.port).filter(|_| !self.flow.handshake) {
+                entry.began = self.clock.now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the kernel about all connections; those that have delivered everything are closed.
+    fn probe(&self, state: &mut State, diagnosis: &mut Diagnosis) -> io::Result<()> {
+        for info in diagnosis.of(self.to.port())? {
+            let Some(connection) = state.connections.iter_mut().find(|connection| connection.port == info.port) else {
+                continue;
+            };
+            let news = info.delivered != connection.last.delivered;
+            connection.last = info;
+            let rtt = match &connection.above {
+                Some(above) => {
+                    let stats = above.stats();
+                    connection.last.stats.chunks = stats.chunks;
+                    connection.last.stats.limited_below = stats.limited_below;
+                    stats.rtt
+                }
+                None => Some(info.srtt).filter(|srtt| *srtt > Nanos::ZERO),
+            };
+            if let Some(rtt) = rtt.filter(|_| news) {
+                state.outcome.rtt.record(rtt);
+            }
+        }
+        let mut ledger = self.ledger.lock();
+        let State { connections, outcome, .. } = state;
+        connections.retain(|connection| {
+            let delivered = ledger.get(&connection.port).is_some_and(|entry| entry.delivered);
+            if delivered {
+                ledger.remove(&connection.port);
+                outcome.stats += &connection.last.stats;
+                if let Some(above) = &connection.above {
+                    above.close(Duration::ZERO);
+                }
+            }
+            !delivered
+        });
+        let alone = state.arrivals.is_none().then(|| state.connections.first()).flatten();
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(Connection::sample);
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// A point of the series: of the controller that decides.
+    fn sample(&self) -> Sample {
+        let Some(above) = &self.above else { return self.last.sample() };
+        let stats = above.stats();
+        let packets = |bytes: u64| bytes as f64 / f64::from(self.last.mss.max(1));
+        let variables = vec![("tcp_window", f64::from(self.last.window)), ("queued", packets(stats.queued))];
+        Sample { window: stats.window, in_flight: stats.in_flight, srtt: stats.srtt, variables }
+    }
+
+    /// Hands bytes over, as many as are taken at once.
+    fn hand_over(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.above {
+            Some(above) => above.send(&[IoSlice::new(bytes)], true),
+            None => self.stream.write(bytes),
+        }
+    }
+
+    /// No more will be written.
+    fn finish(&self) {
+        match &self.above {
+            Some(above) => above.shutdown_write(),
+            None => drop(self.stream.shutdown(std::net::Shutdown::Write)),
+        }
+    }
+
+    /// What can be written to when there is space.
+    fn room(&self) -> BorrowedFd<'_> {
+        match &self.above {
+            Some(above) if above.mode() != Mode::Inline => above.full(),
+            _ => self.stream.as_fd(),
+        }
+    }
+}
+
+/// The application's turn.
+fn turn(state: &mut State) {
+    let (Some(application), Some(connection)) = (&mut state.application, state.connections.first_mut()) else { return };
+    let (turn, wait) = application.turn();
+    match turn {
+        Turn::Write(bytes) => connection.allowed = connection.allowed.saturating_add(bytes),
+        Turn::Cut => connection.allowed = connection.written,
+    }
+    state.turn_at += wait;
+}
+
+/// Writes what the kernel takes.
+fn write(connection: &mut Connection) {
+    static ZEROS: [u8; CHUNK] = [0; CHUNK];
+    if connection.blocked {
+        return;
+    }
+    while connection.written < connection.allowed {
+        let left = usize::try_from(connection.allowed - connection.written).unwrap_or(CHUNK).min(CHUNK);
+        match connection.hand_over(&ZEROS[..left]) {
+            Ok(taken) => connection.written += taken as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                connection.blocked = true;
+                // The peer is gone: nothing is written any more.
+                if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) {
+                    connection.allowed = connection.written;
+                }
+                return;
+            }
+        }
+    }
+    if connection.ends && connection.written >= connection.allowed && connection.allowed > 0 {
+        // The last packet says so; the socket stays for what the kernel still reports.
+        connection.finish();
+        connection.ends = false;
+    }
+}
+
+/// Sleeps until something is due or a connection can be written to.
+fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
+    let due = state.open_at.min(state.turn_at).min(state.probe_at).min(end);
+    let left = due.since(clock.now()).min(PROBE);
+    let wanting = |connection: &Connection| connection.written < connection.allowed;
+    let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(state.connections.len());
+    for connection in state.connections.iter().filter(|connection| wanting(connection)) {
+        fds.push(PollFd::new(connection.room(), PollFlags::POLLOUT));
+    }
+    let timeout = nix::sys::time::TimeSpec::from_duration(Duration::from_nanos(left.as_nanos()));
+    match nix::poll::ppoll(&mut fds, Some(timeout), None) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+    let asked = state.connections.iter_mut().filter(|connection| wanting(connection));
+    for (connection, ready) in asked.zip(ready) {
+        connection.blocked = !ready;
+    }
+    Ok(())
+}
