@@ -53,7 +53,7 @@ const NO_ARRIVALS_ABOVE: Lack =
 pub const UDP: Datapath = Datapath {
     name: "udp",
     summary: "native datagrams, nothing is sent again",
-    lives: "`transport::datagram`; over sockets `net::udp`",
+    lives: "`transport::datagram`; over sockets `udp`",
     simulated: true,
     offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
     lacks: &[NO_TELEMETRY],
@@ -63,7 +63,7 @@ pub const UDP: Datapath = Datapath {
 pub const TCP: Datapath = Datapath {
     name: "tcp",
     summary: "a TCP flow that the controller drives; with `--real` the kernel's own congestion control of that name",
-    lives: "`transport::stream`; in the kernel `net::tcp`",
+    lives: "`transport::stream`; in the kernel `testbed::tcp`",
     simulated: true,
     offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
     lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback"), NO_TELEMETRY],

@@ -1,8 +1,9 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
 use paceline_cc::datapath::{Datapath, QUIC, TCP, UDP};
-use paceline_cc::{Nanos, Rate, Spec, Time};
+use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
 use paceline_transport::{Acks, Mode};
+use serde::{Deserialize, Serialize};
 
 use crate::seed::Seed;
 use crate::topology::Topology;
@@ -24,7 +25,8 @@ pub struct Config<P> {
 }
 
 /// Which way packets travel over a dumbbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the network to the user.
     #[default]
@@ -157,7 +159,8 @@ impl Flow {
 }
 
 /// How well the hosts of a flow keep time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Timing {
     /// To the nanosecond: for arithmetic. Flows over a drop-tail queue show phase effects: who is dropped depends on the
     /// ratio of round trips.
@@ -172,57 +175,66 @@ pub enum Timing {
 }
 
 /// What an application writes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Workload {
     /// Without end.
     Bulk,
     /// So many bytes, then the flow is done.
-    Bytes(u64),
-    /// Flows of this family arrive as a Poisson process; sizes are Pareto, cut to a range.
-    Poisson {
-        /// Mean time between arrivals.
-        mean_gap: Nanos,
-        /// How sizes are drawn.
-        size: Pareto,
-        /// At most so many arrivals.
-        count: u64,
-    },
-    /// Writes without end for `on`, is silent for `off`, in turn.
-    OnOff {
-        /// Mean length of a busy time.
-        on: Nanos,
-        /// Mean length of a silence.
-        off: Nanos,
-        /// Lengths are exponentially distributed rather than fixed.
-        random: bool,
-    },
-    /// Writes at a constant rate, a packet at a time (video, voice).
+    Bytes(Bytes),
+    /// Flows of this family arrive as a Poisson process with Pareto-distributed sizes.
+    Poisson(Poisson),
+    /// Busy and silent in turn.
+    OnOff(OnOff),
+    /// At a constant rate of payload, a packet at a time (video, voice).
     Rate(Rate),
 }
 
-/// Pareto distributed sizes, cut to a range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pareto {
-    /// Shape.
+/// Flows that arrive as a Poisson process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// Mean time between arrivals.
+    pub mean_gap: Nanos,
+    /// Shape of the Pareto distribution of sizes.
     pub alpha: f64,
-    /// Smallest size in bytes.
-    pub min: u64,
-    /// Scale of the distribution in bytes; `None`: `min`. Says nothing to [`Cut::Truncate`].
-    pub scale: Option<u64>,
-    /// Largest size in bytes.
-    pub max: u64,
+    /// Smallest size.
+    pub min: Bytes,
+    /// Largest size.
+    pub max: Bytes,
+    /// Scale of the distribution where draws beyond the range are clamped; without it, `min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Bytes>,
     /// How the range is kept.
+    #[serde(default)]
     pub cut: Cut,
+    /// Most arrivals; without it, as long as the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
 }
 
 /// How a Pareto distribution is kept in its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cut {
     /// The distribution is conditioned on the range (its CDF is rescaled).
     #[default]
     Truncate,
-    /// A draw outside the range counts as the end that it is beyond.
+    /// A draw beyond the range counts as its end.
     Clamp,
+}
+
+/// Writes without end for a time, is silent for a time, in turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Mean length of a busy time.
+    pub on: Nanos,
+    /// Mean length of a silence.
+    pub off: Nanos,
+    /// Lengths are exponentially distributed rather than fixed.
+    #[serde(default)]
+    pub random: bool,
 }
 
 /// Traffic without a controller: it sends whatever happens.

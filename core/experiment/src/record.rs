@@ -61,7 +61,7 @@ impl Recorder {
     pub fn new(flows: &[Flow], sample_every: Option<Nanos>) -> Self {
         let step = sample_every.filter(|step| *step > Nanos::ZERO);
         let recorder = |(index, flow): (usize, &Flow)| {
-            let single = !matches!(flow.workload, Workload::Poisson { .. });
+            let single = !matches!(flow.workload, Workload::Poisson(_));
             FlowRecorder::new(index, flow, flows.len(), step.is_some() && single)
         };
         Self {

@@ -3,15 +3,14 @@
 use paceline_cc::{Nanos, Rate};
 use rand_pcg::Pcg64;
 
-use crate::config::{Cross, Pareto, Workload};
+use crate::config::{Cross, OnOff, Poisson, Workload};
 use crate::draw;
 use crate::seed::Seed;
 
 /// The flows of a family: the first arrives when the family starts, each following one after the gap of the one before.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    mean_gap: Nanos,
-    size: Pareto,
+    family: Poisson,
     left: u64,
     gaps: Pcg64,
     sizes: Pcg64,
@@ -29,9 +28,14 @@ pub struct NewFlow {
 impl Arrivals {
     /// Of the configured flow at `index`; `None` when it is no family.
     pub fn new(workload: &Workload, seed: Seed, index: usize) -> Option<Self> {
-        let Workload::Poisson { mean_gap, size, count } = *workload else { return None };
+        let Workload::Poisson(family) = workload else { return None };
         let stream = |what| seed.stream(&format!("flow {index} {what}"));
-        Some(Self { mean_gap, size, left: count, gaps: stream("arrivals"), sizes: stream("sizes") })
+        Some(Self {
+            family: family.clone(),
+            left: family.count.unwrap_or(u64::MAX),
+            gaps: stream("arrivals"),
+            sizes: stream("sizes"),
+        })
     }
 }
 
@@ -40,8 +44,8 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<NewFlow> {
         self.left = self.left.checked_sub(1)?;
-        let bytes = draw::pareto(&mut self.sizes, &self.size);
-        Some(NewFlow { bytes, gap: draw::exponential(&mut self.gaps, self.mean_gap) })
+        let bytes = draw::size(&mut self.sizes, &self.family);
+        Some(NewFlow { bytes, gap: draw::exponential(&mut self.gaps, self.family.mean_gap) })
     }
 }
 
@@ -64,16 +68,16 @@ pub struct Application {
 #[derive(Clone, Debug)]
 enum Kind {
     Rate { rate: Rate, mss: u32 },
-    OnOff { on: Nanos, off: Nanos, random: bool, busy: bool },
+    OnOff { times: OnOff, busy: bool },
 }
 
 impl Application {
     /// Of the configured flow at `index`; `None` when it writes all at once.
     pub fn new(workload: &Workload, mss: u32, seed: Seed, index: usize) -> Option<Self> {
-        let kind = match *workload {
-            Workload::Rate(rate) => Kind::Rate { rate, mss },
-            Workload::OnOff { on, off, random } => Kind::OnOff { on, off, random, busy: false },
-            Workload::Bulk | Workload::Bytes(_) | Workload::Poisson { .. } => return None,
+        let kind = match workload {
+            Workload::Rate(rate) => Kind::Rate { rate: *rate, mss },
+            Workload::OnOff(times) => Kind::OnOff { times: times.clone(), busy: false },
+            Workload::Bulk | Workload::Bytes(_) | Workload::Poisson(_) => return None,
         };
         Some(Self { kind, rng: seed.stream(&format!("flow {index} application")) })
     }
@@ -85,7 +89,7 @@ impl Application {
                 let bytes = u64::from(*mss);
                 (Turn::Write(bytes), rate.time_for(bytes))
             }
-            Kind::OnOff { on, off, random, busy } => {
+            Kind::OnOff { times: OnOff { on, off, random }, busy } => {
                 *busy = !*busy;
                 let (turn, mean) = if *busy { (Turn::Write(u64::MAX), *on) } else { (Turn::Cut, *off) };
                 (turn, if *random { draw::exponential(&mut self.rng, mean) } else { mean })
@@ -119,11 +123,12 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paceline_cc::Bytes;
 
     #[test]
     fn an_application_takes_turns_and_a_family_comes_to_its_end() {
         let (on, off) = (Nanos::from_millis(3), Nanos::from_millis(7));
-        let workload = Workload::OnOff { on, off, random: false };
+        let workload = Workload::OnOff(OnOff { on, off, random: false });
         let mut application = Application::new(&workload, 1000, Seed(1), 0).unwrap();
         let turns: Vec<_> = (0..3).map(|_| application.turn()).collect();
         assert_eq!(turns, [(Turn::Write(u64::MAX), on), (Turn::Cut, off), (Turn::Write(u64::MAX), on)]);
@@ -133,8 +138,10 @@ mod tests {
         assert_eq!(steady.turn(), (Turn::Write(1000), Nanos::from_millis(1)));
         assert!(Application::new(&Workload::Bulk, 1000, Seed(1), 0).is_none());
 
-        let size = Pareto { alpha: 1.2, min: 1_000, max: 2_000, scale: None, cut: crate::Cut::Truncate };
-        let family = Workload::Poisson { mean_gap: on, size, count: 5 };
+        let (min, max) = (Bytes(1_000), Bytes(2_000));
+        let count = Some(5);
+        let family = Poisson { mean_gap: on, alpha: 1.2, min, max, scale: None, cut: crate::Cut::Truncate, count };
+        let family = Workload::Poisson(family);
         let flows: Vec<_> = Arrivals::new(&family, Seed(1), 0).unwrap().collect();
         assert_eq!(flows.len(), 5);
         assert!(flows.iter().all(|flow| (1_000..=2_000).contains(&flow.bytes)));

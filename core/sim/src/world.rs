@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Env, Nanos, Rate, Time};
+use paceline_cc::{Bytes, Env, Nanos, Rate, Time};
 use paceline_path::{Codepoint, Dropped, Packet};
 use paceline_transport::{AckSegment, HEADER_BYTES, Segment};
 
@@ -32,7 +32,7 @@ pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
     for (index, flow) in config.flows.iter().enumerate() {
         let topology = &config.topology;
         let route = topology.graph().route(flow.way).expect("there is a way between the ends of every flow");
-        let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff { .. });
+        let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
         let limited = topology.slowest(&route).is_some();
         assert!(!endless || limited, "flow {index} sends without end over a path without a link");
     }
@@ -212,11 +212,11 @@ impl<'t> World<'t> {
     fn start(&mut self, index: u32) {
         let flow = &self.configured[index as usize];
         match flow.workload {
-            Workload::Poisson { .. } => self.arrive(index),
-            Workload::Bytes(bytes) => {
+            Workload::Poisson(_) => self.arrive(index),
+            Workload::Bytes(Bytes(bytes)) => {
                 self.number[index as usize] = Some(self.begin(index, Some(bytes)));
             }
-            Workload::Bulk | Workload::OnOff { .. } | Workload::Rate(_) => {
+            Workload::Bulk | Workload::OnOff(_) | Workload::Rate(_) => {
                 let number = self.begin(index, None);
                 self.number[index as usize] = Some(number);
                 if self.applications[index as usize].is_some() {

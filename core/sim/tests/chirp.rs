@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Dumbbell, WIRE, bulk, share, variable};
-use paceline_cc::{Rate, Time};
+use paceline_cc::{Bytes, Rate, Time};
 use paceline_experiment::{Flow, Outcome, Via, Workload};
 
 const STARTS: [&str; 3] = ["chirp-p", "chirp-q", "chirp-r"];
@@ -187,7 +187,7 @@ fn an_application_that_sends_little_does_not_stall() {
 #[test]
 fn any_amount_of_data_is_delivered() {
     let time = |start: &str, packets: u64, handshake: bool| {
-        let workload = Workload::Bytes(packets * 1448 - 700);
+        let workload = Workload::Bytes(Bytes(packets * 1448 - 700));
         let flow = Flow { workload, handshake, ..bulk(&format!("reno:start={start}"), Via::Tcp) };
         run_flow(flow, 100.0, 15).flows[0].completions[0].1.as_millis_f64()
     };

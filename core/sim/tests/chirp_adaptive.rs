@@ -4,8 +4,8 @@
 mod common;
 
 use common::{Dumbbell, RandomLoss, WIRE, bulk, share, variable};
-use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Flow, Outcome, Timing, Via, Workload};
+use paceline_cc::{Bytes, Nanos, Time};
+use paceline_experiment::{Flow, OnOff, Outcome, Timing, Via, Workload};
 use paceline_path::reorder::{Holding, Reorder};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -115,7 +115,7 @@ fn a_newcomer_gets_its_share_three_times_sooner() {
 
 #[test]
 fn it_begins_again_after_a_silence() {
-    let on_off = Workload::OnOff { on: Nanos::from_millis(400), off: Nanos::from_millis(600), random: false };
+    let on_off = Workload::OnOff(OnOff { on: Nanos::from_millis(400), off: Nanos::from_millis(600), random: false });
     let run = |start: &str| {
         let flow = Flow { workload: on_off.clone(), ..flow(&format!("dctcp:start={start}")) };
         let queue = Some("step:threshold=1ms".parse().unwrap());
@@ -144,7 +144,7 @@ fn it_begins_again_when_another_flow_has_left() {
 #[test]
 fn any_amount_of_data_is_delivered() {
     for packets in 1..60u64 {
-        let workload = Workload::Bytes(packets * 1_448 - 700);
+        let workload = Workload::Bytes(Bytes(packets * 1_448 - 700));
         let outcome = Dumbbell::new(100.0, 15, vec![Flow { workload, ..flow("prague:start=chirp") }]).run(1);
         assert_eq!(outcome.flows[0].completions.len(), 1, "{packets} packets");
         let ms = outcome.flows[0].completions[0].1.as_millis_f64();

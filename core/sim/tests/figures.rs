@@ -3,7 +3,7 @@
 mod common;
 
 use common::bulk;
-use paceline_cc::{Nanos, Rate};
+use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_experiment::{Config, Flow, Outcome, Seed, Topology, Via, Workload};
 use paceline_path::{Direction, Path};
 
@@ -54,7 +54,7 @@ fn a_flow_without_end_needs_a_link() {
 
 #[test]
 fn a_flow_with_an_end_needs_none() {
-    let flow = Flow { workload: Workload::Bytes(1_000_000), ..bulk("cubic", Via::Tcp) };
+    let flow = Flow { workload: Workload::Bytes(Bytes(1_000_000)), ..bulk("cubic", Via::Tcp) };
     let outcome = run(&Direction::default(), flow, 1);
     assert_eq!(outcome.flows[0].completions.len(), 1);
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Dumbbell, bulk, share, variable};
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Bytes, Nanos, Time};
 use paceline_experiment::{Flow, Handover, Tap, Timing, Via, Workload};
 use paceline_path::Split;
 use paceline_path::queue::Limit;
@@ -53,7 +53,7 @@ fn a_handshake_takes_a_round_trip_and_counts() {
         ("dctcp:start=chirp-q", Via::Tcp),
     ] {
         let plain = Flow { timers: Timing::Exact, ..bulk(controller, via.clone()) };
-        let flow = |handshake| Flow { workload: Workload::Bytes(10_000), handshake, ..plain.clone() };
+        let flow = |handshake| Flow { workload: Workload::Bytes(Bytes(10_000)), handshake, ..plain.clone() };
         let run = |handshake| Dumbbell::new(100.0, 20, vec![flow(handshake)]).run(2);
         let (plain, greeted) = (run(false), run(true));
         let longer = greeted.flows[0].completions[0].1 - plain.flows[0].completions[0].1;

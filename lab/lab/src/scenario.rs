@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Bytes, Nanos, Rate};
+use paceline_experiment::{Timing, Workload, config};
 use paceline_path::Direction;
 use paceline_transport::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,7 @@ pub struct Flow {
     /// Time from the start of one of them to the start of the next.
     pub stagger: Nanos,
     /// Which way its data travels, where there are no links.
-    pub direction: Way,
+    pub direction: config::Direction,
     /// The node that sends its data, where there are links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
@@ -107,7 +108,7 @@ pub struct Flow {
     /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
     /// How well its two hosts keep time.
-    pub timers: Timers,
+    pub timers: Timing,
 }
 
 impl Default for Flow {
@@ -120,7 +121,7 @@ impl Default for Flow {
             contestant: Who::Each,
             count: 1,
             stagger: Nanos::ZERO,
-            direction: Way::Down,
+            direction: config::Direction::Down,
             from: None,
             to: None,
             start: Nanos::ZERO,
@@ -133,7 +134,7 @@ impl Default for Flow {
             paced: false,
             handshake: false,
             arrivals: false,
-            timers: Timers::default(),
+            timers: Timing::default(),
         }
     }
 }
@@ -148,100 +149,13 @@ pub enum Who {
     Fixed(Box<Contestant>),
 }
 
-/// Which way data travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// From the network to the user.
-    #[default]
-    Down,
-    /// From the user to the network.
-    Up,
-}
-
-/// How well the hosts of a flow keep time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Timers {
-    /// To the nanosecond.
-    Exact,
-    /// What an acknowledgement sets free leaves after up to a packet time; timers, but pacing's, are late by a little.
-    #[default]
-    Overhead,
-    /// Besides, late as Linux hosts were when measured.
-    Host,
-}
-
-/// What an application writes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Workload {
-    /// Without end.
-    Bulk,
-    /// So many bytes.
-    Bytes(Bytes),
-    /// Flows arrive as a Poisson process with Pareto-distributed sizes.
-    Poisson(Poisson),
-    /// Busy and silent in turn.
-    OnOff(OnOff),
-    /// At a constant rate of payload.
-    Rate(Rate),
-}
-
-/// Flows that arrive as a Poisson process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Poisson {
-    /// Mean time between arrivals.
-    pub mean_gap: Nanos,
-    /// Shape of the Pareto distribution of sizes.
-    pub alpha: f64,
-    /// Smallest size.
-    pub min: Bytes,
-    /// Largest size.
-    pub max: Bytes,
-    /// Scale of the distribution where draws beyond the range are clamped; without it, `min`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Bytes>,
-    /// How the range is kept.
-    #[serde(default)]
-    pub cut: Cut,
-    /// Most arrivals; without it, as long as the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-}
-
-/// How a Pareto distribution is kept in its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cut {
-    /// The distribution is conditioned on the range.
-    #[default]
-    Truncate,
-    /// A draw beyond the range counts as its end.
-    Clamp,
-}
-
-/// Busy and silent in turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OnOff {
-    /// Mean length of a busy time.
-    pub on: Nanos,
-    /// Mean length of a silence.
-    pub off: Nanos,
-    /// Lengths are exponentially distributed rather than fixed.
-    #[serde(default)]
-    pub random: bool,
-}
-
 /// Traffic without a controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cross {
     /// Which way it travels, where there are no links.
     #[serde(default)]
-    pub direction: Way,
+    pub direction: config::Direction,
     /// The node that sends it, where there are links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

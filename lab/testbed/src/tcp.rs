@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use paceline_cc::{Ability, Nanos, Spec, Time};
+use paceline_cc::{Ability, Bytes, Nanos, Spec, Time};
 use paceline_experiment::{Flow, Workload};
 
 pub(crate) use above::{Engines, above};
@@ -112,7 +112,7 @@ impl Ledger {
 
 /// The bytes after which a flow ends, where it is one of a kind.
 pub(crate) fn goal(workload: &Workload) -> Option<u64> {
-    if let Workload::Bytes(bytes) = workload { Some(*bytes) } else { None }
+    if let Workload::Bytes(Bytes(bytes)) = workload { Some(*bytes) } else { None }
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use paceline_cc::{Bytes, Nanos, Rate};
 
-use super::{Cross, Cut, Flow, Poisson, Scenario, Workload};
+use paceline_experiment::{Cut, Poisson};
+
+use super::{Cross, Flow, Scenario, Workload};
 
 impl Scenario {
     /// The first thing that is wrong: its key, and the problem with how to fix it.
@@ -85,7 +87,7 @@ impl Flow {
             Workload::Rate(Rate::ZERO) => {
                 Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\""))
             }
-            Workload::Poisson(poisson) => poisson.check(),
+            Workload::Poisson(poisson) => check_family(poisson),
             Workload::OnOff(times) if times.on == Nanos::ZERO => {
                 Err(("workload.on_off.on", "a busy time of 0 writes nothing; give one such as \"1s\""))
             }
@@ -94,28 +96,26 @@ impl Flow {
     }
 }
 
-impl Poisson {
-    fn check(&self) -> Result<(), Wrong> {
-        if self.mean_gap == Nanos::ZERO {
-            return Err(("workload.poisson.mean_gap", "0 is not a time between arrivals; give one such as \"100ms\""));
-        }
-        if !(self.alpha > 0.0 && self.alpha <= 100.0) {
-            return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));
-        }
-        if self.min == Bytes(0) {
-            return Err(("workload.poisson.min", "0 bytes are no flow; give a size such as \"4kB\""));
-        }
-        if self.max < self.min {
-            return Err(("workload.poisson.max", "it is below min; give a larger size"));
-        }
-        if self.scale.is_some() && self.cut == Cut::Truncate {
-            return Err(("workload.poisson.scale", "it says nothing to a truncated distribution; add cut = \"clamp\""));
-        }
-        if self.scale.is_some_and(|scale| scale == Bytes(0) || scale > self.max) {
-            return Err(("workload.poisson.scale", "it is not between 1 byte and max; min is common"));
-        }
-        Ok(())
+fn check_family(family: &Poisson) -> Result<(), Wrong> {
+    if family.mean_gap == Nanos::ZERO {
+        return Err(("workload.poisson.mean_gap", "0 is not a time between arrivals; give one such as \"100ms\""));
     }
+    if !(family.alpha > 0.0 && family.alpha <= 100.0) {
+        return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));
+    }
+    if family.min == Bytes(0) {
+        return Err(("workload.poisson.min", "0 bytes are no flow; give a size such as \"4kB\""));
+    }
+    if family.max < family.min {
+        return Err(("workload.poisson.max", "it is below min; give a larger size"));
+    }
+    if family.scale.is_some() && family.cut == Cut::Truncate {
+        return Err(("workload.poisson.scale", "it says nothing to a truncated distribution; add cut = \"clamp\""));
+    }
+    if family.scale.is_some_and(|scale| scale == Bytes(0) || scale > family.max) {
+        return Err(("workload.poisson.scale", "it is not between 1 byte and max; min is common"));
+    }
+    Ok(())
 }
 
 impl Cross {

@@ -6,7 +6,7 @@ use paceline_experiment::{Graph, config, topology};
 use paceline_path::Direction;
 
 use super::places::printable;
-use super::{Cross, Flow, Link, Scenario, Way, Workload, path_error};
+use super::{Cross, Flow, Link, Scenario, Workload, path_error};
 
 /// A key, and what is wrong with it.
 type Problem = (String, String);
@@ -15,7 +15,7 @@ type Problem = (String, String);
 struct Ends<'a> {
     /// Its place, such as `flows[0]`.
     key: String,
-    direction: Way,
+    direction: config::Direction,
     from: Option<&'a str>,
     to: Option<&'a str>,
 }
@@ -93,7 +93,7 @@ impl Scenario {
                     let problem = "there are no [links], so that no node has a name; write direction";
                     Err(wrong(field, problem.to_owned()))
                 }
-                None => Ok(config::Direction::from(*direction).into()),
+                None => Ok((*direction).into()),
             };
         }
         let node = |field: &str, name: &Option<&str>| {

@@ -3,27 +3,8 @@
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::config;
 
-use super::{Cross, Cut, Flow, Timers, Way, Who, Workload};
+use super::{Cross, Flow, Who};
 use crate::contestant::Contestant;
-
-impl From<Timers> for config::Timing {
-    fn from(timers: Timers) -> Self {
-        match timers {
-            Timers::Exact => Self::Exact,
-            Timers::Overhead => Self::Overhead,
-            Timers::Host => Self::Host,
-        }
-    }
-}
-
-impl From<Way> for config::Direction {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::Down => Self::Down,
-            Way::Up => Self::Up,
-        }
-    }
-}
 
 impl Flow {
     /// The flows of this kind in the contestant's world.
@@ -40,7 +21,7 @@ impl Flow {
                 way,
                 start: Time::ZERO + self.start + later,
                 stop: self.stop.map(|stop| Time::ZERO + stop),
-                workload: self.workload.of(),
+                workload: self.workload.clone(),
                 extra_delay: self.extra_delay,
                 mss: self.mss,
                 ack_every: self.ack_every,
@@ -48,34 +29,9 @@ impl Flow {
                 paced: self.paced,
                 handshake: self.handshake,
                 arrivals: self.arrivals,
-                timers: self.timers.into(),
+                timers: self.timers,
             }
         })
-    }
-}
-
-impl Workload {
-    fn of(&self) -> config::Workload {
-        match self {
-            Self::Bulk => config::Workload::Bulk,
-            Self::Bytes(bytes) => config::Workload::Bytes(bytes.0),
-            Self::Poisson(poisson) => config::Workload::Poisson {
-                mean_gap: poisson.mean_gap,
-                size: config::Pareto {
-                    alpha: poisson.alpha,
-                    min: poisson.min.0,
-                    max: poisson.max.0,
-                    scale: poisson.scale.map(|scale| scale.0),
-                    cut: match poisson.cut {
-                        Cut::Truncate => config::Cut::Truncate,
-                        Cut::Clamp => config::Cut::Clamp,
-                    },
-                },
-                count: poisson.count.unwrap_or(u64::MAX),
-            },
-            Self::OnOff(times) => config::Workload::OnOff { on: times.on, off: times.off, random: times.random },
-            Self::Rate(rate) => config::Workload::Rate(*rate),
-        }
     }
 }
 

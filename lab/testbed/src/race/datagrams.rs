@@ -221,7 +221,7 @@ impl Datagrams {
 
     /// Runs the sender; says whether it delivered all it had.
     fn send(&self, sending: &mut SendingEnd, ends: bool, until: Time) -> Result<bool, paceline_udp::Trouble> {
-        let single = !matches!(self.flow.workload, Workload::Poisson { .. });
+        let single = !matches!(self.flow.workload, Workload::Poisson(_));
         loop {
             let now = self.clock.now();
             if now >= until || self.abort.load(Ordering::Relaxed) {

@@ -46,7 +46,7 @@ impl RaceTap {
         end: Time,
     ) -> Self {
         let watched = |(flow, glimpse): (&Flow, &Glimpse)| {
-            let family = matches!(flow.workload, paceline_experiment::Workload::Poisson { .. });
+            let family = matches!(flow.workload, paceline_experiment::Workload::Poisson(_));
             let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
             let direction = if flow.way == Way::UP { Direction::Up } else { Direction::Down };
             Watched { direction, stop, glimpse: glimpse.clone() }

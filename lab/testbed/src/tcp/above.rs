@@ -51,7 +51,7 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
     }
     let auto = if spec.needs(Ability::ReceiverHalf) { Mode::Framed } else { Mode::Auto };
     let mode = if handover.mode == Mode::Auto { auto } else { handover.mode };
-    let fickle = matches!(flow.workload, paceline_experiment::Workload::OnOff { .. });
+    let fickle = matches!(flow.workload, paceline_experiment::Workload::OnOff(_));
     let options = Options {
         controller: spec.clone(),
         mode,

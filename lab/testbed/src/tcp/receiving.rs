@@ -95,7 +95,7 @@ impl Receiving {
         };
         self.listener.set_nonblocking(true).map_err(failed)?;
         let end = match self.flow.stop {
-            Some(stop) if !matches!(self.flow.workload, paceline_experiment::Workload::Poisson { .. }) => {
+            Some(stop) if !matches!(self.flow.workload, paceline_experiment::Workload::Poisson(_)) => {
                 stop.min(self.until)
             }
             _ => self.until,

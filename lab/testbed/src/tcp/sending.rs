@@ -171,7 +171,7 @@ impl Sending {
         socket.set_tcp_congestion(self.kernel.name.as_bytes())?;
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_mss(self.flow.mss + TIMESTAMPS)?;
-        let fickle = matches!(self.flow.workload, Workload::OnOff { .. });
+        let fickle = matches!(self.flow.workload, Workload::OnOff(_));
         if state.engine.is_none() {
             socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
         }
