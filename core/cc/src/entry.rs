@@ -5,7 +5,7 @@ use std::fmt;
 use crate::ability::Ability;
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
 use crate::names::nearest;
-use crate::text::clipped;
+use crate::units::clipped;
 use crate::window::StartUp;
 
 /// Makes one half of a controller from parameters that have been checked. A reference, so that a function and a closure

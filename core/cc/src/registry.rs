@@ -12,7 +12,7 @@ use crate::ability::Ability;
 use crate::controller::{Controller, Env, ReceiverHalf};
 use crate::entry::{Entry, Params, SpecError, StartUpEntry};
 use crate::names::nearest;
-use crate::text::clipped;
+use crate::units::clipped;
 
 pub use definition::{Definition, MOST_REGISTERED, RegisterError, Shared, register};
 

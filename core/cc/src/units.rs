@@ -3,10 +3,14 @@
 //! Everything inside is integers: nanoseconds, bytes, bytes per second. Arithmetic saturates instead of
 //! overflowing or panicking, so that bad input can make a run odd but never crash it (our choice, because a
 //! controller must survive ten days without a loss as well as a zero RTT). Numbers of bytes are plain `u64`s whose
-//! names say so.
+//! names say so; [`Bytes`] is for texts that people write.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+mod text;
+
+pub use text::{UnitError, clipped, rate_text, span_text};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
@@ -22,6 +26,10 @@ pub struct Nanos(u64);
 /// A rate in bytes per second. The largest value, [`Rate::INFINITY`], means "no limit".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Rate(u64);
+
+/// A number of bytes with a unit: `1500`, `1500B`, `64kB`, `2MB`, `1GB` (powers of 1000), `64KiB`, `2MiB` (of 1024).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Bytes(pub u64);
 
 impl Time {
     /// The start of the world.

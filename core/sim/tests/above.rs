@@ -1,8 +1,6 @@
 //! Controllers above TCP on a path that loses packets (Zaki et al., "ALCC", figure 20, and what its section 7 proposes).
 
-mod common;
-
-use common::{bulk, share, waiting};
+use crate::common::{bulk, share, waiting};
 use paceline_cc::{Nanos, Rate};
 use paceline_experiment::{Config, Handover, Seed, Topology, Via};
 use paceline_path::{Direction, Loss};

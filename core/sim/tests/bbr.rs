@@ -1,11 +1,9 @@
 //! BBR version 1 in a closed loop (Linux `tcp_bbr.c`): one bottleneck, over the simulated TCP.
 
-mod common;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use common::{Dumbbell, Policer, RandomLoss, StepDelay, bulk, share, variable};
+use crate::common::{Dumbbell, Policer, RandomLoss, StepDelay, bulk, share, variable};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{FlowSeries, Outcome, Via};
 use paceline_path::{Schedule, Verdict};
@@ -17,7 +15,7 @@ const BDP: f64 = bdp(20);
 
 /// Bandwidth-delay product of 100 Mbit/s and so many ms in packets.
 const fn bdp(rtt: u64) -> f64 {
-    100e3 * rtt as f64 / 8.0 / common::WIRE
+    100e3 * rtt as f64 / 8.0 / crate::common::WIRE
 }
 
 /// Values of the variable `mode`.
@@ -52,7 +50,8 @@ fn startup_fills_the_pipe_and_drain_empties_the_queue() {
     // acknowledgement opens round 1. Nine rounds.
     assert!((6.0..=9.0).contains(&rounds[full]), "{} rounds", rounds[full]);
     // In flight at most 2.887 BDP and three bursts of 23 packets (1/1024 s at 2.887 x 100 Mbit/s): the queue is a BDP less.
-    let peak = outcome.series.as_ref().unwrap().queue_bytes.iter().max().map(|bytes| *bytes as f64 / common::WIRE);
+    let peak =
+        outcome.series.as_ref().unwrap().queue_bytes.iter().max().map(|bytes| *bytes as f64 / crate::common::WIRE);
     assert!(peak.is_some_and(|peak| peak <= 1.9 * BDP + 72.0), "{peak:?} packets");
     let drain = first(&mode, full, |mode| mode == DRAIN);
     let probe = first(&mode, drain, |mode| mode == PROBE_BW);
@@ -135,7 +134,7 @@ fn random_loss_hardly_slows_it() {
         let loss = RandomLoss { probability, rng: Pcg64::seed_from_u64(5) };
         let outcome = Dumbbell { before: Some(Box::new(loss)), ..dumbbell() }.run(30);
         // Goodput: a packet sent again counts once.
-        let goodput = outcome.flows[0].bytes_ready as f64 * 8.0 / 30.0 / 100e6 * common::WIRE / 1448.0;
+        let goodput = outcome.flows[0].bytes_ready as f64 * 8.0 / 30.0 / 100e6 * crate::common::WIRE / 1448.0;
         let used = share(&outcome, 0, 2_000, 30_000);
         assert!(used >= least * lossless, "{probability}: {used} of {lossless}, goodput {goodput}");
     }

@@ -1,9 +1,7 @@
 //! Paced chirping in a closed loop: over an idle link the figures of a noise-free event model of its rules, within 20
 //! %; beside a greedy flow a share soon and little queue.
 
-mod common;
-
-use common::{Dumbbell, WIRE, bulk, share, variable};
+use crate::common::{Dumbbell, WIRE, bulk, share, variable};
 use paceline_cc::{Bytes, Rate, Time};
 use paceline_experiment::{Flow, Outcome, Via, Workload};
 

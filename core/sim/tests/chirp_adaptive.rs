@@ -1,9 +1,7 @@
 //! Our own paced chirping in a closed loop: the same few packets of queue at any rate, whatever the acknowledgements,
 //! losses and order; a newcomer's share soon; again after a silence and after another flow has left.
 
-mod common;
-
-use common::{Dumbbell, RandomLoss, WIRE, bulk, share, variable};
+use crate::common::{Dumbbell, RandomLoss, WIRE, bulk, share, variable};
 use paceline_cc::{Bytes, Nanos, Time};
 use paceline_experiment::{Flow, OnOff, Outcome, Timing, Via, Workload};
 use paceline_path::reorder::{Holding, Reorder};

@@ -3,9 +3,7 @@
 //! Where a figure is not the paper's, it comes from the theory of section 2 (the queue swings between 0 and 2.5/delta
 //! packets, so that on average 1.25/delta wait); tolerances stand beside each figure.
 
-mod common;
-
-use common::{Dumbbell, RandomLoss, bulk, jain, mean, share, variable, waiting};
+use crate::common::{Dumbbell, RandomLoss, bulk, jain, mean, share, variable, waiting};
 use paceline_cc::Time;
 use paceline_experiment::{Flow, Outcome, Via};
 use paceline_path::queue::Limit;

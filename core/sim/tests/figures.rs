@@ -1,8 +1,6 @@
 //! What figures count: every packet once, and losses where they happened.
 
-mod common;
-
-use common::bulk;
+use crate::common::bulk;
 use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_experiment::{Config, Flow, Outcome, Seed, Topology, Via, Workload};
 use paceline_path::{Direction, Path};

@@ -1,9 +1,7 @@
 //! What sending and receiving hosts do besides: marks that nobody answers yet, a handshake before any data, times of
 //! arrival, late timers, and noise against phase effects.
 
-mod common;
-
-use common::{Dumbbell, bulk, share, variable};
+use crate::common::{Dumbbell, bulk, share, variable};
 use paceline_cc::{Bytes, Nanos, Time};
 use paceline_experiment::{Flow, Handover, Tap, Timing, Via, Workload};
 use paceline_path::Split;

@@ -3,11 +3,9 @@
 //! Expected queues are those of the forecast: what the link is believed to deliver with 95 % certainty within 100 ms
 //! is in the network; tolerance 20 %. Rates are such that ticks and packets do not lock into one phase.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Dumbbell, RandomLoss, bulk, share, variable};
+use crate::common::{Dumbbell, RandomLoss, bulk, share, variable};
 use paceline_cc::{Rate, Time};
 use paceline_experiment::{Outcome, Via};
 use paceline_path::{Schedule, Synth, Trace};

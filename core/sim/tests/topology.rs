@@ -1,10 +1,8 @@
 //! Worlds of more than two ends: chains, parking lots, receivers behind one router.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::bulk;
+use crate::common::bulk;
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{Config, Fate, Flow, Graph, Outcome, Seed, Tap, Topology, Via, Way, Workload};
 use paceline_path::{Direction, Loss, Path, Reason, Snapshot, Split};

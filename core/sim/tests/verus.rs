@@ -3,9 +3,7 @@
 //! The paper gives no figures for a constant link. The expected ones are the fixed point of its rules: the target
 //! rises by 2 ms an epoch until delays exceed R times the smallest, so that their tail sits at that ratio; tolerance 15 %.
 
-mod common;
-
-use common::{Dumbbell, RandomLoss, bulk, share, variable};
+use crate::common::{Dumbbell, RandomLoss, bulk, share, variable};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{Flow, FlowOutcome, Handover, Outcome, Via};
 use paceline_path::Schedule;

@@ -3,9 +3,7 @@
 //! Figures come from the response functions of RFC 9438 (section 5.1) and RFC 5681, and from the fluid model of DCTCP
 //! (Alizadeh et al., SIGCOMM 2010, section 3.3); tolerances stand beside each figure.
 
-mod common;
-
-use common::{Dumbbell, PeriodicLoss, bulk, jain, mean, share, span, variable};
+use crate::common::{Dumbbell, PeriodicLoss, bulk, jain, mean, share, span, variable};
 use paceline_experiment::{Flow, Outcome, Timing, Via};
 use paceline_path::queue::Limit;
 

@@ -10,10 +10,12 @@
 //! never learn of one. So the controller is told of what has [arrived behind a hole](Above::arrived_ahead) and of what
 //! TCP [sends again](Above::lost), as it would be natively; the repair itself is no sample.
 
+mod mode;
 mod tcp;
 
 use std::collections::VecDeque;
 
+pub use mode::{Acks, Mode};
 use paceline_cc::{BadFeedback, Controller, Lost, Nanos, Rate, Time};
 
 use crate::config::Config;

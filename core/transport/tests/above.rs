@@ -1,11 +1,9 @@
 //! Controllers above TCP over the loop-back path.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::spy::{Notes, Spy};
-use common::{Fate, Loop, MSS, Path, controller};
+use crate::common::spy::{Notes, Spy};
+use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Arrival, Nanos, ReceiverHalf, Time};
 use paceline_transport::{AckPolicy, Config, above, stream};
 use proptest::prelude::*;

@@ -1,9 +1,7 @@
 //! Acknowledgements that tell when each packet arrived.
 
-mod common;
-
-use common::spy::{Notes, Spy};
-use common::{Fate, Loop, MSS, Path};
+use crate::common::spy::{Notes, Spy};
+use crate::common::{Fate, Loop, MSS, Path};
 use paceline_cc::{Ecn, Nanos, Time};
 use paceline_transport::{
     AckPolicy, ArrivalTime, Config, HEADER_BYTES, MAX_ARRIVALS, Receiver, Segment, Sender, above, datagram, stream,
@@ -57,7 +55,8 @@ fn stretched_acknowledgements_tell_the_arrival_of_every_packet() {
 
 #[test]
 fn the_upper_controller_and_datagrams_learn_them_too() {
-    let alcc = |spy: &Spy| above::sender(&Config::default(), spy.controller(), common::controller("fixed:window=100"));
+    let alcc =
+        |spy: &Spy| above::sender(&Config::default(), spy.controller(), crate::common::controller("fixed:window=100"));
     let (spy, arrived) = run(alcc, stream::receiver(&stretched(true), None), false);
     assert_eq!(known(&spy, &arrived), 200);
     let udp = |spy: &Spy| datagram::sender(&Config::default(), spy.controller());

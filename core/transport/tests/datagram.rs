@@ -1,9 +1,7 @@
 //! Datagrams over the loop-back path.
 
-mod common;
-
-use common::spy::{Notes, Spy};
-use common::{Fate, Loop, MSS, Path, controller};
+use crate::common::spy::{Notes, Spy};
+use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{Config, datagram};
 use proptest::prelude::*;

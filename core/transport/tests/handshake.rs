@@ -1,9 +1,7 @@
 //! The exchange before any data: its RTT, its losses, and what controllers hear of it.
 
-mod common;
-
-use common::spy::Spy;
-use common::{Fate, Loop, MSS, Path};
+use crate::common::spy::Spy;
+use crate::common::{Fate, Loop, MSS, Path};
 use paceline_cc::{Controller, Ecn, Nanos, Phase, Time};
 use paceline_transport::{AckPolicy, Config, HEADER_BYTES, Sender, above, datagram, stream};
 
@@ -46,7 +44,7 @@ fn the_controller_knows_an_rtt_before_the_first_data() {
         let controllers = [
             ("tcp", stream::sender as fn(&Config, Box<dyn Controller>) -> Box<dyn Sender>),
             ("udp", datagram::sender),
-            ("alcc", |config, upper| above::sender(config, upper, common::controller("cubic"))),
+            ("alcc", |config, upper| above::sender(config, upper, crate::common::controller("cubic"))),
         ];
         for (what, sender) in controllers {
             let spy = Spy::default();

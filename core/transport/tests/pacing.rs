@@ -1,9 +1,7 @@
 //! When packets leave.
 
-mod common;
-
-use common::spy::{Notes, Spy};
-use common::{Loop, MSS, Path, controller};
+use crate::common::spy::{Notes, Spy};
+use crate::common::{Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Pacing, Rate, Recovery, Time};
 use paceline_transport::{AckPolicy, Config, Pace, Sender, datagram, stream};
 

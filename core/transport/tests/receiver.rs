@@ -1,8 +1,6 @@
 //! What receivers say, and when.
 
-mod common;
-
-use common::MSS;
+use crate::common::MSS;
 use paceline_cc::{Arrival, Ecn, Nanos, ReceiverHalf, Time};
 use paceline_transport::{AckPolicy, AckSegment, Range, Receiver, Segment, datagram, stream};
 

@@ -1,9 +1,7 @@
 //! Loss recovery: RACK-TLP (RFC 8985), PRR (RFC 6937), time-outs (RFC 6298) and their undo (RFC 3522, 5682).
 
-mod common;
-
-use common::spy::{Notes, Spy};
-use common::{Decide, Fate, Loop, MSS, Path};
+use crate::common::spy::{Notes, Spy};
+use crate::common::{Decide, Fate, Loop, MSS, Path};
 use paceline_cc::{Nanos, Pacing, Phase, Rate, Time};
 use paceline_transport::{AckPolicy, Config, stream};
 

@@ -1,9 +1,7 @@
 //! What controllers are told: rates, application limits, marks, restarts; and positions beyond 32 bits.
 
-mod common;
-
-use common::spy::{Notes, Spy};
-use common::{Fate, Loop, MSS, Path, controller};
+use crate::common::spy::{Notes, Spy};
+use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Ecn, Nanos, Pacing, Phase, Rate, Recovery, Time};
 use paceline_transport::{AckPolicy, Config, above, datagram, stream};
 

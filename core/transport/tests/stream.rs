@@ -1,8 +1,6 @@
 //! Streams over the loop-back path.
 
-mod common;
-
-use common::{Fate, Loop, MSS, Path, controller};
+use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
 use paceline_transport::{AckPolicy, Config, stream};
 use proptest::prelude::*;

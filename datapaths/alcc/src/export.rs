@@ -22,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use paceline_cc::Nanos;
-use paceline_cc::text::clipped;
+use paceline_cc::units::clipped;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{SocketStats, Totals};

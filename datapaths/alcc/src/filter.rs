@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use paceline_cc::text::clipped;
+use paceline_cc::units::clipped;
 
 /// Ports, at either end: `80,443,8000-8999`.
 pub const PORTS: &str = "PACELINE_PORTS";

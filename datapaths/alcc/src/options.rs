@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use paceline_cc::datapath::{SHIM, SHIM_QUEUE};
-use paceline_cc::text::clipped;
+use paceline_cc::units::clipped;
 use paceline_cc::{Bytes, Misfit, Nanos, Spec, SpecError, UnitError};
 pub use paceline_transport::{Acks, Mode};
 
@@ -216,7 +216,7 @@ impl Options {
 
     /// The variables that make a program's [`Options::from_env`] answer these options.
     pub fn to_env(&self) -> Vec<(&'static str, String)> {
-        let linger = paceline_cc::text::span_text(Nanos::from_nanos(
+        let linger = paceline_cc::units::span_text(Nanos::from_nanos(
             u64::try_from(self.linger.as_nanos()).unwrap_or(u64::MAX - 1),
         ));
         let mut vars = vec![

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-mod columns;
+pub mod fields;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod text;

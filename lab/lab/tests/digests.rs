@@ -1,5 +1,5 @@
 //! Digests of the simulated records of the shipped scenarios, and of every controller over every datapath: the same on
-//! each machine. A commit that moves one says which and why; `INSTA_UPDATE=always cargo test -p paceline-lab --test
+//! each machine. A commit that moves one says which and why; `INSTA_UPDATE=always cargo test -p paceline-lab
 //! digests` writes the file again.
 
 use std::fmt::Write;

@@ -1,5 +1,6 @@
 //! What the README and the pages show is true: its scenario is read, and the tables of controllers, start-ups and datapaths
-//! are those of the registry. `UPDATE=1 cargo test -p paceline-lab --test readme` writes the tables again.
+//! are those of the registry, the tables of fields those of records. `UPDATE=1 cargo test -p paceline-lab readme` writes the
+//! tables again.
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +10,7 @@ use paceline_cc::entry::StartUpEntry;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::start_ups::START_UPS;
 use paceline_cc::{Ability, Spec};
+use paceline_lab::record::fields::{FLOW, Field, LINK, RECORD};
 use paceline_lab::scenario::{Options, Source};
 
 const README: &str = include_str!("../../../README.md");
@@ -101,8 +103,13 @@ fn over_quic() -> String {
     table(["controller, start-up", "over quinn"].map(str::to_owned), names.chain(start_ups).map(row))
 }
 
+fn fields(fields: &[Field]) -> String {
+    let row = |field: &Field| vec![code(field.name), field.unit.to_owned(), field.what.to_owned()];
+    table(["field", "unit", "what"].map(str::to_owned), fields.iter().map(row)).replace("|  |", "| |")
+}
+
 #[test]
-fn its_tables_and_those_of_the_pages_are_those_of_the_registry() {
+fn its_tables_and_those_of_the_pages_are_those_of_the_code() {
     let tables = [
         ("README.md", "controllers", controllers()),
         ("README.md", "start-ups", start_ups()),
@@ -110,6 +117,9 @@ fn its_tables_and_those_of_the_pages_are_those_of_the_registry() {
         ("docs/guide/scenarios.md", "datapaths", datapaths()),
         ("docs/design/architecture.md", "abilities", abilities()),
         ("docs/guide/quic.md", "controllers over quinn", over_quic()),
+        ("docs/guide/records.md", "record", fields(RECORD)),
+        ("docs/guide/records.md", "flow", fields(FLOW)),
+        ("docs/guide/records.md", "link", fields(LINK)),
     ];
     let mut stale = Vec::new();
     for (page, name, table) in tables {
@@ -127,6 +137,6 @@ fn its_tables_and_those_of_the_pages_are_those_of_the_registry() {
             stale.push(format!("{page}: {name}"));
         }
     }
-    let how = "UPDATE=1 cargo test -p paceline-lab --test readme";
-    assert!(stale.is_empty(), "not as in the registry: {}; write them by: {how}", stale.join(", "));
+    let how = "UPDATE=1 cargo test -p paceline-lab readme";
+    assert!(stale.is_empty(), "not as in the code: {}; write them by: {how}", stale.join(", "));
 }

@@ -1,7 +1,7 @@
 //! What Copa knows of the path: one smoothed RTT and four windowed extremes.
 
 use super::Rules;
-use crate::extreme::Extreme;
+use crate::filter::WindowedFilter;
 use crate::units::{Nanos, Time};
 
 /// Part of the swing below which the queue counts as nearly empty: a tenth (NSDI 2018, section 3.3).
@@ -27,10 +27,10 @@ pub(super) struct Delays {
     pub(super) latest: Nanos,
     /// Smoothed RTT.
     pub(super) srtt: Nanos,
-    min: Extreme,
-    standing: Extreme,
-    near: Extreme,
-    max: Extreme,
+    min: WindowedFilter,
+    standing: WindowedFilter,
+    near: WindowedFilter,
+    max: WindowedFilter,
     /// How often the smallest RTT rose because the window had dropped it: the sign of drift.
     pub(super) rises: u64,
 }
@@ -42,10 +42,10 @@ impl Delays {
             rtt_min_window,
             latest: Nanos::ZERO,
             srtt: Nanos::ZERO,
-            min: Extreme::smallest(),
-            standing: Extreme::smallest(),
-            near: Extreme::smallest(),
-            max: Extreme::largest(),
+            min: WindowedFilter::smallest(),
+            standing: WindowedFilter::smallest(),
+            near: WindowedFilter::smallest(),
+            max: WindowedFilter::largest(),
             rises: 0,
         }
     }

@@ -20,7 +20,7 @@
 
 use std::fmt;
 
-use paceline_cc::text::span_text;
+use paceline_cc::units::span_text;
 use paceline_cc::{Nanos, Time};
 
 use super::{Fifo, Limit, Queue};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use paceline_cc::names::nearest;
-use paceline_cc::text::span_text;
+use paceline_cc::units::span_text;
 use paceline_cc::{Bytes, Nanos};
 
 use super::spec::QueueError;

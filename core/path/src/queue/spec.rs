@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use paceline_cc::names::nearest;
-use paceline_cc::text::span_text;
+use paceline_cc::units::span_text;
 use paceline_cc::{Bytes, Nanos, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,5 +1,4 @@
 //! A dumbbell for closed-loop tests: one bottleneck, half of the round trip behind it, half on the way back.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,32 +13,32 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// Bytes of a full packet on the wire.
-pub const WIRE: f64 = 1500.0;
+pub(crate) const WIRE: f64 = 1500.0;
 
 /// A bulk flow that starts at 0.
-pub fn bulk(controller: &str, via: Via) -> Flow {
+pub(crate) fn bulk(controller: &str, via: Via) -> Flow {
     Flow { ack_every: 1, ..Flow::bulk(controller.parse().unwrap(), via) }
 }
 
 /// One bottleneck and the flows over it.
-pub struct Dumbbell {
-    pub schedule: Schedule,
-    pub limit: Limit,
+pub(crate) struct Dumbbell {
+    pub(crate) schedule: Schedule,
+    pub(crate) limit: Limit,
     /// In place of the drop-tail queue of that limit.
-    pub queue: Option<QueueSpec>,
-    pub rtt: Nanos,
+    pub(crate) queue: Option<QueueSpec>,
+    pub(crate) rtt: Nanos,
     /// In front of the bottleneck.
-    pub before: Option<Box<dyn Filter>>,
+    pub(crate) before: Option<Box<dyn Filter>>,
     /// On the way back.
-    pub back: Option<Box<dyn Filter>>,
+    pub(crate) back: Option<Box<dyn Filter>>,
     /// In place of the delay behind the bottleneck.
-    pub delay: Option<Box<dyn Element<Body>>>,
-    pub flows: Vec<Flow>,
+    pub(crate) delay: Option<Box<dyn Element<Body>>>,
+    pub(crate) flows: Vec<Flow>,
 }
 
 impl Dumbbell {
     /// A link of constant rate with a queue without limit.
-    pub fn new(mbps: f64, rtt_ms: u64, flows: Vec<Flow>) -> Self {
+    pub(crate) fn new(mbps: f64, rtt_ms: u64, flows: Vec<Flow>) -> Self {
         Self {
             schedule: Schedule::constant(Rate::from_mbps(mbps)),
             limit: Limit::NONE,
@@ -53,12 +52,12 @@ impl Dumbbell {
     }
 
     /// Runs for `seconds`, with a point of the series each millisecond.
-    pub fn run(self, seconds: u64) -> Outcome {
+    pub(crate) fn run(self, seconds: u64) -> Outcome {
         self.watch(seconds, None)
     }
 
     /// As [`Dumbbell::run`], packet by packet.
-    pub fn watch(self, seconds: u64, tap: Option<&mut dyn Tap>) -> Outcome {
+    pub(crate) fn watch(self, seconds: u64, tap: Option<&mut dyn Tap>) -> Outcome {
         let half = self.rtt.mul_div(1, 2);
         let mut down = Path::new();
         if let Some(filter) = self.before {
@@ -118,9 +117,9 @@ impl Element<Body> for BoxedElement {
 }
 
 /// Loses each packet with a probability.
-pub struct RandomLoss {
-    pub probability: f64,
-    pub rng: Pcg64,
+pub(crate) struct RandomLoss {
+    pub(crate) probability: f64,
+    pub(crate) rng: Pcg64,
 }
 
 impl Filter for RandomLoss {
@@ -130,9 +129,9 @@ impl Filter for RandomLoss {
 }
 
 /// Loses every n-th packet.
-pub struct PeriodicLoss {
-    pub period: u64,
-    pub passed: u64,
+pub(crate) struct PeriodicLoss {
+    pub(crate) period: u64,
+    pub(crate) passed: u64,
 }
 
 impl Filter for PeriodicLoss {
@@ -143,13 +142,13 @@ impl Filter for PeriodicLoss {
 }
 
 /// A token-bucket policer for full packets: what finds no token is lost.
-pub struct Policer {
-    pub rate: Rate,
-    pub bucket: f64,
-    pub tokens: f64,
-    pub last: Time,
+pub(crate) struct Policer {
+    pub(crate) rate: Rate,
+    pub(crate) bucket: f64,
+    pub(crate) tokens: f64,
+    pub(crate) last: Time,
     /// Time and fate of every packet.
-    pub log: Arc<Mutex<Vec<(Time, Verdict)>>>,
+    pub(crate) log: Arc<Mutex<Vec<(Time, Verdict)>>>,
 }
 
 impl Filter for Policer {
@@ -167,11 +166,11 @@ impl Filter for Policer {
 }
 
 /// A delay that changes once.
-pub struct StepDelay {
-    pub before: Nanos,
-    pub after: Nanos,
-    pub at: Time,
-    pub line: VecDeque<(Time, Packet<Body>)>,
+pub(crate) struct StepDelay {
+    pub(crate) before: Nanos,
+    pub(crate) after: Nanos,
+    pub(crate) at: Time,
+    pub(crate) line: VecDeque<(Time, Packet<Body>)>,
 }
 
 impl Element<Body> for StepDelay {
@@ -199,36 +198,36 @@ impl Element<Body> for StepDelay {
 }
 
 /// The points of a series from one millisecond up to another.
-pub fn span<T: Clone>(values: &[T], from_ms: usize, to_ms: usize) -> Vec<T> {
+pub(crate) fn span<T: Clone>(values: &[T], from_ms: usize, to_ms: usize) -> Vec<T> {
     values[from_ms..to_ms].to_vec()
 }
 
 /// A variable of the controller over time; zero before it first reports it.
-pub fn variable(flow: &FlowSeries, name: &str) -> Vec<f64> {
+pub(crate) fn variable(flow: &FlowSeries, name: &str) -> Vec<f64> {
     flow.variables[name].iter().map(|value| value.unwrap_or(0.0)).collect()
 }
 
 /// The arithmetic mean.
-pub fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Jain's fairness index.
-pub fn jain(values: &[f64]) -> f64 {
+pub(crate) fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
     sum * sum / squares / values.len() as f64
 }
 
 /// Mean throughput of a flow in a span over the capacity then, counting headers.
-pub fn share(outcome: &Outcome, flow: usize, from_ms: usize, to_ms: usize) -> f64 {
+pub(crate) fn share(outcome: &Outcome, flow: usize, from_ms: usize, to_ms: usize) -> f64 {
     let series = outcome.series.as_ref().unwrap();
     let got: f64 = series.flows[flow].throughput_mbps[from_ms..to_ms].iter().sum();
     got / series.capacity_mbps[from_ms..to_ms].iter().sum::<f64>()
 }
 
 /// Mean packets waiting at the bottleneck in a span, without the one in transmission.
-pub fn waiting(outcome: &Outcome, from_ms: usize, to_ms: usize) -> f64 {
+pub(crate) fn waiting(outcome: &Outcome, from_ms: usize, to_ms: usize) -> f64 {
     let bytes = &outcome.series.as_ref().unwrap().queue_bytes[from_ms..to_ms];
     bytes.iter().map(|bytes| *bytes as f64).sum::<f64>() / bytes.len() as f64 / WIRE
 }

@@ -1,5 +1,4 @@
 //! A loop-back path for tests: a fixed delay each way, and loss, duplication and reordering drawn from a seed.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 pub(crate) mod spy;
 

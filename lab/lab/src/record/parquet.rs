@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
 use super::Record;
-use super::columns::{Value, columns};
+use super::fields::{Value, columns};
 
 /// Writes one row per run, columns as [`write_csv`](super::write_csv) has them; null where CSV has nothing. No record, no
 /// columns.

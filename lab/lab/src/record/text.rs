@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use super::Record;
-use super::columns::columns;
+use super::fields::columns;
 
 /// Why a file of records could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use paceline_cc::text::{rate_text, span_text};
+use paceline_cc::units::{rate_text, span_text};
 use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_experiment::Seed;
 use rand::RngExt;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_cc::Nanos;
-use paceline_cc::text::span_text;
+use paceline_cc::units::span_text;
 use paceline_experiment::{Graph, Seed, Topology, config};
 use paceline_path::{Direction, PathError, Trace, TraceError};
 use rand::RngExt;

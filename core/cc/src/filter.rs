@@ -7,7 +7,7 @@
 
 use crate::units::{Nanos, Time};
 
-/// Entries a full window can hold, before a window that has just grown (see [`Extreme::update`]).
+/// Entries a full window can hold, before a window that has just grown (see [`WindowedFilter::update`]).
 const SLICES: u64 = 32;
 /// Ring size: twice the slices, because a window may grow while entries made for the shorter one are still held.
 const CAPACITY: usize = 64;
@@ -23,14 +23,14 @@ struct Entry {
 
 /// A windowed minimum or maximum of time spans.
 #[derive(Clone, Debug)]
-pub struct Extreme {
+pub struct WindowedFilter {
     largest: bool,
     ring: [Entry; CAPACITY],
     head: usize,
     len: usize,
 }
 
-impl Extreme {
+impl WindowedFilter {
     /// Smallest of the window.
     pub fn smallest() -> Self {
         Self { largest: false, ring: [Entry::default(); CAPACITY], head: 0, len: 0 }
@@ -98,8 +98,8 @@ mod tests {
         let mut rng = rand_pcg::Pcg64::seed_from_u64(7);
         let window = Nanos::from_millis(320);
         let longer = window + window.mul_div(1, SLICES);
-        let mut low = Extreme::smallest();
-        let mut high = Extreme::largest();
+        let mut low = WindowedFilter::smallest();
+        let mut high = WindowedFilter::largest();
         let mut samples: Vec<(Time, Nanos)> = Vec::new();
         let mut now = Time::ZERO;
         for _ in 0..20_000 {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_last_sample_never_expires() {
-        let mut low = Extreme::smallest();
+        let mut low = WindowedFilter::smallest();
         assert_eq!(low.get(), None);
         low.update(Time::from_millis(1), Nanos::from_millis(5), Nanos::from_millis(10));
         low.update(Time::from_millis(1000), Nanos::from_millis(9), Nanos::from_millis(10));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_when_the_window_grows() {
-        let mut high = Extreme::largest();
+        let mut high = WindowedFilter::largest();
         for i in 0..100_000u64 {
             let window = Nanos::from_micros(10 + i);
             high.update(Time::from_nanos(i * 500), Nanos::from_nanos(1_000_000 - i), window);

@@ -4,11 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::units::{Nanos, Rate};
-
-/// A number of bytes with a unit: `1500`, `1500B`, `64kB`, `2MB`, `1GB` (powers of 1000), `64KiB`, `2MiB` (of 1024).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Bytes(pub u64);
+use super::{Bytes, Nanos, Rate};
 
 /// A text is not a number with a known unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

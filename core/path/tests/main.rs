@@ -1,0 +1,6 @@
+//! Properties of paths, and figures of queues held against theory.
+
+mod dualpi2;
+mod properties;
+mod shipped;
+mod theory;

@@ -1,0 +1,14 @@
+//! Behaviour of controllers and worlds in simulated runs: fixed seeds, tolerances stated.
+
+mod above;
+mod bbr;
+mod chirp;
+mod chirp_adaptive;
+mod common;
+mod copa;
+mod figures;
+mod hosts;
+mod sprout;
+mod topology;
+mod verus;
+mod window;

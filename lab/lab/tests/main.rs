@@ -1,0 +1,9 @@
+//! Scenario files, records, logs, and what the documentation says of them.
+
+mod digests;
+mod links;
+mod qlog;
+mod readme;
+mod scenarios;
+mod settings;
+mod variation;
