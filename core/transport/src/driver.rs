@@ -131,7 +131,10 @@ impl Driver {
     /// A packet leaves. It takes with it what its delivery or loss will need; the answer is the note for the controller's
     /// receiver half.
     pub fn sent(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
-        packet.depart(&self.rate.stamp(now, load.first, packet.retransmitted));
+        if load.first {
+            self.rate.restart(now);
+        }
+        packet.depart(&self.rate.stamp(now, packet.retransmitted));
         self.ran_dry = false;
         let stamp = self.controller.on_sent(&Sent {
             now,

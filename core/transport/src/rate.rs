@@ -38,12 +38,14 @@ impl RateSampler {
         Self::default()
     }
 
-    /// A packet leaves; `first` when nothing else is outstanding.
-    pub(crate) fn stamp(&mut self, now: Time, first: bool, retransmission: bool) -> Departure {
-        if first {
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
+    /// A packet is about to leave while nothing else is outstanding.
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.first_sent_at = now;
+        self.delivered_at = now;
+    }
+
+    /// A packet leaves; a `retransmission` when its payload was sent before.
+    pub(crate) fn stamp(&self, now: Time, retransmission: bool) -> Departure {
         Departure {
             sent_at: now,
             prior_delivered: self.delivered,
