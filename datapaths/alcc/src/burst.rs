@@ -6,12 +6,9 @@
 //! next batch, so stamps and batches follow each other, and a timer is needed only where no stamp comes. At a low rate
 //! chunks are small and each is stamped. Our choice; the paper has a chunk for each packet.
 
-use std::os::fd::OwnedFd;
-
 use paceline_cc::{Nanos, Rate, Time};
 
-use crate::flow::{Flow, Source};
-use crate::stamps;
+use crate::link::Link;
 
 /// Above this rate batches are worth it: a packet takes less than 0.3 ms. 40 Mbit/s (our choice: cellular links, where a
 /// controller needs each packet's news, are slower).
@@ -40,6 +37,16 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
+    /// What leaves in a batch interval leaves together.
+    pub(crate) fn is_on(&self) -> bool {
+        self.interval.is_some()
+    }
+
+    /// Before then no timer is needed for what may leave.
+    pub(crate) fn patient_until(&self) -> Time {
+        if self.is_on() { self.patient_until } else { Time::ZERO }
+    }
+
     /// Stamps are switched on again in the kernel.
     pub(crate) fn speaks(&mut self) {
         self.silent = false;
@@ -48,81 +55,58 @@ impl Burst {
     fn is_due(&self, now: Time, position: u64) -> bool {
         self.next.0 <= now || self.next.1 <= position
     }
+
+    /// Something was delivered: chunks go by the present rate.
+    pub(crate) fn plan(&mut self, link: &mut Link) {
+        let rate = link.above.rate();
+        let fast = rate >= if self.is_on() { FAST.mul_f64(0.5) } else { FAST };
+        // An eighth of the RTT: the window moves on in steps of that size.
+        let interval = link.above.rtt().smoothed().map(|rtt| rtt.mul_div(1, 8).max(INTERVAL.0).min(INTERVAL.1));
+        self.interval = interval.filter(|_| fast);
+        self.bytes = rate.bytes_in(self.interval.unwrap_or(Nanos::ZERO));
+        link.above.set_batch_interval(patience(self.interval.unwrap_or(Nanos::ZERO)));
+    }
+
+    /// Before the controller is asked for a chunk: how many packets it may have.
+    pub(crate) fn packets(&self, link: &Link, now: Time) -> u32 {
+        let position = link.above.next();
+        match self.interval {
+            None => link.chunk(),
+            Some(_) if self.is_due(now, position) => 1,
+            Some(_) => {
+                let rest = (self.next.1 - position).min(self.bytes).min(LARGEST);
+                rest.div_ceil(u64::from(link.mss)) as u32
+            }
+        }
+    }
+
+    /// A chunk of `bytes` is to be sent: says whether the stamp of another covers it, where that is not as for the chunk before.
+    /// The last one of the queue always has a stamp: no other may come to cover it.
+    pub(crate) fn leaves(&mut self, link: &Link, now: Time, bytes: u32) -> Option<bool> {
+        let position = link.above.next();
+        self.patient_until = now + patience(self.interval.unwrap_or(Nanos::ZERO));
+        let covered = match self.interval {
+            None => false,
+            Some(interval) if self.is_due(now, position) => {
+                // Twice as much as it should be, where the rate is known badly.
+                self.next = (now + interval.mul_div(3, 4), position + 2 * self.bytes.max(LARGEST / 16));
+                false
+            }
+            Some(_) => (bytes as usize) < link.queue.len(),
+        };
+        if covered {
+            self.unstamped = position + u64::from(bytes);
+        }
+        (std::mem::replace(&mut self.silent, covered) != covered).then_some(covered)
+    }
+
+    /// Everything that is outstanding bears a stamp.
+    pub(crate) fn all_is_stamped(&self, link: &Link) -> bool {
+        self.unstamped <= link.acked
+    }
 }
 
 /// How long after a batch the stamp of the next one is waited for.
 fn patience(interval: Nanos) -> Nanos {
     interval.mul_div(4, 3)
-}
-
-impl Flow {
-    /// Something was delivered: chunks go by the present rate.
-    pub(crate) fn plan_burst(&mut self) {
-        let Source::Stamps { .. } = self.source else { return self.above.set_chunk(self.chunk()) };
-        let rate = self.above.rate();
-        let fast = rate >= if self.burst.interval.is_some() { FAST.mul_f64(0.5) } else { FAST };
-        // An eighth of the RTT: the window moves on in steps of that size.
-        let interval = self.above.rtt().smoothed().map(|rtt| rtt.mul_div(1, 8).max(INTERVAL.0).min(INTERVAL.1));
-        self.burst.interval = interval.filter(|_| fast);
-        self.burst.bytes = rate.bytes_in(self.burst.interval.unwrap_or(Nanos::ZERO));
-        self.above.set_batch_interval(patience(self.burst.interval.unwrap_or(Nanos::ZERO)));
-    }
-
-    /// Before the controller is asked for a chunk: how many packets it may have.
-    pub(crate) fn shape_chunk(&mut self, now: Time) {
-        let position = self.above.next();
-        let packets = match self.burst.interval {
-            None => self.chunk(),
-            Some(_) if self.burst.is_due(now, position) => 1,
-            Some(_) => {
-                let rest = (self.burst.next.1 - position).min(self.burst.bytes).min(LARGEST);
-                rest.div_ceil(u64::from(self.mss)) as u32
-            }
-        };
-        self.above.set_chunk(packets);
-    }
-
-    /// A chunk of `bytes` is to be sent: lets it be stamped, or not. The last one of the queue always is: no other
-    /// may come to cover it.
-    pub(crate) fn stamp_chunk(&mut self, fd: &OwnedFd, now: Time, bytes: u32) {
-        let Source::Stamps { sure } = self.source else { return };
-        let position = self.above.next();
-        self.burst.patient_until = now + patience(self.burst.interval.unwrap_or(Nanos::ZERO));
-        let covered = match self.burst.interval {
-            None => false,
-            Some(interval) if self.burst.is_due(now, position) => {
-                // Twice as much as it should be, where the rate is known badly.
-                self.burst.next = (now + interval.mul_div(3, 4), position + 2 * self.burst.bytes.max(LARGEST / 16));
-                false
-            }
-            Some(_) => (bytes as usize) < self.queue.len(),
-        };
-        if covered {
-            self.burst.unstamped = position + u64::from(bytes);
-        }
-        if covered != self.burst.silent {
-            self.burst.silent = covered;
-            stamps::set(fd, sure, !covered, self.departures_are_stamped());
-        }
-    }
-
-    /// Before then no timer is needed for what may leave.
-    pub(crate) fn next_burst(&self) -> Time {
-        if self.comes_in_bursts() { self.burst.patient_until } else { Time::ZERO }
-    }
-
-    /// A batch waits, and leaves without anything more being written.
-    pub(crate) fn is_expected(&self) -> bool {
-        self.comes_in_bursts() && self.queue.len() >= self.mss as usize && self.above.in_flight() > 0
-    }
-
-    /// What leaves in a batch interval leaves together.
-    pub(crate) fn comes_in_bursts(&self) -> bool {
-        self.burst.interval.is_some()
-    }
-
-    /// Everything that is outstanding bears a stamp.
-    pub(crate) fn all_is_stamped(&self) -> bool {
-        self.burst.unstamped <= self.acked
-    }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Closing {
 impl Closing {
     /// When it is given up, unless the peer takes something before.
     pub(crate) fn ends(self, flow: &Flow) -> Time {
-        flow.silent_at(self.since, self.linger)
+        flow.link.silent_at(self.since, self.linger)
     }
 }
 
@@ -45,7 +45,7 @@ enum Until {
 impl Until {
     fn time(self, flow: &Flow) -> Time {
         match self {
-            Self::Silent(since, limit) => flow.silent_at(since, limit),
+            Self::Silent(since, limit) => flow.link.silent_at(since, limit),
             Self::At(time) => time,
         }
     }
@@ -59,7 +59,7 @@ impl Inner {
     /// Where what was written so far ends.
     pub(crate) fn end(&self) -> u64 {
         let state = self.lock();
-        state.flow.above.next() + state.flow.queue.len() as u64
+        state.flow.link.above.next() + state.flow.link.queue.len() as u64
     }
 
     /// Waits until everything below `upto` has been sent, at most until the peer has taken nothing for `limit`, from
@@ -71,7 +71,7 @@ impl Inner {
     fn wait_for_queue(&self, upto: u64, until: Until) -> bool {
         let mut state = self.lock();
         loop {
-            if state.is_drained() || state.flow.above.next() >= upto {
+            if state.is_drained() || state.flow.link.above.next() >= upto {
                 return true;
             }
             if until.time(&state.flow) <= clock::now() {
@@ -94,7 +94,7 @@ impl Inner {
 
     /// Those who wait for the queue look again.
     pub(crate) fn wake_waiting(&self, state: &mut State) {
-        if state.awaited.is_some_and(|upto| state.is_drained() || state.flow.above.next() >= upto) {
+        if state.awaited.is_some_and(|upto| state.is_drained() || state.flow.link.above.next() >= upto) {
             state.awaited = None;
             self.drained.notify_all();
         }
@@ -108,16 +108,16 @@ impl Inner {
                 return;
             }
             // Of no time, what TCP does not have is dropped: as with an `SO_LINGER` of zero.
-            let at_once = linger.is_zero() && state.flow.is_protected();
-            let wait = if at_once { Some(Duration::ZERO) } else { state.flow.linger(&self.fd) };
+            let at_once = linger.is_zero() && state.flow.link.is_protected();
+            let wait = if at_once { Some(Duration::ZERO) } else { state.flow.link.linger(&self.fd) };
             match wait {
                 Some(Duration::ZERO) => {
-                    state.flow.die();
+                    state.flow.link.die();
                     // The kernel resets when the last descriptor is closed.
                     let _ = set_socket_linger(&self.fd, wait);
                 }
                 // The engine's thread must not wait when it lets go.
-                Some(_) => drop(state.flow.set_linger(&self.fd, None)),
+                Some(_) => drop(state.flow.link.set_linger(&self.fd, None)),
                 None => {}
             }
             state.closing = Some(Closing { since: clock::now(), linger: nanos(linger) });
@@ -152,7 +152,7 @@ impl Inner {
 
     /// Drops what is queued and resets the connection, though others hold the socket.
     pub(crate) fn reset(&self, state: &mut State) {
-        state.flow.die();
+        state.flow.link.die();
         state.error = Some(Errno::CONNRESET);
         // Where the next call is refused (Linux 6.4 to 6.6 while a thread waits in the socket), closing it resets.
         let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));

@@ -2,100 +2,45 @@
 
 mod thread;
 
-use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::Builder;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
-use paceline_cc::{Env, Nanos, Time};
+use paceline_cc::{Env, Nanos};
 use rustix::event::{EventfdFlags, epoll, eventfd};
-use rustix::io::{Errno, write};
+use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
 use rustix::net::{getpeername, getsockname};
-use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
-use crate::clock::{self, Offset};
-use crate::flow::{self, Flow, Source};
+use crate::clock;
+use crate::flow::Flow;
 use crate::frame::MAX_HEADER;
-use crate::group::Groups;
 use crate::high::lift;
 use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
+use crate::link::{self, Link};
 use crate::options::{Acks, Lower, Mode, Options};
-use crate::queue::{Budget, Queue};
+use crate::queue::Queue;
+use crate::queued::{self, Source};
+use crate::shared::{Hooks, Shared};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
 use crate::stats::{SocketStats, Totals};
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
 const NOT_SENT: u32 = 32 * 1024;
-/// The wake-up call and the alarm among the events; sockets count from zero.
-const WAKE: u64 = u64::MAX;
-const ALARM: u64 = u64::MAX - 1;
-
 /// One thread that looks after all adopted sockets: it waits for acknowledgements and for the next sending time, and costs
 /// nothing while there is neither. It ends when the engine is dropped and the last socket is closed and drained.
 pub struct Engine {
-    shared: Arc<Shared>,
-}
-
-/// What an engine calls in the program that it runs in.
-#[derive(Clone, Copy, Debug)]
-pub struct Hooks {
-    /// The engine's thread, before anything else. A preloaded library notes by it that the calls of this thread are
-    /// its own.
-    pub enter: fn(),
-    /// Whichever thread found out that others had written past a socket's queue, so that its connection was reset;
-    /// at most once a socket. It must not call the engine.
-    pub bypassed: fn(),
-}
-
-impl Default for Hooks {
-    /// They do nothing.
-    fn default() -> Self {
-        Self { enter: || {}, bypassed: || {} }
-    }
-}
-
-/// What the thread and the sockets share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    epoll: OwnedFd,
-    wake: OwnedFd,
-    /// Rings at the first sending time.
-    alarm: OwnedFd,
-    timers: Mutex<Timers>,
-    sockets: Mutex<HashMap<u64, Arc<Inner>>>,
-    /// Sockets without a holder, for the engine's thread to close.
-    left: Mutex<Vec<Inner>>,
-    groups: Mutex<Groups>,
-    past: Mutex<Totals>,
-    budget: Arc<Budget>,
-    /// The clocks when a thread of the application last read stamps.
-    clocks: Mutex<Offset>,
-    hooks: Hooks,
-    started: Time,
-    next_id: AtomicU64,
-    wake_ups: AtomicU64,
-    /// The thread's number; 0 before it runs.
-    thread: AtomicI32,
-    /// The engine was dropped.
-    ending: AtomicBool,
-}
-
-/// When which socket wants to be called.
-struct Timers {
-    due: BTreeSet<(Time, u64)>,
-    /// Until then the thread sleeps; [`Time::ZERO`] while it is awake.
-    asleep_until: Time,
+    shared: Arc<Shared<Inner>>,
 }
 
 impl Engine {
@@ -113,29 +58,7 @@ impl Engine {
     /// As [`Engine::start`].
     pub fn start_with(options: Options, hooks: Hooks) -> io::Result<Arc<Self>> {
         check_kernel()?;
-        let budget = Budget::new(options.memory);
-        let shared = Arc::new(Shared {
-            options,
-            epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
-            wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
-            alarm: lift(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)?,
-            timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
-            sockets: Mutex::new(HashMap::new()),
-            left: Mutex::default(),
-            groups: Mutex::new(Groups::default()),
-            past: Mutex::default(),
-            budget,
-            clocks: Mutex::new(Offset::measure()),
-            hooks,
-            started: clock::now(),
-            next_id: AtomicU64::new(0),
-            wake_ups: AtomicU64::new(0),
-            thread: AtomicI32::new(0),
-            ending: AtomicBool::new(false),
-        });
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&shared.epoll, &shared.wake, epoll::EventData::new_u64(WAKE), flags)?;
-        epoll::add(&shared.epoll, &shared.alarm, epoll::EventData::new_u64(ALARM), flags)?;
+        let shared = Arc::new(Shared::new(options, hooks)?);
         // The thread inherits the mask, so that no signal can reach it even at its start.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
@@ -196,7 +119,7 @@ impl Engine {
             Lower::Auto | Lower::Keep => {}
         }
         let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };
-        let source = flow::choose(&fd, acks, info.is_quiet())?;
+        let source = queued::choose(&fd, acks, info.is_quiet())?;
         let nodelay = tcp_nodelay(&fd)?;
         set_tcp_nodelay(&fd, true)?;
         nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
@@ -206,7 +129,7 @@ impl Engine {
             // A frame must fit into a packet.
             info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
         }
-        let env = Env { mss: flow::packet_size(&info), seed: id + 1, paced: false };
+        let env = Env { mss: link::packet_size(&info), seed: id + 1, paced: false };
         let group = peer.filter(|_| options.share || options.aggregate).map(|peer| self.shared.groups().of(peer.ip()));
         let controller = match &group {
             Some(group) if options.aggregate => group.member(|| options.controller.build(&env), env.mss),
@@ -215,33 +138,30 @@ impl Engine {
         // Flows with one controller have one clock.
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };
         let queue = Queue::new(options.queue, self.shared.budget.clone());
-        let mut flow = Flow::new(controller, queue, source, &info, epoch, v6, nodelay);
-        flow.group = group;
-        match mode {
-            Mode::Framed => flow.go_framed(),
-            Mode::Inline => {}
-            Mode::Auto | Mode::Queue => flow.count_from_here(&fd),
-        }
+        let link = Link::new(controller, queue, &info, epoch, nodelay, group);
+        let flow = match mode {
+            Mode::Auto | Mode::Queue => Flow::queued(link, &fd, source, v6),
+            Mode::Inline => Flow::inline(link, &fd),
+            Mode::Framed => Flow::framed(link),
+        };
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
         // Stamps raise ERR, the end of the connection HUP, whether asked for or not. Of several exclusive entries Linux
         // wakes the first that somebody waits for: an application whose own is one too hears of no stamp while we wait.
-        let mut flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
-        flags |= match (mode, source) {
-            (Mode::Framed, _) => epoll::EventFlags::IN,
-            (_, Source::Stamps { .. }) => epoll::EventFlags::EXCLUSIVE,
-            (_, Source::Info) => epoll::EventFlags::empty(),
+        let room = epoll::EventFlags::OUT;
+        let flags = match (mode, source) {
+            // Room in the kernel is the application's business.
+            (Mode::Inline, _) => epoll::EventFlags::empty(),
+            (Mode::Framed, _) => room | epoll::EventFlags::IN,
+            (_, Source::Stamps(_)) => room | epoll::EventFlags::EXCLUSIVE,
+            (_, Source::Info) => room,
         };
-        let added = epoll::add(&self.shared.epoll, inner.fd(), epoll::EventData::new_u64(id), flags);
-        if let Err(error) = added {
+        if let Err(error) = self.shared.hear(id, inner.fd(), flags) {
             self.shared.sockets().remove(&id);
             return Err(error.into());
         }
-        let socket = Socket { inner };
-        if mode == Mode::Inline {
-            socket.write_through()?;
-        }
-        Ok(Arc::new(socket))
+        inner.advance(&mut inner.lock());
+        Ok(Arc::new(Socket { inner }))
     }
 
     /// The options.
@@ -298,7 +218,7 @@ impl Engine {
     /// Every descriptor that the engine holds. A child after `fork(2)` has copies of them and none of the threads: it
     /// closes them, forgets this engine, and starts its own.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let mut list = [&self.shared.epoll, &self.shared.wake, &self.shared.alarm].map(AsRawFd::as_raw_fd).to_vec();
+        let mut list = self.shared.descriptors().to_vec();
         for socket in self.shared.all() {
             list.extend([socket.fd().as_raw_fd(), socket.full_fd().as_raw_fd()]);
         }
@@ -342,33 +262,7 @@ fn check_kernel() -> io::Result<()> {
     Ok(())
 }
 
-impl Shared {
-    fn timers(&self) -> MutexGuard<'_, Timers> {
-        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn sockets(&self) -> MutexGuard<'_, HashMap<u64, Arc<Inner>>> {
-        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn past(&self) -> MutexGuard<'_, Totals> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn groups(&self) -> MutexGuard<'_, Groups> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The clocks when a thread of the application last read stamps.
-    pub(crate) fn clocks(&self) -> MutexGuard<'_, Offset> {
-        self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Others have written past a socket's queue.
-    pub(crate) fn bypassed(&self) {
-        (self.hooks.bypassed)();
-    }
-
+impl Shared<Inner> {
     fn all(&self) -> Vec<Arc<Inner>> {
         self.sockets().values().cloned().collect()
     }
@@ -379,60 +273,6 @@ impl Shared {
         let last: Vec<Inner> = sockets.into_iter().filter_map(Arc::into_inner).collect();
         if !last.is_empty() {
             self.left().extend(last);
-            self.call();
-        }
-    }
-
-    fn left(&self) -> MutexGuard<'_, Vec<Inner>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes the thread.
-    fn call(&self) {
-        // It fails when the counter is full of calls that were not heard yet.
-        let _ = write(&self.wake, &1_u64.to_ne_bytes());
-    }
-
-    /// Socket `id` wants to be called at `wake`, and no more at `before`.
-    pub(crate) fn schedule(&self, id: u64, before: Time, wake: Time) {
-        let mut timers = self.timers();
-        timers.due.remove(&(before, id));
-        if wake != Time::NEVER {
-            timers.due.insert((wake, id));
-        }
-        if wake < timers.asleep_until {
-            timers.asleep_until = Time::ZERO;
-            drop(timers);
-            self.call();
-        }
-    }
-
-    /// Room in the kernel is the application's business now.
-    pub(crate) fn hear_only_the_end(&self, socket: &Inner) {
-        let data = epoll::EventData::new_u64(socket.id);
-        // An exclusive entry cannot be changed.
-        let _ = epoll::delete(&self.epoll, socket.fd());
-        // The set has held it: there is room. If not, the next look finds the end of the connection.
-        let _ = epoll::add(&self.epoll, socket.fd(), data, epoll::EventFlags::ET);
-    }
-
-    /// The socket is closed and drained.
-    pub(crate) fn forget(&self, socket: &Inner, scheduled: Time, did: &Totals) {
-        let mut past = self.past();
-        past.sockets += did.sockets;
-        past.delivered += did.delivered;
-        past.retransmits += did.retransmits;
-        past.bypassed += did.bypassed;
-        drop(past);
-        self.timers().due.remove(&(scheduled, socket.id));
-        // Other processes may hold the socket; this one hears of it no more.
-        let _ = epoll::delete(&self.epoll, socket.fd());
-        let last = {
-            let mut sockets = self.sockets();
-            sockets.remove(&socket.id);
-            sockets.is_empty()
-        };
-        if last && self.ending.load(Ordering::Acquire) {
             self.call();
         }
     }

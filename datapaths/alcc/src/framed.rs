@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use crate::clock;
-use crate::flow::{Flow, LOOK};
 use crate::frame::{Ack, Connection, MAX_PAYLOAD, News, Violation};
+use crate::link::{LOOK, Link};
 
 /// Bytes that one read asks for (our choice: on the stack).
 const READ: usize = 16 * 1024;
@@ -38,23 +38,64 @@ pub(crate) struct Framed {
     broken: Option<Violation>,
 }
 
+impl Default for Framed {
+    /// Nothing has been sent.
+    fn default() -> Self {
+        Self {
+            connection: Connection::new(None),
+            wire: VecDeque::new(),
+            frame: Vec::new(),
+            inbox: VecDeque::new(),
+            ended: false,
+            shut: false,
+            broken: None,
+        }
+    }
+}
+
 impl Framed {
-    /// Hands frames to TCP; says whether it has taken all.
-    fn flush(&mut self, fd: &OwnedFd) -> Result<bool, Errno> {
-        while !self.wire.is_empty() {
-            match send(fd, self.wire.as_slices().0, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(taken) => drop(self.wire.drain(..taken)),
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error),
+    /// Hands to TCP what the controller permits, and acknowledgements that are due; `all` when nothing more will be written.
+    pub(crate) fn pump(&mut self, link: &mut Link, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
+        link.above.tick(link.local(clock::now()));
+        loop {
+            let now = link.local(clock::now());
+            if !self.flush(fd)? {
+                link.blocked = true;
+                link.above.blocked(now);
+                link.look_at = link.look_at.min(now + link.patience());
+                return Ok(());
+            }
+            if self.ended {
+                match link.queue.len().min(MAX_PAYLOAD as usize) as u32 {
+                    0 => return Ok(()),
+                    bytes => self.hand_over(link, now, bytes)?,
+                }
+                continue;
+            }
+            let chunk = link.above.poll(now).filter(|bytes| !link.waits_for_more(now, *bytes, all));
+            if let Some(bytes) = chunk {
+                self.hand_over(link, now, bytes.min(MAX_PAYLOAD))?;
+            } else if let Some(note) = link.above.poll_empty(now) {
+                self.put(0, note).map_err(|_| Errno::OVERFLOW)?;
+            } else if !self.acknowledge() {
+                return Ok(());
             }
         }
-        Ok(true)
     }
 
-    /// The peer acknowledges no more.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
+    fn hand_over(&mut self, link: &mut Link, now: Time, bytes: u32) -> Result<(), Errno> {
+        link.fill_until = None;
+        if link.above.in_flight() == 0 {
+            link.look_at = now + link.patience();
+        }
+        let position = link.above.next();
+        link.above.handed(now, bytes, link.held_since.is_some());
+        self.put(bytes, link.above.note_at(position)).map_err(|_| Errno::OVERFLOW)?;
+        let (pieces, count) = link.queue.front(bytes as usize);
+        pieces[..count].iter().for_each(|piece| self.wire.extend(piece.iter()));
+        link.queue.consume(bytes as usize);
+        link.note_progress(now);
+        Ok(())
     }
 
     /// Puts the head of a frame on the wire.
@@ -75,100 +116,33 @@ impl Framed {
         self.wire.extend(&self.frame);
         due
     }
-}
 
-impl Flow {
-    /// Speaks in frames from the first byte on. Chunks are to be counted without their heads: [`Flow::new`] has to be told of
-    /// packets that are smaller by [`crate::frame::MAX_HEADER`].
-    pub(crate) fn go_framed(&mut self) {
-        let (wire, frame, inbox) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        let connection = Connection::new(None);
-        self.framed =
-            Some(Box::new(Framed { connection, wire, frame, inbox, ended: false, shut: false, broken: None }));
-    }
-
-    /// Hands to TCP what the controller permits, and acknowledgements that are due.
-    pub(crate) fn pump_framed(&mut self, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
-        let Some(mut framed) = self.framed.take() else { return Ok(()) };
-        let pumped = self.pump_frames(fd, all, &mut framed);
-        self.framed = Some(framed);
-        if pumped.is_err() {
-            self.die();
-        }
-        pumped
-    }
-
-    fn pump_frames(&mut self, fd: &OwnedFd, all: bool, framed: &mut Framed) -> Result<(), Errno> {
-        self.above.tick(self.local(clock::now()));
-        loop {
-            let now = self.local(clock::now());
-            if !framed.flush(fd)? {
-                self.blocked = true;
-                self.above.blocked(now);
-                self.look_at = self.look_at.min(now + self.patience());
-                return Ok(());
-            }
-            if framed.ended {
-                match self.queue.len().min(MAX_PAYLOAD as usize) as u32 {
-                    0 => return Ok(()),
-                    bytes => self.hand_over_framed(now, bytes, framed)?,
-                }
-                continue;
-            }
-            let chunk = self.above.poll(now).filter(|bytes| !self.waits_for_more(now, *bytes, all));
-            if let Some(bytes) = chunk {
-                self.hand_over_framed(now, bytes.min(MAX_PAYLOAD), framed)?;
-            } else if let Some(note) = self.above.poll_empty(now) {
-                framed.put(0, note).map_err(|_| Errno::OVERFLOW)?;
-            } else if !framed.acknowledge() {
-                return Ok(());
+    /// Hands frames to TCP; says whether it has taken all.
+    fn flush(&mut self, fd: &OwnedFd) -> Result<bool, Errno> {
+        while !self.wire.is_empty() {
+            match send(fd, self.wire.as_slices().0, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(taken) => drop(self.wire.drain(..taken)),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
             }
         }
-    }
-
-    fn hand_over_framed(&mut self, now: Time, bytes: u32, framed: &mut Framed) -> Result<(), Errno> {
-        self.fill_until = None;
-        if self.above.in_flight() == 0 {
-            self.look_at = now + self.patience();
-        }
-        let position = self.above.next();
-        self.above.handed(now, bytes, self.held_since.is_some());
-        framed.put(bytes, self.above.note_at(position)).map_err(|_| Errno::OVERFLOW)?;
-        let (pieces, count) = self.queue.front(bytes as usize);
-        pieces[..count].iter().for_each(|piece| framed.wire.extend(piece.iter()));
-        self.queue.consume(bytes as usize);
-        self.note_progress(now);
-        Ok(())
-    }
-
-    /// The end of our stream has been sent.
-    pub(crate) fn shut_frames(&mut self) {
-        if let Some(framed) = &mut self.framed {
-            framed.shut = true;
-        }
+        Ok(true)
     }
 
     /// Reads what the peer has sent.
-    ///
-    /// # Errors
-    /// `EPROTO` when it broke the format ([`Flow::broken`] says how), or the connection's: it is dead.
-    pub(crate) fn read_frames(&mut self, fd: &OwnedFd) -> Result<(), Errno> {
-        let Some(mut framed) = self.framed.take() else { return Ok(()) };
-        let read = self.read_into(fd, &mut framed);
-        if framed.broken.is_some() {
+    pub(crate) fn read(&mut self, link: &mut Link, fd: &OwnedFd) -> Result<(), Errno> {
+        let read = self.read_all(link, fd);
+        if self.broken.is_some() {
             // One reason, and an end: nothing that comes after it can be trusted.
             let _ = shutdown(fd, Shutdown::Both);
-        }
-        self.framed = Some(framed);
-        if read.is_err() {
-            self.die();
         }
         read
     }
 
-    fn read_into(&mut self, fd: &OwnedFd, framed: &mut Framed) -> Result<(), Errno> {
+    fn read_all(&mut self, link: &mut Link, fd: &OwnedFd) -> Result<(), Errno> {
         let mut buffer = [0; READ];
-        while framed.broken.is_none() && !framed.ended && framed.inbox.len() < INBOX {
+        while self.broken.is_none() && !self.ended && self.inbox.len() < INBOX {
             let count = match recv(fd, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((_, count)) => count.min(READ),
                 Err(Errno::AGAIN) => return Ok(()),
@@ -176,75 +150,91 @@ impl Flow {
                 Err(error) => return Err(error),
             };
             let (at, mut input) = (clock::now(), &buffer[..count]);
-            framed.ended = count == 0;
-            let heard = if framed.ended { framed.connection.end() } else { self.hear(at, &mut input, framed, fd) };
+            self.ended = count == 0;
+            let heard = if self.ended { self.connection.end() } else { self.hear(at, &mut input, link, fd) };
             if let Err(violation) = heard {
-                framed.broken = Some(violation);
+                self.broken = Some(violation);
                 return Err(Errno::PROTO);
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, at: Time, input: &mut &[u8], framed: &mut Framed, fd: &OwnedFd) -> Result<(), Violation> {
-        while let Some(news) = framed.connection.read(at, input)? {
+    fn hear(&mut self, at: Time, input: &mut &[u8], link: &mut Link, fd: &OwnedFd) -> Result<(), Violation> {
+        while let Some(news) = self.connection.read(at, input)? {
             match news {
-                News::Payload(payload) => framed.inbox.extend(payload),
-                News::Acked(ack) => self.take_ack(at, &ack, fd),
+                News::Payload(payload) => self.inbox.extend(payload),
+                News::Acked(ack) => take_ack(link, at, &ack, fd),
             }
         }
         Ok(())
     }
 
-    fn take_ack(&mut self, at: Time, ack: &Ack, fd: &OwnedFd) {
-        let now = self.local(at);
-        if let Some(blob) = &ack.feedback {
-            // It is counted; the controller is as it was.
-            let _ = self.above.feedback(now, blob);
-        }
-        if ack.position <= self.acked {
+    /// A time has come: the controller's clock, and the look at what happened without a word.
+    pub(crate) fn timer(&mut self, link: &mut Link, fd: &OwnedFd) {
+        let now = link.local(clock::now());
+        link.above.tick(now);
+        if link.look_at > now || link.dead {
             return;
         }
-        if self.repairing || now - self.looked_at >= LOOK {
-            self.look(fd, now);
-        }
-        self.acked = ack.position;
-        self.counters.delivered = ack.position;
-        self.counters.marked += u64::from(self.repairing);
-        let at = now - ack.delay;
-        let delivered =
-            Delivered { upto: ack.position, at, repaired: self.repairing, took: Took::Told, arrived: Arrived::Unknown };
-        let news = self.above.delivered(now, &delivered);
-        self.note_rtt(now, news);
-        self.above.set_chunk(self.chunk());
-        self.look_at = if self.above.in_flight() == 0 { Time::NEVER } else { now + self.patience() };
-    }
-
-    /// Everything that was framed has been taken by TCP.
-    pub(crate) fn frames_are_out(&self) -> bool {
-        self.framed.as_ref().is_none_or(|framed| framed.wire.is_empty() || self.dead)
+        link.look(fd, now);
+        // TCP says that it can take more, unless what it waited for was never needed.
+        link.blocked = false;
+        // Who has ended acknowledges no more.
+        let unheard = self.ended || link.above.in_flight() == 0;
+        link.look_at = if unheard { Time::NEVER } else { now + link.patience() };
     }
 
     /// When an acknowledgement is due, by the monotonic clock.
-    pub(crate) fn acknowledges_at(&self) -> Time {
-        match &self.framed {
-            Some(framed) if !self.dead && !self.blocked && !framed.shut => framed.connection.next_timeout(),
-            _ => Time::NEVER,
-        }
+    pub(crate) fn next_ack(&self, link: &Link) -> Time {
+        if link.blocked || self.shut { Time::NEVER } else { self.connection.next_timeout() }
+    }
+
+    /// The end of our stream has been sent.
+    pub(crate) fn shut(&mut self) {
+        self.shut = true;
+    }
+
+    /// Everything that was framed has been taken by TCP.
+    pub(crate) fn is_out(&self) -> bool {
+        self.wire.is_empty()
     }
 
     /// How the peer broke the format.
     pub(crate) fn broken(&self) -> Option<Violation> {
-        self.framed.as_ref()?.broken
+        self.broken
     }
 
     /// Bytes of the peer's stream for the application: nothing when there are none yet, 0 at the end.
     pub(crate) fn receive(&mut self, bytes: &mut [u8]) -> Option<usize> {
-        let framed = self.framed.as_mut()?;
-        let count = bytes.len().min(framed.inbox.len());
-        for (to, from) in bytes.iter_mut().zip(framed.inbox.drain(..count)) {
+        let count = bytes.len().min(self.inbox.len());
+        for (to, from) in bytes.iter_mut().zip(self.inbox.drain(..count)) {
             *to = from;
         }
-        (count > 0 || bytes.is_empty() || framed.ended || self.dead).then_some(count)
+        (count > 0 || bytes.is_empty() || self.ended).then_some(count)
     }
+}
+
+fn take_ack(link: &mut Link, at: Time, ack: &Ack, fd: &OwnedFd) {
+    let now = link.local(at);
+    if let Some(blob) = &ack.feedback {
+        // It is counted; the controller is as it was.
+        let _ = link.above.feedback(now, blob);
+    }
+    if ack.position <= link.acked {
+        return;
+    }
+    if link.repairing || now - link.looked_at >= LOOK {
+        link.look(fd, now);
+    }
+    link.acked = ack.position;
+    link.counters.delivered = ack.position;
+    link.counters.marked += u64::from(link.repairing);
+    let at = now - ack.delay;
+    let delivered =
+        Delivered { upto: ack.position, at, repaired: link.repairing, took: Took::Told, arrived: Arrived::Unknown };
+    let news = link.above.delivered(now, &delivered);
+    link.note_rtt(now, news);
+    link.above.set_chunk(link.chunk());
+    link.look_at = if link.above.in_flight() == 0 { Time::NEVER } else { now + link.patience() };
 }

@@ -24,10 +24,9 @@ use paceline_transport::{Arrived, Delivered, Took};
 use rustix::net::sockopt::tcp_congestion;
 
 use crate::clock;
-use crate::flow::{Flow, LOOK, Source};
 use crate::info::Info;
+use crate::link::{LOOK, Link};
 use crate::sockopt::{MaxPacingRate, NotSentLowat};
-use crate::stamps;
 use law::Law;
 
 /// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
@@ -97,23 +96,23 @@ pub(crate) fn begin(fd: &OwnedFd, lower: &str, mss: u32) {
     }
 }
 
-impl Flow {
-    /// Goes over to inline mode; the queue is empty.
-    pub(crate) fn go_inline(&mut self, fd: &OwnedFd) {
-        if self.inline.is_some() {
-            return;
-        }
-        if self.source != Source::Info {
-            stamps::disable(fd);
-            self.source = Source::Info;
-        }
+/// The application writes to the kernel: look at the connection from now on.
+pub(crate) fn watch(link: &mut Link) {
+    if link.look_at == Time::NEVER {
+        link.look_at = link.local(clock::now()) + LOOK;
+    }
+}
+
+impl Inline {
+    /// Begins it; the queue is empty.
+    pub(crate) fn new(link: &mut Link, fd: &OwnedFd) -> Self {
         let not_sent = NOT_SENT.0;
         // A kernel that does not know it lets more wait; nothing else changes.
         let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         // Positions count from what is acknowledged now where they could not be known before.
-        let before = self.info.acked.saturating_sub(self.acked);
-        self.base.get_or_insert(before);
-        let window = self.above.controller().window();
+        let before = link.info.acked.saturating_sub(link.acked);
+        link.base.get_or_insert(before);
+        let window = link.above.controller().window();
         let limit = match tcp_congestion(fd) {
             Ok(name) if name == OPEN_WINDOW => Limit::Window(window),
             _ => Limit::Below,
@@ -121,122 +120,85 @@ impl Flow {
         if limit != Limit::Below {
             let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
         }
-        let (arrived, on_their_way) = (self.info.arrived(), false);
-        self.inline = Some(Inline { limit, never_sent: 0, not_sent, arrived, on_their_way, delivery: Rate::ZERO });
-        self.watch();
+        watch(link);
+        let (arrived, on_their_way) = (link.info.arrived(), false);
+        Self { limit, never_sent: 0, not_sent, arrived, on_their_way, delivery: Rate::ZERO }
     }
 
-    /// The application writes to the kernel: look at the connection from now on.
-    pub(crate) fn watch(&mut self) {
-        if self.look_at == Time::NEVER {
-            self.look_at = self.local(clock::now()) + LOOK;
+    /// A time has come: reads `TCP_INFO`, informs the controller, and sets the rate.
+    pub(crate) fn timer(&mut self, link: &mut Link, fd: &OwnedFd) {
+        let now = link.local(clock::now());
+        if link.look_at > now || link.dead {
+            return;
         }
-    }
-
-    /// Time between two looks.
-    fn look_gap(&self) -> Nanos {
-        let (looks, least) = if self.is_fast() { FAST_LOOKS } else { LOOKS };
-        // Not the present RTT: after an outage that is long, and the path fast again.
-        least.max(self.info.min_rtt.mul_div(1, looks))
-    }
-
-    /// A look comes rarely for what passes meanwhile.
-    fn is_fast(&self) -> bool {
-        self.above.rate() >= FAST
-    }
-
-    /// Reads `TCP_INFO`, informs the controller, and sets the rate.
-    pub(crate) fn steer(&mut self, fd: &OwnedFd, now: Time) {
-        let since = self.looked_at;
-        self.look(fd, now);
-        self.note_arrived(now - since);
-        let info = self.info;
-        let never_sent = self.inline.as_ref().map_or(0, |inline| inline.never_sent);
-        let mut acked = (info.acked.saturating_sub(self.base.unwrap_or(info.acked)) + never_sent).max(self.acked);
+        let since = link.looked_at;
+        link.look(fd, now);
+        let info = link.info;
+        self.note_arrived(&info, now - since);
+        let mut acked = (info.acked.saturating_sub(link.base.unwrap_or(info.acked)) + self.never_sent).max(link.acked);
         let flight = u64::from(info.unacked) * u64::from(info.mss);
-        self.note_sent(since, now, acked + flight);
-        self.counters.delivered = acked - never_sent;
-        if info.is_quiet()
-            && let Some(inline) = &mut self.inline
-        {
+        note_sent(link, since, now, acked + flight);
+        link.counters.delivered = acked - self.never_sent;
+        if info.is_quiet() {
             // Else they would be in flight for ever.
-            let more = self.above.next().saturating_sub(acked);
-            inline.never_sent += more;
+            let more = link.above.next().saturating_sub(acked);
+            self.never_sent += more;
             acked += more;
-            self.counters.written = self.counters.written.saturating_sub(more);
+            link.counters.written = link.counters.written.saturating_sub(more);
         }
-        if acked > self.acked {
-            self.acked = acked;
-            self.counters.marked += u64::from(self.repairing);
+        if acked > link.acked {
+            link.acked = acked;
+            link.counters.marked += u64::from(link.repairing);
             // When what was written left is known to a look, no better.
-            let rtt = if self.is_fast() { info.smallest_rtt() } else { self.rtt_without_burst(&info) };
+            let rtt = if is_fast(link) { info.smallest_rtt() } else { self.rtt_without_burst(link) };
             let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
             let delivered =
-                Delivered { upto: acked, at: now, repaired: self.repairing, took, arrived: Arrived::Unknown };
-            let news = self.above.delivered(now, &delivered);
-            self.note_rtt(now, news);
+                Delivered { upto: acked, at: now, repaired: link.repairing, took, arrived: Arrived::Unknown };
+            let news = link.above.delivered(now, &delivered);
+            link.note_rtt(now, news);
         }
         // After the news: a controller that permits so much for each tick knows what was sent by the last one.
-        self.above.tick(now);
+        link.above.tick(now);
         // What waits in the kernel is what the application has written and the controller has not permitted.
-        self.above.cut();
-        self.above.queued(u64::from(info.unsent));
-        self.above.poll(now);
+        link.above.cut();
+        link.above.queued(u64::from(info.unsent));
+        link.above.poll(now);
         // A controller with a clock permits so much until it rings again.
-        let rings = self.above.controller().next_tick().max(now + LOOK);
-        let next = (now + self.look_gap()).min(rings);
-        self.set_limit(fd, &info, next - now);
-        self.look_at = if info.is_quiet() { Time::NEVER } else { next };
+        let rings = link.above.controller().next_tick().max(now + LOOK);
+        let next = (now + look_gap(link)).min(rings);
+        self.set_limit(link, fd, next - now);
+        link.look_at = if info.is_quiet() { Time::NEVER } else { next };
     }
 
     /// The RTT of what was acknowledged since the look before, without the time that a burst takes to pass. The kernel's samples
     /// are of packets that leave in twos and are acknowledged together: the first has waited for the second, which a
     /// controller would take for a queue. Half a packet more is what the mean of a look lies above its smallest (our
     /// choice, by measurement: with two packets Copa sees no queue where there is one, and with one it does not see that one has emptied).
-    fn rtt_without_burst(&self, info: &Info) -> Nanos {
-        let delivery = self.inline.as_ref().map_or(Rate::ZERO, |inline| inline.delivery);
-        let waited = delivery.time_for(u64::from(info.mss) * 3 / 2);
-        (self.rtt_between - waited).max(info.min_rtt.min(info.rtt))
+    fn rtt_without_burst(&self, link: &Link) -> Nanos {
+        let info = &link.info;
+        let waited = self.delivery.time_for(u64::from(info.mss) * 3 / 2);
+        (link.rtt_between - waited).max(info.min_rtt.min(info.rtt))
     }
 
     /// Takes the delivery rate on.
-    fn note_arrived(&mut self, span: Nanos) {
-        let info = self.info;
-        let Some(inline) = &mut self.inline else { return };
+    fn note_arrived(&mut self, info: &Info, span: Nanos) {
         // It says nothing when there was nothing to arrive.
-        if inline.on_their_way {
-            let bytes = info.arrived().saturating_sub(inline.arrived);
-            inline.delivery = law::average(inline.delivery, bytes, span, info.min_rtt, info.mss);
+        if self.on_their_way {
+            let bytes = info.arrived().saturating_sub(self.arrived);
+            self.delivery = law::average(self.delivery, bytes, span, info.min_rtt, info.mss);
         }
         // A repair moves bytes from one count to the other.
-        inline.arrived = inline.arrived.max(info.arrived());
-        inline.on_their_way = info.unacked > 0;
+        self.arrived = self.arrived.max(info.arrived());
+        self.on_their_way = info.unacked > 0;
     }
 
-    /// The kernel has sent everything below `position` since the look before, evenly as far as is known.
-    fn note_sent(&mut self, since: Time, now: Time, position: u64) {
-        let new = position.saturating_sub(self.above.next());
-        if new == 0 {
+    fn set_limit(&mut self, link: &Link, fd: &OwnedFd, gap: Nanos) {
+        let info = &link.info;
+        if info.rtt == Nanos::ZERO {
             return;
         }
-        self.counters.written += new;
-        self.above.cut();
-        self.above.queued(new);
-        let span = (now - since).min(self.look_gap());
-        let chunk = u64::from(self.mss) * u64::from(self.chunk());
-        let mut sent = 0;
-        while sent < new {
-            let bytes = chunk.min(new - sent);
-            sent += bytes;
-            let at = now - span + span.mul_div(sent, new);
-            self.above.handed(at, bytes as u32, false);
-        }
-    }
-
-    fn set_limit(&mut self, fd: &OwnedFd, info: &Info, gap: Nanos) {
-        let Some(inline) = self.inline.as_mut().filter(|_| info.rtt > Nanos::ZERO) else { return };
-        let window = self.above.controller().window();
-        let pacing = match self.above.controller().pacing() {
+        let window = link.above.controller().window();
+        let pacing = match link.above.controller().pacing() {
             Pacing::Rate(rate) => rate,
             Pacing::Free | Pacing::Gap(_) => Rate::INFINITY,
         };
@@ -244,29 +206,61 @@ impl Flow {
             window,
             flight: info.pipe(),
             pacing,
-            delivery: inline.delivery,
+            delivery: self.delivery,
             usual: info.rate,
             gap,
             rtt: info.min_rtt,
             mss: info.mss,
         };
         let rate = law.rate();
-        let limit = match inline.limit {
+        let limit = match self.limit {
             Limit::Window(_) => Limit::Window(window),
             Limit::Below if info.window() <= window => Limit::Below,
             Limit::Below | Limit::Rate(_) => Limit::Rate(rate),
         };
-        let before = inline.limit.raw();
+        let before = self.limit.raw();
         if limit.raw().abs_diff(before) as f64 > before as f64 * WORTH {
-            inline.limit = limit;
+            self.limit = limit;
             // Where it is refused, what the kernel's own control permits is sent.
             let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
         }
         let not_sent = rate.bytes_in(NOT_SENT_TIME).clamp(NOT_SENT.0, NOT_SENT.1);
-        if not_sent >= inline.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= inline.not_sent {
-            inline.not_sent = not_sent;
+        if not_sent >= self.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= self.not_sent {
+            self.not_sent = not_sent;
             let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         }
+    }
+}
+
+/// Time between two looks.
+fn look_gap(link: &Link) -> Nanos {
+    let (looks, least) = if is_fast(link) { FAST_LOOKS } else { LOOKS };
+    // Not the present RTT: after an outage that is long, and the path fast again.
+    least.max(link.info.min_rtt.mul_div(1, looks))
+}
+
+/// A look comes rarely for what passes meanwhile.
+fn is_fast(link: &Link) -> bool {
+    link.above.rate() >= FAST
+}
+
+/// The kernel has sent everything below `position` since the look before, evenly as far as is known.
+fn note_sent(link: &mut Link, since: Time, now: Time, position: u64) {
+    let new = position.saturating_sub(link.above.next());
+    if new == 0 {
+        return;
+    }
+    link.counters.written += new;
+    link.above.cut();
+    link.above.queued(new);
+    let span = (now - since).min(look_gap(link));
+    let chunk = u64::from(link.mss) * u64::from(link.chunk());
+    let mut sent = 0;
+    while sent < new {
+        let bytes = chunk.min(new - sent);
+        sent += bytes;
+        let at = now - span + span.mul_div(sent, new);
+        link.above.handed(at, bytes as u32, false);
     }
 }
 

@@ -14,9 +14,9 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::ends::Closing;
-use crate::engine::Shared;
-use crate::flow::{Flow, Source};
-use crate::options::{Acks, Mode};
+use crate::flow::Flow;
+use crate::options::Mode;
+use crate::shared::Shared;
 use crate::stamps::Reader;
 use crate::stats::{LimitedBy, SocketStats, Totals};
 
@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) full: OwnedFd,
     peer: Option<SocketAddr>,
     local: Option<SocketAddr>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared<Self>>,
     state: Mutex<State>,
     /// The mode is framed.
     framed: bool,
@@ -70,15 +70,15 @@ impl State {
     /// Why nothing can be written; an error of the connection is reported once, unless something `went` before.
     pub(crate) fn failed(&mut self, went: bool) -> Option<Errno> {
         if went {
-            self.error.or((self.flow.dead || self.ended).then_some(Errno::PIPE))
+            self.error.or((self.flow.link.dead || self.ended).then_some(Errno::PIPE))
         } else {
-            self.error.take().or((self.flow.dead || self.ended).then_some(Errno::PIPE))
+            self.error.take().or((self.flow.link.dead || self.ended).then_some(Errno::PIPE))
         }
     }
 
     /// Nothing waits to be sent.
     pub(crate) fn is_drained(&self) -> bool {
-        (self.flow.queue.is_empty() && self.flow.frames_are_out()) || self.gone
+        self.flow.is_empty() || self.gone
     }
 }
 
@@ -89,10 +89,10 @@ impl Inner {
         full: OwnedFd,
         local: Option<SocketAddr>,
         peer: Option<SocketAddr>,
-        shared: Arc<Shared>,
+        shared: Arc<Shared<Self>>,
         flow: Flow,
     ) -> Self {
-        let framed = flow.framed.is_some();
+        let (framed, inline) = (flow.is_framed(), flow.is_inline());
         let state = State {
             flow,
             full: false,
@@ -114,7 +114,7 @@ impl Inner {
             shared,
             state: Mutex::new(state),
             framed,
-            inline: AtomicBool::new(false),
+            inline: AtomicBool::new(inline),
             watched: AtomicBool::new(false),
             drained: Condvar::new(),
             arrived: Condvar::new(),
@@ -176,7 +176,7 @@ impl Inner {
             state.flow.read_stamps(&self.fd, reader);
         }
         if events.contains(epoll::EventFlags::OUT) {
-            state.flow.writable();
+            state.flow.link.blocked = false;
         }
         if self.framed {
             self.read_frames(&mut state);
@@ -198,7 +198,7 @@ impl Inner {
         self.watched.swap(false, Ordering::AcqRel);
         self.give_up_if_silent(&mut state);
         state.flow.timer(&self.fd, reader);
-        self.watched.store(state.flow.inline.is_some() && state.flow.look_at != Time::NEVER, Ordering::Release);
+        self.watched.store(state.flow.is_watched(), Ordering::Release);
         self.advance(&mut state);
     }
 
@@ -240,7 +240,7 @@ impl Inner {
     /// The application writes: takes what fits, and sends what is permitted unless the engine is about to.
     pub(crate) fn write(&self, state: &mut State, bufs: &[IoSlice<'_>], skip: usize) -> usize {
         let expected = state.flow.is_expected();
-        let taken = state.flow.write(bufs, skip);
+        let taken = state.flow.link.write(bufs, skip);
         if expected {
             self.show_room(state);
         } else {
@@ -259,7 +259,7 @@ impl Inner {
             state.error = Some(error);
         }
         state.flow.protect(&self.fd);
-        if state.flow.is_bypassed() && !state.bypassed {
+        if state.flow.link.is_bypassed() && !state.bypassed {
             state.bypassed = true;
             self.reset(state);
             self.shared.bypassed();
@@ -269,20 +269,20 @@ impl Inner {
         if state.is_drained() {
             if state.ended && !state.shut {
                 state.shut = true;
-                state.flow.shut_frames();
+                state.flow.shut();
                 // It may be over already; then there is nothing to end.
                 let _ = shutdown(&self.fd, Shutdown::Write);
             }
             if state.closing.is_some() {
                 state.gone = true;
-                let flow = &state.flow;
+                let link = &state.flow.link;
                 let did = Totals {
                     sockets: 1,
-                    delivered: flow.above.next().max(flow.counters.delivered),
-                    retransmits: flow.info.retransmits.into(),
+                    delivered: link.above.next().max(link.counters.delivered),
+                    retransmits: link.info.retransmits.into(),
                     bypassed: state.bypassed.into(),
                 };
-                self.shared.forget(self, state.scheduled, &did);
+                self.shared.forget(self.id, &self.fd, state.scheduled, &did);
                 return;
             }
         }
@@ -296,9 +296,9 @@ impl Inner {
 
     /// Sets the eventfd by the room in the queue.
     fn show_room(&self, state: &mut State) {
-        if !state.full && state.flow.queue.room() == 0 {
+        if !state.full && state.flow.link.queue.room() == 0 {
             state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
-        } else if state.full && (state.flow.queue.has_fallen() || state.flow.dead) {
+        } else if state.full && (state.flow.link.queue.has_fallen() || state.flow.link.dead) {
             state.full = read(&self.full, &mut [0; 8]).is_err();
         }
     }
@@ -325,43 +325,40 @@ impl Inner {
 
     pub(crate) fn stats(&self) -> SocketStats {
         let state = self.lock();
-        let flow = &state.flow;
-        let rtt = flow.above.rtt();
+        let link = &state.flow.link;
+        let rtt = link.above.rtt();
         SocketStats {
             id: self.id,
             local: self.local,
             peer: self.peer,
             controller: self.shared.options.controller.to_string(),
             mode: self.mode(),
-            acks: match flow.source {
-                Source::Stamps { .. } => Acks::Stamps,
-                Source::Info => Acks::Info,
-            },
-            age: flow.age(),
-            limited_by: match flow.held_by() {
+            acks: state.flow.acks(),
+            age: link.age(),
+            limited_by: match link.above.held_by() {
                 Hold::Nothing => LimitedBy::Nothing,
                 Hold::Application => LimitedBy::Application,
                 Hold::Window => LimitedBy::Window,
                 Hold::Pacing => LimitedBy::Pacing,
                 Hold::Below => LimitedBy::LayerBelow,
             },
-            rate: flow.rate(),
-            rtt: flow.rtt,
+            rate: link.above.rate(),
+            rtt: link.rtt,
             srtt: rtt.smoothed(),
             min_rtt: Some(rtt.min()).filter(|&min| min != Nanos::MAX),
-            below: flow.below,
-            window: flow.controller().window(),
-            lower_window: flow.info.window(),
-            in_flight: flow.above.in_flight(),
-            queued: flow.queue.len() as u64,
-            written: flow.counters.written,
-            delivered: flow.counters.delivered,
-            retransmits: flow.info.retransmits,
-            timeouts: flow.counters.timeouts,
-            chunks: flow.above.chunks(),
-            limited_below: flow.above.limited_below(),
-            stamps_lost: flow.counters.stamps_lost,
-            marked: flow.counters.marked,
+            below: link.below,
+            window: link.above.controller().window(),
+            lower_window: link.info.window(),
+            in_flight: link.above.in_flight(),
+            queued: link.queue.len() as u64,
+            written: link.counters.written,
+            delivered: link.counters.delivered,
+            retransmits: link.info.retransmits,
+            timeouts: link.counters.timeouts,
+            chunks: link.above.chunks(),
+            limited_below: link.above.limited_below(),
+            stamps_lost: link.counters.stamps_lost,
+            marked: link.counters.marked,
             bypassed: state.bypassed,
         }
     }

@@ -26,15 +26,19 @@ pub mod high;
 mod info;
 mod inline;
 mod inner;
+mod link;
 pub mod options;
 mod queue;
+mod queued;
+mod shared;
 pub mod socket;
 mod sockopt;
 mod stamps;
 pub mod stats;
 
-pub use engine::{Engine, Hooks};
+pub use engine::Engine;
 pub use options::{Acks, Lower, Mode, Options, OptionsError};
+pub use shared::Hooks;
 pub use socket::Socket;
 pub use stats::{LimitedBy, SocketStats, Totals};
 

@@ -78,12 +78,12 @@ impl Socket {
 
     /// Bytes for which the queue has room.
     pub fn room(&self) -> usize {
-        self.inner.lock().flow.queue.room()
+        self.inner.lock().flow.link.queue.room()
     }
 
     /// Bytes in the queue: written, not yet handed to TCP.
     pub fn queued(&self) -> usize {
-        self.inner.lock().flow.queue.len()
+        self.inner.lock().flow.link.queue.len()
     }
 
     /// Waits until the queue is empty; says whether it is. Gives up when the peer has taken nothing for `limit`. What TCP then
@@ -105,14 +105,14 @@ impl Socket {
     /// `TCP_CORK` away).
     pub fn push(&self) {
         let mut state = self.inner.lock();
-        state.flow.push();
+        state.flow.link.push();
         self.inner.advance(&mut state);
     }
 
     /// Whether chunks that are not full leave at once, as with `TCP_NODELAY`, which the socket itself always has.
     pub fn set_nodelay(&self, nodelay: bool) {
         let mut state = self.inner.lock();
-        state.flow.nodelay = nodelay;
+        state.flow.link.nodelay = nodelay;
         self.inner.advance(&mut state);
     }
 
@@ -143,7 +143,7 @@ impl Socket {
     /// # Errors
     /// The operating system's.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        Ok(self.inner.lock().flow.set_linger(&self.inner.fd, linger)?)
+        Ok(self.inner.lock().flow.link.set_linger(&self.inner.fd, linger)?)
     }
 
     /// An eventfd that is ready for writing (`POLLOUT`) while the queue has room: it stops when the queue is full, and
@@ -157,7 +157,7 @@ impl Socket {
         self.inner.fd.as_fd()
     }
 
-    /// How bytes reach TCP at present: [`Mode::Queue`] or [`Mode::Inline`].
+    /// How bytes reach TCP at present; never [`Mode::Auto`].
     pub fn mode(&self) -> Mode {
         self.inner.mode()
     }
@@ -165,15 +165,18 @@ impl Socket {
     /// Goes over to [`Mode::Inline`]: from now on the application writes to the kernel, and reports it by [`Socket::wrote`].
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while the queue is not empty: [`Socket::drain`] it first.
+    /// [`io::ErrorKind::WouldBlock`] while the queue is not empty: [`Socket::drain`] it first. [`io::ErrorKind::Unsupported`] in
+    /// mode [`Mode::Framed`]: its peer reads frames.
     pub fn write_through(&self) -> io::Result<()> {
         let mut state = self.inner.lock();
-        if !state.flow.queue.is_empty() {
+        if state.flow.is_framed() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        if !state.flow.go_inline(&self.inner.fd) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        state.flow.go_inline(&self.inner.fd);
         self.inner.inline.store(true, Ordering::Release);
-        self.inner.shared.hear_only_the_end(&self.inner);
+        self.inner.shared.hear_only_the_end(self.inner.id, &self.inner.fd);
         self.inner.advance(&mut state);
         Ok(())
     }

@@ -47,27 +47,65 @@ pub(crate) struct Stamp {
     pub(crate) at: Time,
 }
 
-/// Says which stamps what is written from now on gets: that of its acknowledgement, and if so that of its departure.
-pub(crate) fn set(fd: &impl AsFd, sure: bool, acks: bool, departures: bool) {
-    let mut flags = SOFTWARE | OPT_ID | OPT_TSONLY;
-    flags |= if acks { TX_ACK } else { 0 };
-    flags |= if acks && departures { TX_SOFTWARE } else { 0 };
-    flags |= if sure { OPT_ID_TCP } else { 0 };
-    // The kernel took more than these.
-    let _ = setsockopt(fd, Timestamping, &flags);
+/// The byte from which a kernel counts offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zero {
+    /// The one that was next to be written when stamps were switched on.
+    NextByte,
+    /// The first that was unacknowledged then.
+    FirstUnacknowledged,
 }
 
-/// Switches stamps on. Says whether offsets are sure to count from the next byte to be written.
+/// What a write gets stamps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamped {
+    /// Nothing.
+    Nothing,
+    /// Its acknowledgement.
+    Acks,
+    /// Its departure and its acknowledgement.
+    DeparturesAndAcks,
+}
+
+impl Zero {
+    fn flags(self) -> u32 {
+        match self {
+            Self::NextByte => OPT_ID_TCP,
+            Self::FirstUnacknowledged => 0,
+        }
+    }
+}
+
+impl Stamped {
+    fn flags(self) -> u32 {
+        match self {
+            Self::Nothing => 0,
+            Self::Acks => TX_ACK,
+            Self::DeparturesAndAcks => TX_ACK | TX_SOFTWARE,
+        }
+    }
+}
+
+fn request(fd: &impl AsFd, zero: Zero, stamped: Stamped) -> nix::Result<()> {
+    setsockopt(fd, Timestamping, &(SOFTWARE | OPT_ID | OPT_TSONLY | zero.flags() | stamped.flags()))
+}
+
+/// Says which stamps what is written from now on gets; `zero` as [`enable`] said.
+pub(crate) fn set(fd: &impl AsFd, zero: Zero, stamped: Stamped) {
+    // The kernel took more than these.
+    let _ = request(fd, zero, stamped);
+}
+
+/// Switches stamps on. Says from where the kernel counts.
 ///
 /// # Errors
 /// The kernel gives none.
-pub(crate) fn enable(fd: &impl AsFd) -> io::Result<bool> {
-    let flags = TX_SOFTWARE | SOFTWARE | OPT_ID | TX_ACK | OPT_TSONLY;
-    match setsockopt(fd, Timestamping, &(flags | OPT_ID_TCP)) {
-        Ok(()) => Ok(true),
+pub(crate) fn enable(fd: &impl AsFd) -> io::Result<Zero> {
+    match request(fd, Zero::NextByte, Stamped::DeparturesAndAcks) {
+        Ok(()) => Ok(Zero::NextByte),
         Err(Errno::EINVAL) => {
-            setsockopt(fd, Timestamping, &flags)?;
-            Ok(false)
+            request(fd, Zero::FirstUnacknowledged, Stamped::DeparturesAndAcks)?;
+            Ok(Zero::FirstUnacknowledged)
         }
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,6 @@
 //! Framed sockets: bytes whole in both directions, acknowledged by their receivers, and strangers refused.
 
-use std::io::{IoSlice, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -57,6 +57,15 @@ fn every_byte_arrives_under_any_controller() {
 }
 
 #[test]
+fn frames_stay_frames() {
+    let (server, _client) = pair();
+    let engine = Engine::start(options("copa")).unwrap();
+    let socket = engine.adopt(server.into()).unwrap();
+    assert_eq!(socket.write_through().unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(socket.mode(), Mode::Framed);
+}
+
+#[test]
 fn two_engines_speak_both_ways() {
     // Whoever ends first acknowledges no more: the other's bytes arrive all the same.
     for (up, down) in [(300_000, 200_000), (20, 3_000_000), (3_000_000, 0)] {
@@ -99,7 +108,7 @@ fn a_peer_that_breaks_the_format_is_told_of_in_one_line() {
     let error = socket.send(&[IoSlice::new(b"no")], false).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string()),
-        (std::io::ErrorKind::InvalidData, Violation::Version(b'G').to_string())
+        (ErrorKind::InvalidData, Violation::Version(b'G').to_string())
     );
     // The connection is over.
     assert!(matches!(client.read(&mut [0; 16]), Ok(0) | Err(_)));

@@ -10,9 +10,9 @@ use rustix::io::read;
 use rustix::thread::nanosleep;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
-use super::{ALARM, Shared, WAKE};
 use crate::clock;
 use crate::inner::Inner;
+use crate::shared::{ALARM, Shared, WAKE};
 use crate::stamps::Reader;
 
 /// When news comes faster, the thread takes it together: stamps keep their times, and what is permitted meanwhile leaves
@@ -22,7 +22,7 @@ const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Events taken in one call.
 const EVENTS: usize = 64;
 
-impl Shared {
+impl Shared<Inner> {
     /// The thread.
     pub(super) fn run(&self) {
         let mut reader = Reader::new();
@@ -75,7 +75,7 @@ impl Shared {
         self.sockets().get(&id).cloned()
     }
 
-    /// Waits for an event or the first timer, in `epoll_wait` itself: see [`Engine::adopt`]. The alarm `rings_at` that time.
+    /// Waits for an event or the first timer, in `epoll_wait` itself: see [`crate::Engine::adopt_as`]. The alarm `rings_at` that time.
     fn sleep(&self, events: &mut Vec<epoll::Event>, rings_at: &mut Time) {
         let until = {
             let mut timers = self.timers();

@@ -5,9 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::{Env, Spec};
+use paceline_transport::Hold;
 
 use super::*;
-use crate::queue::Budget;
+use crate::info::Info;
+use crate::link::packet_size;
+use crate::queue::{Budget, Queue};
+use crate::queued;
 use crate::stamps::Reader;
 
 fn pair() -> (OwnedFd, TcpStream) {
@@ -18,11 +22,12 @@ fn pair() -> (OwnedFd, TcpStream) {
 
 fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
     let info = Info::of(fd).unwrap();
-    let source = choose(fd, acks, info.is_quiet()).unwrap();
+    let source = queued::choose(fd, acks, info.is_quiet()).unwrap();
     let env = Env { mss: packet_size(&info), ..Env::default() };
     let controller = spec.parse::<Spec>().unwrap().build(&env);
     rustix::net::sockopt::set_tcp_nodelay(fd, true).unwrap();
-    Flow::new(controller, Queue::new(1_000_000, Budget::new(usize::MAX)), source, &info, clock::now(), false, true)
+    let queue = Queue::new(1_000_000, Budget::new(usize::MAX));
+    Flow::queued(Link::new(controller, queue, &info, clock::now(), true, None), fd, source, false)
 }
 
 fn until(mut happened: impl FnMut() -> bool) {
@@ -36,10 +41,10 @@ fn until(mut happened: impl FnMut() -> bool) {
 /// Writes `count` small chunks and waits until the kernel has delivered them.
 fn send_small(flow: &mut Flow, fd: &OwnedFd, peer: &mut TcpStream, count: usize) {
     for _ in 0..count {
-        assert_eq!(flow.write(&[IoSlice::new(&[9; 100])], 0), 100);
+        assert_eq!(flow.link.write(&[IoSlice::new(&[9; 100])], 0), 100);
         flow.pump(fd, false).unwrap();
     }
-    assert_eq!(flow.queue.len(), 0);
+    assert_eq!(flow.link.queue.len(), 0);
     peer.read_exact(&mut vec![0; count * 100]).unwrap();
     until(|| Info::of(fd).unwrap().is_quiet());
 }
@@ -52,20 +57,20 @@ fn stamps_that_were_dropped_are_made_up_for_and_later_ones_are_exact_again() {
     send_small(&mut flow, &fd, &mut peer, 3000);
     // The error queue was not read meanwhile: it is bounded.
     flow.read_stamps(&fd, &mut reader);
-    let stamped = flow.acked;
+    let stamped = flow.link.acked;
     assert!(stamped < 300_000, "the queue held every stamp");
     until(|| {
         flow.timer(&fd, &mut reader);
-        flow.acked == 300_000
+        flow.link.acked == 300_000
     });
-    assert_eq!((flow.above.in_flight(), flow.next_wake()), (0, Time::NEVER));
-    let lost = flow.counters.stamps_lost;
+    assert_eq!((flow.link.above.in_flight(), flow.next_wake()), (0, Time::NEVER));
+    let lost = flow.link.counters.stamps_lost;
     assert!(lost > 0);
     for _ in 0..50 {
         send_small(&mut flow, &fd, &mut peer, 20);
         flow.read_stamps(&fd, &mut reader);
     }
-    assert_eq!((flow.acked, flow.counters.stamps_lost), (400_000, lost));
+    assert_eq!((flow.link.acked, flow.link.counters.stamps_lost), (400_000, lost));
 }
 
 #[test]
@@ -77,11 +82,11 @@ fn acknowledgements_come_from_the_kernels_counters_where_there_are_no_stamps() {
         send_small(&mut flow, &fd, &mut peer, 5);
         until(|| {
             flow.timer(&fd, &mut reader);
-            flow.above.in_flight() == 0
+            flow.link.above.in_flight() == 0
         });
     }
-    assert_eq!((flow.counters.delivered, flow.counters.stamps_lost), (10_000, 0));
-    assert!(flow.rtt.is_some());
+    assert_eq!((flow.link.counters.delivered, flow.link.counters.stamps_lost), (10_000, 0));
+    assert!(flow.link.rtt.is_some());
 }
 
 #[test]
@@ -89,24 +94,24 @@ fn a_full_buffer_below_is_seen_as_the_limit() {
     let (fd, mut peer) = pair();
     let mut flow = flow(&fd, Acks::Stamps, "fixed:window=100000");
     rustix::net::sockopt::set_socket_send_buffer_size(&fd, 100_000).unwrap();
-    flow.write(&[IoSlice::new(&[1; 1_000_000])], 0);
+    flow.link.write(&[IoSlice::new(&[1; 1_000_000])], 0);
     until(|| {
         // The peer reads nothing, and its buffer is bounded.
-        flow.write(&[IoSlice::new(&[1; 1_000_000])], 0);
+        flow.link.write(&[IoSlice::new(&[1; 1_000_000])], 0);
         flow.pump(&fd, false).unwrap();
-        flow.held_by() == Hold::Below
+        flow.link.above.held_by() == Hold::Below
     });
-    assert!(!flow.queue.is_empty());
+    assert!(!flow.link.queue.is_empty());
     // What was refused counts when it is sent.
-    let before = flow.above.limited_below();
+    let before = flow.link.above.limited_below();
     let mut read = vec![0; 300_000];
     until(|| {
         assert!(peer.read(&mut read).unwrap() > 0);
-        flow.blocked = false;
+        flow.link.blocked = false;
         flow.pump(&fd, false).unwrap();
-        flow.above.limited_below() > before
+        flow.link.above.limited_below() > before
     });
-    assert!(flow.above.limited_below() <= flow.above.chunks());
+    assert!(flow.link.above.limited_below() <= flow.link.above.chunks());
 }
 
 #[test]
@@ -114,7 +119,7 @@ fn an_idle_connection_keeps_no_memory_in_its_queue() {
     let (fd, mut peer) = pair();
     let mut flow = flow(&fd, Acks::Stamps, "copa");
     send_small(&mut flow, &fd, &mut peer, 10);
-    assert!(flow.queue.is_empty());
+    assert!(flow.link.queue.is_empty());
     // The state itself; what the controller and the chunks in flight take comes to as much again.
     assert!(size_of::<Flow>() < 2048, "{}", size_of::<Flow>());
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{set_socket_linger, socket_linger};
 
-use super::Flow;
+use super::Link;
 use crate::info::Info;
 use crate::sockopt::{UpperProtocol, send_queue};
 
@@ -65,12 +65,7 @@ impl Written {
     }
 }
 
-impl Flow {
-    /// The queue holds bytes, or what was framed does.
-    fn is_busy(&self) -> bool {
-        !self.queue.is_empty() || !self.frames_are_out()
-    }
-
+impl Link {
     /// Counts from what the kernel has been given so far.
     pub(crate) fn count_from_here(&mut self, fd: &OwnedFd) {
         if let Some(written) = Written::of(fd, self.info.acked).filter(|written| written.at_least == written.at_most) {
@@ -84,12 +79,12 @@ impl Flow {
         self.base.filter(|_| self.guard.counts).map(|base| base + self.above.next())
     }
 
-    /// After bytes were taken or sent: begins or ends the protection.
-    pub(crate) fn protect(&mut self, fd: &OwnedFd) {
-        if self.dead || self.is_busy() == self.guard.linger.is_some() {
+    /// After bytes were taken or sent: begins or ends the protection. While it is `busy`, bytes wait for TCP.
+    pub(crate) fn protect(&mut self, fd: &OwnedFd, busy: bool) {
+        if self.dead || busy == self.guard.linger.is_some() {
             return;
         }
-        if self.is_busy() {
+        if busy {
             self.count_foreign(fd);
             self.guard.linger = Some(socket_linger(fd).ok().flatten());
             // It is a TCP socket, which takes it.
@@ -145,12 +140,12 @@ impl Flow {
     }
 
     /// A stamp's number, as if all bytes had been ours.
-    pub(super) fn own_number(&self, id: u32) -> u32 {
+    pub(crate) fn own_number(&self, id: u32) -> u32 {
         id.wrapping_sub(self.guard.foreign as u32)
     }
 
-    /// The application's own `SO_LINGER`. One of zero that it sets at the socket while the queue holds bytes cannot be told
-    /// from ours: [`Flow::set_linger`] is for that.
+    /// The application's own `SO_LINGER`. One of zero that it sets at the socket while the queue holds bytes cannot be
+    /// distinguished from ours: [`Link::set_linger`] is for that.
     pub(crate) fn linger(&self, fd: &OwnedFd) -> Option<Duration> {
         let present = socket_linger(fd).ok().flatten();
         match self.guard.linger {
