@@ -37,6 +37,13 @@ pub struct SenderStats {
     pub limited_below: u64,
 }
 
+impl SenderStats {
+    /// Above TCP: share of its chunks for which TCP was the limit, 0 to 1; 0 before the first chunk.
+    pub fn limited_share(&self) -> f64 {
+        self.limited_below as f64 / self.chunks.max(1) as f64
+    }
+}
+
 /// Counters of several senders together.
 impl AddAssign<&Self> for SenderStats {
     fn add_assign(&mut self, other: &Self) {

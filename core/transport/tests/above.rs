@@ -21,7 +21,7 @@ fn the_upper_window_rules_when_it_is_the_smaller() {
     world.run(Time::from_millis(2005), false);
     let stats = world.sender.stats();
     assert_eq!(stats.packets_sent, 5 * 101);
-    assert_eq!(stats.limited_below, 0);
+    assert_eq!((stats.limited_below, stats.limited_share()), (0, 0.0));
     assert_eq!(world.sender.in_flight(), 5 * MSS);
 }
 
@@ -33,6 +33,7 @@ fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
     let stats = world.sender.stats();
     assert_eq!(stats.packets_sent, 5 * 101);
     assert!(stats.limited_below > 400, "{stats:?}");
+    assert!((0.9..=1.0).contains(&stats.limited_share()), "{stats:?}");
     // The time in TCP's own buffer counts: 50 packets at 5 a round trip.
     assert_eq!(world.rtt, Some(Nanos::from_millis(200)));
 }

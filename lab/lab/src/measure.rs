@@ -92,8 +92,7 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
         ecn_marks: outcome.ce_packets,
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
-        limited_below: matches!(flow.via, Via::Alcc(..))
-            .then(|| share(outcome.sender.limited_below, outcome.sender.chunks)),
+        limited_below: matches!(flow.via, Via::Alcc(..)).then(|| rounded(outcome.sender.limited_share())),
         split: split(graph, [(flow, outcome)].into_iter()),
     }
 }

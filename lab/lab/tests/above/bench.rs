@@ -132,9 +132,9 @@ impl Run {
         self.flow().delay.quantile_ms(share).unwrap()
     }
 
-    /// Share of chunks that were handed over, or refused, while TCP was the limit.
+    /// Share of chunks for which TCP was the limit.
     pub(crate) fn limited(&self) -> f64 {
-        self.flow().sender.limited_below as f64 / self.flow().sender.chunks.max(1) as f64
+        self.flow().sender.limited_share()
     }
 
     /// Mbit/s of each flow over the last two thirds of the run: after the start-up.

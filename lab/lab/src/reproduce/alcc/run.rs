@@ -42,7 +42,7 @@ impl Run {
         Self {
             mbps: if seconds > 0.0 { flow.wire_bytes_arrived as f64 * 8e-6 / seconds } else { 0.0 },
             delays: (0..=100).filter_map(|percent| flow.delay.quantile_ms(f64::from(percent) / 100.0)).collect(),
-            limited: flow.sender.limited_below as f64 / flow.sender.chunks.max(1) as f64,
+            limited: flow.sender.limited_share(),
             cpu: run.cpu,
             trusted: run.trusted,
             later: later(run.series(), flow.start.as_secs_f64() + START_UP),
