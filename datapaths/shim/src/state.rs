@@ -1,4 +1,8 @@
-//! What this library knows in a process: its configuration, the descriptors, the engine. A forked child starts with its own.
+//! What this library knows in a process: its configuration, the descriptors, the engine. A forked child starts with its own
+//! ([`fork`]); what a descriptor means to a call, and where the bytes go that are written to it, is in [`routing`].
+
+pub(crate) mod fork;
+mod routing;
 
 use std::ffi::c_int;
 use std::io;
@@ -18,9 +22,9 @@ use crate::inside::{self, Inside};
 use crate::next;
 use crate::notice::{self, Notice};
 use crate::own;
-use crate::pending::{Fork, Pending};
-use crate::set::Set;
 use crate::table::{Kind, Table};
+
+pub(crate) use routing::Route;
 
 /// What this library knows in a process.
 pub(crate) struct State {
@@ -42,32 +46,16 @@ struct Running {
     export: Option<Export>,
 }
 
-/// How a call that writes goes on.
-pub(crate) enum Route {
-    /// The kernel's function, as if we were not there.
-    Kernel,
-    /// The same, and the engine is informed.
-    Inline(Arc<Conn>),
-    /// Into the queue.
-    Queue(Arc<Conn>),
-}
-
 static STATE: AtomicPtr<State> = AtomicPtr::new(ptr::null_mut());
-/// A page that the kernel empties in every child that gets a copy of this process, `fork` handlers or not.
-static MARK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-static FORK: Mutex<Option<Fork>> = Mutex::new(None);
-
 /// The state, for a call of the application; `None` in our own code and before we are set up.
 pub(crate) fn get() -> Option<&'static State> {
     if inside::inside() {
         return None;
     }
     let state = any()?;
-    let mark = MARK.load(Ordering::Relaxed);
-    // SAFETY: the page is never unmapped.
-    if !mark.is_null() && unsafe { mark.read_volatile() } == 0 {
+    if fork::is_copy() {
         let _inside = Inside::enter();
-        begin_child();
+        fork::begin_child();
         return any();
     }
     Some(state)
@@ -91,35 +79,12 @@ pub(crate) fn begin(config: Config) {
     // SAFETY: nothing is allocated by another thread yet. First, so that its handlers run innermost.
     unsafe { dlmalloc::enable_alloc_after_fork() };
     install(State::new(config, Table::new()));
-    mark();
-    // SAFETY: the handlers are functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
+    fork::watch();
 }
 
 fn install(state: State) {
     // What was there stays where it is: other threads may look at it, and a child must not touch what it copied.
     STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
-}
-
-/// Makes the page that distinguishes a copy of the process from the process.
-fn mark() {
-    // SAFETY: asks for a page anywhere.
-    let page = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            4096,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    // SAFETY: the page has just been mapped.
-    if page != libc::MAP_FAILED && unsafe { libc::madvise(page, 4096, libc::MADV_WIPEONFORK) } == 0 {
-        // SAFETY: as above.
-        unsafe { page.cast::<u8>().write_volatile(1) };
-        MARK.store(page.cast(), Ordering::Relaxed);
-    }
 }
 
 impl State {
@@ -182,133 +147,6 @@ impl State {
     fn running(&self) -> Option<Arc<Engine>> {
         let running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         running.as_ref().map(|running| running.engine.clone())
-    }
-
-    /// The TCP socket behind a descriptor.
-    pub(crate) fn tcp(&self, fd: c_int) -> Option<Arc<Conn>> {
-        match self.table.get(fd) {
-            Kind::Tcp(conn) => Some(conn),
-            Kind::Unknown => self.classify(fd),
-            Kind::Other | Kind::Own | Kind::Set(_) => None,
-        }
-    }
-
-    fn classify(&self, fd: c_int) -> Option<Arc<Conn>> {
-        let _inside = Inside::enter();
-        if ask::is_tcp(fd)? {
-            let conn = Conn::given();
-            self.table.set(fd, Kind::Tcp(conn.clone()));
-            Some(conn)
-        } else {
-            self.table.set(fd, Kind::Other);
-            None
-        }
-    }
-
-    /// The socket if an engine cares for it, or will when it is written to.
-    pub(crate) fn cared_for(&self, fd: c_int) -> Option<Arc<Conn>> {
-        match self.table.get(fd) {
-            Kind::Tcp(conn) if matches!(conn.via(), Via::Queue | Via::Inline) => Some(conn),
-            _ => None,
-        }
-    }
-
-    /// The socket if what the kernel reports of it is not what the application must see.
-    pub(crate) fn watched(&self, fd: c_int) -> Option<Arc<Conn>> {
-        match self.table.get(fd) {
-            Kind::Tcp(conn) if conn.via() == Via::Queue || conn.is_stamped() => Some(conn),
-            _ => None,
-        }
-    }
-
-    /// How bytes written to a descriptor go.
-    pub(crate) fn route(&self, fd: c_int) -> Route {
-        loop {
-            let Some(conn) = self.tcp(fd) else { return Route::Kernel };
-            match conn.via() {
-                // Without the guard, so that a signal handler that ends the program waits for what is queued.
-                Via::Queue if conn.is(fd) => return Route::Queue(conn),
-                Via::Queue => {
-                    let _inside = Inside::enter();
-                    self.lost(fd);
-                }
-                Via::Undecided => {
-                    let _inside = Inside::enter();
-                    conn.adopt(self, fd);
-                    if conn.via() == Via::Undecided {
-                        return Route::Kernel;
-                    }
-                }
-                Via::Inline => return Route::Inline(conn),
-                Via::Kernel => return Route::Kernel,
-            }
-        }
-    }
-
-    /// The set of `epoll` behind a descriptor, made known when a socket is put into it.
-    pub(crate) fn set(&self, fd: c_int, make: bool) -> Option<Arc<Set>> {
-        match self.table.get(fd) {
-            Kind::Set(set) => {
-                set.is_at(fd);
-                Some(set)
-            }
-            _ if make => {
-                let set = Set::new(fd, self.config.queues());
-                self.table.set(fd, Kind::Set(set.clone()));
-                Some(set)
-            }
-            _ => None,
-        }
-    }
-
-    /// A descriptor is new: what was known of its number is past.
-    pub(crate) fn opened(&self, fd: c_int, kind: Kind) {
-        if let Kind::Tcp(conn) = self.table.set(fd, kind) {
-            conn.unname(self, -1);
-        }
-    }
-
-    /// A descriptor no longer means what the table says: it was closed behind our back.
-    fn lost(&self, fd: c_int) {
-        self.opened(fd, Kind::Unknown);
-    }
-
-    /// A descriptor is about to be closed.
-    pub(crate) fn closing(&self, fd: c_int) {
-        match self.table.take(fd) {
-            Kind::Tcp(conn) => {
-                let fd = if conn.is(fd) { fd } else { -1 };
-                conn.unname(self, fd);
-            }
-            Kind::Own => {
-                // The application cannot close what it does not know.
-                self.table.set(fd, Kind::Own);
-            }
-            Kind::Set(set) if set.fd() == fd => {
-                let others = self.table.known(0, c_int::MAX).into_iter();
-                let same = |kind: &Kind| matches!(kind, Kind::Set(other) if Arc::ptr_eq(other, &set));
-                if let Some((other, _)) = others.into_iter().find(|(_, kind)| same(kind)) {
-                    set.is_at(other);
-                }
-            }
-            Kind::Unknown | Kind::Other | Kind::Set(_) => {}
-        }
-    }
-
-    /// A descriptor was duplicated.
-    pub(crate) fn duplicated(&self, from: c_int, to: c_int) {
-        let _inside = Inside::enter();
-        let kind = match self.tcp(from) {
-            Some(conn) => {
-                conn.named_again();
-                Kind::Tcp(conn)
-            }
-            None => match self.table.get(from) {
-                Kind::Own => Kind::Unknown,
-                kind => kind,
-            },
-        };
-        self.opened(to, kind);
     }
 
     /// From now on any socket may be written past this library.
@@ -439,89 +277,5 @@ impl State {
 fn bypassed() {
     if let Some(state) = any() {
         state.note(&Notice::Bypassed);
-    }
-}
-
-pub(crate) extern "C" fn before_fork() {
-    let Some(state) = get() else { return };
-    let _inside = Inside::enter();
-    if state.running().is_none() {
-        return;
-    }
-    if let Ok(fork) = Fork::prepare(state.busy()) {
-        *FORK.lock().unwrap_or_else(PoisonError::into_inner) = fork;
-    }
-}
-
-pub(crate) extern "C" fn after_fork() {
-    let Some(state) = get() else { return };
-    let _inside = Inside::enter();
-    if let Some(fork) = FORK.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        fork.parent(state.config.options.linger);
-    }
-}
-
-extern "C" fn after_fork_in_child() {
-    let _inside = Inside::enter();
-    begin_child();
-}
-
-/// Starts anew in a copy of the process: the parent's engine is the parent's.
-fn begin_child() {
-    let mark = MARK.load(Ordering::Relaxed);
-    let Some(old) = any() else { return };
-    // SAFETY: the page is never unmapped.
-    if mark.is_null() || unsafe { mark.read_volatile() } != 0 {
-        return;
-    }
-    // SAFETY: as above.
-    unsafe { mark.write_volatile(1) };
-    inside::forget_threads();
-    end::goes_on();
-    let pending = FORK.try_lock().ok().and_then(|mut fork| fork.take()).map(Fork::child);
-    let known = old.table.known(0, c_int::MAX);
-    let table = Table::new();
-    adopt_table(&known, &table, pending.as_ref(), old.config.queues());
-    for (fd, kind) in known {
-        if matches!(kind, Kind::Own) && pending.as_ref().is_none_or(|pending| pending.number() != fd) {
-            next::close(fd);
-        }
-        // Nothing of the parent's is to be dropped here.
-        std::mem::forget(kind);
-    }
-    install(State::new(old.config.clone(), table));
-}
-
-/// What of a parent's table holds in its child.
-fn adopt_table(known: &[(c_int, Kind)], table: &Table, pending: Option<&Arc<Pending>>, queues: bool) {
-    let mut twins: Vec<(*const Conn, Arc<Conn>)> = Vec::new();
-    for (fd, kind) in known {
-        match kind {
-            Kind::Tcp(conn) => {
-                let twin = match twins.iter().find(|(of, _)| *of == Arc::as_ptr(conn)) {
-                    Some((_, twin)) => twin.clone(),
-                    None => conn.in_child(pending),
-                };
-                twins.push((Arc::as_ptr(conn), twin.clone()));
-                table.set(*fd, Kind::Tcp(twin));
-            }
-            Kind::Other => {
-                table.set(*fd, Kind::Other);
-            }
-            Kind::Own | Kind::Set(_) | Kind::Unknown => {}
-        }
-    }
-    for (fd, kind) in known {
-        if let Kind::Set(theirs) = kind {
-            let set = Set::new(*fd, queues);
-            set.inherit(theirs, |fd| match table.get(fd) {
-                Kind::Tcp(conn) => Some(conn),
-                _ => None,
-            });
-            table.set(*fd, Kind::Set(set));
-        }
-    }
-    if let Some(pending) = pending {
-        table.set(pending.number(), Kind::Own);
     }
 }

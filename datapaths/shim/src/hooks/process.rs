@@ -254,10 +254,10 @@ fn rings() {
 
 /// A fork with more to it, of which the C library does not know. The child finds out by itself.
 fn forked(call: impl FnOnce() -> c_long) -> c_long {
-    state::before_fork();
+    state::fork::before_fork();
     let answer = call();
     if answer != 0 {
-        state::after_fork();
+        state::fork::after_fork();
     }
     answer
 }
