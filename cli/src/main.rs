@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 mod commands;
 mod complaint;
+mod progress;
 
 /// Race congestion controllers, alone or together, on real and made-up paths.
 #[derive(Parser)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use paceline_cc::datapath::DATAPATHS;
 use paceline_lab::output::{self, Draft};
-use paceline_lab::race::{Race, Settings, World, race};
+use paceline_lab::race::{Race, Settings, World, race_watched};
 use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
 use paceline_lab::report;
@@ -16,6 +16,7 @@ use paceline_lab::table::{reading, table, timekeeping};
 
 use super::{UNTRUSTED, count, is_standard, number, save};
 use crate::complaint;
+use crate::progress::{Announce, Bar};
 
 /// Run every contestant of a scenario and print one row each.
 #[derive(clap::Args)]
@@ -86,7 +87,7 @@ impl Args {
         if self.real && self.qlog.is_some() {
             bail!("--qlog: it is for the simulator; leave out --real");
         }
-        if self.real { real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
+        if self.real { Ok(real::acquire()?) } else { Ok(()) }
     }
 }
 
@@ -133,10 +134,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         threads: args.threads,
         series: args.report.is_some(),
         measure: args.measure,
-        progress: std::io::stderr().is_terminal(),
         qlog: args.qlog.clone(),
     };
-    let race = race(&source, &settings)?;
+    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
+    let race = race_watched(&source, &settings, &bar);
+    bar.finish();
+    let race = race?;
     for note in &race.notes {
         complaint::print(note);
     }
@@ -158,7 +161,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     show(&race, outputs.iter().any(|path| is_standard(path)))?;
     for failure in &race.failures {
-        complaint::print(&format!("{} failed in run {}: {}", failure.contestant, failure.run, failure.reason));
+        complaint::print(&format!("{} failed in run {}: {}", failure.name, failure.number, failure.cause));
     }
     Ok(if !race.failures.is_empty() {
         ExitCode::FAILURE

@@ -5,10 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
@@ -16,6 +14,7 @@ use paceline_lab::real;
 use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
 
 use super::{count, number};
+use crate::progress::{Announce, Bar};
 
 /// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
 ///
@@ -86,11 +85,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         world: if args.permitted.get() == Some(&true) { World::Real } else { World::Sim },
         threads: args.threads,
         journal: args.journal.as_deref().map(Journal::open).transpose()?.map(Arc::new),
-        tell: Some(|line| eprintln!("{line}")),
     };
-    let bar = progress();
-    let sections = paper.run(&settings, &bar)?;
-    bar.finish_and_clear();
+    let bar = Bar::new("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::Always);
+    let sections = paper.run(&settings, &bar);
+    bar.finish();
+    let sections = sections?;
     let page = write(paper, &settings, &sections, &folder)?;
     let claims = || sections.iter().flat_map(Section::claims);
     if let Some(path) = &args.json {
@@ -154,15 +153,4 @@ fn list() -> String {
         }
     }
     text
-}
-
-/// A bar on standard error, if that is a terminal.
-fn progress() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg}  {bar:40} {pos}/{len} runs, {elapsed}");
-    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -1,13 +1,12 @@
 //! `paceline validate`: claims of theory and of the field beside what the simulator gives.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use indicatif::ProgressBar;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
@@ -18,6 +17,7 @@ use paceline_path::Trace;
 
 use super::{count, number};
 use crate::complaint;
+use crate::progress::{Announce, Bar};
 
 /// Compare what the simulator gives with theory and with native implementations (docs/results/validation.md).
 #[derive(clap::Args)]
@@ -41,8 +41,9 @@ pub(crate) struct Args {
     /// With --real: only the traces of --traces, not the shipped scenarios.
     #[arg(long, requires = "real", requires = "traces")]
     traces_only: bool,
-    /// With --real: runs at once. They share the host: more than two per core show the host instead of the path.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "real")]
+    /// Runs at once; 0 for one per core in the simulator, where it changes no number, and a single one with --real, where runs share
+    /// the host: more than two per core show the host instead of the path.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64))]
     threads: u32,
     /// With --real: add the runs of each contestant to this file as they end, one JSON object per line; what is in it is not run again.
     #[arg(long, value_name = "FILE", requires = "real")]
@@ -58,7 +59,7 @@ pub(crate) struct Args {
 impl Args {
     /// Sees to it that this process may do what is asked for; before it has a second thread.
     pub(crate) fn acquire(&self) -> anyhow::Result<()> {
-        if self.real { paceline_lab::real::acquire().map_err(anyhow::Error::msg) } else { Ok(()) }
+        if self.real { Ok(paceline_lab::real::acquire()?) } else { Ok(()) }
     }
 
     /// Writes the page and the claims into the files that are asked for.
@@ -80,30 +81,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     let traces = args.traces.as_deref().map(read).transpose()?.unwrap_or_default();
-    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(100) } else { ProgressBar::hidden() };
+    let threads = args.threads as usize;
+    let what = if args.real { "runs" } else { "groups of claims" };
+    let bar = Bar::new(&format!("{{msg}}  {{bar:40}} {{pos}}/{{len}} {what}, {{elapsed}}"), Announce::OnTerminals);
     let checks = if args.real {
         let settings = RealSettings {
             runs: args.runs,
             seconds: args.seconds,
             contestants: args.contestants.clone(),
             traces_only: args.traces_only,
-            threads: args.threads as usize,
+            threads,
             journal: args.journal.as_deref().map(Journal::open).transpose()?,
         };
         // It takes hours: what has been found stands in the files.
-        real(&traces, &settings, |share, checks| -> anyhow::Result<()> {
-            bar.set_position((share * 100.0) as u64);
-            args.save(checks, &real_markdown(checks))
-        })?
+        real(&traces, &settings, &bar, |checks| args.save(checks, &real_markdown(checks)))
     } else {
         for name in native_traces().into_iter().filter(|name| !traces.iter().any(|(known, _)| known == name)) {
             if let Some(folder) = &args.traces {
                 complaint::print(&format!("{}: not there, its rows are skipped", folder.join(name).display()));
             }
         }
-        validate(&traces, &|share| bar.set_position((share * 100.0) as u64))?
+        validate(&traces, threads, &bar).map_err(anyhow::Error::from)
     };
-    bar.finish_and_clear();
+    bar.finish();
+    let checks = checks?;
     let page = if args.real { real_markdown(&checks) } else { markdown(&checks) };
     args.save(&checks, &page)?;
     let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));

@@ -10,14 +10,23 @@ use crate::tap::Layer;
 /// Whether the simulator has the flow's datapath.
 ///
 /// # Errors
-/// One line: why not, and how to fix it.
-pub fn check(flow: &Flow) -> Result<(), String> {
-    let (spec, datapath) = (&flow.controller, flow.via.datapath());
+/// [`NotSimulated`]: why not, and how to fix it.
+pub fn check(flow: &Flow) -> Result<(), NotSimulated> {
+    let datapath = flow.via.datapath();
     if datapath.simulated {
         return Ok(());
     }
-    let name = datapath.name;
-    Err(format!("{spec}@{name}: the simulator has no datapath '{name}'; add --real, or write {spec}@udp"))
+    Err(NotSimulated { controller: flow.controller.clone(), datapath: datapath.name })
+}
+
+/// A flow over a datapath that the simulator does not have.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{controller}@{datapath}: the simulator has no datapath '{datapath}'; add --real, or write {controller}@udp")]
+pub struct NotSimulated {
+    /// The controller.
+    pub controller: Spec,
+    /// The datapath.
+    pub datapath: &'static str,
 }
 
 /// Sender and receiver of a flow; `observer` is asked who sees the events of each of its controllers.

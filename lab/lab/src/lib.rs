@@ -11,6 +11,7 @@ pub mod real;
 pub mod record;
 pub mod report;
 pub mod reproduce;
+pub mod runner;
 pub mod scenario;
 pub mod stats;
 pub mod table;

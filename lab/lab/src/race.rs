@@ -1,24 +1,23 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use paceline_cc::Nanos;
-use paceline_experiment::{Distribution, Flow, Outcome, Series, endpoints};
-use rayon::prelude::*;
+use paceline_experiment::endpoints::{self, NotSimulated};
+use paceline_experiment::{Distribution, Flow, Outcome, Series};
 
 use crate::contestant::Contestant;
-use crate::journal::JournalError;
 use crate::measure::{self, Meter};
-use crate::qlog::Qlog;
-use crate::real;
+use crate::qlog::{Qlog, QlogError};
+use crate::real::{self, RealError};
 use crate::record::{Record, rounded};
-use crate::scenario::{Plan, ScenarioError, Source};
+use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
+use crate::scenario::{KeyError, Plan, ScenarioError, Source};
 use crate::stats::Summary;
 
 /// A race that was run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Race {
     /// Name of the scenario.
     pub name: String,
@@ -36,8 +35,8 @@ pub struct Race {
     pub runs: Vec<Run>,
     /// One for each contestant with a run, in the scenario's order.
     pub summaries: Vec<Summary>,
-    /// Runs that failed.
-    pub failures: Vec<Failure>,
+    /// Runs that failed, each by its contestant and number.
+    pub failures: Vec<Failure<RunError>>,
     /// What the world did otherwise than the scenario says, one line each.
     pub notes: Vec<String>,
 }
@@ -59,17 +58,6 @@ pub struct Run {
     pub queue_quantiles_ms: Vec<f64>,
 }
 
-/// A run that did not reach its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Who ran.
-    pub contestant: String,
-    /// Which run.
-    pub run: u32,
-    /// What happened.
-    pub reason: String,
-}
-
 /// Where a race is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum World {
@@ -79,6 +67,24 @@ pub enum World {
     /// Sockets and kernel flows in real time, one run after the other unless [`Settings::threads`] says otherwise.
     /// [`crate::real::acquire`] comes first.
     Real,
+}
+
+impl World {
+    /// How many runs at once, 0 for one per core: in the real world a single one where nothing else is asked for.
+    pub(crate) fn threads(self, wanted: usize) -> usize {
+        match self {
+            Self::Sim => wanted,
+            Self::Real => wanted.max(1),
+        }
+    }
+
+    /// How long a plan takes on the wall's clock, where that is known.
+    pub(crate) fn lasts(self, plan: &Plan) -> Duration {
+        match self {
+            Self::Sim => Duration::ZERO,
+            Self::Real => real::lasts(plan),
+        }
+    }
 }
 
 /// How a race is run; nothing of it but the world changes a figure.
@@ -92,8 +98,6 @@ pub struct Settings {
     pub series: bool,
     /// Measure what each run costs.
     pub measure: bool,
-    /// Show a progress bar, if standard error is a terminal.
-    pub progress: bool,
     /// Write a log of each flow of the first run of each contestant into this folder.
     pub qlog: Option<PathBuf>,
 }
@@ -106,17 +110,29 @@ pub enum RaceError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The simulator cannot run it.
-    #[error("{0}")]
-    Sim(String),
-    /// The real world cannot run it.
-    #[error("{0}")]
-    Real(String),
-    /// The journal cannot be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// No threads.
-    #[error("--threads: {0}; give a smaller number")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
+    Sim(#[from] NotSimulated),
+    /// The real world cannot run it.
+    #[error(transparent)]
+    Real(#[from] RealError),
+    /// No run was begun, or what was run could not be kept.
+    #[error(transparent)]
+    Runner(#[from] RunnerError<RunError>),
+}
+
+/// Why a run did not reach its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Its world cannot be built.
+    #[error(transparent)]
+    Plan(#[from] KeyError),
+    /// Its logs cannot be written.
+    #[error(transparent)]
+    Qlog(#[from] QlogError),
+    /// The real world ended it.
+    #[error(transparent)]
+    Real(#[from] RealError),
 }
 
 /// Points of a series (our choice: about what a plot can show).
@@ -127,36 +143,34 @@ const POINTS: f64 = 600.0;
 /// # Errors
 /// When scenario, options or traces are wrong; before anything is run.
 pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
+    race_watched(source, settings, &Unwatched)
+}
+
+/// As [`race`], with someone who watches.
+///
+/// # Errors
+/// As [`race`].
+pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progress) -> Result<Race, RaceError> {
     let plans = source.plans()?;
     let Some(first) = plans.first() else { unreachable!("a scenario has at least one run: checked") };
     let scenario = &first.scenario;
-    let jobs: Vec<(&Contestant, &Plan)> =
-        scenario.contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| (contestant, plan))).collect();
+    let job = |contestant, plan| Job { contestant, plan, settings };
+    let jobs: Vec<Job<'_>> = scenario
+        .contestants
+        .iter()
+        .flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan)))
+        .collect();
     let notes = match settings.world {
         World::Sim => {
             let mut flows = scenario.contestants.iter().flat_map(|contestant| first.flows(contestant));
-            flows.try_for_each(|flow| endpoints::check(&flow)).map_err(RaceError::Sim)?;
+            flows.try_for_each(|flow| endpoints::check(&flow))?;
             Vec::new()
         }
-        World::Real => real::check(&scenario.contestants, &plans).map_err(RaceError::Real)?,
+        World::Real => real::check(&scenario.contestants, &plans)?,
     };
-    let threads = match settings.world {
-        World::Sim => settings.threads,
-        World::Real => settings.threads.max(1),
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(jobs.len())).build()?;
-    let bar = progress_bar(jobs.len(), settings.progress);
-    let run = |(contestant, plan): &(&Contestant, &Plan)| {
-        let result = attempt(contestant, plan, settings);
-        bar.inc(1);
-        result
-    };
-    // Runs differ in length: a free thread takes the next one.
-    let results: Vec<Result<Run, Failure>> = pool.install(|| jobs.par_iter().with_max_len(1).map(run).collect());
-    bar.finish_and_clear();
     let mut runs = Vec::new();
     let mut failures = Vec::new();
-    for result in results {
+    for result in Runner::new(settings.world.threads(settings.threads), progress).each(&jobs)? {
         match result {
             Ok(run) => runs.push(run),
             Err(failure) => failures.push(failure),
@@ -181,29 +195,40 @@ pub fn race(source: &Source, settings: &Settings) -> Result<Race, RaceError> {
     })
 }
 
-/// A bar on standard error: nothing where that is no terminal.
-fn progress_bar(jobs: usize, wanted: bool) -> ProgressBar {
-    if !wanted {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
-    ProgressBar::new(jobs as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// One run of one contestant.
+pub(crate) struct Job<'a> {
+    pub(crate) contestant: &'a Contestant,
+    pub(crate) plan: &'a Plan,
+    pub(crate) settings: &'a Settings,
 }
 
-/// A run; a panic in it fails this run alone.
-fn attempt(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run, Failure> {
-    let failure = |reason: String| Failure { contestant: contestant.to_string(), run: plan.number, reason };
-    match catch_unwind(AssertUnwindSafe(|| run(contestant, plan, settings))) {
-        Ok(result) => result.map_err(failure),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(failure(text.unwrap_or_else(|| "it panicked".to_owned())))
-        }
+impl Task for Job<'_> {
+    type Output = Run;
+    type Error = RunError;
+
+    fn name(&self) -> String {
+        self.contestant.to_string()
+    }
+
+    fn number(&self) -> u32 {
+        self.plan.number
+    }
+
+    fn seed(&self) -> u64 {
+        self.plan.scenario.seed
+    }
+
+    fn lasts(&self) -> Duration {
+        self.settings.world.lasts(self.plan)
+    }
+
+    fn run(&self) -> Result<Attempt<Run>, RunError> {
+        let run = run(self.contestant, self.plan, self.settings)?;
+        Ok(Attempt { trusted: run.record.trusted != Some(false), output: run })
     }
 }
 
-fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run, String> {
+fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run, RunError> {
     let shown = plan.number == 1;
     let step = Nanos::from_millis((plan.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
     let sample_every = (shown && settings.series).then_some(step);
@@ -241,16 +266,16 @@ fn simulate(
     plan: &Plan,
     sample_every: Option<Nanos>,
     qlog: Option<&Path>,
-) -> Result<(Vec<Flow>, Outcome), String> {
-    let world = plan.world(contestant, sample_every).map_err(|(key, problem)| format!("{key}: {problem}"))?;
+) -> Result<(Vec<Flow>, Outcome), RunError> {
+    let world = plan.world(contestant, sample_every)?;
     let flows = world.flows.clone();
     let outcome = match qlog {
         Some(folder) if plan.number == 1 => {
             let name = contestant.to_string();
             let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
-            let mut log = Qlog::new(folder, &name, &about).map_err(|error| error.to_string())?;
+            let mut log = Qlog::new(folder, &name, &about)?;
             let outcome = paceline_sim::run(world, Some(&mut log));
-            log.finish().map_err(|error| error.to_string())?;
+            log.finish()?;
             outcome
         }
         _ => paceline_sim::run(world, None),

@@ -2,12 +2,53 @@
 //!
 //! Linux alone; elsewhere every call says so in one line.
 
+use std::time::Duration;
+
 use paceline_cc::Nanos;
 use paceline_experiment::{Outcome, config};
 
 use crate::contestant::Contestant;
 use crate::record::{Record, ReleaseError, rounded};
-use crate::scenario::Plan;
+use crate::scenario::{KeyError, Plan};
+
+/// From the end of a run to the start of the next, seconds: to take a world down and build another (measured).
+const BETWEEN: f64 = 0.7;
+
+/// How long a plan takes on the wall's clock.
+pub fn lasts(plan: &Plan) -> Duration {
+    Duration::from_secs_f64(plan.scenario.seconds + BETWEEN)
+}
+
+/// Why the real world cannot run something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RealError {
+    /// This is not Linux.
+    #[error("--real: sockets and kernel flows behind an emulated path need Linux; leave it out for the simulator")]
+    NeedsLinux,
+    /// This process may not make namespaces.
+    #[cfg(target_os = "linux")]
+    #[error("--real: {0}")]
+    Namespace(#[from] paceline_net::namespace::NamespaceError),
+    /// The kernel lacks the congestion control of the scenario's tunnel.
+    #[error("tunnel: this kernel's TCP has no '{}', it has {}; name one of them", name.escape_debug(), there.join(", "))]
+    Tunnel {
+        /// As the scenario has it.
+        name: String,
+        /// What the kernel has.
+        there: Vec<String>,
+    },
+    /// The scenario has no such world.
+    #[error(transparent)]
+    Plan(#[from] KeyError),
+    /// A flow or a path is not for the real world.
+    #[error("{0}")]
+    Refused(String),
+    /// A run did not come to its end.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Race(#[from] paceline_net::race::RaceError),
+}
 
 /// What the host had to do with a run.
 #[derive(Clone, Copy, Debug)]
@@ -51,32 +92,28 @@ mod linux {
     /// Sees to it that this process may make namespaces; the first thing, while it has a single thread.
     ///
     /// # Errors
-    /// One line: why not, and how to fix it.
-    pub fn acquire() -> Result<(), String> {
-        namespace::acquire().map(drop).map_err(|error| format!("--real: {error}"))
+    /// [`RealError::Namespace`]: why not, and how to fix it.
+    pub fn acquire() -> Result<(), RealError> {
+        Ok(namespace::acquire().map(drop)?)
     }
 
     /// What the real world does otherwise than the simulator, one line each.
     ///
     /// # Errors
-    /// One line: the first thing that it cannot do, and how to fix it.
-    pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, String> {
+    /// The first thing that it cannot do, and how to fix it.
+    pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, RealError> {
         let mut notes = Vec::new();
         if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {
             let there = paceline_testbed::tcp::available();
             if !there.contains(name) {
-                let has = there.join(", ");
-                return Err(format!(
-                    "tunnel: this kernel's TCP has no '{}', it has {has}; name one of them",
-                    name.escape_debug()
-                ));
+                return Err(RealError::Tunnel { name: name.clone(), there });
             }
         }
         for contestant in contestants {
             for plan in plans {
-                let world: config::Config<paceline_emulator::Frame> =
-                    plan.world(contestant, None).map_err(|(key, problem)| format!("{key}: {problem}"))?;
-                notes.extend(race::check(world.topology.graph(), &world.flows, &world.cross)?);
+                let world: config::Config<paceline_emulator::Frame> = plan.world(contestant, None)?;
+                let there = race::check(world.topology.graph(), &world.flows, &world.cross);
+                notes.extend(there.map_err(RealError::Refused)?);
             }
         }
         notes.sort();
@@ -87,16 +124,15 @@ mod linux {
     /// Runs a plan; the flows are those of its world.
     ///
     /// # Errors
-    /// One line: what went wrong.
+    /// What went wrong.
     pub fn run(
         contestant: &Contestant,
         plan: &Plan,
         sample_every: Option<Nanos>,
-    ) -> Result<(Vec<config::Flow>, Outcome, Host), String> {
-        let world = plan.world(contestant, sample_every).map_err(|(key, problem)| format!("{key}: {problem}"))?;
+    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
+        let world = plan.world(contestant, sample_every)?;
         let flows = world.flows.clone();
-        let race::Finished { outcome, host } =
-            race::run_in(world, plan.scenario.tunnel.as_deref()).map_err(|error| error.to_string())?;
+        let race::Finished { outcome, host } = race::run_in(world, plan.scenario.tunnel.as_deref())?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
         let lateness = &host.lateness;
@@ -114,31 +150,28 @@ mod linux {
 mod elsewhere {
     use super::*;
 
-    const NEEDS_LINUX: &str =
-        "--real: sockets and kernel flows behind an emulated path need Linux; leave it out for the simulator";
-
     /// Refused.
     ///
     /// # Errors
     /// Always.
-    pub fn acquire() -> Result<(), String> {
-        Err(NEEDS_LINUX.to_owned())
+    pub fn acquire() -> Result<(), RealError> {
+        Err(RealError::NeedsLinux)
     }
 
     /// Refused.
     ///
     /// # Errors
     /// Always.
-    pub fn check(_: &[Contestant], _: &[Plan]) -> Result<Vec<String>, String> {
-        Err(NEEDS_LINUX.to_owned())
+    pub fn check(_: &[Contestant], _: &[Plan]) -> Result<Vec<String>, RealError> {
+        Err(RealError::NeedsLinux)
     }
 
     /// Refused.
     ///
     /// # Errors
     /// Always.
-    pub fn run(_: &Contestant, _: &Plan, _: Option<Nanos>) -> Result<(Vec<config::Flow>, Outcome, Host), String> {
-        Err(NEEDS_LINUX.to_owned())
+    pub fn run(_: &Contestant, _: &Plan, _: Option<Nanos>) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
+        Err(RealError::NeedsLinux)
     }
 }
 

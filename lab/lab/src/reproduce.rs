@@ -16,13 +16,13 @@ mod text;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use indicatif::ProgressBar;
 use paceline_cc::names::nearest;
 use serde::Serialize;
 
-use crate::journal::{Journal, JournalError};
-use crate::race::World;
+use crate::journal::Journal;
+use crate::race::{RunError, World};
 use crate::report::ReportError;
+use crate::runner::{Progress, RunnerError};
 use crate::scenario::ScenarioError;
 
 pub use page::write;
@@ -79,8 +79,6 @@ pub struct Settings {
     pub threads: usize,
     /// Where runs that take long are written down as they end.
     pub journal: Option<Arc<Journal>>,
-    /// Takes a line for the person who waits.
-    pub tell: Option<fn(&str)>,
 }
 
 impl Settings {
@@ -231,18 +229,12 @@ pub enum ReproduceError {
         /// The nearest ones, or all.
         hint: String,
     },
-    /// The real world refused.
-    #[error("{0}")]
-    Real(String),
-    /// The journal cannot be read or written.
+    /// A run failed or cannot be begun, or what was run cannot be kept.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Runner(#[from] RunnerError<RunError>),
     /// A scenario or the trace is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// No threads.
-    #[error("--threads: {0}; give a smaller number")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
     /// The page cannot be written.
     #[error(transparent)]
     Page(#[from] ReportError),
@@ -265,11 +257,12 @@ impl Paper {
         self.experiments.iter().map(|one| (one.name, format!("{}: {}", one.figure, one.title)))
     }
 
-    /// Runs the experiments one after another, the runs of each spread over the cores. `bar` gets a length and moves.
+    /// Runs the experiments one after another, the runs of each spread over the cores. `progress` sees each as a
+    /// part.
     ///
     /// # Errors
     /// An option that is wrong, or a trace.
-    pub fn run(&self, settings: &Settings, bar: &ProgressBar) -> Result<Vec<Section>, ReproduceError> {
+    pub fn run(&self, settings: &Settings, progress: &dyn Progress) -> Result<Vec<Section>, ReproduceError> {
         let chosen: Vec<&Experiment> = match &settings.figure {
             None => self.experiments.iter().collect(),
             Some(name) => {
@@ -288,11 +281,10 @@ impl Paper {
             settings.runs.get_or_insert(REAL.1);
         }
         let settings = &settings;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
         let mut sections = Vec::new();
         for (index, one) in chosen.iter().enumerate() {
-            bar.set_message(format!("{} ({} of {})", one.figure, index + 1, chosen.len()));
-            let mut findings = pool.install(|| (one.conduct)(&bench::Bench { settings, bar }))?;
+            progress.part(&format!("{} ({} of {})", one.figure, index + 1, chosen.len()));
+            let mut findings = (one.conduct)(&bench::Bench { settings, progress })?;
             for claim in &mut findings.claims {
                 if claim.figure.is_empty() {
                     one.figure.clone_into(&mut claim.figure);
@@ -354,6 +346,7 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::Unwatched;
 
     fn cell(holds: bool, command: &str) -> Cell {
         Cell { setup: "50 ms".to_owned(), ours: "1 ms".to_owned(), holds, command: command.to_owned() }
@@ -394,7 +387,7 @@ mod tests {
         assert_eq!(error, "unknown paper 'paced-chirpin'; did you mean paced-chirping?");
         let paper = Paper::find("paced-chirping").unwrap();
         let settings = Settings { figure: Some("fig8".to_owned()), ..Settings::default() };
-        let error = paper.run(&settings, &ProgressBar::hidden()).unwrap_err().to_string();
+        let error = paper.run(&settings, &Unwatched).unwrap_err().to_string();
         assert!(error.starts_with("--figure: 'fig8' is not in paced-chirping; did you mean fig"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_experiment::{Timing, Workload, config};
-use paceline_path::Direction;
+use paceline_path::{Direction, PathError};
 use paceline_transport::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ mod source;
 mod topology;
 mod traffic;
 
-use check::{MAX_SECONDS, MAX_SEED, path_error};
+use check::{MAX_SECONDS, MAX_SEED};
 pub use link::Link;
 pub use source::{Options, Plan, Source};
 
@@ -213,6 +213,32 @@ pub enum ScenarioError {
     /// A trace is wrong; its error names file and line.
     #[error(transparent)]
     Trace(#[from] paceline_path::TraceError),
+}
+
+/// A key of a scenario with what is wrong with it, before it is known where in the file it stands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct KeyError {
+    /// The key, such as `down.queue`.
+    pub key: String,
+    /// What was wrong, and how to fix it.
+    pub problem: String,
+}
+
+impl KeyError {
+    pub(crate) fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { key: key.into(), problem: problem.into() }
+    }
+
+    /// Of a path, in the direction of this key.
+    fn of_path(direction: &str, error: &PathError) -> Self {
+        match error {
+            PathError::Field { field, problem, fix } => {
+                Self::new(format!("{direction}.{field}"), format!("{problem}; {fix}"))
+            }
+            other => Self::new(direction, other.to_string()),
+        }
+    }
 }
 
 fn colon(field: &str) -> String {

@@ -14,9 +14,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use paceline_path::{PathError, Trace};
-use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::runner::{Attempt, Progress, Runner, RunnerError, Task};
+
+use crate::race::RaceError;
+use real::EVERYONE;
 pub use real::{RealSettings, real};
 
 /// One claim and what the simulator says to it.
@@ -62,30 +65,62 @@ pub fn native_traces() -> [&'static str; 4] {
     native::TRACES
 }
 
+/// Why claims were not held against runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValidateError {
+    /// Runs failed; of those in virtual time each is a mistake in a claim.
+    #[error(transparent)]
+    Runner(#[from] RunnerError<PathError>),
+    /// A race could not be run.
+    #[error(transparent)]
+    Race(#[from] RaceError),
+    /// Nobody of this name races.
+    #[error("--contestants: no contestant '{wanted}' runs here; the contestants are {EVERYONE}")]
+    NoSuch {
+        /// As given.
+        wanted: String,
+    },
+    /// Nothing is left to run.
+    #[error("--traces: no trace in this folder, so that there is nothing to run")]
+    NoTrace,
+}
+
+/// Claims that the same runs answer.
 type Group = Box<dyn Fn() -> Result<Vec<Check>, PathError> + Send + Sync>;
 
-/// Runs every claim, spread over the cores; `progress` is called once for each finished group with the share done.
+struct Claims(Group);
+
+impl Task for Claims {
+    type Output = Vec<Check>;
+    type Error = PathError;
+
+    fn name(&self) -> String {
+        "claims".to_owned()
+    }
+
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn run(&self) -> Result<Attempt<Vec<Check>>, PathError> {
+        self.0().map(Attempt::certain)
+    }
+}
+
+/// Runs every claim, so many groups of them at once; 0 for one per core.
 ///
 /// # Errors
-/// When a path cannot be built, which is a mistake in a claim.
-pub fn run(traces: &[NamedTrace], progress: &(dyn Fn(f64) + Sync)) -> Result<Vec<Check>, PathError> {
+/// When a claim cannot be run, which is a mistake in it.
+pub fn run(traces: &[NamedTrace], threads: usize, progress: &dyn Progress) -> Result<Vec<Check>, ValidateError> {
     let mut groups: Vec<Group> = Vec::new();
     groups.extend(queues::groups());
     groups.extend(loss_based::groups());
     groups.extend(delay_based::groups());
     groups.extend(fairness::groups());
     groups.extend(native::groups(traces));
-    let done = std::sync::atomic::AtomicUsize::new(0);
-    let checks: Result<Vec<Vec<Check>>, PathError> = groups
-        .par_iter()
-        .map(|group| {
-            let checks = group();
-            let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-            progress(done as f64 / groups.len() as f64);
-            checks
-        })
-        .collect();
-    Ok(checks?.into_iter().flatten().collect())
+    let tasks: Vec<Claims> = groups.into_iter().map(Claims).collect();
+    Ok(Runner::new(threads, progress).all(&tasks)?.into_iter().flatten().collect())
 }
 
 /// The page: a table for each section.

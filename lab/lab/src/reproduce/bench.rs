@@ -1,24 +1,22 @@
 //! Runs of a paper's scenarios: each a scenario file that the command carries, with overrides.
 
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::time::Duration;
 
-use indicatif::ProgressBar;
 use paceline_cc::{Nanos, Rate};
 use paceline_experiment::{FlowOutcome, Outcome, Series};
 use paceline_path::{Trace, TraceInfo};
-use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ReproduceError, Settings};
 use crate::contestant::Contestant;
 use crate::input::{self, Bounds};
-use crate::race::World;
+use crate::race::{RunError, World};
 use crate::real;
+use crate::runner::{Attempt, Memory, Progress, Runner, Task};
 use crate::scenario::{Options, Plan, ScenarioError, Source};
 
 /// A scenario file of a paper: its place in the project, and its text.
@@ -145,7 +143,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// Where experiments run.
 pub(super) struct Bench<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) bar: &'a ProgressBar,
+    pub(super) progress: &'a dyn Progress,
 }
 
 /// A run that is over.
@@ -177,11 +175,74 @@ impl Finished<'_> {
     }
 }
 
-/// One run of one setup.
-struct Job<'a> {
+/// One run of one setup, of which `digest` takes what is wanted.
+struct Job<'a, D> {
     index: usize,
     setup: &'a Setup,
     plan: &'a Plan,
+    settings: &'a Settings,
+    digest: &'a D,
+}
+
+impl<D> Job<'_, D> {
+    fn contestant(&self) -> &Contestant {
+        &self.plan.scenario.contestants[0]
+    }
+}
+
+impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
+    type Output = T;
+    type Error = RunError;
+
+    fn name(&self) -> String {
+        self.contestant().to_string()
+    }
+
+    fn number(&self) -> u32 {
+        self.plan.number
+    }
+
+    fn seed(&self) -> u64 {
+        self.plan.scenario.seed
+    }
+
+    /// In the real world a run that failed, or that shows the host rather than the path, is repeated once (our choice).
+    fn repeats(&self) -> u32 {
+        match self.settings.world {
+            World::Sim => 0,
+            World::Real => 1,
+        }
+    }
+
+    fn key(&self) -> String {
+        let world = if self.settings.world == World::Real { " --real" } else { "" };
+        let settings = Settings { runs: None, ..self.settings.clone() };
+        format!("{}{}{world}", self.setup.command(), settings.repeated())
+    }
+
+    fn lasts(&self) -> Duration {
+        self.settings.world.lasts(self.plan)
+    }
+
+    fn check(&self) -> Result<(), RunError> {
+        if self.settings.world == World::Real {
+            real::check(&self.plan.scenario.contestants, slice::from_ref(self.plan))?;
+        }
+        Ok(())
+    }
+
+    fn run(&self) -> Result<Attempt<T>, RunError> {
+        let Self { setup, plan, .. } = self;
+        let (outcome, cpu, trusted) = match self.settings.world {
+            World::Sim => (paceline_sim::run(plan.world(self.contestant(), setup.step)?, None), None, true),
+            World::Real => {
+                let (_, outcome, host) = real::run(self.contestant(), plan, setup.step)?;
+                (outcome, Some(host.cpu().as_secs_f64() / plan.scenario.seconds), host.trusted())
+            }
+        };
+        let finished = Finished { number: plan.number, outcome: &outcome, cpu, trusted };
+        Ok(Attempt { output: (self.digest)(setup, &finished), trusted })
+    }
 }
 
 impl Bench<'_> {
@@ -191,7 +252,7 @@ impl Bench<'_> {
         setups: &[Setup],
         digest: impl Fn(&Setup, &Finished<'_>) -> T + Sync,
     ) -> Result<Vec<Vec<T>>, ReproduceError> {
-        self.conduct(setups, |_| None, |_, _| Ok(()), digest)
+        self.conduct(setups, (), digest)
     }
 
     /// The same for what can be written down: runs that the journal holds are not run again, and each that is over stands in it
@@ -201,151 +262,40 @@ impl Bench<'_> {
         setups: &[Setup],
         digest: impl Fn(&Setup, &Finished<'_>) -> T + Sync,
     ) -> Result<Vec<Vec<T>>, ReproduceError> {
-        let Some(journal) = &self.settings.journal else { return self.run(setups, digest) };
-        let world = if self.settings.world == World::Real { " --real" } else { "" };
-        let key = |job: &Job<'_>| {
-            let settings = Settings { runs: None, ..self.settings.clone() };
-            format!("{}{}{world}", job.setup.command(), settings.repeated())
-        };
-        let recall = |job: &Job<'_>| journal.recall(&key(job), job.plan.number);
-        self.conduct(setups, recall, |job, kept| Ok(journal.keep(&key(job), job.plan.number, kept)?), digest)
+        self.conduct(setups, self.settings.journal.as_deref(), digest)
     }
 
     fn conduct<T: Send>(
         &self,
         setups: &[Setup],
-        recall: impl Fn(&Job<'_>) -> Option<T>,
-        keep: impl Fn(&Job<'_>, &T) -> Result<(), ReproduceError> + Sync,
+        memory: impl Memory<T>,
         digest: impl Fn(&Setup, &Finished<'_>) -> T + Sync,
     ) -> Result<Vec<Vec<T>>, ReproduceError> {
         let plans: Vec<Vec<Plan>> = setups.iter().map(|setup| setup.plans(self)).collect::<Result<_, _>>()?;
+        let (settings, digest) = (self.settings, &digest);
         let all = setups.iter().zip(&plans).enumerate();
-        let all = all.flat_map(|(index, (setup, plans))| plans.iter().map(move |plan| Job { index, setup, plan }));
-        let (mut digests, mut jobs) = (Vec::new(), Vec::new());
-        for job in all {
-            match recall(&job) {
-                Some(kept) => digests.push((job.index, job.plan.number, kept)),
-                None => jobs.push(job),
-            }
+        let all = all.flat_map(|(index, (setup, plans))| {
+            plans.iter().map(move |plan| Job { index, setup, plan, settings, digest })
+        });
+        let mut jobs: Vec<Job<'_, _>> = all.collect();
+        if settings.world == World::Real {
+            // Whatever the machine does meanwhile, it does to all of them; of two neighbours each comes first in turn.
+            jobs.sort_by_key(|job| (job.plan.number, job.index / 2, (job.index + job.plan.number as usize) % 2));
         }
-        self.bar.inc_length(jobs.len() as u64);
-        let one = |job: &Job<'_>| -> Result<(usize, u32, T), ReproduceError> {
-            let kept = self.once(job, &digest)?;
-            keep(job, &kept)?;
-            self.bar.inc(1);
-            Ok((job.index, job.plan.number, kept))
-        };
-        let ran: Result<Vec<(usize, u32, T)>, ReproduceError> = match self.settings.world {
-            World::Sim => jobs.par_iter().map(one).collect(),
-            World::Real => {
-                for job in &jobs {
-                    real::check(&job.plan.scenario.contestants, std::slice::from_ref(job.plan))
-                        .map_err(ReproduceError::Real)?;
-                }
-                // Whatever the machine does meanwhile, it does to all of them; of two neighbours each comes first in turn.
-                jobs.sort_by_key(|job| (job.plan.number, job.index / 2, (job.index + job.plan.number as usize) % 2));
-                self.announce(&jobs);
-                in_turn(&jobs, self.settings.threads.max(1), one)
-            }
-        };
-        digests.extend(ran?);
-        digests.sort_by_key(|(index, number, _)| (*index, *number));
+        let runner = Runner::new(settings.world.threads(settings.threads), self.progress).remembering(memory);
+        let mut digests: Vec<(&Job<'_, _>, T)> = jobs.iter().zip(runner.all(&jobs)?).collect();
+        digests.sort_by_key(|(job, _)| (job.index, job.plan.number));
         let mut results: Vec<Vec<T>> = setups.iter().map(|_| Vec::new()).collect();
-        for (index, _, one) in digests {
-            results[index].push(one);
+        for (job, digest) in digests {
+            results[job.index].push(digest);
         }
         Ok(results)
     }
-
-    /// A run. In the real world one that failed, or that shows the host rather than the path, is repeated once.
-    fn once<T>(&self, job: &Job<'_>, digest: impl Fn(&Setup, &Finished<'_>) -> T) -> Result<T, ReproduceError> {
-        let Job { setup, plan, .. } = job;
-        let contestant: &Contestant = &plan.scenario.contestants[0];
-        let (outcome, cpu, trusted) = match self.settings.world {
-            World::Sim => {
-                let world = plan.world(contestant, setup.step).expect("paths of plans can be built: checked");
-                (paceline_sim::run(world, None), None, true)
-            }
-            World::Real => {
-                let trusted = |ran: &Result<(_, _, real::Host), String>| ran.as_ref().is_ok_and(|ran| ran.2.trusted());
-                let first = real::run(contestant, plan, setup.step);
-                let ran = if trusted(&first) {
-                    first
-                } else {
-                    let second = real::run(contestant, plan, setup.step);
-                    if trusted(&second) || first.is_err() { second } else { first }
-                };
-                let (_, outcome, host) =
-                    ran.map_err(|problem| ReproduceError::Real(format!("{contestant}: {problem}")))?;
-                (outcome, Some(host.cpu().as_secs_f64() / plan.scenario.seconds), host.trusted())
-            }
-        };
-        Ok(digest(setup, &Finished { number: plan.number, outcome: &outcome, cpu, trusted }))
-    }
-
-    /// Says how long it will take, where that is more than a minute.
-    fn announce(&self, jobs: &[Job<'_>]) {
-        let threads = self.settings.threads.max(1);
-        let seconds: f64 = jobs.iter().map(|job| job.plan.scenario.seconds + BETWEEN).sum::<f64>() / threads as f64;
-        if let Some(tell) = self.settings.tell.filter(|_| seconds > 60.0) {
-            let minutes = (seconds / 60.0).ceil();
-            let at_once = if threads > 1 { format!(", {threads} at once") } else { String::new() };
-            let line = format!("{} runs in real time{at_once}: about {minutes} min", jobs.len());
-            self.bar.suspend(|| tell(&line));
-        }
-    }
-}
-
-/// From the end of a run in real time to the start of the next, seconds: to take a world down and build another.
-const BETWEEN: f64 = 0.7;
-
-/// Does the jobs in their order, so many at once. After a failure none is begun.
-fn in_turn<J: Sync, T: Send>(
-    jobs: &[J],
-    threads: usize,
-    one: impl Fn(&J) -> Result<T, ReproduceError> + Sync,
-) -> Result<Vec<T>, ReproduceError> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match one(job) {
-                Ok(kept) => done.push(kept),
-                Err(error) => {
-                    next.store(jobs.len(), Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(done)
-    };
-    let ended: Vec<Result<Vec<T>, ReproduceError>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.min(jobs.len())).map(|_| scope.spawn(worker)).collect();
-        let joined = workers.into_iter().map(thread::ScopedJoinHandle::join);
-        joined.map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    });
-    Ok(ended.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn jobs_are_begun_in_their_order_and_a_failure_ends_them() {
-        let begun = AtomicUsize::new(0);
-        let one = |job: &usize| {
-            begun.fetch_add(1, Ordering::Relaxed);
-            if *job == 3 { Err(ReproduceError::Real("no".to_owned())) } else { Ok(*job) }
-        };
-        assert_eq!(in_turn(&[0, 1, 2], 1, one).unwrap(), [0, 1, 2]);
-        let mut all = in_turn(&[0, 1, 2, 4, 5, 6, 7], 3, one).unwrap();
-        all.sort_unstable();
-        assert_eq!(all, [0, 1, 2, 4, 5, 6, 7]);
-        begun.store(0, Ordering::Relaxed);
-        assert!(in_turn(&[1, 3, 5, 7], 1, one).is_err());
-        assert_eq!(begun.load(Ordering::Relaxed), 2, "nothing after it");
-    }
 
     #[test]
     fn commands_can_be_pasted() {

@@ -4,19 +4,22 @@ use paceline_cc::{Bytes, Nanos, Rate};
 
 use paceline_experiment::{Cut, Poisson};
 
-use super::{Cross, Flow, Scenario, Workload};
+use super::{Cross, Flow, KeyError, Scenario, Workload};
 
 impl Scenario {
-    /// The first thing that is wrong: its key, and the problem with how to fix it.
-    pub(super) fn check(&self) -> Result<(), (String, String)> {
-        let wrong = |field: &str, problem: &str| Err((field.to_owned(), problem.to_owned()));
+    /// Whether all of it can run.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(super) fn check(&self) -> Result<(), KeyError> {
+        let wrong = |key: &str, problem: &str| Err(KeyError::new(key, problem));
         if self.name.trim().is_empty() {
             return wrong("name", "it is empty; give the scenario a name, such as \"cellular\"");
         }
         if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
             let problem =
                 format!("{} is not above 0 and at most {MAX_SECONDS}; give seconds, such as 60", self.seconds);
-            return Err(("seconds".to_owned(), problem));
+            return Err(KeyError::new("seconds", problem));
         }
         if self.runs == 0 {
             return wrong("runs", "0 runs show nothing; give 1 or more");
@@ -29,21 +32,24 @@ impl Scenario {
         }
         for (index, contestant) in self.contestants.iter().enumerate() {
             if self.contestants[..index].contains(contestant) {
-                return Err((format!("contestants[{index}]"), format!("{contestant} races twice; take one out")));
+                return Err(KeyError::new(
+                    format!("contestants[{index}]"),
+                    format!("{contestant} races twice; take one out"),
+                ));
             }
         }
         self.check_topology()?;
         let mut total: u64 = 0;
         for (index, flow) in self.flows.iter().enumerate() {
-            flow.check().map_err(|(key, problem)| (format!("flows[{index}].{key}"), problem.to_owned()))?;
+            flow.check().map_err(|(key, problem)| KeyError::new(format!("flows[{index}].{key}"), problem))?;
             total += u64::from(flow.count);
             if total > MAX_FLOWS {
                 let problem = format!("more than {MAX_FLOWS} flows in one world; take fewer");
-                return Err((format!("flows[{index}].count"), problem));
+                return Err(KeyError::new(format!("flows[{index}].count"), problem));
             }
         }
         for (index, cross) in self.cross.iter().enumerate() {
-            cross.check().map_err(|(key, problem)| (format!("cross[{index}].{key}"), problem.to_owned()))?;
+            cross.check().map_err(|(key, problem)| KeyError::new(format!("cross[{index}].{key}"), problem))?;
         }
         Ok(())
     }
@@ -56,16 +62,7 @@ pub(super) const MAX_SEED: u64 = i64::MAX as u64;
 /// Most flows of a world (our choice: memory).
 const MAX_FLOWS: u64 = 100_000;
 
-/// A path's error as key and problem.
-pub(super) fn path_error(direction: &str, error: &paceline_path::PathError) -> (String, String) {
-    match error {
-        paceline_path::PathError::Field { field, problem, fix } => {
-            (format!("{direction}.{field}"), format!("{problem}; {fix}"))
-        }
-        other => (direction.to_owned(), other.to_string()),
-    }
-}
-
+/// A key of a part, and the problem with how to fix it.
 type Wrong = (&'static str, &'static str);
 
 impl Flow {

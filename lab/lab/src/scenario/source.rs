@@ -13,7 +13,7 @@ use rand::RngExt;
 use super::places::{Places, printable};
 use super::range::{self, Draws};
 use super::setting::{self, Setting};
-use super::{MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Who, path_error};
+use super::{KeyError, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Who};
 use crate::contestant::{Contestant, ContestantError, split_list};
 use crate::input::{self, Bounds};
 
@@ -136,10 +136,10 @@ impl Source {
             ways.extend(scenario.cross_ways(&graph)?);
             Ok(Plan { number, scenario, drawn, written, seed, traces: traces.clone(), graph, ways })
         };
-        let plans: Result<Vec<Plan>, (String, String)> = drawn.into_iter().map(plan).collect();
-        let plans = plans.map_err(|(key, problem)| places.at(&key, problem))?;
+        let at = |KeyError { key, problem }| places.at(&key, problem);
+        let plans = drawn.into_iter().map(plan).collect::<Result<Vec<Plan>, KeyError>>().map_err(at)?;
         for plan in &plans {
-            plan.topology::<()>().map_err(|(key, problem)| places.at(&key, problem))?;
+            plan.topology::<()>().map_err(at)?;
         }
         Ok(plans)
     }
@@ -205,7 +205,7 @@ impl Source {
             let problem = "no flow belongs to the contestant under test; write contestant = \"each\" in one";
             return Err(places.at("flows", problem));
         }
-        scenario.check().map_err(|(key, problem)| places.at(&key, problem))?;
+        scenario.check().map_err(|KeyError { key, problem }| places.at(&key, problem))?;
         Ok((scenario, draws))
     }
 
@@ -328,12 +328,12 @@ impl Plan {
     /// The world in which this contestant runs; `sample_every` is the step of its series.
     ///
     /// # Errors
-    /// None that [`Source::plans`] would not have found: key and problem.
+    /// None that [`Source::plans`] would not have found.
     pub fn world<P: Clone + Send + 'static>(
         &self,
         contestant: &Contestant,
         sample_every: Option<Nanos>,
-    ) -> Result<config::Config<P>, (String, String)> {
+    ) -> Result<config::Config<P>, KeyError> {
         Ok(config::Config {
             seed: self.seed,
             duration: Nanos::from_secs_f64(self.scenario.seconds),
@@ -362,7 +362,7 @@ impl Plan {
     }
 
     /// Nodes and links, with a path for each direction of each link.
-    fn topology<P: Clone + Send + 'static>(&self) -> Result<Topology<P>, (String, String)> {
+    fn topology<P: Clone + Send + 'static>(&self) -> Result<Topology<P>, KeyError> {
         let scenario = &self.scenario;
         let flows = &self.ways[..scenario.flows().len()];
         let base_rtts = scenario.base_rtts(&self.graph, flows);
@@ -373,7 +373,7 @@ impl Plan {
             let prefix = if scenario.links.is_empty() { "" } else { "links." };
             let seed = self.seed.derive(&format!("{prefix}{}", hop.name));
             let path: Result<_, PathError> = direction.build(seed, base_rtt, &load);
-            paths.push(path.map_err(|error| path_error(&key, &error))?);
+            paths.push(path.map_err(|error| KeyError::of_path(&key, &error))?);
         }
         let topology = Topology::new(self.graph.clone(), paths);
         let first =

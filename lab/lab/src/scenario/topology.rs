@@ -6,10 +6,7 @@ use paceline_experiment::{Graph, config, topology};
 use paceline_path::Direction;
 
 use super::places::printable;
-use super::{Cross, Flow, Link, Scenario, Workload, path_error};
-
-/// A key, and what is wrong with it.
-type Problem = (String, String);
+use super::{Cross, Flow, KeyError, Link, Scenario, Workload};
 
 /// Where one kind of traffic goes, as written.
 struct Ends<'a> {
@@ -50,8 +47,8 @@ impl Scenario {
     /// Nodes and links.
     ///
     /// # Errors
-    /// The first link that cannot be: its key, and the problem with the remedy.
-    pub(super) fn graph(&self) -> Result<Graph, Problem> {
+    /// The first link that cannot be.
+    pub(super) fn graph(&self) -> Result<Graph, KeyError> {
         if self.links.is_empty() {
             return Ok(Graph::dumbbell());
         }
@@ -66,26 +63,27 @@ impl Scenario {
                     "'{}' is no name; names of nodes and links have letters, digits, - and _",
                     printable(text, 40)
                 );
-                return Err((key, problem));
+                return Err(KeyError::new(key, problem));
             }
-            graph.link(name, [from, to]).map_err(|error| (format!("{key}.between"), error.to_string()))?;
+            let wrong = |error: topology::GraphError| KeyError::new(format!("{key}.between"), error.to_string());
+            graph.link(name, [from, to]).map_err(wrong)?;
         }
         Ok(graph)
     }
 
     /// The way of each kind of flow.
-    pub(super) fn flow_ways(&self, graph: &Graph) -> Result<Vec<config::Way>, Problem> {
+    pub(super) fn flow_ways(&self, graph: &Graph) -> Result<Vec<config::Way>, KeyError> {
         self.flows().iter().enumerate().map(|(index, flow)| self.way(graph, &flow.ends(index))).collect()
     }
 
     /// The way of each source of cross traffic.
-    pub(super) fn cross_ways(&self, graph: &Graph) -> Result<Vec<config::Way>, Problem> {
+    pub(super) fn cross_ways(&self, graph: &Graph) -> Result<Vec<config::Way>, KeyError> {
         self.cross.iter().enumerate().map(|(index, cross)| self.way(graph, &cross.ends(index))).collect()
     }
 
-    fn way(&self, graph: &Graph, ends: &Ends<'_>) -> Result<config::Way, Problem> {
+    fn way(&self, graph: &Graph, ends: &Ends<'_>) -> Result<config::Way, KeyError> {
         let Ends { key, direction, from, to } = ends;
-        let wrong = |field: &str, problem: String| (format!("{key}.{field}"), problem);
+        let wrong = |field: &str, problem: String| KeyError::new(format!("{key}.{field}"), problem);
         if self.links.is_empty() {
             let given = from.map(|_| "from").or(to.map(|_| "to"));
             return match given {
@@ -118,9 +116,9 @@ impl Scenario {
     }
 
     /// Whether the links make a topology in which every flow has its way, and none that sends without end is unlimited.
-    pub(super) fn check_topology(&self) -> Result<(), Problem> {
+    pub(super) fn check_topology(&self) -> Result<(), KeyError> {
         for (key, direction) in self.directions() {
-            direction.check().map_err(|error| path_error(&key, &error))?;
+            direction.check().map_err(|error| KeyError::of_path(&key, &error))?;
         }
         let graph = self.graph()?;
         let ways = self.flow_ways(&graph)?;
@@ -136,7 +134,7 @@ impl Scenario {
                 };
                 let problem = "there is no link, and a flow that sends without end runs over it: nothing would ever hold it \
                                back; give rate, schedule or trace, or a flow with an end, such as workload = { bytes = \"10MB\" }";
-                return Err((key, problem.to_owned()));
+                return Err(KeyError::new(key, problem));
             }
         }
         Ok(())

@@ -4,16 +4,19 @@
 //! very code that the simulator runs, so what is left between the two is the host; a kernel flow is another
 //! implementation.
 
+use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use paceline_path::Trace;
-use serde::{Deserialize, Serialize};
 
-use super::{Check, NamedTrace};
+use super::{Check, NamedTrace, ValidateError};
 use crate::journal::Journal;
-use crate::race::{RaceError, Settings, World, race};
+use crate::race::{Job, RaceError, RunError, Settings, World, race_watched};
+use crate::real;
 use crate::record::Record;
-use crate::scenario::{Options, Source};
+use crate::runner::{Attempt, Failure, Progress, Runner, Task};
+use crate::scenario::{Options, Scenario, Source};
 use crate::stats::Median;
 use crate::table::spread;
 
@@ -49,7 +52,7 @@ pub struct RealSettings {
     pub traces_only: bool,
     /// Real runs at once; 0 for one after the other.
     pub threads: usize,
-    /// What this holds of the real world is not run again.
+    /// Runs in the real world that it holds are not run again, and each that is over stands in it at once.
     pub journal: Option<Journal>,
 }
 
@@ -77,7 +80,7 @@ macro_rules! shipped {
     };
 }
 
-const EVERYONE: &str = "cubic@tcp,bbr@tcp,reno@tcp,copa@udp,verus@udp,sprout@udp,bbr@udp";
+pub(super) const EVERYONE: &str = "cubic@tcp,bbr@tcp,reno@tcp,copa@udp,verus@udp,sprout@udp,bbr@udp";
 
 /// The shipped scenarios.
 fn shipped() -> Vec<Case> {
@@ -129,15 +132,16 @@ fn given(traces: &[NamedTrace]) -> Vec<Case> {
     traces.iter().filter_map(case).collect()
 }
 
-/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `progress` is called after each with the
-/// share done and what has been found so far.
+/// Runs every case in both worlds; [`crate::real::acquire`] comes first. `found` is called after each case with what has been
+/// found so far.
 ///
 /// # Errors
-/// When the machine cannot run real races at all, when no contestant would run, or as `progress` says.
-pub fn real<E: From<RaceError>>(
+/// When the machine cannot run real races at all, when no contestant would run, or as `found` says.
+pub fn real<E: From<ValidateError>>(
     traces: &[NamedTrace],
     settings: &RealSettings,
-    mut progress: impl FnMut(f64, &[Check]) -> Result<(), E>,
+    progress: &dyn Progress,
+    mut found: impl FnMut(&[Check]) -> Result<(), E>,
 ) -> Result<Vec<Check>, E> {
     let mut cases = given(traces);
     if !settings.traces_only {
@@ -145,31 +149,35 @@ pub fn real<E: From<RaceError>>(
     }
     let runs = |wanted: &&String| cases.iter().any(|case| case.contestants.split(',').any(|name| name == *wanted));
     if let Some(wanted) = settings.contestants.iter().flatten().find(|wanted| !runs(wanted)) {
-        let unknown = format!("--contestants: no contestant '{wanted}' runs here; the contestants are {EVERYONE}");
-        return Err(RaceError::Real(unknown).into());
+        return Err(ValidateError::NoSuch { wanted: wanted.clone() }.into());
     }
     let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let mut checks = Vec::new();
-    for (done, case) in cases.iter().enumerate() {
+    for (index, case) in cases.iter().enumerate() {
+        progress.part(&format!("{} ({} of {})", case.heading, index + 1, cases.len()));
         let is_kernel = |name: &&str| name.ends_with("@tcp");
         let (kernel, own): (Vec<&str>, Vec<&str>) = case.contestants.split(',').filter(wanted).partition(is_kernel);
         for (contestants, kernel) in [(own, false), (kernel, true)] {
             if !contestants.is_empty() {
-                checks.extend(both(case, &contestants, kernel, settings)?);
+                checks.extend(both(case, &contestants, kernel, settings, progress)?);
             }
         }
-        progress((done + 1) as f64 / cases.len() as f64, &checks)?;
+        found(&checks)?;
     }
     if checks.is_empty() {
-        return Err(
-            RaceError::Real("--traces: no trace in this folder, so that there is nothing to run".to_owned()).into()
-        );
+        return Err(ValidateError::NoTrace.into());
     }
     Ok(checks)
 }
 
 /// Contestants of a case in both worlds, all of them the kernel's or none.
-fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings) -> Result<Vec<Check>, RaceError> {
+fn both(
+    case: &Case,
+    contestants: &[&str],
+    kernel: bool,
+    settings: &RealSettings,
+    progress: &dyn Progress,
+) -> Result<Vec<Check>, ValidateError> {
     let mut checks = Vec::new();
     for who in contestants {
         let options = Options {
@@ -180,44 +188,80 @@ fn both(case: &Case, contestants: &[&str], kernel: bool, settings: &RealSettings
         };
         let set = as_on_linux((case.source)(options.clone()).text(), kernel);
         let source = (case.source)(Options { set, ..options });
-        let simulated = race(&source, &Settings { world: World::Sim, ..Settings::default() })?;
-        let raced = raced(&source, settings)?;
-        if !raced.records.is_empty() {
+        let simulated = race_watched(&source, &Settings { world: World::Sim, ..Settings::default() }, progress)?;
+        let (records, failures) = raced(&source, settings, progress)?;
+        if !records.is_empty() {
             let simulated: Vec<&Record> = simulated.runs.iter().map(|run| &run.record).collect();
-            checks.push(compare(&case.heading, who, &simulated, &raced.records.iter().collect::<Vec<_>>()));
+            checks.push(compare(&case.heading, who, &simulated, &records.iter().collect::<Vec<_>>()));
         }
-        checks.extend(raced.failures.into_iter().map(|(run, reason)| {
-            let setup = format!("{who}, run {run}");
-            Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(reason)
+        checks.extend(failures.into_iter().map(|failure| {
+            let setup = format!("{who}, run {}", failure.number);
+            Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(failure.cause.to_string())
         }));
     }
     Ok(checks)
 }
 
-/// What the real world made of a contestant.
-#[derive(Serialize, Deserialize)]
-struct Raced {
-    records: Vec<Record>,
-    /// Runs that failed, and why.
-    failures: Vec<(u32, String)>,
+/// A run of a contestant in the real world, of which the record is kept.
+struct RealRun<'a>(Job<'a>);
+
+impl Task for RealRun<'_> {
+    type Output = Record;
+    type Error = RunError;
+
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn number(&self) -> u32 {
+        self.0.number()
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+
+    /// The scenario of this run; how many more there are changes nothing in it.
+    fn key(&self) -> String {
+        Scenario { runs: 1, ..self.0.plan.scenario.clone() }.to_toml()
+    }
+
+    fn check(&self) -> Result<(), RunError> {
+        real::check(slice::from_ref(self.0.contestant), slice::from_ref(self.0.plan))?;
+        Ok(())
+    }
+
+    fn lasts(&self) -> Duration {
+        self.0.lasts()
+    }
+
+    fn run(&self) -> Result<Attempt<Record>, RunError> {
+        let Attempt { output, trusted } = self.0.run()?;
+        Ok(Attempt { output: output.record, trusted })
+    }
 }
 
 /// Races one contestant in the real world, or recalls what it did.
-fn raced(source: &Source, settings: &RealSettings) -> Result<Raced, RaceError> {
-    let command = || source.plans().map(|plans| format!("{} {} runs", plans[0].scenario.to_toml(), plans.len()));
-    if let Some(journal) = &settings.journal
-        && let Some(raced) = journal.recall(&command()?, 1)
-    {
-        return Ok(raced);
+fn raced(
+    source: &Source,
+    settings: &RealSettings,
+    progress: &dyn Progress,
+) -> Result<(Vec<Record>, Vec<Failure<RunError>>), RaceError> {
+    let plans = source.plans()?;
+    let settings_of_runs = Settings { world: World::Real, ..Settings::default() };
+    let mut runs = Vec::new();
+    for plan in &plans {
+        runs.push(RealRun(Job { contestant: &plan.scenario.contestants[0], plan, settings: &settings_of_runs }));
     }
-    let race = race(source, &Settings { world: World::Real, threads: settings.threads, ..Settings::default() })?;
-    let records = race.runs.into_iter().map(|run| run.record).collect();
-    let failures = race.failures.into_iter().map(|failure| (failure.run, failure.reason)).collect();
-    let raced = Raced { records, failures };
-    if let Some(journal) = settings.journal.as_ref().filter(|_| raced.failures.is_empty()) {
-        journal.keep(&command()?, 1, &raced)?;
+    let runner = Runner::new(World::Real.threads(settings.threads), progress);
+    let (mut records, mut failures) = (Vec::new(), Vec::new());
+    for ended in runner.remembering(settings.journal.as_ref()).each(&runs)? {
+        match ended {
+            Ok(record) => records.push(record),
+            Err(failure) => failures.push(failure),
+        }
     }
-    Ok(raced)
+    Ok((records, failures))
 }
 
 /// What makes every flow of a scenario start and keep time as on Linux: options to set.
@@ -286,7 +330,7 @@ mod tests {
                 && let Err(problem) = crate::real::check(&contestants, &plans)
             {
                 // A kernel may lack a congestion control; nothing else is amiss.
-                assert!(problem.contains("this kernel's TCP has no"), "{}: {problem}", case.heading);
+                assert!(problem.to_string().contains("this kernel's TCP has no"), "{}: {problem}", case.heading);
             }
         }
     }

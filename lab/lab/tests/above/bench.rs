@@ -39,14 +39,14 @@ pub(crate) fn race<const N: usize>(test: &str, scenario: &str) -> Option<[Run; N
     };
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Err(reason) = real::acquire() {
-        return skipped(&reason);
+        return skipped(&reason.to_string());
     }
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/traces");
     let text = scenario.replace("TRACES", folder);
     let plan = Source::from_text("scenario.toml", &text, Options::default()).plans().unwrap().remove(0);
     let contestants = &plan.scenario.contestants;
     if let Err(reason) = real::check(contestants, std::slice::from_ref(&plan)) {
-        return skipped(&reason);
+        return skipped(&reason.to_string());
     }
     let mut all = Vec::new();
     for few in contestants.chunks(AT_ONCE) {
@@ -73,7 +73,7 @@ fn trusted(contestants: &[Contestant], plan: &Plan) -> Result<Vec<Run>, String> 
     for (name, result) in contestants.iter().zip(results) {
         let (_, outcome, host) = match result {
             Ok(run) => run,
-            Err(reason) if reason.contains("gives no interface") => return Err(reason),
+            Err(reason) if reason.to_string().contains("gives no interface") => return Err(reason.to_string()),
             Err(problem) => panic!("{name}: {problem}"),
         };
         if !host.trusted() {

@@ -219,5 +219,5 @@ fn a_real_race_has_one_path() {
     let refused = crate::real::check(&plans[0].scenario.contestants, &plans).unwrap_err();
     let expected =
         "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
-    assert_eq!(refused, expected);
+    assert_eq!(refused.to_string(), expected);
 }

@@ -1,0 +1,80 @@
+//! How far it is: a bar on standard error, where that is a terminal.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use paceline_lab::runner::{Batch, Progress};
+
+/// What takes longer than this on the wall's clock is announced (our choice).
+const LONG: Duration = Duration::from_secs(60);
+
+/// Whether someone learns beforehand how long it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announce {
+    /// Always.
+    Always,
+    /// Where standard error is a terminal.
+    OnTerminals,
+}
+
+/// A bar of runs.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    announces: bool,
+}
+
+impl Bar {
+    /// In this form (`indicatif`'s templates).
+    pub(crate) fn new(template: &str, announce: Announce) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let announces = terminal || announce == Announce::Always;
+        if !terminal {
+            return Self { bar: ProgressBar::hidden(), announces };
+        }
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(0).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, announces }
+    }
+
+    /// Takes it off the terminal.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn part(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
+    }
+
+    fn begin(&self, batch: &Batch) {
+        self.bar.inc_length(batch.tasks as u64);
+        if self.announces && batch.lasts > LONG {
+            self.bar.suspend(|| eprintln!("{}", announcement(batch)));
+        }
+    }
+
+    fn ended(&self) {
+        self.bar.inc(1);
+    }
+}
+
+fn announcement(batch: &Batch) -> String {
+    let minutes = (batch.lasts.as_secs_f64() / 60.0).ceil();
+    let at_once = if batch.threads > 1 { format!(", {} at once", batch.threads) } else { String::new() };
+    format!("{} runs in real time{at_once}: about {minutes} min", batch.tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_announced_in_minutes() {
+        let batch = Batch { tasks: 12, threads: 1, lasts: Duration::from_secs(121) };
+        assert_eq!(announcement(&batch), "12 runs in real time: about 3 min");
+        assert_eq!(announcement(&Batch { threads: 2, ..batch }), "12 runs in real time, 2 at once: about 3 min");
+    }
+}

@@ -1,0 +1,496 @@
+//! The one runner: a race, a paper's experiments and the claims of theory are lists of tasks for it.
+//!
+//! Tasks are begun in the order in which they are given, so many at once, and results come back in that order. A task that
+//! panics fails alone. One that failed, or that shows the host rather than what it measures, may be begun again; one that a
+//! journal holds is not run at all.
+
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::journal::{Journal, JournalError};
+
+/// Something to run: given the same seed it does the same, on any thread.
+pub trait Task: Sync {
+    /// What it gives.
+    type Output: Send;
+    /// Why it may fail.
+    type Error: fmt::Display + Send;
+
+    /// What failures call it.
+    fn name(&self) -> String;
+
+    /// Number of the run among those of this name, from 1.
+    fn number(&self) -> u32 {
+        1
+    }
+
+    /// Where its randomness comes from.
+    fn seed(&self) -> u64;
+
+    /// How often it is begun again when it failed or is not trusted.
+    fn repeats(&self) -> u32 {
+        0
+    }
+
+    /// What identifies it in a journal, besides its number: everything that changes its result.
+    fn key(&self) -> String {
+        self.name()
+    }
+
+    /// How long it takes on the wall's clock; zero in virtual time, where nobody knows.
+    fn lasts(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Whether it can run here at all; asked of every task before the first is begun.
+    ///
+    /// # Errors
+    /// Why not, and how to fix it.
+    fn check(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What went wrong.
+    fn run(&self) -> Result<Attempt<Self::Output>, Self::Error>;
+}
+
+/// What a task gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt<T> {
+    /// The result.
+    pub output: T,
+    /// Whether it shows what was to be measured; not so when a busy machine came between.
+    pub trusted: bool,
+}
+
+impl<T> Attempt<T> {
+    /// A result that nothing outside of the task can change.
+    pub fn certain(output: T) -> Self {
+        Self { output, trusted: true }
+    }
+}
+
+/// A task that did not reach its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}, run {number}: {cause}")]
+pub struct Failure<E> {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub number: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// What happened.
+    pub cause: Cause<E>,
+}
+
+/// Why a task did not reach its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cause<E> {
+    /// It says why.
+    #[error("{0}")]
+    Error(E),
+    /// A mistake in paceline.
+    #[error("it panicked with seed {seed}: {message}; please report it")]
+    Panic {
+        /// The seed that shows it again.
+        seed: u64,
+        /// What the panic says.
+        message: String,
+    },
+}
+
+/// Why tasks gave no results.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunnerError<E> {
+    /// A task cannot run here; none was begun.
+    #[error("{0}")]
+    Refused(E),
+    /// A task failed, and none was begun after it.
+    #[error("{0}")]
+    Failed(Failure<E>),
+    /// No threads.
+    #[error("--threads: {0}; give a smaller number")]
+    Threads(#[source] io::Error),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Tasks that are about to be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// How many; those that a journal holds are not among them.
+    pub tasks: usize,
+    /// How many of them at once.
+    pub threads: usize,
+    /// How long they take together on the wall's clock; zero where nobody knows ([`Task::lasts`]).
+    pub lasts: Duration,
+}
+
+/// Someone who watches how far it is. Called from the threads that run tasks.
+pub trait Progress: Sync {
+    /// A part of the whole begins, such as one figure of a paper.
+    fn part(&self, _name: &str) {}
+
+    /// So many more tasks are to come.
+    fn begin(&self, _batch: &Batch) {}
+
+    /// One is over.
+    fn ended(&self) {}
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Progress for Unwatched {}
+
+/// What results may be taken from instead of a run, and are written into.
+pub trait Memory<T>: Sync {
+    /// What is kept of a run.
+    fn recall(&self, key: &str, number: u32) -> Option<T>;
+
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    fn keep(&self, key: &str, number: u32, output: &T) -> Result<(), JournalError>;
+}
+
+/// Nothing is kept.
+impl<T> Memory<T> for () {
+    fn recall(&self, _: &str, _: u32) -> Option<T> {
+        None
+    }
+
+    fn keep(&self, _: &str, _: u32, _: &T) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Memory<T> for Option<&Journal> {
+    fn recall(&self, key: &str, number: u32) -> Option<T> {
+        self.and_then(|journal| journal.recall(key, number))
+    }
+
+    fn keep(&self, key: &str, number: u32, output: &T) -> Result<(), JournalError> {
+        self.map_or(Ok(()), |journal| journal.keep(key, number, output))
+    }
+}
+
+/// Runs tasks.
+#[derive(Clone, Copy)]
+pub struct Runner<'a, M = ()> {
+    threads: usize,
+    progress: &'a dyn Progress,
+    memory: M,
+}
+
+impl<'a> Runner<'a> {
+    /// So many tasks at once; 0 for one per core.
+    pub fn new(threads: usize, progress: &'a dyn Progress) -> Self {
+        Self { threads, progress, memory: () }
+    }
+
+    /// With what was run before: those tasks are not run again, and each that ends well is kept at once.
+    pub fn remembering<M>(self, memory: M) -> Runner<'a, M> {
+        Runner { threads: self.threads, progress: self.progress, memory }
+    }
+}
+
+/// What became of a task.
+type Ended<T> = Result<<T as Task>::Output, Failure<<T as Task>::Error>>;
+
+impl<M> Runner<'_, M> {
+    /// Runs every task, and gives what became of each, in the order of the tasks.
+    ///
+    /// # Errors
+    /// When a task cannot run here, or there are no threads or no journal. A task that fails is one of the results.
+    pub fn each<T: Task>(&self, tasks: &[T]) -> Result<Vec<Ended<T>>, RunnerError<T::Error>>
+    where
+        M: Memory<T::Output>,
+    {
+        Ok(self.conduct(tasks, AfterFailure::GoOn)?.into_iter().flatten().collect())
+    }
+
+    /// Runs every task, in the order of which results come. After a failure none is begun.
+    ///
+    /// # Errors
+    /// As [`Runner::each`], and the first failure in the order of the tasks: the same on any number of threads.
+    pub fn all<T: Task>(&self, tasks: &[T]) -> Result<Vec<T::Output>, RunnerError<T::Error>>
+    where
+        M: Memory<T::Output>,
+    {
+        let ended = self.conduct(tasks, AfterFailure::Stop)?;
+        // Tasks are begun in order: whatever comes before the first failure was begun, and has ended.
+        ended.into_iter().flatten().collect::<Result<_, _>>().map_err(RunnerError::Failed)
+    }
+
+    /// `None` for tasks that were not begun.
+    fn conduct<T: Task>(&self, tasks: &[T], after: AfterFailure) -> Result<Vec<Option<Ended<T>>>, RunnerError<T::Error>>
+    where
+        M: Memory<T::Output>,
+    {
+        let recalled = tasks.iter().map(|task| self.memory.recall(&task.key(), task.number()).map(Ok));
+        let mut ended: Vec<Option<Ended<T>>> = recalled.collect();
+        let due: Vec<usize> = (0..tasks.len()).filter(|index| ended[*index].is_none()).collect();
+        due.iter().try_for_each(|index| tasks[*index].check()).map_err(RunnerError::Refused)?;
+        let threads = self.threads_for(due.len());
+        let lasts: Duration = due.iter().map(|index| tasks[*index].lasts()).sum();
+        self.progress.begin(&Batch { tasks: due.len(), threads, lasts: lasts / threads.max(1) as u32 });
+        let next = AtomicUsize::new(0);
+        let stop = || next.store(due.len(), Ordering::Relaxed);
+        let worker = || {
+            let mut done: Vec<(usize, Ended<T>)> = Vec::new();
+            // Tasks differ in length: a free thread takes the next one.
+            while let Some(index) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let task = &tasks[*index];
+                let result = attempt(task);
+                match &result {
+                    Ok(output) => self.memory.keep(&task.key(), task.number(), output).inspect_err(|_| stop())?,
+                    Err(_) if after == AfterFailure::Stop => stop(),
+                    Err(_) => {}
+                }
+                self.progress.ended();
+                done.push((*index, result));
+            }
+            Ok(done)
+        };
+        let (workers, refused) = thread::scope(|scope| {
+            let mut workers = Vec::new();
+            let mut refused = None;
+            for _ in 0..threads {
+                match thread::Builder::new().name("run".to_owned()).spawn_scoped(scope, worker) {
+                    Ok(handle) => workers.push(handle),
+                    Err(error) => {
+                        stop();
+                        refused = Some(error);
+                        break;
+                    }
+                }
+            }
+            let joined = workers.into_iter().map(thread::ScopedJoinHandle::join);
+            let results: Vec<Result<_, JournalError>> =
+                joined.map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+            (results, refused)
+        });
+        if let Some(error) = refused {
+            return Err(RunnerError::Threads(error));
+        }
+        for done in workers {
+            for (index, result) in done? {
+                ended[index] = Some(result);
+            }
+        }
+        Ok(ended)
+    }
+
+    fn threads_for(&self, tasks: usize) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if self.threads == 0 { cores() } else { self.threads }.min(tasks)
+    }
+}
+
+/// What a failure does to the tasks after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterFailure {
+    GoOn,
+    Stop,
+}
+
+/// The first trusted attempt; without any, the first that did not fail, else the last failure.
+fn attempt<T: Task>(task: &T) -> Ended<T> {
+    let mut kept = once(task);
+    for _ in 0..task.repeats() {
+        if kept.as_ref().is_ok_and(|attempt| attempt.trusted) {
+            break;
+        }
+        let again = once(task);
+        if kept.is_err() || again.as_ref().is_ok_and(|attempt| attempt.trusted) {
+            kept = again;
+        }
+    }
+    kept.map(|attempt| attempt.output)
+}
+
+fn once<T: Task>(task: &T) -> Result<Attempt<T::Output>, Failure<T::Error>> {
+    let failure = |cause| Failure { name: task.name(), number: task.number(), seed: task.seed(), cause };
+    match catch_unwind(AssertUnwindSafe(|| task.run())) {
+        Ok(result) => result.map_err(|error| failure(Cause::Error(error))),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let message = text.unwrap_or_else(|| "without a message".to_owned());
+            Err(failure(Cause::Panic { seed: task.seed(), message }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// What the attempts of a task give, one after the other.
+    struct Scripted {
+        name: &'static str,
+        repeats: u32,
+        attempts: Vec<Outcome>,
+        begun: AtomicUsize,
+    }
+
+    #[derive(Clone, Copy)]
+    enum Outcome {
+        Gives(u32),
+        Doubtful(u32),
+        Fails(&'static str),
+        Panics,
+    }
+    use Outcome::*;
+
+    impl Task for Scripted {
+        type Output = u32;
+        type Error = &'static str;
+
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
+        fn seed(&self) -> u64 {
+            7
+        }
+
+        fn repeats(&self) -> u32 {
+            self.repeats
+        }
+
+        fn lasts(&self) -> Duration {
+            Duration::from_secs(10)
+        }
+
+        fn check(&self) -> Result<(), &'static str> {
+            if self.name == "impossible" { Err("not here") } else { Ok(()) }
+        }
+
+        fn run(&self) -> Result<Attempt<u32>, &'static str> {
+            match self.attempts[self.begun.fetch_add(1, Ordering::Relaxed)] {
+                Gives(value) => Ok(Attempt::certain(value)),
+                Doubtful(output) => Ok(Attempt { output, trusted: false }),
+                Fails(why) => Err(why),
+                Panics => panic!("by hand"),
+            }
+        }
+    }
+
+    fn task(name: &'static str, attempts: &[Outcome]) -> Scripted {
+        Scripted { name, repeats: 1, attempts: attempts.to_vec(), begun: AtomicUsize::new(0) }
+    }
+
+    fn runner(threads: usize) -> Runner<'static> {
+        Runner::new(threads, &Unwatched)
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_tasks() {
+        for threads in [0, 1, 3, 64] {
+            let tasks: Vec<Scripted> = (0..40).map(|value| task("one", &[Gives(value)])).collect();
+            assert_eq!(runner(threads).all(&tasks).unwrap(), (0..40).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_panic_fails_its_own_run_and_is_named() {
+        let tasks = [task("a", &[Gives(1)]), task("b", &[Panics, Panics]), task("c", &[Gives(3)])];
+        let results = runner(2).each(&tasks).unwrap();
+        assert_eq!((results[0].as_ref().ok(), results[2].as_ref().ok()), (Some(&1), Some(&3)));
+        let failure = results[1].as_ref().unwrap_err();
+        assert_eq!(failure.to_string(), "b, run 1: it panicked with seed 7: by hand; please report it");
+        assert_eq!((&*failure.name, failure.number, failure.seed), ("b", 1, 7));
+    }
+
+    #[test]
+    fn what_is_not_trusted_is_repeated() {
+        let kept = |attempts: &[Outcome]| {
+            let one = task("one", attempts);
+            let result = attempt(&one).map_err(|failure| failure.cause);
+            (result, one.begun.into_inner())
+        };
+        assert_eq!(kept(&[Gives(1)]), (Ok(1), 1));
+        assert_eq!(kept(&[Doubtful(1), Gives(2)]), (Ok(2), 2));
+        assert_eq!(kept(&[Doubtful(1), Doubtful(2)]), (Ok(1), 2));
+        assert_eq!(kept(&[Doubtful(1), Fails("no")]), (Ok(1), 2));
+        assert_eq!(kept(&[Fails("no"), Doubtful(2)]), (Ok(2), 2));
+        assert_eq!(kept(&[Panics, Gives(2)]), (Ok(2), 2));
+        assert_eq!(kept(&[Fails("no"), Fails("again")]), (Err(Cause::Error("again")), 2));
+    }
+
+    #[test]
+    fn after_a_failure_none_is_begun_and_the_first_is_reported() {
+        for threads in [1, 4] {
+            let mut tasks: Vec<Scripted> = (0..100).map(|value| task("fine", &[Gives(value)])).collect();
+            tasks[3] = Scripted { repeats: 0, ..task("first", &[Fails("no")]) };
+            tasks[5] = Scripted { repeats: 0, ..task("second", &[Fails("no")]) };
+            let Err(RunnerError::Failed(failure)) = runner(threads).all(&tasks) else { panic!("it fails") };
+            assert_eq!(failure.to_string(), "first, run 1: no");
+            if threads == 1 {
+                let begun = tasks.iter().filter(|task| task.begun.load(Ordering::Relaxed) > 0).count();
+                assert_eq!(begun, 4, "nothing after it");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_here_is_refused_before_anything_is_begun() {
+        let tasks = [task("fine", &[Gives(1)]), task("impossible", &[Gives(2)])];
+        assert_eq!(runner(1).each(&tasks).unwrap_err().to_string(), "not here");
+        assert_eq!(tasks[0].begun.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_the_journal_holds_is_not_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let tasks = || [task("a", &[Gives(1)]), task("b", &[Fails("no"), Fails("no")]), task("c", &[Gives(3)])];
+        let run = |tasks: &[Scripted]| {
+            let journal = Journal::open(&path).unwrap();
+            let results = runner(1).remembering(Some(&journal)).each(tasks).unwrap();
+            results.into_iter().map(Result::ok).collect::<Vec<_>>()
+        };
+        assert_eq!(run(&tasks()), [Some(1), None, Some(3)]);
+        let again = [task("a", &[]), task("b", &[Gives(2)]), task("c", &[])];
+        assert_eq!(run(&again), [Some(1), Some(2), Some(3)]);
+        assert_eq!(runner(1).remembering(None).all(&[task("a", &[Gives(4)])]).unwrap(), [4], "without a journal");
+    }
+
+    #[test]
+    fn who_watches_sees_every_task() {
+        #[derive(Default)]
+        struct Seen(Mutex<Vec<Batch>>, AtomicUsize);
+        impl Progress for Seen {
+            fn begin(&self, batch: &Batch) {
+                self.0.lock().unwrap().push(*batch);
+            }
+            fn ended(&self) {
+                self.1.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let seen = Seen::default();
+        let tasks: Vec<Scripted> = (0..6).map(|value| task("one", &[Gives(value)])).collect();
+        Runner::new(2, &seen).all(&tasks).unwrap();
+        let batch = Batch { tasks: 6, threads: 2, lasts: Duration::from_secs(30) };
+        assert_eq!((seen.0.into_inner().unwrap(), seen.1.into_inner()), (vec![batch], 6));
+    }
+}
