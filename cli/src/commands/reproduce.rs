@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use paceline_lab::claim::{Claim, json};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
@@ -93,11 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let page = write(paper, &settings, &sections, &folder)?;
     let claims = || sections.iter().flat_map(Section::claims);
     if let Some(path) = &args.json {
-        let mut text = String::new();
-        for claim in claims() {
-            text.push_str(&serde_json::to_string(claim)?);
-            text.push('\n');
-        }
+        let text = json(claims());
         if to_standard {
             crate::print(&text)?;
         } else {
@@ -110,7 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let world = if settings.world == World::Real { "Real sockets in real time." } else { "In the simulator." };
         crate::print(&format!("{}\n{world}\n\n{table}{}\n", paper.title, page.display()))?;
     }
-    Ok(if claims().all(|claim| claim.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if claims().all(Claim::holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Args {

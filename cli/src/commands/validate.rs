@@ -7,12 +7,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use paceline_lab::claim::{Claim, json};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
-use paceline_lab::validate::{
-    Check, NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate,
-};
+use paceline_lab::validate::{NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate};
 use paceline_path::Trace;
 
 use super::{count, number};
@@ -63,8 +62,8 @@ impl Args {
     }
 
     /// Writes the page and the claims into the files that are asked for.
-    fn save(&self, checks: &[Check], page: &str) -> anyhow::Result<()> {
-        let texts = [("--out", &self.out, page), ("--json", &self.json, &json(checks)?)];
+    fn save(&self, claims: &[Claim], page: &str) -> anyhow::Result<()> {
+        let texts = [("--out", &self.out, page), ("--json", &self.json, &json(claims))];
         for (option, path, text) in texts {
             if let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) {
                 output::write(path, |draft| draft.write_all(text.as_bytes())).context(option)?;
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let threads = args.threads as usize;
     let what = if args.real { "runs" } else { "groups of claims" };
     let bar = Bar::new(&format!("{{msg}}  {{bar:40}} {{pos}}/{{len}} {what}, {{elapsed}}"), Announce::OnTerminals);
-    let checks = if args.real {
+    let claims = if args.real {
         let settings = RealSettings {
             runs: args.runs,
             seconds: args.seconds,
@@ -94,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             journal: args.journal.as_deref().map(Journal::open).transpose()?,
         };
         // It takes hours: what has been found stands in the files.
-        real(&traces, &settings, &bar, |checks| args.save(checks, &real_markdown(checks)))
+        real(&traces, &settings, &bar, |claims| args.save(claims, &real_markdown(claims)))
     } else {
         for name in native_traces().into_iter().filter(|name| !traces.iter().any(|(known, _)| known == name)) {
             if let Some(folder) = &args.traces {
@@ -104,21 +103,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         validate(&traces, threads, &bar).map_err(anyhow::Error::from)
     };
     bar.finish();
-    let checks = checks?;
-    let page = if args.real { real_markdown(&checks) } else { markdown(&checks) };
-    args.save(&checks, &page)?;
+    let claims = claims?;
+    let page = if args.real { real_markdown(&claims) } else { markdown(&claims) };
+    args.save(&claims, &page)?;
     let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if stdout(&args.json) {
-        crate::print(&json(&checks)?)?;
+        crate::print(&json(&claims))?;
     } else if args.out.is_none() || stdout(&args.out) {
         crate::print(&page)?;
     }
-    Ok(if checks.iter().all(|check| check.holds != Some(false)) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// One JSON object per claim.
-fn json(checks: &[Check]) -> serde_json::Result<String> {
-    checks.iter().map(|check| Ok(serde_json::to_string(check)? + "\n")).collect()
+    Ok(if claims.iter().any(Claim::misses) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The delivery traces in `folder`, by name; other files are reported and left out.

@@ -1,5 +1,6 @@
 //! Experiments: a scenario file, its contestants, the race, its records, the report.
 
+pub mod claim;
 pub mod contestant;
 pub mod input;
 pub mod journal;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use paceline_cc::names::nearest;
 use serde::Serialize;
 
+use crate::claim::{Cell, Claim, ClaimError, Place};
 use crate::journal::Journal;
 use crate::race::{RunError, World};
 use crate::report::ReportError;
@@ -95,55 +96,6 @@ impl Settings {
         let trace = |trace: &PathBuf| format!(" --trace {}", bench::quoted(&trace.display().to_string()));
         self.repeated() + &self.traces.iter().map(trace).collect::<String>()
     }
-}
-
-/// A claim, and what we get.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Claim {
-    /// The figure of the paper, or the name of an experiment of ours.
-    pub figure: String,
-    /// What must hold: with its tolerance, and who set that.
-    pub claim: String,
-    /// Whose runs it speaks of.
-    pub contestant: String,
-    /// What the paper says or shows.
-    pub paper: String,
-    /// What we get.
-    pub ours: String,
-    /// Whether it holds in every cell.
-    pub holds: bool,
-    /// Where it was tried: `sim` or `real`.
-    pub world: &'static str,
-    /// The command that runs it alone: where it misses, or else its first cell.
-    pub command: String,
-    /// The conditions it was tried under.
-    pub cells: Vec<Cell>,
-    /// Its place in a grid, where it stands in one.
-    #[serde(skip)]
-    place: Option<Place>,
-}
-
-/// The place of a claim in a grid: claims that differ in the contestant, a row, and in one number, a column.
-#[derive(Clone, Debug, PartialEq)]
-struct Place {
-    /// Title of the grid: the claim without the number.
-    grid: String,
-    column: String,
-    /// The figure to show.
-    figure: String,
-}
-
-/// A claim under one condition.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
-    /// The condition.
-    pub setup: String,
-    /// What we get there.
-    pub ours: String,
-    /// Whether it holds there.
-    pub holds: bool,
-    /// The command that runs it alone.
-    pub command: String,
 }
 
 /// What one experiment found.
@@ -229,6 +181,9 @@ pub enum ReproduceError {
         /// The nearest ones, or all.
         hint: String,
     },
+    /// A claim is about somebody who does not exist.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// A run failed or cannot be begun, or what was run cannot be kept.
     #[error(transparent)]
     Runner(#[from] RunnerError<RunError>),
@@ -284,7 +239,7 @@ impl Paper {
         let mut sections = Vec::new();
         for (index, one) in chosen.iter().enumerate() {
             progress.part(&format!("{} ({} of {})", one.figure, index + 1, chosen.len()));
-            let mut findings = (one.conduct)(&bench::Bench { settings, progress })?;
+            let mut findings = (one.conduct)(&bench::Bench { figure: one.figure, settings, progress })?;
             for claim in &mut findings.claims {
                 if claim.figure.is_empty() {
                     one.figure.clone_into(&mut claim.figure);
@@ -309,68 +264,10 @@ fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-impl Claim {
-    /// A claim about `contestant`: what must hold, and what the paper says.
-    fn new(claim: impl Into<String>, contestant: impl Into<String>, paper: impl Into<String>) -> Self {
-        Self {
-            figure: String::new(),
-            claim: claim.into(),
-            contestant: contestant.into(),
-            paper: paper.into(),
-            ours: String::new(),
-            holds: false,
-            world: "sim",
-            command: String::new(),
-            cells: Vec::new(),
-            place: None,
-        }
-    }
-
-    /// Of this figure, where an experiment runs several.
-    fn of(mut self, figure: &str) -> Self {
-        figure.clone_into(&mut self.figure);
-        self
-    }
-
-    /// With one cell, or where the cells speak for themselves.
-    fn got(mut self, ours: impl Into<String>, cells: Vec<Cell>) -> Self {
-        self.ours = ours.into();
-        self.holds = !cells.is_empty() && cells.iter().all(|cell| cell.holds);
-        let telling = cells.iter().find(|cell| !cell.holds).or(cells.first());
-        self.command = telling.map(|cell| cell.command.clone()).unwrap_or_default();
-        self.cells = cells;
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runner::Unwatched;
-
-    fn cell(holds: bool, command: &str) -> Cell {
-        Cell { setup: "50 ms".to_owned(), ours: "1 ms".to_owned(), holds, command: command.to_owned() }
-    }
-
-    #[test]
-    fn a_claim_holds_when_it_holds_in_every_cell() {
-        let claim = || Claim::new("at most 2 ms", "dctcp@tcp", "1 ms");
-        assert!(claim().got("", vec![cell(true, "a"), cell(true, "b")]).holds);
-        assert!(!claim().got("", vec![cell(true, "a"), cell(false, "b")]).holds);
-        assert!(!claim().got("", Vec::new()).holds, "nothing was run");
-        assert_eq!(claim().got("", vec![cell(true, "a"), cell(true, "b")]).command, "a");
-        assert_eq!(claim().got("", vec![cell(true, "a"), cell(false, "b")]).command, "b", "where it misses");
-    }
-
-    #[test]
-    fn a_claim_has_the_keys_that_scripts_read() {
-        let claim = Claim::new("at most 2 ms", "dctcp@tcp", "1 ms").got("1 ms", vec![cell(true, "a")]);
-        let json = serde_json::to_value(&claim).unwrap();
-        for key in ["figure", "claim", "paper", "ours", "contestant", "command", "world"] {
-            assert!(json[key].is_string(), "{key}");
-        }
-        assert!(json["holds"].as_bool().unwrap() && json["cells"][0]["holds"].as_bool().unwrap());
-    }
 
     #[test]
     fn commands_repeat_the_options() {

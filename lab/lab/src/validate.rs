@@ -9,53 +9,17 @@ mod native;
 mod queues;
 mod real;
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use paceline_path::{PathError, Trace};
-use serde::Serialize;
 
+use crate::claim::{Claim, ClaimError, markdown as claims};
+use crate::contestant::Contestant;
 use crate::runner::{Attempt, Progress, Runner, RunnerError, Task};
 
 use crate::race::RaceError;
 use real::EVERYONE;
 pub use real::{RealSettings, real};
-
-/// One claim and what the simulator says to it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Check {
-    /// Heading under which it stands.
-    pub section: Cow<'static, str>,
-    /// What was run.
-    pub setup: String,
-    /// What theory or the field says, with its source.
-    pub says: String,
-    /// What we get.
-    pub ours: String,
-    /// Whether that agrees within the tolerance that `says` states; `None` where it was not run.
-    pub holds: Option<bool>,
-    /// Why not, or what to know; empty when there is nothing.
-    pub note: String,
-}
-
-impl Check {
-    fn new(section: impl Into<Cow<'static, str>>, setup: impl Into<String>, says: impl Into<String>) -> Self {
-        let (section, setup, says) = (section.into(), setup.into(), says.into());
-        Self { section, setup, says, ours: String::new(), holds: None, note: String::new() }
-    }
-
-    fn got(mut self, ours: impl Into<String>, holds: bool) -> Self {
-        self.ours = ours.into();
-        self.holds = Some(holds);
-        self
-    }
-
-    fn note(mut self, note: impl Into<String>) -> Self {
-        self.note = note.into();
-        self
-    }
-}
 
 /// A real trace that somebody has: its file name without folder, and what is in it.
 pub type NamedTrace = (String, Arc<Trace>);
@@ -69,6 +33,9 @@ pub fn native_traces() -> [&'static str; 4] {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValidateError {
+    /// A claim is about somebody who does not exist.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// Runs failed; of those in virtual time each is a mistake in a claim.
     #[error(transparent)]
     Runner(#[from] RunnerError<PathError>),
@@ -87,87 +54,85 @@ pub enum ValidateError {
 }
 
 /// Claims that the same runs answer.
-type Group = Box<dyn Fn() -> Result<Vec<Check>, PathError> + Send + Sync>;
+struct Group {
+    /// What failures call it.
+    name: String,
+    /// Whose runs they are.
+    contestants: String,
+    answer: Box<dyn Fn() -> Result<Vec<Claim>, PathError> + Send + Sync>,
+}
 
-struct Claims(Group);
+impl Group {
+    /// Claims about these contestants, which `answer` is given.
+    fn new(
+        name: impl Into<String>,
+        contestants: &[&str],
+        answer: impl Fn(&[Contestant]) -> Result<Vec<Claim>, PathError> + Send + Sync + 'static,
+    ) -> Result<Self, ClaimError> {
+        let name = name.into();
+        let known: Vec<Contestant> =
+            contestants.iter().map(|text| ClaimError::check(&name, text)).collect::<Result<_, _>>()?;
+        Ok(Self { name, contestants: contestants.join(", "), answer: Box::new(move || answer(&known)) })
+    }
+}
 
-impl Task for Claims {
-    type Output = Vec<Check>;
+impl Task for Group {
+    type Output = Vec<Claim>;
     type Error = PathError;
 
     fn name(&self) -> String {
-        "claims".to_owned()
+        self.name.clone()
     }
 
     fn seed(&self) -> u64 {
-        1
+        SEED
     }
 
-    fn run(&self) -> Result<Attempt<Vec<Check>>, PathError> {
-        self.0().map(Attempt::certain)
+    fn run(&self) -> Result<Attempt<Vec<Claim>>, PathError> {
+        let mut claims = (self.answer)()?;
+        for claim in claims.iter_mut().filter(|claim| claim.contestant.is_empty()) {
+            claim.contestant.clone_from(&self.contestants);
+        }
+        Ok(Attempt::certain(claims))
     }
+}
+
+/// Seed of every run, where a claim is not about several.
+const SEED: u64 = 1;
+
+/// Every claim, in the order of the page.
+fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
+    let mut groups = queues::groups()?;
+    groups.extend(loss_based::groups()?);
+    groups.extend(delay_based::groups()?);
+    groups.extend(fairness::groups()?);
+    groups.extend(native::groups(traces)?);
+    Ok(groups)
 }
 
 /// Runs every claim, so many groups of them at once; 0 for one per core.
 ///
 /// # Errors
 /// When a claim cannot be run, which is a mistake in it.
-pub fn run(traces: &[NamedTrace], threads: usize, progress: &dyn Progress) -> Result<Vec<Check>, ValidateError> {
-    let mut groups: Vec<Group> = Vec::new();
-    groups.extend(queues::groups());
-    groups.extend(loss_based::groups());
-    groups.extend(delay_based::groups());
-    groups.extend(fairness::groups());
-    groups.extend(native::groups(traces));
-    let tasks: Vec<Claims> = groups.into_iter().map(Claims).collect();
-    Ok(Runner::new(threads, progress).all(&tasks)?.into_iter().flatten().collect())
+pub fn run(traces: &[NamedTrace], threads: usize, progress: &dyn Progress) -> Result<Vec<Claim>, ValidateError> {
+    let claims = Runner::new(threads, progress).all(&groups(traces)?)?;
+    Ok(claims.into_iter().flatten().collect())
 }
 
 /// The page: a table for each section.
-pub fn markdown(checks: &[Check]) -> String {
-    page(HEAD, "theory or field", checks)
+pub fn markdown(claims: &[Claim]) -> String {
+    claims::page(HEAD, "theory or field", intro, claims)
 }
 
 /// The page of the simulator against the real world: a table for each scenario.
-pub fn real_markdown(checks: &[Check]) -> String {
+pub fn real_markdown(claims: &[Claim]) -> String {
     // Linux: the mean number of programs that wanted to run over the last 15 minutes.
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let host =
         format!("The machine had {cores} processors and a load average of {load} when this page was written.\n\n");
-    page(&format!("{REAL_HEAD}{}{host}", real::INTRO), "real world", checks)
-}
-
-fn page(head: &str, other: &str, checks: &[Check]) -> String {
-    let mut page = String::from(head);
-    let run: Vec<bool> = checks.iter().filter_map(|check| check.holds).collect();
-    let held = run.iter().filter(|holds| **holds).count();
-    let left = match checks.len() - run.len() {
-        0 => String::new(),
-        left => format!(" {left} were not run here."),
-    };
-    let _ = writeln!(page, "{held} of {} claims hold.{left}", run.len());
-    let mut section = "";
-    for check in checks {
-        if check.section != section {
-            section = &check.section;
-            let _ = write!(
-                page,
-                "\n## {section}\n\n{}| run | {other} | ours | holds |\n|---|---|---|---|\n",
-                intro(section)
-            );
-        }
-        let holds = match check.holds {
-            Some(true) => "yes",
-            Some(false) => "**no**",
-            None => "not run",
-        };
-        let ours = [check.ours.as_str(), &check.note].into_iter().filter(|text| !text.is_empty());
-        let ours = ours.collect::<Vec<_>>().join(" <br> ");
-        let _ = writeln!(page, "| {} | {} | {ours} | {holds} |", check.setup, check.says);
-    }
-    page
+    claims::page(&format!("{REAL_HEAD}{}{host}", real::INTRO), "real world", intro, claims)
 }
 
 /// What to know before a section's table.
@@ -186,7 +151,29 @@ const REAL_HEAD: &str = "# Does the simulator agree with real sockets and kernel
     edit. The traces\nare not part of the project. How a real race works: [real-races.md](../guide/real-races.md). What is known of \
     the rows that differ:\n[results](real-races.md).\n\n";
 
-/// Whether `ours` is within `share` of `theirs`.
-fn near(ours: f64, theirs: f64, share: f64) -> bool {
-    (ours - theirs).abs() <= share * theirs.abs()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_names_contestants_that_exist() {
+        let groups = groups(&[]).unwrap();
+        assert!(groups.iter().any(|group| group.contestants == "bbr@tcp"), "and there are some");
+    }
+
+    #[test]
+    fn a_claim_about_somebody_unknown_is_refused_by_its_name() {
+        let group = |text| Group::new("Reno's law", &[text], |_| Ok(Vec::new())).err().unwrap().to_string();
+        assert_eq!(group("rno@tcp"), "claim 'Reno's law': unknown controller 'rno'; did you mean reno?");
+        assert!(group("reno@tpc").starts_with("claim 'Reno's law': 'reno@tpc': unknown datapath 'tpc'"));
+        assert!(group("sprout@tcp").starts_with("claim 'Reno's law': 'sprout@tcp': sprout needs its receiver half"));
+    }
+
+    #[test]
+    fn what_was_not_run_is_claimed_all_the_same() {
+        let group = native::groups(&[]).unwrap().remove(0);
+        let claims = group.run().unwrap().output;
+        assert_eq!((claims.len(), &*claims[0].contestant, claims[0].holds()), (1, "copa@udp", false));
+        assert!(markdown(&claims).contains("0 of 0 claims hold. 1 were not run here."));
+    }
 }

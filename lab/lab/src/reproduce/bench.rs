@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ReproduceError, Settings};
+use crate::claim::ClaimError;
 use crate::contestant::Contestant;
 use crate::input::{self, Bounds};
 use crate::race::{RunError, World};
@@ -142,6 +143,8 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// Where experiments run.
 pub(super) struct Bench<'a> {
+    /// The figure, or experiment, whose claims are tried.
+    pub(super) figure: &'static str,
     pub(super) settings: &'a Settings,
     pub(super) progress: &'a dyn Progress,
 }
@@ -271,6 +274,7 @@ impl Bench<'_> {
         memory: impl Memory<T>,
         digest: impl Fn(&Setup, &Finished<'_>) -> T + Sync,
     ) -> Result<Vec<Vec<T>>, ReproduceError> {
+        setups.iter().try_for_each(|setup| ClaimError::check(self.figure, &setup.contestant).map(drop))?;
         let plans: Vec<Vec<Plan>> = setups.iter().map(|setup| setup.plans(self)).collect::<Result<_, _>>()?;
         let (settings, digest) = (self.settings, &digest);
         let all = setups.iter().zip(&plans).enumerate();

@@ -24,23 +24,23 @@ pub(super) fn sentences(claims: &[Claim], rivals: &[(&'static str, &'static str)
     for claim in &own {
         let misses = |(part, name): &(&str, &'static str)| {
             let same = |other: &&Claim| other.claim == claim.claim && other.contestant.contains(part);
-            claims.iter().any(|other| same(&other) && !other.holds).then_some(*name)
+            claims.iter().any(|other| same(&other) && !other.holds()).then_some(*name)
         };
         let missed: Vec<&str> = others.iter().filter_map(misses).collect();
-        if claim.holds && missed.is_empty() {
+        if claim.holds() && missed.is_empty() {
             continue;
         }
         let (title, column) = match &claim.place {
             Some(place) => (brief(&place.grid), Some(place.column.clone())),
             None => (brief(&claim.claim), None),
         };
-        let same = |one: &&mut Contrast| (&*one.claim, one.holds, &one.missed) == (title, claim.holds, &missed);
+        let same = |one: &&mut Contrast| (&*one.claim, one.holds, &one.missed) == (title, claim.holds(), &missed);
         match contrasts.iter_mut().find(same) {
             Some(one) => one.columns.extend(column),
             None => contrasts.push(Contrast {
                 claim: title.to_owned(),
                 columns: column.into_iter().collect(),
-                holds: claim.holds,
+                holds: claim.holds(),
                 missed,
             }),
         }
@@ -49,7 +49,7 @@ pub(super) fn sentences(claims: &[Claim], rivals: &[(&'static str, &'static str)
         let names: Vec<&str> = others.iter().map(|(_, name)| *name).collect();
         return vec![format!("Ours holds every claim here, and so do {}.", listed(&names))];
     }
-    let held = own.iter().filter(|claim| claim.holds).count();
+    let held = own.iter().filter(|claim| claim.holds()).count();
     let mut text = vec![format!("Ours holds {held} of {} claims here.", own.len())];
     text.extend(of_kind(&contrasts, true));
     text.extend(of_kind(&contrasts, false));

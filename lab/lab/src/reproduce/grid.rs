@@ -54,7 +54,7 @@ pub(super) fn grids(findings: &Findings) -> Vec<Grid<'_>> {
         }
         let entry = Entry {
             figure: &place.figure,
-            holds: Some(claim.holds),
+            holds: Some(claim.holds()),
             claim: &claim.claim,
             stated: &claim.ours,
             cells: &claim.cells,

@@ -63,7 +63,7 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
     // How many claims of each figure hold for each contestant.
     let score = |section: &Section, contestant: &str| {
         let all = section.claims().iter().filter(|claim| claim.contestant == contestant);
-        let (held, all) = all.fold((0, 0), |(held, all), claim| (held + u32::from(claim.holds), all + 1));
+        let (held, all) = all.fold((0, 0), |(held, all), claim| (held + u32::from(claim.holds()), all + 1));
         if all == 0 { "\u{2013}".to_owned() } else { format!("{held} of {all}") }
     };
     let scores: Vec<(&str, Vec<String>)> = contestants
@@ -84,7 +84,7 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
         version => VERSION,
         style => include_str!("page.css"),
         house => report::STYLE,
-        held => claims().filter(|claim| claim.holds).count(),
+        held => claims().filter(|claim| claim.holds()).count(),
         all => claims().count(),
         command => command,
         scores => Serde(scores),

@@ -26,14 +26,14 @@ pub fn table(sections: &[Section], bold: bool) -> String {
                 last = &claim.contestant;
                 let _ = writeln!(text, "\n  {last}");
             }
-            let verdict = if claim.holds { "holds".to_owned() } else { format!("{on}fails{off}") };
+            let verdict = if claim.holds() { "holds".to_owned() } else { format!("{on}fails{off}") };
             let _ = writeln!(text, "    {verdict}  {}", wrapped(&claim.claim, 11));
             let _ = writeln!(text, "           here: {}", wrapped(&claim.ours, 17));
         }
         text.push('\n');
     }
     let claims = || sections.iter().flat_map(Section::claims);
-    let held = claims().filter(|claim| claim.holds).count();
+    let held = claims().filter(|claim| claim.holds()).count();
     let _ = writeln!(text, "{held} of {} claims hold.", claims().count());
     text
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use paceline_cc::{Nanos, Rate, Spec, Time};
-use paceline_experiment::{Config, Cross, Flow, Outcome, Seed, Series, Topology, Via, Way};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Config, Cross, Flow, Outcome, Seed, Series, Topology, Way};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
 
+use super::SEED;
 use crate::contestant::Contestant;
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
@@ -38,7 +39,7 @@ impl Dumbbell {
         let queue = Some(queue.parse().expect("queues of claims parse: tested"));
         let down = PathSpec { queue, delay, ..down };
         let (flows, cross) = (Vec::new(), Vec::new());
-        Self { down, down_trace: None, up_trace: None, delay, flows, cross, seconds: 60, seed: 1 }
+        Self { down, down_trace: None, up_trace: None, delay, flows, cross, seconds: 60, seed: SEED }
     }
 
     /// Random loss of data.
@@ -54,20 +55,16 @@ impl Dumbbell {
         self
     }
 
-    /// A bulk flow of `controller@via` from `start` seconds on.
-    pub(super) fn flow(mut self, contestant: &str, start: f64) -> Self {
-        let Contestant { controller, via } = contestant.parse().expect("a contestant of a claim");
-        let start = Time::from_secs_f64(start);
-        self.flows.push(Flow { start, ack_every: 1, ..Flow::bulk(controller, via) });
+    /// A bulk flow of a contestant from `start` seconds on.
+    pub(super) fn flow(mut self, contestant: &Contestant, start: f64) -> Self {
+        self.flows.push(Flow { start: Time::from_secs_f64(start), ack_every: 1, ..bulk(contestant) });
         self
     }
 
-    /// As [`Dumbbell::flow`] for TCP, with a round trip `times` that of the path, and an acknowledgement every second
-    /// packet.
-    pub(super) fn far(mut self, controller: &str, start: f64, times: f64) -> Self {
-        let controller = controller.parse::<Spec>().expect("controllers of claims parse: tested");
+    /// As [`Dumbbell::flow`], with a round trip `times` that of the path, and an acknowledgement every second packet.
+    pub(super) fn far(mut self, contestant: &Contestant, start: f64, times: f64) -> Self {
         let extra_delay = self.delay.mul_f64(times - 1.0);
-        self.flows.push(Flow { start: Time::from_secs_f64(start), extra_delay, ..Flow::bulk(controller, Via::Tcp) });
+        self.flows.push(Flow { start: Time::from_secs_f64(start), extra_delay, ..bulk(contestant) });
         self
     }
 
@@ -125,6 +122,10 @@ impl Dumbbell {
         };
         Ok(Finished { outcome: paceline_sim::run(config, None), seconds: self.seconds as f64 })
     }
+}
+
+fn bulk(contestant: &Contestant) -> Flow {
+    Flow::bulk(contestant.controller.clone(), contestant.via.clone())
 }
 
 /// Time between two points of the series.

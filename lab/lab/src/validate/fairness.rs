@@ -2,8 +2,10 @@
 
 use paceline_path::PathError;
 
+use super::Group;
 use super::bench::Dumbbell;
-use super::{Check, Group};
+use crate::claim::{Claim, ClaimError, Expected};
+use crate::contestant::Contestant;
 use crate::stats::Median;
 
 const SECTION: &str = "Equal flows";
@@ -15,32 +17,37 @@ const CONTESTANTS: &[(&str, &str, f64)] = &[
     ("copa:mode=default@udp", "infinite", 0.95),
 ];
 
-pub(super) fn groups() -> Vec<Group> {
-    let equal = CONTESTANTS.iter().map(|(name, queue, floor)| Box::new(move || jain(name, queue, *floor)) as Group);
-    equal.chain(UNLIKE.iter().map(|case| Box::new(move || unlike(case)) as Group)).collect()
+pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
+    let equal = CONTESTANTS.iter().map(|(name, queue, floor)| {
+        Group::new(format!("equal flows of {name}"), &[name], move |flows| jain(&flows[0], name, queue, *floor))
+    });
+    let unlike = UNLIKE.iter().map(|case| {
+        let name = format!("{}@tcp", case.controller);
+        Group::new(format!("{name} at different round trips"), &[&name], move |flows| unlike(&flows[0], case))
+    });
+    equal.chain(unlike).collect()
 }
 
-fn jain(contestant: &str, queue: &str, floor: f64) -> Result<Vec<Check>, PathError> {
-    let mut checks = Vec::new();
+fn jain(flow: &Contestant, name: &str, queue: &str, floor: f64) -> Result<Vec<Claim>, PathError> {
+    let mut claims = Vec::new();
     for count in [2_u32, 4, 8] {
         let mut bench = Dumbbell::new(100.0, 20.0, queue).seconds(120);
         for index in 0..count {
-            bench = bench.flow(contestant, f64::from(index) * 0.5);
+            bench = bench.flow(flow, f64::from(index) * 0.5);
         }
         let run = bench.run()?;
         let shares: Vec<f64> = run.outcome.flows.iter().map(|flow| flow.wire_bytes_arrived as f64).collect();
         let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
         let index = sum * sum / (f64::from(count) * squares);
-        checks.push(
-            Check::new(
-                SECTION,
-                format!("{count} {contestant}, 100 Mbit/s, 20 ms, {queue}, starts 0.5 s apart, 120 s"),
-                format!("Jain's index at least {floor} (our floor; 1 is equal)"),
-            )
-            .got(format!("{index:.3}"), index >= floor),
+        let setup = format!("{count} {name}, 100 Mbit/s, 20 ms, {queue}, starts 0.5 s apart, 120 s");
+        claims.push(
+            Claim::on(SECTION, setup, format!("Jain's index at least {floor}"))
+                .after("our floor; 1 is equal")
+                .expect(Expected::AtLeast(floor))
+                .measured(format!("{index:.3}"), &[index]),
         );
     }
-    Ok(checks)
+    Ok(claims)
 }
 
 /// Flows of different round trips: exponents of the ratio of round trips, queue included, within which the ratio of
@@ -121,18 +128,18 @@ const SLACK: f64 = 0.2;
 /// Single runs differ by a tenth to a fifth: so many make the median sure to about as much as ratios differ.
 const SEEDS: u64 = 12;
 
-fn unlike(case: &Unlike) -> Result<Vec<Check>, PathError> {
+fn unlike(flow: &Contestant, case: &Unlike) -> Result<Vec<Claim>, PathError> {
     let Unlike { controller, queue, rtt_ms, seconds, background, exponents: (low, high), source, known } = case;
     let beside =
         if *background > 0.0 { format!(" beside Poisson packets of {background} Mbit/s") } else { String::new() };
     // The lower end of the interval of the largest ratio of rates yet.
     let mut floor = 1.0_f64;
-    let mut checks = Vec::new();
+    let mut claims = Vec::new();
     for times in TIMES {
         let mut figures = Vec::new();
         for seed in 1..=SEEDS {
             let mut bench = Dumbbell::new(100.0, *rtt_ms, queue).seconds(*seconds).seed(seed);
-            bench = bench.far(controller, 0.0, 1.0).far(controller, 0.3, times);
+            bench = bench.far(flow, 0.0, 1.0).far(flow, 0.3, times);
             if *background > 0.0 {
                 bench = bench.background(*background);
             }
@@ -144,8 +151,6 @@ fn unlike(case: &Unlike) -> Result<Vec<Check>, PathError> {
         let (Some(rates), Some(round_trips)) = (Median::of(&rates), Median::of(&round_trips)) else { continue };
         let (least, most) = rates.interval.unwrap_or((rates.median, rates.median));
         let exponent = rates.median.ln() / round_trips.median.ln();
-        let holds = (low - SLACK..=high + SLACK).contains(&exponent) && most >= floor;
-        floor = floor.max(least);
         let scenario = format!(
             "2 {controller}{beside}, 100 Mbit/s, {queue}, {rtt_ms} ms and {times} times that, every second packet acknowledged, \
              {seconds} s, {SEEDS} seeds"
@@ -158,8 +163,14 @@ fn unlike(case: &Unlike) -> Result<Vec<Check>, PathError> {
             "{:.2} : 1 ({least:.2} to {most:.2}), round trips 1 : {:.2}, power {exponent:.2}",
             rates.median, round_trips.median
         );
-        let note = if holds { "" } else { known };
-        checks.push(Check::new("Flows of different round trips", scenario, claim).got(got, holds).note(note));
+        let claim =
+            Claim { source: (*source).to_owned(), ..Claim::on("Flows of different round trips", scenario, claim) }
+                .expect(Expected::Between(low - SLACK, high + SLACK))
+                .expect(Expected::AtLeast(floor))
+                .measured(got, &[exponent, most]);
+        floor = floor.max(least);
+        let note = if claim.holds() { "" } else { known };
+        claims.push(claim.note(note));
     }
-    Ok(checks)
+    Ok(claims)
 }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use paceline_path::{PathError, Trace};
 
 use super::bench::Dumbbell;
-use super::{Check, Group, NamedTrace, near};
+use super::{Group, NamedTrace};
+use crate::claim::{Claim, ClaimError};
+use crate::contestant::Contestant;
 
 /// The section's heading.
 pub(super) const SECTION: &str = "Beside native implementations";
@@ -75,17 +77,17 @@ const NATIVE: &[Native] = &[
     native(RAPID, "bbr@tcp", 10.83, 36.0, 198.0),
 ];
 
-pub(super) fn groups(traces: &[NamedTrace]) -> Vec<Group> {
+pub(super) fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
     let find = |name: &str| traces.iter().find(|(known, _)| known == name).map(|(_, trace)| Arc::clone(trace));
-    let mut groups: Vec<Group> = Vec::new();
-    for native in NATIVE {
+    let group = |native: &'static Native| {
         let up = if native.trace == VERIZON { VERIZON_UP } else { native.trace };
-        match (find(native.trace), find(up)) {
-            (Some(down), Some(up)) => groups.push(Box::new(move || compare(native, &down, &up))),
-            _ => groups.push(Box::new(|| Ok(vec![claim(native).note("the trace was not given")]))),
-        }
-    }
-    groups
+        let traces = find(native.trace).zip(find(up));
+        Group::new(format!("{} on {}", native.ours, native.trace), &[native.ours], move |flows| match &traces {
+            Some((down, up)) => compare(&flows[0], native, down, up),
+            None => Ok(vec![claim(native).note("the trace was not given")]),
+        })
+    };
+    NATIVE.iter().map(group).collect()
 }
 
 /// Throughput, and the quantiles of delay.
@@ -93,14 +95,15 @@ fn row(mbps: f64, p50: f64, p95: f64) -> String {
     format!("{mbps:.2} Mbit/s, {p50:.0} / {p95:.0} ms")
 }
 
-fn claim(native: &Native) -> Check {
-    let says = format!("{} (throughput, p50 / p95 delay), within 15 %", row(native.mbps, native.p50, native.p95));
-    Check::new(SECTION, format!("{} on {}, 60 s", native.ours, native.trace), says)
+fn claim(native: &Native) -> Claim {
+    let says = format!("{} (throughput, p50 / p95 delay)", row(native.mbps, native.p50, native.p95));
+    let claim = Claim::on(SECTION, format!("{} on {}, 60 s", native.ours, native.trace), says);
+    claim.near(native.mbps, TOLERANCE).near(native.p50, TOLERANCE).within(native.p95, TOLERANCE)
 }
 
-fn compare(native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Check>, PathError> {
+fn compare(flow: &Contestant, native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Claim>, PathError> {
     let mut dumbbell = Dumbbell::on_traces(Arc::clone(down), Arc::clone(up), 40.0, "droptail:bytes=2MB");
-    dumbbell = dumbbell.flow(native.ours, 0.0);
+    dumbbell = dumbbell.flow(flow, 0.0);
     // The release of Sprout always loads both directions.
     if native.ours.starts_with("sprout") {
         dumbbell = dumbbell.both_ways();
@@ -110,10 +113,9 @@ fn compare(native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Ch
     let mbps = flow.wire_bytes_arrived as f64 * 8e-6 / run.seconds;
     let quantile = |q| flow.delay.quantile_ms(q).unwrap_or(f64::NAN);
     let (p50, p95) = (quantile(0.5), quantile(0.95));
-    let holds =
-        near(mbps, native.mbps, TOLERANCE) && near(p50, native.p50, TOLERANCE) && near(p95, native.p95, TOLERANCE);
-    let note = if holds { "" } else { why(native) };
-    Ok(vec![claim(native).got(row(mbps, p50, p95), holds).note(note)])
+    let claim = claim(native).measured(row(mbps, p50, p95), &[mbps, p50, p95]);
+    let note = if claim.holds() { "" } else { why(native) };
+    Ok(vec![claim.note(note)])
 }
 
 /// Why a figure differs from the native one, where we know.

@@ -5,13 +5,20 @@ use paceline_experiment::Seed;
 use paceline_path::{Codepoint, Direction, Packet, Path, PathError};
 use rand::RngExt;
 
+use super::Group;
 use super::bench::Dumbbell;
-use super::{Check, Group, near};
+use crate::claim::{Claim, ClaimError, Expected};
+use crate::contestant::Contestant;
 
 const SECTION: &str = "The path itself";
 
-pub(super) fn groups() -> Vec<Group> {
-    vec![Box::new(poisson_queues), Box::new(conservation)]
+const CONSERVED: [&str; 3] = ["cubic@tcp", "bbr@tcp", "copa@udp"];
+
+pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
+    Ok(vec![
+        Group::new("M/M/1 and M/D/1", &[], |_| poisson_queues())?,
+        Group::new("conservation", &CONSERVED, conservation)?,
+    ])
 }
 
 /// Mean wait in units of the mean service time, for Poisson arrivals at load `rho` over `count` packets.
@@ -46,29 +53,28 @@ fn mean_wait(rho: f64, exponential_service: bool, count: u64) -> Result<f64, Pat
     Ok(sum / count as f64 / 0.010)
 }
 
-fn poisson_queues() -> Result<Vec<Check>, PathError> {
-    let mut checks = Vec::new();
+fn poisson_queues() -> Result<Vec<Claim>, PathError> {
+    let mut claims = Vec::new();
     for rho in [0.5, 0.8] {
         for (name, exponential, theory) in
             [("M/M/1", true, rho / (1.0 - rho)), ("M/D/1", false, rho / (2.0 * (1.0 - rho)))]
         {
             let ours = mean_wait(rho, exponential, 400_000)?;
-            checks.push(
-                Check::new(
-                    SECTION,
-                    format!("{name} queue, load {rho}, 400 000 packets"),
-                    format!("mean wait {theory:.3} service times (Pollaczek-Khinchine), within 5 %"),
-                )
-                .got(format!("{ours:.3}"), near(ours, theory, 0.05)),
+            let setup = format!("{name} queue, load {rho}, 400 000 packets");
+            claims.push(
+                Claim::on(SECTION, setup, format!("mean wait {theory:.3} service times"))
+                    .after("Pollaczek-Khinchine")
+                    .within(theory, 0.05)
+                    .measured(format!("{ours:.3}"), &[ours]),
             );
         }
     }
-    Ok(checks)
+    Ok(claims)
 }
 
-fn conservation() -> Result<Vec<Check>, PathError> {
-    let mut checks = Vec::new();
-    for flow in ["cubic@tcp", "bbr@tcp", "copa@udp"] {
+fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, PathError> {
+    let mut claims = Vec::new();
+    for flow in contestants {
         let run = Dumbbell::new(50.0, 40.0, "droptail:bdp=1").flow(flow, 0.0).flow(flow, 5.0).run()?;
         let setup = format!("two {flow}, 50 Mbit/s, 40 ms, 1 BDP, 60 s");
         let (mut entered, mut arrived) = (0, 0);
@@ -76,14 +82,18 @@ fn conservation() -> Result<Vec<Check>, PathError> {
             entered += flow.packets_entered;
             arrived += flow.packets_arrived;
         }
-        checks.push(
-            Check::new(SECTION, setup.clone(), "nothing is delivered that was not sent")
-                .got(format!("{entered} in, {arrived} out"), arrived <= entered && arrived > 0),
+        let claim = |text: &str| Claim { contestant: flow.to_string(), ..Claim::on(SECTION, &setup, text) };
+        claims.push(
+            claim("nothing is delivered that was not sent")
+                .expect(Expected::AtMost(entered as f64))
+                .expect(Expected::Above(0.0))
+                .measured(format!("{entered} in, {arrived} out"), &[arrived as f64, arrived as f64]),
         );
         let utilization = run.utilization();
-        checks.push(
-            Check::new(SECTION, setup.clone(), "utilisation of the link at most 1")
-                .got(format!("{utilization:.4}"), utilization <= 1.0),
+        claims.push(
+            claim("utilisation of the link at most 1")
+                .expect(Expected::AtMost(1.0))
+                .measured(format!("{utilization:.4}"), &[utilization]),
         );
         // L = lambda W: packets waiting on average against arrivals that were taken in times their mean wait.
         let waiting = run.outcome.hops[0].stats.queued_packet_ns as f64 / 1e9 / run.seconds;
@@ -92,10 +102,11 @@ fn conservation() -> Result<Vec<Check>, PathError> {
             waited += flow.data_split.queue as f64 / 1e9;
         }
         let little = waited / run.seconds;
-        checks.push(
-            Check::new(SECTION, setup, "Little's law at the bottleneck: L = lambda W within 1 %")
-                .got(format!("L = {waiting:.2}, lambda W = {little:.2} packets"), near(little, waiting, 0.01)),
+        claims.push(
+            claim("Little's law at the bottleneck: L = lambda W within 1 %")
+                .near(waiting, 0.01)
+                .measured(format!("L = {waiting:.2}, lambda W = {little:.2} packets"), &[little]),
         );
     }
-    Ok(checks)
+    Ok(claims)
 }

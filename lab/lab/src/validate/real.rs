@@ -4,13 +4,16 @@
 //! very code that the simulator runs, so what is left between the two is the host; a kernel flow is another
 //! implementation.
 
+use std::fmt;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use paceline_path::Trace;
+use paceline_sim::Via;
 
-use super::{Check, NamedTrace, ValidateError};
+use super::{NamedTrace, ValidateError};
+use crate::claim::{Claim, ClaimError, Expected};
 use crate::journal::Journal;
 use crate::race::{Job, RaceError, RunError, Settings, World, race_watched};
 use crate::real;
@@ -141,65 +144,100 @@ pub fn real<E: From<ValidateError>>(
     traces: &[NamedTrace],
     settings: &RealSettings,
     progress: &dyn Progress,
-    mut found: impl FnMut(&[Check]) -> Result<(), E>,
-) -> Result<Vec<Check>, E> {
+    mut found: impl FnMut(&[Claim]) -> Result<(), E>,
+) -> Result<Vec<Claim>, E> {
     let mut cases = given(traces);
     if !settings.traces_only {
         cases.extend(shipped());
     }
-    let runs = |wanted: &&String| cases.iter().any(|case| case.contestants.split(',').any(|name| name == *wanted));
+    let rivals: Vec<Vec<Rival>> = cases.iter().map(Rival::of).collect::<Result<_, _>>().map_err(ValidateError::from)?;
+    let runs = |wanted: &&String| rivals.iter().flatten().any(|rival| rival.name == **wanted);
     if let Some(wanted) = settings.contestants.iter().flatten().find(|wanted| !runs(wanted)) {
         return Err(ValidateError::NoSuch { wanted: wanted.clone() }.into());
     }
-    let wanted = |name: &&str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
-    let mut checks = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
+    let wanted = |name: &str| settings.contestants.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name));
+    let mut claims = Vec::new();
+    for (index, (case, rivals)) in cases.iter().zip(&rivals).enumerate() {
         progress.part(&format!("{} ({} of {})", case.heading, index + 1, cases.len()));
-        let is_kernel = |name: &&str| name.ends_with("@tcp");
-        let (kernel, own): (Vec<&str>, Vec<&str>) = case.contestants.split(',').filter(wanted).partition(is_kernel);
-        for (contestants, kernel) in [(own, false), (kernel, true)] {
-            if !contestants.is_empty() {
-                checks.extend(both(case, &contestants, kernel, settings, progress)?);
+        for datapath in [Datapath::Ours, Datapath::Kernel] {
+            for rival in rivals.iter().filter(|rival| rival.datapath == datapath && wanted(rival.name)) {
+                claims.extend(both(case, rival, settings, progress)?);
             }
         }
-        found(&checks)?;
+        found(&claims)?;
     }
-    if checks.is_empty() {
+    if claims.is_empty() {
         return Err(ValidateError::NoTrace.into());
     }
-    Ok(checks)
+    Ok(claims)
 }
 
-/// Contestants of a case in both worlds, all of them the kernel's or none.
+/// Whose packets they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Datapath {
+    /// The very code that the simulator runs.
+    Ours,
+    /// The kernel's TCP.
+    Kernel,
+}
+
+impl Datapath {
+    /// How far its flows may be from simulated ones.
+    fn tolerance(self) -> f64 {
+        match self {
+            Self::Ours => UDP,
+            Self::Kernel => KERNEL,
+        }
+    }
+}
+
+/// A contestant of a case.
+struct Rival {
+    name: &'static str,
+    datapath: Datapath,
+}
+
+impl Rival {
+    /// Those of a case.
+    ///
+    /// # Errors
+    /// When one does not exist.
+    fn of(case: &Case) -> Result<Vec<Self>, ClaimError> {
+        let rival = |name| {
+            let kernel = ClaimError::check(&case.heading, name)?.via == Via::Tcp;
+            Ok(Self { name, datapath: if kernel { Datapath::Kernel } else { Datapath::Ours } })
+        };
+        case.contestants.split(',').map(rival).collect()
+    }
+}
+
+/// A contestant of a case in both worlds.
 fn both(
     case: &Case,
-    contestants: &[&str],
-    kernel: bool,
+    rival: &Rival,
     settings: &RealSettings,
     progress: &dyn Progress,
-) -> Result<Vec<Check>, ValidateError> {
-    let mut checks = Vec::new();
-    for who in contestants {
-        let options = Options {
-            contestants: Some((*who).to_owned()),
-            runs: Some(settings.runs),
-            seconds: settings.seconds.or(case.seconds),
-            ..Options::default()
-        };
-        let set = as_on_linux((case.source)(options.clone()).text(), kernel);
-        let source = (case.source)(Options { set, ..options });
-        let simulated = race_watched(&source, &Settings { world: World::Sim, ..Settings::default() }, progress)?;
-        let (records, failures) = raced(&source, settings, progress)?;
-        if !records.is_empty() {
-            let simulated: Vec<&Record> = simulated.runs.iter().map(|run| &run.record).collect();
-            checks.push(compare(&case.heading, who, &simulated, &records.iter().collect::<Vec<_>>()));
-        }
-        checks.extend(failures.into_iter().map(|failure| {
-            let setup = format!("{who}, run {}", failure.number);
-            Check::new(case.heading.clone(), setup, "it runs").got("it failed", false).note(failure.cause.to_string())
-        }));
+) -> Result<Vec<Claim>, ValidateError> {
+    let options = Options {
+        contestants: Some(rival.name.to_owned()),
+        runs: Some(settings.runs),
+        seconds: settings.seconds.or(case.seconds),
+        ..Options::default()
+    };
+    let set = as_on_linux((case.source)(options.clone()).text(), rival.datapath);
+    let source = (case.source)(Options { set, ..options });
+    let simulated = race_watched(&source, &Settings { world: World::Sim, ..Settings::default() }, progress)?;
+    let (records, failures) = raced(&source, settings, progress)?;
+    let mut claims = Vec::new();
+    if !records.is_empty() {
+        let simulated: Vec<&Record> = simulated.runs.iter().map(|run| &run.record).collect();
+        claims.push(compare(&case.heading, rival, &simulated, &records.iter().collect::<Vec<_>>()));
     }
-    Ok(checks)
+    claims.extend(failures.into_iter().map(|failure| {
+        let claim = about(&case.heading, rival, format!("run {}", failure.number), "it runs");
+        claim.failed("it failed").note(failure.cause.to_string())
+    }));
+    Ok(claims)
 }
 
 /// A run of a contestant in the real world, of which the record is kept.
@@ -265,7 +303,8 @@ fn raced(
 }
 
 /// What makes every flow of a scenario start and keep time as on Linux: options to set.
-fn as_on_linux(scenario: &str, kernel: bool) -> Vec<String> {
+fn as_on_linux(scenario: &str, datapath: Datapath) -> Vec<String> {
+    let kernel = datapath == Datapath::Kernel;
     match scenario.lines().filter(|line| line.trim() == "[[flows]]").count() {
         0 => vec![format!("flows=[{{timers='host', handshake={kernel}}}]")],
         flows => (0..flows)
@@ -283,9 +322,9 @@ const FIGURES: [(&str, Figure); 3] = [
     ("ms p95", |record| record.queue_ms.map(|queue| queue.p95)),
 ];
 
-fn compare(heading: &str, who: &str, ours: &[&Record], theirs: &[&Record]) -> Check {
-    let tolerance = if who.ends_with("@tcp") { KERNEL } else { UDP };
-    let mut holds = true;
+fn compare(heading: &str, rival: &Rival, ours: &[&Record], theirs: &[&Record]) -> Claim {
+    let tolerance = rival.datapath.tolerance();
+    let (mut expected, mut figures) = (Vec::new(), Vec::new());
     let mut texts = [Vec::new(), Vec::new()];
     let mut apart = Vec::new();
     for (unit, figure) in FIGURES {
@@ -294,15 +333,16 @@ fn compare(heading: &str, who: &str, ours: &[&Record], theirs: &[&Record]) -> Ch
         let (Some(ours), Some(theirs)) = (median(ours), median(theirs)) else { continue };
         texts[0].push(format!("{} {unit}", spread(&ours)));
         texts[1].push(format!("{} {unit}", spread(&theirs)));
-        let difference = (ours.median - theirs.median).abs();
-        let close = unit.starts_with("ms") && difference < CLOSE_MS;
-        if !close && difference > tolerance * theirs.median {
-            holds = false;
+        let slack = if unit.starts_with("ms") { CLOSE_MS } else { 0.0 };
+        let near = Expected::Near { value: theirs.median, share: tolerance, slack };
+        expected.push(near);
+        figures.push(ours.median);
+        if !near.holds(ours.median) {
             apart.push(format!("{unit} {:+.0} %", 100.0 * (ours.median / theirs.median - 1.0)));
         }
     }
     let seconds = theirs.first().map_or(0.0, |record| record.seconds);
-    let setup = format!("{who}, {seconds} s, {} runs", theirs.len());
+    let setup = format!("{seconds} s, {} runs", theirs.len());
     let [ours, real] = texts.map(|figures| figures.join(", "));
     let says = format!("real: {real}; within {:.0} %", tolerance * 100.0);
     let mut note = apart.join(", ");
@@ -311,7 +351,14 @@ fn compare(heading: &str, who: &str, ours: &[&Record], theirs: &[&Record]) -> Ch
         let and = if note.is_empty() { "" } else { "; " };
         note.push_str(&format!("{and}in {doubtful} runs the host was late"));
     }
-    Check::new(heading.to_owned(), setup, says).got(ours, holds).note(note)
+    let claim = about(heading, rival, setup, says);
+    expected.into_iter().fold(claim, Claim::expect).measured(ours, &figures).note(note)
+}
+
+/// A claim about a contestant in both worlds.
+fn about(heading: &str, rival: &Rival, setup: impl fmt::Display, claim: impl Into<String>) -> Claim {
+    let claim = Claim::on(heading, format!("{}, {setup}", rival.name), claim);
+    Claim { contestant: rival.name.to_owned(), world: "real", ..claim }
 }
 
 #[cfg(test)]
@@ -327,7 +374,7 @@ mod tests {
             let plans = source.plans().unwrap_or_else(|error| panic!("{}: {error}", case.heading));
             let contestants: Vec<Contestant> = plans[0].scenario.contestants.clone();
             if cfg!(target_os = "linux")
-                && let Err(problem) = crate::real::check(&contestants, &plans)
+                && let Err(problem) = real::check(&contestants, &plans)
             {
                 // A kernel may lack a congestion control; nothing else is amiss.
                 assert!(problem.to_string().contains("this kernel's TCP has no"), "{}: {problem}", case.heading);

@@ -304,7 +304,7 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
     let wanted: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].outside().next().is_some()).collect();
     let setups: Vec<Setup> = wanted.iter().flat_map(|at| of(&rows[*at])).collect();
     let settings = Settings { world: World::Sim, journal: None, ..bench.settings.clone() };
-    let simulated = Bench { settings: &settings, progress: bench.progress }.run(&setups, |_, run| Run::of(run))?;
+    let simulated = Bench { settings: &settings, ..*bench }.run(&setups, |_, run| Run::of(run))?;
     for (at, runs) in wanted.iter().zip(simulated.chunks(2 + WITHOUT.len())) {
         let row = &rows[*at];
         let causes = row.outside().map(|(figure, apart)| {

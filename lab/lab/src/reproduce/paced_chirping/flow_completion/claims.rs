@@ -221,9 +221,9 @@ mod tests {
         };
         let held = text(&all, 3.0);
         assert_eq!(held.ours, "in all 2 conditions; worst: 2.9 ms, 15 ms, 80 % load, no greedy flow, sizes truncated");
-        assert!(held.holds && held.command.contains("mean_gap=7.07ms"), "{}", held.command);
+        assert!(held.holds() && held.command.contains("mean_gap=7.07ms"), "{}", held.command);
         let missed = text(&all, 2.5);
-        assert!(!missed.holds && missed.ours.starts_with("in 1 of 2 conditions; worst: 2.9 ms"), "{}", missed.ours);
+        assert!(!missed.holds() && missed.ours.starts_with("in 1 of 2 conditions; worst: 2.9 ms"), "{}", missed.ours);
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         let rivals = &super::super::rivals()[..=CHIRPING];
         let claims = claims(rivals, &all);
         let p99: Vec<_> = claims.iter().filter(|claim| claim.claim.contains("at most 3 ms")).collect();
-        assert_eq!(p99[..4].iter().map(|claim| claim.holds).collect::<Vec<_>>(), [true, true, true, false]);
+        assert_eq!(p99[..4].iter().map(|claim| claim.holds()).collect::<Vec<_>>(), [true, true, true, false]);
         assert!(p99[3].ours.contains("4 ms (plain DCTCP 3.5 ms)"), "{}", p99[3].ours);
         let beside = beside(&all);
         assert_eq!(beside[1].figures, ["3.5 ms"; 4]);
