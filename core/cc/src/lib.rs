@@ -14,6 +14,7 @@ pub mod cubic;
 pub mod datapath;
 pub mod dctcp;
 pub mod entry;
+pub mod event_log;
 pub mod filter;
 pub mod fixed;
 pub mod hystart;

@@ -1,6 +1,10 @@
-//! Watching a flow: everything that a datapath reports to a controller, as one stream of typed events.
+//! Watching a flow: everything that a datapath reports to a controller, as one stream of typed events, and everything that
+//! the controller answers.
 //!
 //! [`Observed`] stands between the two and passes every call on. Where nobody observes it is not there, and costs nothing.
+//! [`crate::event_log`] writes both to a file and reads them back.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::controller::{
     Ack, BadFeedback, Controller, Ecn, Loss, Lost, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
@@ -82,11 +86,55 @@ impl Event<'_> {
     }
 }
 
+/// What a controller answers between two events: all that a datapath reads of it and that may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// [`Controller::window`] in bytes.
+    pub window: u64,
+    /// [`Controller::pacing`].
+    pub pacing: Pacing,
+    /// [`Controller::next_tick`].
+    pub next_tick: Time,
+    /// [`Controller::threshold`] in bytes.
+    pub threshold: u64,
+    /// [`Controller::holds_against_marks`].
+    pub holds_against_marks: bool,
+}
+
+impl Answers {
+    /// Of this controller, now.
+    pub fn of(controller: &dyn Controller) -> Self {
+        Self {
+            window: controller.window(),
+            pacing: controller.pacing(),
+            next_tick: controller.next_tick(),
+            threshold: controller.threshold(),
+            holds_against_marks: controller.holds_against_marks(),
+        }
+    }
+}
+
 /// Sees the events of one flow.
 pub trait Observer: Send {
-    /// `event` happened. The controller has taken it in: it answers for what comes next ([`Controller::window`],
-    /// [`Controller::pacing`], [`Controller::next_tick`]) and describes itself.
+    /// `event` happened. The controller has taken it in: it answers for what comes next ([`Answers::of`]) and describes
+    /// itself.
     fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller);
+}
+
+/// One that its owner looks into later, and of which several controllers may have a part.
+impl<T: Observer> Observer for Arc<Mutex<T>> {
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).on_event(event, controller);
+    }
+}
+
+/// Several, in their order.
+impl Observer for Vec<Box<dyn Observer>> {
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        for observer in self {
+            observer.on_event(event, controller);
+        }
+    }
 }
 
 /// A controller that is observed.

@@ -9,6 +9,7 @@ use paceline_cc::controller::{
     Ack, Acked, Arrival, Cause, Controller, Ecn, Env, Loss, Lost, MAX_FEEDBACK, Pacing, Phase, RateSample,
     ReceiverHalf, Restart, Sent, Stamp, Timeout,
 };
+use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::units::{Nanos, Time};
 
 /// The receiver's clock is ahead of the sender's by this.
@@ -100,8 +101,13 @@ impl Datapath {
     }
 
     pub(crate) fn new(spec: &Spec, world: World) -> Self {
+        Self::observed(spec, world, None)
+    }
+
+    /// A flow that is observed.
+    pub(crate) fn observed(spec: &Spec, world: World, observer: Option<Box<dyn Observer>>) -> Self {
         let mut flow = Self {
-            controller: spec.build(&world.env),
+            controller: Observed::wrap(spec.build(&world.env), observer),
             receiver: spec.build_receiver(&world.env),
             world,
             mss: world.env.mss,

@@ -7,9 +7,12 @@ mod datapath;
 mod hostile;
 
 use std::fmt::{self, Display, Formatter};
+use std::sync::{Arc, Mutex};
 
 use paceline_cc::controller::{Carrier, Cause, Controller, Env, Hop, Lost, Pacing, Telemetry};
 use paceline_cc::entry::{Entry, Kind};
+use paceline_cc::event_log::{Log, Reader, replay};
+use paceline_cc::observe::Observed;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::{Spec, SpecError};
@@ -50,6 +53,10 @@ enum Operation {
     Mss(u32),
     /// The cause of a loss becomes known after it.
     Cause(Cause),
+    /// Another flow over the path measured an RTT.
+    SharedRtt(Nanos),
+    /// The application has nothing to send although the window is open.
+    AppLimited,
     /// A blob of random bytes comes for a receiver's feedback.
     Blob(Vec<u8>),
 }
@@ -80,6 +87,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..1u64 << 40, 0..1u64 << 40).prop_map(|(queue, rate)| Operation::Telemetry { queue, rate }),
         1 => prop::sample::select(vec![88u32, 1200, 1448, 8948]).prop_map(Operation::Mss),
         1 => prop::sample::select(vec![Cause::Congestion, Cause::Medium, Cause::Handover]).prop_map(Operation::Cause),
+        1 => span().prop_map(Operation::SharedRtt),
+        1 => Just(Operation::AppLimited),
         1 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Operation::Blob),
     ]
 }
@@ -210,6 +219,8 @@ fn run(flow: &mut Datapath, packet: &mut u32, operation: &Operation) {
             let packet = Carrier { seq: 0, sent_at: flow.now, tag: 0 };
             flow.controller.on_telemetry(&Telemetry { now: flow.now, packet, hops: &[hop] });
         }
+        Operation::SharedRtt(rtt) => flow.controller.on_shared_rtt(flow.now, *rtt),
+        Operation::AppLimited => flow.controller.on_app_limited(flow.now, flow.in_flight),
         Operation::Blob(blob) => {
             let before = described(flow.controller.as_ref());
             if flow.controller.on_feedback(flow.now, blob).is_err() {
@@ -472,6 +483,52 @@ fn the_same_events_give_the_same_answers() {
             let [(one, _), (other, _)] = &flows;
             assert_eq!(described(one.controller.as_ref()), described(other.controller.as_ref()));
         }
+    });
+}
+
+/// A controller that is made of `spec` and whose log goes to memory.
+fn log(spec: &Spec, env: &Env) -> Arc<Mutex<Log<Vec<u8>>>> {
+    Arc::new(Mutex::new(Log::new(Vec::new(), spec, env, "model").expect("memory takes it")))
+}
+
+/// What was logged, read from its text and fed to a new controller, gives the same answers.
+fn replays(spec: &Spec, env: &Env, log: Arc<Mutex<Log<Vec<u8>>>>) {
+    let log = Arc::into_inner(log).expect("the flow is over").into_inner().expect("no panic");
+    let written = log.finish().expect("memory takes it");
+    let mut reader = Reader::new("model", written.as_slice()).expect("a header");
+    assert_eq!(reader.header().controller.parse::<Spec>().as_ref(), Ok(spec));
+    let mut fresh = spec.build(env);
+    let events = replay(&mut reader, fresh.as_mut()).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    assert_eq!(events + 1, written.iter().filter(|byte| **byte == b'\n').count() as u64);
+}
+
+#[test]
+fn what_is_recorded_is_replayed_bit_by_bit() {
+    let sequences = |named: &Named| (any_spec(named.0), world(), prop::collection::vec(operation(), 1..40));
+    for_every(named(), 48, sequences, |_, (spec, world, operations)| {
+        let (log, mut mss) = (log(&spec, &world.env), world.env.mss);
+        let mut flow = Datapath::observed(&spec, world, Some(Box::new(log.clone())));
+        for operation in &operations {
+            run(&mut flow, &mut mss, operation);
+        }
+        recovers(&mut flow, mss);
+        drop(flow);
+        replays(&spec, &world.env, log);
+    });
+}
+
+#[test]
+fn hostile_events_are_replayed_bit_by_bit() {
+    let sequences = |named: &Named| (any_spec(named.0), prop::collection::vec(hostile::event(), 1..60));
+    for_every(named(), 32, sequences, |_, (spec, events)| {
+        let (env, mut now) = (Env::default(), Time::ZERO);
+        let log = log(&spec, &env);
+        let mut controller = Observed::wrap(spec.build(&env), Some(Box::new(log.clone())));
+        for event in &events {
+            hostile::feed(controller.as_mut(), event, &mut now);
+        }
+        drop(controller);
+        replays(&spec, &env, log);
     });
 }
 
