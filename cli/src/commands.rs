@@ -16,6 +16,7 @@ pub(crate) mod fetch;
 #[cfg(target_os = "linux")]
 pub(crate) mod open_window;
 pub(crate) mod race;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 #[cfg(target_os = "linux")]

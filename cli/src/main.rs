@@ -27,6 +27,7 @@ enum Command {
     Trace(commands::trace::Args),
     Validate(commands::validate::Args),
     Report(commands::report::Args),
+    Replay(commands::replay::Args),
     Reproduce(commands::reproduce::Args),
     #[cfg(target_os = "linux")]
     Emulate(Box<commands::emulate::Args>),
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(args),
         Command::Validate(args) => commands::validate::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Replay(args) => commands::replay::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         #[cfg(target_os = "linux")]
         Command::Emulate(args) => commands::emulate::run(args),

@@ -62,6 +62,9 @@ pub(crate) struct Args {
     /// A log of each flow of the first run of each contestant, for qvis, into this folder.
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
+    /// A log of everything that each controller of these flows was informed of and answered, for replay, into this folder.
+    #[arg(long, value_name = "DIR")]
+    events: Option<PathBuf>,
     /// The report, one page that opens offline, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -84,8 +87,10 @@ fn contestants_help() -> String {
 impl Args {
     /// Sees to it that this process may do what is asked for; before it has a second thread.
     pub(crate) fn acquire(&self) -> anyhow::Result<()> {
-        if self.real && self.qlog.is_some() {
-            bail!("--qlog: it is for the simulator; leave out --real");
+        for (option, folder) in [("--qlog", &self.qlog), ("--events", &self.events)] {
+            if self.real && folder.is_some() {
+                bail!("{option}: it is for the simulator; leave out --real");
+            }
         }
         if self.real { Ok(real::acquire()?) } else { Ok(()) }
     }
@@ -126,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for path in outputs.iter().filter(|path| !is_standard(path)) {
         Draft::check(path)?;
     }
-    for folder in [&args.report, &args.qlog].into_iter().flatten() {
+    for folder in [&args.report, &args.qlog, &args.events].into_iter().flatten() {
         output::check_folder(folder)?;
     }
     let settings = Settings {
@@ -135,6 +140,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         series: args.report.is_some(),
         measure: args.measure,
         qlog: args.qlog.clone(),
+        events: args.events.clone(),
     };
     let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
     let race = race_watched(&source, &settings, &bar);

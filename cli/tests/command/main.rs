@@ -92,6 +92,47 @@ fn files_are_whole_and_alone() {
 }
 
 #[test]
+fn an_event_log_is_replayed() {
+    let lab = Lab::new();
+    let args = ["race", "small.toml", "--json", "with.jsonl", "--events", "events", "--qlog", "logs"];
+    let output = lab.run(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    // Who watches changes nothing.
+    assert_eq!(lab.run(&["race", "small.toml", "--json", "-"]).stdout, fs::read(lab.path("with.jsonl")).unwrap());
+    let logs = names(&lab.path("events"));
+    let above = ["fixed-window=20@alcc-1-above.jsonl", "fixed-window=20@alcc-1.jsonl"];
+    assert_eq!(logs, [&["copa@udp-1.jsonl", "cubic@tcp-1.jsonl"], &above[..], &["reno@tcp-1.jsonl"]].concat());
+    for log in &logs {
+        let output = lab.run(&["replay", &format!("events/{log}")]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.starts_with("equal: ") && text.ends_with(" events as it was recorded\n"), "{text}");
+    }
+    let lower = fs::read_to_string(lab.path("events/fixed-window=20@alcc-1.jsonl")).unwrap();
+    assert!(lower.lines().next().unwrap().contains(r#""controller":"cubic""#), "TCP's own controller");
+
+    let log = fs::read_to_string(lab.path("events/cubic@tcp-1.jsonl")).unwrap();
+    let same = lab.run(&["replay", "events/cubic@tcp-1.jsonl", "--controller", "cubic"]);
+    assert!(String::from_utf8(same.stdout).unwrap().starts_with("equal: cubic"));
+    let other = lab.run(&["replay", "events/cubic@tcp-1.jsonl", "--controller", "fixed:window=3"]);
+    assert_eq!(other.status.code(), Some(0), "{}", String::from_utf8_lossy(&other.stderr));
+    let lines: Vec<Value> =
+        String::from_utf8(other.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len() + 1, log.lines().count());
+    assert!(lines.iter().all(|line| line["replayed"]["window"] == 3 * 1448));
+    let windows: std::collections::BTreeSet<u64> =
+        lines.iter().map(|line| line["recorded"]["window"].as_u64().unwrap()).collect();
+    assert!(windows.len() > 10, "{windows:?}");
+
+    fs::write(lab.path("wrong.jsonl"), log.replacen(r#""window":15928"#, r#""window":15929"#, 1)).unwrap();
+    let wrong = lab.run(&["replay", "wrong.jsonl"]);
+    let complaint = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!((wrong.status.code(), wrong.stdout.len()), (Some(1), 0), "{complaint}");
+    assert!(complaint.starts_with("paceline: wrong.jsonl:") && complaint.lines().count() == 1, "{complaint}");
+    assert!(complaint.contains("15928 as its window, and the log says 15929"), "{complaint}");
+}
+
+#[test]
 fn controllers_tell_their_parameters() {
     let lab = Lab::new();
     let text = String::from_utf8(lab.run(&["controllers"]).stdout).unwrap();

@@ -114,6 +114,10 @@ fn options_of_race() {
             (&["race", "small.toml", "--runs", "x"], &runs),
             (&["race", "small.toml", "--threads", "-2"], &threads),
             (&["race", "small.toml", "--real", "--qlog", "logs"], "--qlog: it is for the simulator; leave out --real"),
+            (
+                &["race", "small.toml", "--real", "--events", "logs"],
+                "--events: it is for the simulator; leave out --real",
+            ),
             (&["race", "small.toml", "--contestants", ""], "--contestants: there is no contestant; give at least one"),
             (
                 &["race", "small.toml", "--contestants", "sprout@tcp"],
@@ -164,6 +168,10 @@ fn places_that_cannot_be_written() {
                 &["race", "small.toml", "--qlog", "small.toml/logs"],
                 "small.toml/logs: cannot be written (not a directory)",
             ),
+            (
+                &["race", "small.toml", "--events", "small.toml/logs"],
+                "small.toml/logs: cannot be written (not a directory)",
+            ),
             (&["race", "small.toml", "--json", "-", "--csv", "-"], "--csv: - is the place of --json too"),
             (
                 &["trace", "synth", "--output", "small.toml/x.down"],
@@ -205,6 +213,8 @@ fn other_commands() {
     fs::write(lab.path("text.jsonl"), "{}\n").unwrap();
     fs::write(lab.path("empty.jsonl"), "").unwrap();
     fs::write(lab.path("binary.jsonl"), b"\xff\x00").unwrap();
+    let header = r#"{"format":"paceline-events","version":1,"controller":"cubc","env":{"mss":1448},"constants":{"recovery":"prr","ecn":"off"},"answers":{"pacing":"free","next_tick":0}}"#;
+    fs::write(lab.path("unknown.jsonl"), header).unwrap();
     fs::File::create(lab.path("hole.jsonl")).unwrap().set_len(100 << 20).unwrap();
     all(
         &lab,
@@ -229,6 +239,16 @@ fn other_commands() {
                 "small.toml/page: cannot be written (not a directory)",
             ),
             (&["report", "text.jsonl"], "the following required arguments were not provided: --out <DIR>"),
+            (&["replay", "none.jsonl"], "none.jsonl: cannot be read (entity not found); name an event log"),
+            (&["replay", "empty.jsonl"], "empty.jsonl: it is empty; an event log begins with a header"),
+            (&["replay", "text.jsonl"], "text.jsonl:1: format: it is not \"paceline-events\"; give an event log"),
+            (&["replay", "binary.jsonl"], "binary.jsonl:1: not a JSON object (expected value at line 1 column 1)"),
+            (&["replay", "hole.jsonl"], "hole.jsonl:1: the line is longer than 8 MiB; give an event log"),
+            (&["replay", "unknown.jsonl"], "unknown.jsonl:1: controller: unknown controller 'cubc'; did you mean"),
+            (
+                &["replay", "text.jsonl", "--controller", "cubc"],
+                "invalid value 'cubc' for '--controller <SPEC>': unknown controller 'cubc'; did you mean",
+            ),
             (&["validate", "--traces", "none"], "--traces none: cannot be read; name a folder"),
             (&["validate", "--traces", "small.toml"], "--traces small.toml: cannot be read; name a folder"),
             (
@@ -257,6 +277,7 @@ fn what_never_ends_is_not_read() {
             (&["race", "small.toml", "--trace", "/dev/zero"], "--trace: /dev/zero cannot be read (it is a device)"),
             (&["race", "small.toml", "--up", "/dev/urandom"], "--up: /dev/urandom cannot be read (it is a device)"),
             (&["report", "/dev/zero", "--out", "page"], "/dev/zero: cannot be read (it is a device)"),
+            (&["replay", "/dev/zero"], "/dev/zero: cannot be read (it is a device)"),
             (&["report", "/dev/urandom", "--out", "page"], "/dev/urandom: cannot be read (it is a device)"),
             (&["trace", "info", "/dev/zero"], "/dev/zero: cannot be read (it is a device)"),
             (&["trace", "convert", "zero.csv", "x.down"], "zero.csv: cannot be read (it is a device)"),

@@ -36,7 +36,7 @@ pub struct NotSimulated {
 pub fn make(
     flow: &Flow,
     env: &Env,
-    mut observer: impl FnMut(Layer) -> Option<Box<dyn Observer>>,
+    mut observer: impl FnMut(&Spec, Layer) -> Option<Box<dyn Observer>>,
 ) -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let pace = if flow.paced { Pace::Linux } else { Pace::Off };
     let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
@@ -45,7 +45,7 @@ pub fn make(
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },
     };
     let policy = AckPolicy { arrivals: flow.arrivals, ..policy };
-    let mut build = |spec: &Spec, layer| Observed::wrap(spec.build(env), observer(layer));
+    let mut build = |spec: &Spec, layer| Observed::wrap(spec.build(env), observer(spec, layer));
     let half = flow.controller.build_receiver(env);
     match &flow.via {
         Via::Udp => {

@@ -19,6 +19,6 @@ pub use outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLET
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;
-pub use tap::{Fate, Layer, Tap};
+pub use tap::{Fate, Layer, Subject, Tap};
 pub use topology::{Graph, GraphError, Hop, Topology};
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

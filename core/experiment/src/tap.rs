@@ -1,7 +1,7 @@
 //! Watching a run packet by packet, for logs. Figures come from [`crate::Outcome`].
 
 use paceline_cc::observe::Observer;
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_path::{Reason, Snapshot, Split};
 use paceline_transport::{AckSegment, Segment, Sender};
 
@@ -14,6 +14,19 @@ pub enum Layer {
     Packets,
     /// The one above TCP, where there is one: its packets are what it hands over.
     Above,
+}
+
+/// A controller that is about to start.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Whose: the flows of the world are counted in the order in which they start.
+    pub flow: u32,
+    /// Which of the flow's controllers.
+    pub layer: Layer,
+    /// The controller.
+    pub spec: &'a Spec,
+    /// What it is made with.
+    pub env: &'a Env,
 }
 
 /// Where and why a packet was dropped.
@@ -31,7 +44,7 @@ pub struct Fate<'a> {
 /// the flows of the world in the order in which they started.
 pub trait Tap {
     /// Who sees the events of one of a flow's controllers; asked once for each before the flow starts.
-    fn observer(&mut self, _flow: u32, _layer: Layer) -> Option<Box<dyn Observer>> {
+    fn observer(&mut self, _of: &Subject<'_>) -> Option<Box<dyn Observer>> {
         None
     }
 

@@ -2,7 +2,11 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Bytes, Env, Nanos, Rate, Time};
+use paceline_cc::{Bytes, Env, Nanos, Rate, Spec, Time};
+use paceline_experiment::{
+    Application, Arrivals, Cross, Fate, Flow, Gaps, NewFlow, Outcome, Recorder, Sample, Seed, Subject, Tap, Turn,
+    Workload, endpoints,
+};
 use paceline_path::{Codepoint, Dropped, Packet};
 use paceline_transport::{AckSegment, HEADER_BYTES, Segment};
 
@@ -12,13 +16,6 @@ use crate::host::Hosts;
 use crate::live::Live;
 use crate::pool::Pool;
 use crate::timers::{Armed, Target, Timers};
-use paceline_experiment::config::{Cross, Flow, Workload};
-use paceline_experiment::endpoints;
-use paceline_experiment::outcome::Outcome;
-use paceline_experiment::record::{Recorder, Sample};
-use paceline_experiment::seed::Seed;
-use paceline_experiment::tap::{Fate, Tap};
-use paceline_experiment::workload::{Application, Arrivals, Gaps, NewFlow, Turn};
 
 /// What the simulator runs.
 pub type Config = paceline_experiment::Config<Body>;
@@ -246,7 +243,9 @@ impl<'t> World<'t> {
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
         let way = self.ways[index as usize];
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
-        let observer = |layer| self.tap.as_mut().and_then(|tap| tap.observer(number, layer));
+        let observer = |spec: &Spec, layer| {
+            self.tap.as_mut().and_then(|tap| tap.observer(&Subject { flow: number, layer, spec, env: &env }))
+        };
         let (mut sender, receiver) = endpoints::make(flow, &env, observer);
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),

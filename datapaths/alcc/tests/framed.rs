@@ -106,10 +106,7 @@ fn a_peer_that_breaks_the_format_is_told_of_in_one_line() {
     let error = socket.recv(&mut [0; 16], false).unwrap_err();
     assert_eq!(error.to_string(), Violation::Version(b'G').to_string());
     let error = socket.send(&[IoSlice::new(b"no")], false).unwrap_err();
-    assert_eq!(
-        (error.kind(), error.to_string()),
-        (ErrorKind::InvalidData, Violation::Version(b'G').to_string())
-    );
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidData, Violation::Version(b'G').to_string()));
     // The connection is over.
     assert!(matches!(client.read(&mut [0; 16]), Ok(0) | Err(_)));
 }

@@ -25,6 +25,9 @@ impl Bounds {
     /// Records and journals: a record of the 100 000 flows that a world may have takes about 40 MB (our choice).
     pub const RECORDS: Self = Self { file: 1 << 30, line: 64 << 20 };
 
+    /// Event logs: a line holds the packets of one event ([`paceline_cc::event_log::MAX_LINE`]).
+    pub const EVENTS: Self = Self { file: 64 << 30, line: paceline_cc::event_log::MAX_LINE as u64 };
+
     const fn text(most: u64) -> Self {
         Self { file: most, line: most }
     }

@@ -2,6 +2,8 @@
 
 pub mod claim;
 pub mod contestant;
+pub mod events;
+pub mod flow_logs;
 pub mod input;
 pub mod journal;
 pub mod measure;

@@ -21,106 +21,51 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Event, Observer};
 use paceline_cc::{Ack, Controller, Lost, Nanos, Pacing, Sent, Time};
-use paceline_experiment::{Layer, Tap};
+use paceline_experiment::{Layer, Subject, Tap};
 use serde_json::json;
 
+use crate::flow_logs::{FlowLogError, FlowLogs};
 use crate::output::{Draft, OutputError};
-
-/// Most flows logged of a world (our choice: each holds a file open).
-pub const MAX_FLOWS: usize = 64;
-
-/// A log could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("qlog folder {}: {source}; name a folder you can write to", folder.display())]
-pub struct QlogError {
-    /// The folder.
-    pub folder: PathBuf,
-    /// What the system says.
-    pub source: io::Error,
-}
 
 /// Logs the flows of one world; give it to [`paceline_sim::run`], then call [`Qlog::finish`].
 #[derive(Debug)]
 pub struct Qlog {
-    folder: PathBuf,
-    name: String,
+    logs: FlowLogs<u32, Log>,
     description: String,
-    /// Of each flow that is logged, by its number in the world.
-    logs: Vec<(u32, Arc<Mutex<Log>>)>,
-    failed: Option<io::Error>,
 }
 
 impl Qlog {
     /// Logs into `folder` (made where it is missing) as `NAME-FLOW.sqlog`, flows counted from 1; `name` is the
-    /// contestant, `description` says what was run. Of many flows the first [`MAX_FLOWS`] are logged.
+    /// contestant, `description` says what was run. Of many flows the first [`crate::flow_logs::MAX_FLOWS`] are logged.
     ///
     /// # Errors
-    /// [`QlogError`] when the folder cannot be made.
-    pub fn new(folder: &Path, name: &str, description: &str) -> Result<Self, QlogError> {
-        std::fs::create_dir_all(folder).map_err(|source| QlogError { folder: folder.to_owned(), source })?;
-        Ok(Self {
-            folder: folder.to_owned(),
-            name: name.to_owned(),
-            description: description.to_owned(),
-            logs: Vec::new(),
-            failed: None,
-        })
+    /// [`FlowLogError`] when the folder cannot be made.
+    pub fn new(folder: &Path, name: &str, description: &str) -> Result<Self, FlowLogError> {
+        Ok(Self { logs: FlowLogs::new("qlog", folder, name)?, description: description.to_owned() })
     }
 
     /// Completes the files and gives their paths. Without this call none is left behind.
     ///
     /// # Errors
-    /// [`QlogError`] when anything could not be written; the flows already completed stay.
-    pub fn finish(mut self) -> Result<Vec<PathBuf>, QlogError> {
-        let fail = |source| QlogError { folder: self.folder.clone(), source };
-        if let Some(source) = self.failed.take() {
-            return Err(fail(source));
-        }
-        let mut paths = Vec::new();
-        for (number, (_, log)) in self.logs.iter().enumerate() {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(source) = log.failed.take() {
-                return Err(fail(source));
-            }
-            if let Some(file) = log.file.take() {
-                file.finish().map_err(|error| fail(error.source))?;
-            }
-            paths.push(place(&self.folder, &self.name, number));
-        }
-        Ok(paths)
-    }
-
-    /// The log of a flow; none for those beyond the limit.
-    fn log(&mut self, flow: u32) -> Option<Arc<Mutex<Log>>> {
-        if let Some((_, log)) = self.logs.iter().find(|(known, _)| *known == flow) {
-            return Some(Arc::clone(log));
-        }
-        let number = self.logs.len();
-        if self.failed.is_some() || number >= MAX_FLOWS {
-            return None;
-        }
-        let title = format!("{} flow {}", self.name, number + 1);
-        match Log::open(&place(&self.folder, &self.name, number), &title, &self.description) {
-            Ok(log) => {
-                let log = Arc::new(Mutex::new(log));
-                self.logs.push((flow, Arc::clone(&log)));
-                Some(log)
-            }
-            Err(error) => {
-                self.failed = Some(error);
-                None
-            }
-        }
+    /// [`FlowLogError`] when anything could not be written; the flows already completed stay.
+    pub fn finish(self) -> Result<Vec<PathBuf>, FlowLogError> {
+        self.logs.finish(|log| match (log.failed.take(), log.file.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(file)) => file.finish().map_err(|OutputError { source, .. }| source),
+            (None, None) => Ok(()),
+        })
     }
 }
 
 impl Tap for Qlog {
-    fn observer(&mut self, flow: u32, layer: Layer) -> Option<Box<dyn Observer>> {
-        let log = self.log(flow)?;
-        if layer == Layer::Above {
+    fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        let (name, description) = (self.logs.name().to_owned(), &self.description);
+        let open = |path: &Path, number: usize| Log::open(path, &format!("{name} flow {number}"), description);
+        let log = self.logs.log(of.flow, of.flow, ".sqlog", open)?;
+        if of.layer == Layer::Above {
             log.lock().unwrap_or_else(PoisonError::into_inner).above = true;
         }
-        Some(Box::new(Pen { log, layer }))
+        Some(Box::new(Pen { log, layer: of.layer }))
     }
 }
 
@@ -139,12 +84,6 @@ impl Observer for Pen {
             log.failed = Some(error);
         }
     }
-}
-
-/// The file of a flow, whose contestant's name loses what file systems do not take.
-fn place(folder: &Path, name: &str, flow: usize) -> PathBuf {
-    let taken = |c: char| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' };
-    folder.join(format!("{}-{}.sqlog", name.chars().map(taken).collect::<String>(), flow + 1))
 }
 
 /// The controller says that it is starting up.

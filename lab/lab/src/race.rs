@@ -1,6 +1,6 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
@@ -8,8 +8,8 @@ use paceline_experiment::endpoints::{self, NotSimulated};
 use paceline_experiment::{Distribution, Flow, Outcome, Series};
 
 use crate::contestant::Contestant;
+use crate::flow_logs::{FlowLogError, RunLogs};
 use crate::measure::{self, Meter};
-use crate::qlog::{Qlog, QlogError};
 use crate::real::{self, RealError};
 use crate::record::{Record, rounded};
 use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
@@ -98,8 +98,10 @@ pub struct Settings {
     pub series: bool,
     /// Measure what each run costs.
     pub measure: bool,
-    /// Write a log of each flow of the first run of each contestant into this folder.
+    /// Write a qlog of each flow of the first run of each contestant into this folder.
     pub qlog: Option<PathBuf>,
+    /// Write an event log of each controller of these flows into this folder.
+    pub events: Option<PathBuf>,
 }
 
 /// Why a race could not be run.
@@ -129,7 +131,7 @@ pub enum RunError {
     Plan(#[from] KeyError),
     /// Its logs cannot be written.
     #[error(transparent)]
-    Qlog(#[from] QlogError),
+    Log(#[from] FlowLogError),
     /// The real world ended it.
     #[error(transparent)]
     Real(#[from] RealError),
@@ -235,7 +237,7 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
     let meter = settings.measure.then(Meter::start);
     let (flows, outcome, host) = match settings.world {
         World::Sim => {
-            let (flows, outcome) = simulate(contestant, plan, sample_every, settings.qlog.as_deref())?;
+            let (flows, outcome) = simulate(contestant, plan, sample_every, settings)?;
             (flows, outcome, None)
         }
         World::Real => {
@@ -260,26 +262,21 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
     })
 }
 
-/// A run in virtual time: its flows, and what it left. The first run of a contestant leaves logs in the folder `qlog`.
+/// A run in virtual time: its flows, and what it left. The first run of a contestant leaves the logs that are asked for.
 fn simulate(
     contestant: &Contestant,
     plan: &Plan,
     sample_every: Option<Nanos>,
-    qlog: Option<&Path>,
+    settings: &Settings,
 ) -> Result<(Vec<Flow>, Outcome), RunError> {
     let world = plan.world(contestant, sample_every)?;
     let flows = world.flows.clone();
-    let outcome = match qlog {
-        Some(folder) if plan.number == 1 => {
-            let name = contestant.to_string();
-            let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
-            let mut log = Qlog::new(folder, &name, &about)?;
-            let outcome = paceline_sim::run(world, Some(&mut log));
-            log.finish()?;
-            outcome
-        }
-        _ => paceline_sim::run(world, None),
-    };
+    let wanted = |folder: &Option<PathBuf>| folder.clone().filter(|_| plan.number == 1);
+    let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
+    let (qlog, events) = (wanted(&settings.qlog), wanted(&settings.events));
+    let mut logs = RunLogs::open(qlog.as_deref(), events.as_deref(), &contestant.to_string(), &about)?;
+    let outcome = paceline_sim::run(world, logs.tap());
+    logs.finish()?;
     Ok((flows, outcome))
 }
 

@@ -29,7 +29,7 @@ pub enum RealError {
     /// This process may not make namespaces.
     #[cfg(target_os = "linux")]
     #[error("--real: {0}")]
-    Namespace(#[from] paceline_net::namespace::NamespaceError),
+    Namespace(#[from] paceline_emulator::namespace::NamespaceError),
     /// The kernel lacks the congestion control of the scenario's tunnel.
     #[error("tunnel: this kernel's TCP has no '{}', it has {}; name one of them", name.escape_debug(), there.join(", "))]
     Tunnel {
@@ -47,7 +47,7 @@ pub enum RealError {
     /// A run did not come to its end.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
-    Race(#[from] paceline_net::race::RaceError),
+    Race(#[from] paceline_testbed::race::RaceError),
 }
 
 /// What the host had to do with a run.

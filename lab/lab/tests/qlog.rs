@@ -5,7 +5,7 @@ use std::path::Path;
 
 use paceline_cc::observe::Observer;
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Layer, Tap};
+use paceline_experiment::{Subject, Tap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::qlog::Qlog;
 use paceline_lab::scenario::{Options, Source};
@@ -36,8 +36,8 @@ struct Drops {
 }
 
 impl Tap for Drops {
-    fn observer(&mut self, flow: u32, layer: Layer) -> Option<Box<dyn Observer>> {
-        self.qlog.observer(flow, layer)
+    fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        self.qlog.observer(of)
     }
 
     fn on_sent(&mut self, now: Time, _flow: u32, segment: &Segment) {

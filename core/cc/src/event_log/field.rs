@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::controller::{Acked, Carrier, Cause, Ecn, Env, Hop, Lost, Pacing, Phase, RateSample, Recovery, Stamp};
 use crate::names::nearest;
-use crate::text::clipped;
+use crate::units::clipped;
 use crate::units::{Nanos, Rate, Time};
 
 /// What is wrong with a field, and the fix.

@@ -8,8 +8,8 @@ use super::event::Recorded;
 use super::field::{FieldError, Reading};
 use super::{Header, MAX_LINE};
 use crate::observe::Answers;
-use crate::text::clipped;
 use crate::units::Time;
+use crate::units::clipped;
 
 /// Why an event log could not be read.
 #[derive(Debug, thiserror::Error)]

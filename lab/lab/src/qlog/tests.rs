@@ -19,7 +19,8 @@ struct Script {
 impl Script {
     fn new(qlog: &mut Qlog) -> Self {
         let spec: Spec = "reno".parse().unwrap();
-        let observer = qlog.observer(0, Layer::Packets).unwrap();
+        let env = Env::default();
+        let observer = qlog.observer(&Subject { flow: 0, layer: Layer::Packets, spec: &spec, env: &env }).unwrap();
         Self { observer, controller: spec.build(&Env::default()), in_flight: 2896 }
     }
 
@@ -175,7 +176,8 @@ fn datagrams_that_were_lost_are_forgotten() {
         let settled = if (4..7).contains(&(packet % 10)) { packet / 10 * 10 + 3 } else { packet + 1 };
         flow.acked(ms + 0.5, settled, &[(packet, ms)]);
     }
-    assert!(qlog.logs[0].1.lock().unwrap().numbers.is_empty());
+    let log = qlog.logs.log(0, 0, "", |_, _| panic!("the flow has a log")).unwrap();
+    assert!(log.lock().unwrap().numbers.is_empty());
     let path = qlog.finish().unwrap().remove(0);
     let lost = numbers(&records(&path)[1..], "recovery:packet_lost");
     assert_eq!(lost, (0..100).map(|i| Some(i * 10 + 3)).collect::<Vec<_>>());

@@ -9,8 +9,8 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_experiment::Via;
 use paceline_path::Trace;
-use paceline_sim::Via;
 
 use super::{NamedTrace, ValidateError};
 use crate::claim::{Claim, ClaimError, Expected};

@@ -171,7 +171,7 @@ impl Datagrams {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
-        let (mut sender, receiver) = endpoints::make(&self.flow, &env, |_| None);
+        let (mut sender, receiver) = endpoints::make(&self.flow, &env, |_, _| None);
         match (&self.flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),
             (Workload::Bulk, None) => sender.write(u64::MAX),

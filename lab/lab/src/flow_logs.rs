@@ -1,0 +1,149 @@
+//! Logs of the flows of one world: a folder with a file of each.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_cc::observe::Observer;
+use paceline_experiment::{Subject, Tap};
+
+use crate::events::EventLogs;
+use crate::qlog::Qlog;
+
+/// Most flows logged of a world (our choice: each holds a file open).
+pub const MAX_FLOWS: usize = 64;
+
+/// A log could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind} folder {}: {source}; name a folder you can write to", folder.display())]
+pub struct FlowLogError {
+    /// What kind of log.
+    pub kind: &'static str,
+    /// The folder.
+    pub folder: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+/// The logs `L` of one kind, each found by what it is the log of.
+#[derive(Debug)]
+pub(crate) struct FlowLogs<K, L> {
+    kind: &'static str,
+    folder: PathBuf,
+    name: String,
+    flows: Vec<u32>,
+    logs: Vec<(K, PathBuf, Arc<Mutex<L>>)>,
+    failed: Option<io::Error>,
+}
+
+impl<K: PartialEq, L> FlowLogs<K, L> {
+    /// Logs into `folder`, made where it is missing, of the contestant `name`.
+    pub(crate) fn new(kind: &'static str, folder: &Path, name: &str) -> Result<Self, FlowLogError> {
+        let failed = |source| FlowLogError { kind, folder: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        Ok(Self { kind, folder, name, flows: Vec::new(), logs: Vec::new(), failed: None })
+    }
+
+    /// The contestant.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The log of `key`, which `open` makes in this file, for the flow with this number from 1, where there is none; none for
+    /// flows beyond the first [`MAX_FLOWS`]. The file's name is the contestant's, without what file systems do not take, the
+    /// flow's number, and `suffix`.
+    pub(crate) fn log(
+        &mut self,
+        flow: u32,
+        key: K,
+        suffix: &str,
+        open: impl FnOnce(&Path, usize) -> io::Result<L>,
+    ) -> Option<Arc<Mutex<L>>> {
+        if let Some((_, _, log)) = self.logs.iter().find(|(known, _, _)| *known == key) {
+            return Some(Arc::clone(log));
+        }
+        let index = self.flows.iter().position(|known| *known == flow).unwrap_or(self.flows.len());
+        if self.failed.is_some() || index >= MAX_FLOWS {
+            return None;
+        }
+        let number = index + 1;
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' };
+        let path = self.folder.join(format!("{}-{number}{suffix}", self.name.chars().map(plain).collect::<String>()));
+        match open(&path, number) {
+            Ok(log) => {
+                if index == self.flows.len() {
+                    self.flows.push(flow);
+                }
+                let log = Arc::new(Mutex::new(log));
+                self.logs.push((key, path, Arc::clone(&log)));
+                Some(log)
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+
+    /// Completes the logs by `end` and gives their paths; those already completed stay where one fails.
+    pub(crate) fn finish(self, end: impl Fn(&mut L) -> io::Result<()>) -> Result<Vec<PathBuf>, FlowLogError> {
+        let Self { kind, folder, logs, failed, .. } = self;
+        let fail = |source| FlowLogError { kind, folder: folder.clone(), source };
+        if let Some(source) = failed {
+            return Err(fail(source));
+        }
+        let mut paths = Vec::new();
+        for (_, path, log) in logs {
+            end(&mut log.lock().unwrap_or_else(PoisonError::into_inner)).map_err(fail)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+/// All logs of one run.
+#[derive(Debug, Default)]
+pub struct RunLogs {
+    /// For qvis.
+    pub qlog: Option<Qlog>,
+    /// To be replayed.
+    pub events: Option<EventLogs>,
+}
+
+impl RunLogs {
+    /// Into the folders that are given; `name` is the contestant, `about` says what is run.
+    ///
+    /// # Errors
+    /// [`FlowLogError`] when a folder cannot be made.
+    pub fn open(qlog: Option<&Path>, events: Option<&Path>, name: &str, about: &str) -> Result<Self, FlowLogError> {
+        let qlog = qlog.map(|folder| Qlog::new(folder, name, about)).transpose()?;
+        Ok(Self { qlog, events: events.map(|folder| EventLogs::new(folder, name, about)).transpose()? })
+    }
+
+    /// What sees the run; nothing where nothing is logged.
+    pub fn tap(&mut self) -> Option<&mut dyn Tap> {
+        if self.qlog.is_some() || self.events.is_some() { Some(self) } else { None }
+    }
+
+    /// Completes the files and gives their paths. Without this call none is left behind.
+    ///
+    /// # Errors
+    /// [`FlowLogError`] when anything could not be written.
+    pub fn finish(self) -> Result<Vec<PathBuf>, FlowLogError> {
+        let mut paths = self.qlog.map(Qlog::finish).transpose()?.unwrap_or_default();
+        paths.extend(self.events.map(EventLogs::finish).transpose()?.unwrap_or_default());
+        Ok(paths)
+    }
+}
+
+impl Tap for RunLogs {
+    fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        let qlog = self.qlog.as_mut().and_then(|qlog| qlog.observer(of));
+        let events = self.events.as_mut().and_then(|events| events.observer(of));
+        match (qlog, events) {
+            (Some(qlog), Some(events)) => Some(Box::new(vec![qlog, events])),
+            (one, other) => one.or(other),
+        }
+    }
+}
