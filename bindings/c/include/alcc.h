@@ -135,24 +135,24 @@ enum alcc_acks {
 
 /* State and counters of a connection. Times are in microseconds, 0: not known yet. */
 struct alcc_stats {
-	uint64_t age_us;        /* since it was taken on */
-	uint64_t rate;          /* newest delivery rate, bytes a second */
-	uint64_t rtt_us;        /* newest RTT of the network, without the time in TCP's own buffer */
-	uint64_t srtt_us;       /* smoothed RTT */
-	uint64_t min_rtt_us;    /* smallest RTT */
-	uint64_t below_us;      /* time that the newest chunk acknowledged waited in TCP's buffer */
-	uint64_t window;        /* the controller's window, bytes */
-	uint64_t lower_window;  /* TCP's own window, bytes */
-	uint64_t in_flight;     /* bytes handed to TCP and not acknowledged */
-	uint64_t queued;        /* bytes in the queue */
-	uint64_t written;       /* bytes that the application has written */
-	uint64_t delivered;     /* bytes acknowledged */
-	uint64_t chunks;        /* chunks handed to TCP */
-	uint64_t limited_below; /* of these, with TCP as the limit: it held back earlier ones, or had refused this one */
-	uint64_t stamps_lost;   /* chunks whose acknowledgement was seen without its timestamp */
-	uint64_t marked;        /* RTT samples over a retransmission, kept from the controller */
-	uint64_t retransmits;   /* segments that TCP sent again */
-	uint64_t timeouts;      /* timeouts of TCP */
+	uint64_t age_us;        /* Time since it was taken on */
+	uint64_t rate;          /* Delivery rate: the newest sample; bytes per second */
+	uint64_t rtt_us;        /* The newest round-trip time of the network, without the time in TCP's own buffer where timestamps show it */
+	uint64_t srtt_us;       /* Smoothed round-trip time */
+	uint64_t min_rtt_us;    /* Smallest round-trip time; the newest less this is queueing */
+	uint64_t below_us;      /* How long the newest acknowledged chunk waited in TCP's buffer before it left */
+	uint64_t window;        /* The controller's window; bytes */
+	uint64_t lower_window;  /* TCP's own window; bytes */
+	uint64_t in_flight;     /* Passed to TCP and not yet acknowledged; bytes */
+	uint64_t queued;        /* Written by the application and not yet passed to TCP (not in mode inline); bytes */
+	uint64_t written;       /* Written by the application; bytes */
+	uint64_t delivered;     /* Acknowledged since it was taken on; bytes */
+	uint64_t chunks;        /* Chunks passed to TCP */
+	uint64_t limited_below; /* Chunks for which TCP was the limit: it held back earlier ones, or had refused this one */
+	uint64_t stamps_lost;   /* Chunks whose acknowledgement was seen in TCP_INFO because the kernel dropped the timestamp */
+	uint64_t marked;        /* Samples of the round-trip time that cover a retransmission and were kept from the controller */
+	uint64_t retransmits;   /* Segments that TCP sent again */
+	uint64_t timeouts;      /* Timeouts of TCP */
 	int32_t limited_by;     /* enum alcc_limit */
 	int32_t mode;           /* enum alcc_mode */
 	int32_t acks;           /* enum alcc_acks */

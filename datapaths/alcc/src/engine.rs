@@ -20,9 +20,10 @@ use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
 use rustix::net::{getpeername, getsockname};
 
 use crate::clock;
+use crate::descriptors::lift;
+use crate::figures::SocketStats;
 use crate::flow::Flow;
 use crate::frame::MAX_HEADER;
-use crate::high::lift;
 use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
@@ -33,7 +34,7 @@ use crate::queued::{self, Source};
 use crate::shared::{Hooks, Shared};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
-use crate::stats::{SocketStats, Totals};
+use crate::stats::Totals;
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
 const NOT_SENT: u32 = 32 * 1024;

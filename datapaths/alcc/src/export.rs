@@ -21,12 +21,13 @@ mod survey;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use paceline_cc::Nanos;
 use paceline_cc::units::clipped;
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{SocketStats, Totals};
+use crate::figures::SocketStats;
+use crate::stats::Totals;
 
+pub use crate::figures::Line;
 pub use client::read;
 pub use metrics::encode;
 pub use server::Export;
@@ -117,93 +118,4 @@ pub struct Process {
     /// Its sockets.
     #[serde(skip)]
     pub sockets: Vec<Line>,
-}
-
-/// One socket, in the units that people read: [`SocketStats`] as JSON has them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Line {
-    /// Number of the socket, unique in its process.
-    pub id: u64,
-    /// This end.
-    pub local: Option<SocketAddr>,
-    /// The other end.
-    pub peer: Option<SocketAddr>,
-    /// The controller above TCP, as `copa:delta=0.1`.
-    pub controller: String,
-    /// `queue`, `inline` or `framed`.
-    pub mode: String,
-    /// Where acknowledgements are read: `stamps` or `info`.
-    pub acks: String,
-    /// Since it is in our care, in seconds.
-    pub age_s: f64,
-    /// What holds the flow back: `nothing`, `application`, `window`, `pacing` or `layer below`.
-    pub limited_by: String,
-    /// Rate of delivery, in Mbit/s.
-    pub rate_mbps: f64,
-    /// The newest round-trip time of the network, in ms.
-    pub rtt_ms: Option<f64>,
-    /// Smoothed, in ms.
-    pub srtt_ms: Option<f64>,
-    /// The smallest, in ms.
-    pub min_rtt_ms: Option<f64>,
-    /// What the newest chunk waited in TCP's own buffer, in ms.
-    pub below_ms: f64,
-    /// The controller's window.
-    pub window_bytes: u64,
-    /// TCP's own window.
-    pub lower_window_bytes: u64,
-    /// Handed to TCP and not yet acknowledged.
-    pub in_flight_bytes: u64,
-    /// Taken from the application and not yet handed to TCP.
-    pub queue_bytes: u64,
-    /// Written by the application.
-    pub written_bytes: u64,
-    /// Acknowledged by the other end.
-    pub delivered_bytes: u64,
-    /// Segments that TCP sent again.
-    pub retransmits: u32,
-    /// Timeouts of TCP.
-    pub timeouts: u32,
-    /// Chunks handed to TCP.
-    pub chunks: u64,
-    /// Of these, with TCP as the limit.
-    pub chunks_limited_below: u64,
-    /// Time stamps that the kernel dropped, repaired from `TCP_INFO`.
-    pub stamps_lost: u64,
-    /// Samples of the round-trip time that cover a retransmission and were not used.
-    pub marked_samples: u64,
-}
-
-impl From<&SocketStats> for Line {
-    fn from(stats: &SocketStats) -> Self {
-        let millis = |span: Option<Nanos>| span.map(Nanos::as_millis_f64);
-        Self {
-            id: stats.id,
-            local: stats.local,
-            peer: stats.peer,
-            controller: stats.controller.clone(),
-            mode: stats.mode.to_string(),
-            acks: stats.acks.to_string(),
-            age_s: stats.age.as_millis_f64() / 1e3,
-            limited_by: stats.limited_by.to_string(),
-            rate_mbps: stats.rate.as_mbps(),
-            rtt_ms: millis(stats.rtt),
-            srtt_ms: millis(stats.srtt),
-            min_rtt_ms: millis(stats.min_rtt),
-            below_ms: stats.below.as_millis_f64(),
-            window_bytes: stats.window,
-            lower_window_bytes: stats.lower_window,
-            in_flight_bytes: stats.in_flight,
-            queue_bytes: stats.queued,
-            written_bytes: stats.written,
-            delivered_bytes: stats.delivered,
-            retransmits: stats.retransmits,
-            timeouts: stats.timeouts,
-            chunks: stats.chunks,
-            chunks_limited_below: stats.limited_below,
-            stamps_lost: stats.stamps_lost,
-            marked_samples: stats.marked,
-        }
-    }
 }

@@ -14,11 +14,12 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::ends::Closing;
+use crate::figures::SocketStats;
 use crate::flow::Flow;
 use crate::options::Mode;
 use crate::shared::Shared;
 use crate::stamps::Reader;
-use crate::stats::{LimitedBy, SocketStats, Totals};
+use crate::stats::{LimitedBy, Totals};
 
 /// What makes an eventfd not ready for writing.
 const FULL: u64 = u64::MAX - 1;

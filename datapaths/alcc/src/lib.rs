@@ -14,15 +14,16 @@
 
 mod burst;
 mod clock;
+pub mod descriptors;
 mod ends;
 pub mod engine;
 pub mod export;
+pub mod figures;
 pub mod filter;
 mod flow;
 pub mod frame;
 mod framed;
 mod group;
-pub mod high;
 mod info;
 mod inline;
 mod inner;
@@ -37,10 +38,11 @@ mod stamps;
 pub mod stats;
 
 pub use engine::Engine;
+pub use figures::SocketStats;
 pub use options::{Acks, Lower, Mode, Options, OptionsError};
 pub use shared::Hooks;
 pub use socket::Socket;
-pub use stats::{LimitedBy, SocketStats, Totals};
+pub use stats::{LimitedBy, Totals};
 
 /// The number of a system call's failure that an error of this crate stands for; `EIO` when it is none of those.
 pub fn errno(error: &std::io::Error) -> i32 {

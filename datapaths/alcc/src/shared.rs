@@ -12,8 +12,8 @@ use rustix::io::write;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use crate::clock::{self, Offset};
+use crate::descriptors::lift;
 use crate::group::Groups;
-use crate::high::lift;
 use crate::options::Options;
 use crate::queue::Budget;
 use crate::stats::Totals;

@@ -10,10 +10,10 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::clock;
+use crate::figures::SocketStats;
 use crate::inner::Inner;
 use crate::options::Mode;
 use crate::stamps::Reader;
-use crate::stats::SocketStats;
 
 /// A connected TCP socket whose sending a controller decides. See [`crate::Engine::adopt`].
 ///

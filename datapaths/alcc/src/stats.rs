@@ -1,10 +1,4 @@
-//! What a person sees of a socket.
-
-use std::net::SocketAddr;
-
-use paceline_cc::{Nanos, Rate};
-
-use crate::options::{Acks, Mode};
+//! What limits a socket, and what those that are closed have done.
 
 /// What kept a socket from sending more, at the time of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -45,61 +39,4 @@ pub struct Totals {
     pub retransmits: u64,
     /// Sockets that were reset because others wrote past the queue.
     pub bypassed: u64,
-}
-
-/// A socket's state and counters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SocketStats {
-    /// Number of the socket, unique in its engine.
-    pub id: u64,
-    /// This end; `None` when the kernel no longer says.
-    pub local: Option<SocketAddr>,
-    /// The other end.
-    pub peer: Option<SocketAddr>,
-    /// The controller: `NAME:KEY=VALUE`.
-    pub controller: String,
-    /// How bytes reach TCP; never [`Mode::Auto`].
-    pub mode: Mode,
-    /// Where acknowledgements come from; never [`Acks::Auto`].
-    pub acks: Acks,
-    /// Since it was adopted.
-    pub age: Nanos,
-    /// What limits it.
-    pub limited_by: LimitedBy,
-    /// Delivery rate: the newest sample.
-    pub rate: Rate,
-    /// The newest RTT sample of the network, time in TCP's own buffer excluded where stamps show it.
-    pub rtt: Option<Nanos>,
-    /// Smoothed RTT.
-    pub srtt: Option<Nanos>,
-    /// Smallest RTT.
-    pub min_rtt: Option<Nanos>,
-    /// How long the newest acknowledged chunk waited in TCP's buffer before it left.
-    pub below: Nanos,
-    /// The controller's window in bytes.
-    pub window: u64,
-    /// TCP's own window in bytes.
-    pub lower_window: u64,
-    /// Bytes handed to TCP and not acknowledged.
-    pub in_flight: u64,
-    /// Bytes in our queue.
-    pub queued: u64,
-    /// Bytes that the application has written.
-    pub written: u64,
-    /// Bytes acknowledged since it was adopted.
-    pub delivered: u64,
-    /// Segments that TCP sent again.
-    pub retransmits: u32,
-    /// Timeouts of TCP.
-    pub timeouts: u32,
-    /// Chunks passed to TCP.
-    pub chunks: u64,
-    /// Of these, the ones for which TCP was the limit: it held back earlier ones, or had refused this one.
-    pub limited_below: u64,
-    /// Chunks whose acknowledgement was seen in `TCP_INFO` because the stamp was lost.
-    pub stamps_lost: u64,
-    /// RTT samples that cover a retransmission and were kept from the controller.
-    pub marked: u64,
-    /// Others wrote to the socket past the queue while it held bytes, so the connection was reset.
-    pub bypassed: bool,
 }

@@ -108,7 +108,7 @@ impl State {
         if let Some(running) = &*running {
             return Ok(running.engine.clone());
         }
-        paceline_alcc::high::keep_above(own::floor());
+        paceline_alcc::descriptors::keep_above(own::floor());
         let hooks = Hooks { enter: inside::stay, bypassed };
         let engine = Engine::start_with(self.config.options.clone(), hooks)?;
         for fd in engine.descriptors() {

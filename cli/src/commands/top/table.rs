@@ -3,31 +3,75 @@
 use std::cmp::Reverse;
 
 use paceline_alcc::export::{Line, Process};
+use paceline_alcc::figures::{Figure, Kind, Unit, Value};
 
-/// A column: its title, what it shows, whether numbers, and how soon it is left out when there is too little space.
+/// What a column shows.
+enum Shown {
+    Pid,
+    Program,
+    /// The figure of this name, under its title.
+    Figure(&'static str),
+}
+
+/// A column, and how soon it is left out when there is too little space: the highest goes first.
 struct Column {
-    title: &'static str,
-    text: fn(&Process, &Line) -> String,
-    number: bool,
-    /// The highest goes first.
+    shown: Shown,
     dispensable: u8,
 }
 
+const fn figure(name: &'static str, dispensable: u8) -> Column {
+    Column { shown: Shown::Figure(name), dispensable }
+}
+
 const COLUMNS: [Column; 13] = [
-    Column { title: "PID", text: |process, _| process.pid.to_string(), number: true, dispensable: 8 },
-    Column { title: "PROGRAM", text: |process, _| process.program.clone(), number: false, dispensable: 7 },
-    Column { title: "PEER", text: |_, line| peer(line), number: false, dispensable: 0 },
-    Column { title: "CONTROLLER", text: |_, line| line.controller.clone(), number: false, dispensable: 6 },
-    Column { title: "MODE", text: |_, line| line.mode.clone(), number: false, dispensable: 11 },
-    Column { title: "ACKS", text: |_, line| line.acks.clone(), number: false, dispensable: 12 },
-    Column { title: "Mbit/s", text: |_, line| amount(Some(line.rate_mbps)), number: true, dispensable: 1 },
-    Column { title: "RTT ms", text: |_, line| amount(line.rtt_ms), number: true, dispensable: 2 },
-    Column { title: "MIN ms", text: |_, line| amount(line.min_rtt_ms), number: true, dispensable: 5 },
-    Column { title: "WINDOW kB", text: |_, line| kilobytes(line.window_bytes), number: true, dispensable: 9 },
-    Column { title: "FLIGHT kB", text: |_, line| kilobytes(line.in_flight_bytes), number: true, dispensable: 10 },
-    Column { title: "QUEUE kB", text: |_, line| kilobytes(line.queue_bytes), number: true, dispensable: 4 },
-    Column { title: "LIMITED BY", text: |_, line| line.limited_by.clone(), number: false, dispensable: 3 },
+    Column { shown: Shown::Pid, dispensable: 8 },
+    Column { shown: Shown::Program, dispensable: 7 },
+    figure("peer", 0),
+    figure("controller", 6),
+    figure("mode", 11),
+    figure("acks", 12),
+    figure("rate_mbps", 1),
+    figure("rtt_ms", 2),
+    figure("min_rtt_ms", 5),
+    figure("window_bytes", 9),
+    figure("in_flight_bytes", 10),
+    figure("queue_bytes", 4),
+    figure("limited_by", 3),
 ];
+
+impl Column {
+    fn figure(&self) -> Option<&'static Figure> {
+        match self.shown {
+            Shown::Figure(name) => Figure::named(name),
+            Shown::Pid | Shown::Program => None,
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self.shown {
+            Shown::Pid => "PID",
+            Shown::Program => "PROGRAM",
+            Shown::Figure(name) => self.figure().and_then(|figure| figure.title).unwrap_or(name),
+        }
+    }
+
+    fn text(&self, process: &Process, line: &Line) -> String {
+        match self.shown {
+            Shown::Pid => process.pid.to_string(),
+            Shown::Program => process.program.clone(),
+            Shown::Figure(_) => self.figure().map_or_else(String::new, |figure| cell(figure, line)),
+        }
+    }
+
+    /// Numbers stand at the right.
+    fn is_number(&self) -> bool {
+        match self.shown {
+            Shown::Pid => true,
+            Shown::Program => false,
+            Shown::Figure(_) => self.figure().is_some_and(|figure| figure.kind != Kind::Label),
+        }
+    }
+}
 /// Between columns.
 const GAP: usize = 2;
 /// Most lines on what is missing (our choice: the rest is for sockets).
@@ -58,7 +102,7 @@ fn sockets(processes: &[Process], width: usize, height: usize) -> String {
         0 => "no program runs under paceline shim (or none has sent anything yet)".to_owned(),
         count => {
             let (programs, connections) = (counted(count, "program"), counted(sockets.len(), "connection"));
-            format!("{programs}, {connections}, {} Mbit/s", amount(Some(rate)))
+            format!("{programs}, {connections}, {} Mbit/s", amount(rate))
         }
     };
     text = clipped(&text, width) + "\n";
@@ -69,9 +113,8 @@ fn sockets(processes: &[Process], width: usize, height: usize) -> String {
     let room = height.saturating_sub(3).max(1);
     let left_out = sockets.len().saturating_sub(room);
     sockets.truncate(room);
-    let titles = COLUMNS.iter().map(|column| column.title.to_owned()).collect();
-    let cells =
-        sockets.iter().map(|(process, line)| COLUMNS.iter().map(|column| (column.text)(process, line)).collect());
+    let titles = COLUMNS.iter().map(|column| column.title().to_owned()).collect();
+    let cells = sockets.iter().map(|(process, line)| COLUMNS.iter().map(|column| column.text(process, line)).collect());
     let rows: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
     let longest = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS.len()).map(longest).collect();
@@ -79,7 +122,7 @@ fn sockets(processes: &[Process], width: usize, height: usize) -> String {
     for row in &rows {
         let cells = shown.iter().map(|&index| {
             let (cell, width) = (&row[index], widths[index]);
-            if COLUMNS[index].number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+            if COLUMNS[index].is_number() { format!("{cell:>width$}") } else { format!("{cell:width$}") }
         });
         let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
         text += &clipped(line.trim_end(), width);
@@ -111,28 +154,38 @@ fn clipped(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
 
-fn peer(line: &Line) -> String {
-    line.peer.map_or_else(|| "gone".to_owned(), |peer| peer.to_string())
+/// A figure of a socket, in as few digits as say enough.
+fn cell(figure: &Figure, line: &Line) -> String {
+    match figure.of(line) {
+        // The kernel no longer says who the other end was.
+        Value::Unknown if figure.kind == Kind::Label => "gone".to_owned(),
+        Value::Unknown => "-".to_owned(),
+        Value::Text(text) => text,
+        Value::Count(bytes) if figure.unit == Unit::Bytes => kilobytes(bytes),
+        Value::Count(count) => count.to_string(),
+        Value::Amount(value) => amount(value),
+    }
 }
 
 /// Three significant digits, as far as a column takes them.
-fn amount(value: Option<f64>) -> String {
+fn amount(value: f64) -> String {
     match value {
-        None => "-".to_owned(),
         // The sum of nothing is -0.
-        Some(value) if value < 9.995 => format!("{:.2}", value + 0.0),
-        Some(value) if value < 99.95 => format!("{value:.1}"),
-        Some(value) => format!("{value:.0}"),
+        value if value < 9.995 => format!("{:.2}", value + 0.0),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
     }
 }
 
 /// The window of a controller without a limit is not a readable number.
 fn kilobytes(bytes: u64) -> String {
-    if bytes > 1 << 40 { "open".to_owned() } else { amount(Some(bytes as f64 / 1e3)) }
+    if bytes > 1 << 40 { "open".to_owned() } else { amount(bytes as f64 / 1e3) }
 }
 
 #[cfg(test)]
 mod tests {
+    use paceline_alcc::figures::FIGURES;
+
     use super::*;
 
     fn one(rate_mbps: f64, peer: &str) -> Line {
@@ -162,8 +215,10 @@ mod tests {
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[0], "1 program, 2 connections, 13.0 Mbit/s");
         for column in &COLUMNS {
-            assert!(rows[1].contains(column.title), "{text}");
+            assert!(rows[1].contains(column.title()), "{text}");
         }
+        let titles = FIGURES.iter().filter_map(|figure| figure.title);
+        assert!(titles.clone().all(|title| rows[1].contains(title)) && titles.count() == COLUMNS.len() - 2, "{text}");
         assert!(rows[2].contains("[2001:db8::1]:80") && rows[2].contains("12.0") && rows[2].contains("45.7"), "{text}");
         assert!(
             rows[3].contains("192.0.2.1:5000") && rows[3].contains("10000") && rows[3].ends_with("window"),

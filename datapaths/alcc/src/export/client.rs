@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketT
 
 use super::place::{self, Place};
 use super::{Line, Process, search};
-use crate::high::lift;
+use crate::descriptors::lift;
 
 /// Most bytes of an answer: some 10 000 sockets (our choice).
 pub(super) const LONGEST: usize = 8 << 20;

@@ -8,7 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::{Answers, Line};
+use super::{Answers, Line, Process};
+use crate::figures::{self, FIGURES, Figure, Kind, Value};
 
 /// As OpenMetrics 1.0 has it.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -53,6 +54,88 @@ struct User {
 
 type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
+/// What is offered of one figure.
+enum Series {
+    /// The sum over all sockets of a process, those that are closed included.
+    Total(Family<Program, Counter>),
+    /// The sum over the sockets that are open.
+    Count(Family<Flows, Gauge>),
+    Rate(Amounts<Flows>),
+    /// Quantiles of the sockets that are open, in seconds.
+    Spread(Amounts<Quantile>),
+}
+
+impl Series {
+    fn of(figure: &Figure) -> Self {
+        match (figure.kind, figure.unit) {
+            (Kind::Counter, _) => Self::Total(Family::default()),
+            (_, figures::Unit::Milliseconds) => Self::Spread(Family::default()),
+            (_, figures::Unit::MegabitsPerSecond) => Self::Rate(Family::default()),
+            _ => Self::Count(Family::default()),
+        }
+    }
+
+    /// Takes the sockets of a process that are alike.
+    fn take(&self, figure: &Figure, flows: &Flows, lines: &[&Line]) {
+        let values = lines.iter().map(|line| figure.of(line));
+        match self {
+            Self::Total(family) => {
+                let program = Program { program: flows.program.clone(), pid: flows.pid };
+                family.get_or_create(&program).inc_by(sum(values));
+            }
+            Self::Count(family) => {
+                family.get_or_create(flows).set(sum(values).cast_signed());
+            }
+            Self::Rate(family) => {
+                let rate = values.filter_map(|value| value.amount()).map(per_second).sum();
+                family.get_or_create(flows).set(rate);
+            }
+            Self::Spread(family) => spread(family, flows, values.filter_map(|value| value.amount()).collect()),
+        }
+    }
+
+    fn register(self, registry: &mut Registry, figure: &Figure, name: &str) {
+        let what = figure.what.trim_end_matches('.');
+        match self {
+            Self::Total(family) if figure.unit == figures::Unit::Bytes => {
+                registry.register_with_unit(name, format!("{what}, on all sockets so far"), Unit::Bytes, family);
+            }
+            Self::Total(family) => registry.register(name, format!("{what}, on all sockets so far"), family),
+            Self::Count(family) => registry.register_with_unit(name, what, Unit::Bytes, family),
+            Self::Rate(family) => registry.register(name, format!("{what}, of all sockets together"), family),
+            Self::Spread(family) => registry.register_with_unit(name, what, Unit::Seconds, family),
+        }
+    }
+}
+
+fn sum(values: impl Iterator<Item = Value>) -> u64 {
+    values.filter_map(|value| value.count()).fold(0, u64::saturating_add)
+}
+
+/// Bytes, of Mbit/s.
+fn per_second(rate_mbps: f64) -> f64 {
+    rate_mbps * 1e6 / 8.0
+}
+
+fn spread(family: &Amounts<Quantile>, flows: &Flows, mut millis: Vec<f64>) {
+    millis.sort_by(f64::total_cmp);
+    for quantile in QUANTILES.iter().filter(|_| !millis.is_empty()) {
+        let rank = (quantile * millis.len() as f64).ceil() as usize;
+        let Flows { program, pid, controller } = flows.clone();
+        let labels = Quantile { program, pid, controller, quantile: quantile.to_string() };
+        family.get_or_create(&labels).set(millis[rank.clamp(1, millis.len()) - 1] / 1e3);
+    }
+}
+
+/// What the sockets that are closed have added to a figure.
+fn of_closed(process: &Process, figure: &Figure) -> u64 {
+    match figure.name {
+        "delivered_bytes" => process.closed_delivered_bytes,
+        "retransmits" => process.closed_retransmits,
+        _ => 0,
+    }
+}
+
 /// What is known of processes and their sockets, as OpenMetrics 1.0 has it.
 pub fn encode(answers: &Answers) -> String {
     let silent = Family::<User, Gauge>::default();
@@ -61,58 +144,69 @@ pub fn encode(answers: &Answers) -> String {
     }
     let sockets = Family::<Limited, Gauge>::default();
     let closed = Family::<Program, Counter>::default();
-    let (delivered, retransmits) = (Family::<Program, Counter>::default(), Family::<Program, Counter>::default());
-    let (queued, in_flight) = (Family::<Flows, Gauge>::default(), Family::<Flows, Gauge>::default());
-    let rate = Amounts::<Flows>::default();
-    let (rtt, queueing) = (Amounts::<Quantile>::default(), Amounts::<Quantile>::default());
+    let offered = FIGURES.iter().filter_map(|figure| Some((figure, figure.metric?, Series::of(figure))));
+    let offered: Vec<(&Figure, &str, Series)> = offered.collect();
+    let queueing = Amounts::<Quantile>::default();
     for process in &answers.processes {
         let program = Program { program: process.program.clone(), pid: process.pid };
-        let all = |closed: u64, of: fn(&Line) -> u64| process.sockets.iter().map(of).fold(closed, u64::saturating_add);
         closed.get_or_create(&program).inc_by(process.closed);
-        delivered.get_or_create(&program).inc_by(all(process.closed_delivered_bytes, |line| line.delivered_bytes));
-        retransmits.get_or_create(&program).inc_by(all(process.closed_retransmits, |line| line.retransmits.into()));
+        for (figure, _, series) in &offered {
+            if let Series::Total(family) = series {
+                family.get_or_create(&program).inc_by(of_closed(process, figure));
+            }
+        }
         let mut lines: Vec<&Line> = process.sockets.iter().collect();
         lines.sort_by(|a, b| a.controller.cmp(&b.controller));
         for alike in lines.chunk_by(|a, b| a.controller == b.controller) {
             let (program, pid, controller) = (&process.program, process.pid, &alike[0].controller);
             let flows = Flows { program: program.clone(), pid, controller: controller.clone() };
-            let sum = |of: fn(&Line) -> u64| alike.iter().map(|line| of(line)).fold(0, u64::saturating_add);
-            queued.get_or_create(&flows).set(sum(|line| line.queue_bytes).cast_signed());
-            in_flight.get_or_create(&flows).set(sum(|line| line.in_flight_bytes).cast_signed());
-            rate.get_or_create(&flows).set(alike.iter().map(|line| line.rate_mbps * 1e6 / 8.0).sum());
             for line in alike {
                 let (mode, limited_by) = (line.mode.clone(), line.limited_by.clone());
                 let Flows { program, pid, controller } = flows.clone();
                 sockets.get_or_create(&Limited { program, pid, controller, mode, limited_by }).inc();
             }
-            for (family, of) in [
-                (&rtt, (|line| line.rtt_ms) as fn(&Line) -> Option<f64>),
-                (&queueing, |line| Some((line.rtt_ms? - line.min_rtt_ms?).max(0.0))),
-            ] {
-                let mut values: Vec<f64> = alike.iter().filter_map(|line| of(line)).collect();
-                values.sort_by(f64::total_cmp);
-                for quantile in QUANTILES.iter().filter(|_| !values.is_empty()) {
-                    let rank = (quantile * values.len() as f64).ceil() as usize;
-                    let Flows { program, pid, controller } = flows.clone();
-                    let labels = Quantile { program, pid, controller, quantile: quantile.to_string() };
-                    family.get_or_create(&labels).set(values[rank.clamp(1, values.len()) - 1] / 1e3);
-                }
+            for (figure, _, series) in &offered {
+                series.take(figure, &flows, alike);
             }
+            let queue = |line: &&Line| Some((line.rtt_ms? - line.min_rtt_ms?).max(0.0));
+            spread(&queueing, &flows, alike.iter().filter_map(queue).collect());
         }
     }
     let mut registry = Registry::with_prefix("paceline");
     registry.register("sockets", "Sockets above TCP", sockets);
     registry.register("silent_programs", "Programs that did not answer, and are in none of these numbers", silent);
     registry.register("closed_sockets", "Sockets above TCP that are closed", closed);
-    registry.register_with_unit("delivered", "Acknowledged, on all sockets so far", Unit::Bytes, delivered);
-    registry.register("retransmits", "Segments sent again, on all sockets so far", retransmits);
-    registry.register_with_unit("queue", "Taken from the application, not yet handed to TCP", Unit::Bytes, queued);
-    registry.register_with_unit("in_flight", "Handed to TCP, not yet acknowledged", Unit::Bytes, in_flight);
-    registry.register("delivery_rate_bytes_per_second", "Rate of delivery of all sockets together", rate);
-    registry.register_with_unit("rtt", "Round-trip times of the sockets that are open", Unit::Seconds, rtt);
+    for (figure, name, series) in offered {
+        series.register(&mut registry, figure, name);
+    }
     registry.register_with_unit("queueing_delay", "Round-trip times less the smallest", Unit::Seconds, queueing);
     let mut encoded = String::new();
     // A string takes everything.
     let _ = text::encode(&mut encoded, &registry);
     encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_that_is_offered_is_there_under_its_name() {
+        let socket = |bytes| Line { rtt_ms: Some(20.0), queue_bytes: bytes, retransmits: 1, ..Line::default() };
+        let process = Process { closed_retransmits: 2, sockets: vec![socket(5), socket(6)], ..Process::default() };
+        let text = encode(&Answers { processes: vec![process], ..Answers::default() });
+        for series in FIGURES.iter().filter_map(Figure::series) {
+            assert!(text.lines().any(|line| line.starts_with(&format!("{series}{{"))), "{series} in {text}");
+        }
+        for row in ["paceline_queue_bytes{", "paceline_retransmits_total{"].into_iter().zip([" 11", " 4"]) {
+            assert!(text.lines().any(|line| line.starts_with(row.0) && line.ends_with(row.1)), "{row:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn what_closed_sockets_have_counted_stays_counted() {
+        let process = Process { closed_delivered_bytes: 1, closed_retransmits: 1, ..Process::default() };
+        let counters = FIGURES.iter().filter(|figure| figure.kind == Kind::Counter && figure.metric.is_some());
+        assert!(counters.into_iter().all(|figure| of_closed(&process, figure) == 1), "a counter must not fall");
+    }
 }

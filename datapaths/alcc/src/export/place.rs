@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::{getpid, getuid};
 
-use crate::high::lift;
+use crate::descriptors::lift;
 
 /// How a folder is opened: to be looked at and to be looked into, whichever users may read it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

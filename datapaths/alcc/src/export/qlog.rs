@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 
 use super::{Line, Process};
-use crate::high::lift;
+use crate::descriptors::lift;
 
 /// Time between samples (our choice: a few per round trip of a cellular path).
 const STEP: Duration = Duration::from_millis(50);

@@ -19,8 +19,8 @@ use super::place::{self, Identity, Place};
 use super::qlog::Logs;
 use super::survey::Survey;
 use super::{Line, Process, Settings, Source, client, http, metrics};
+use crate::descriptors::lift;
 use crate::engine::Engine;
-use crate::high::lift;
 
 /// Most connections at a time; one more ends the oldest (our choice).
 const CLIENTS: usize = 16;
