@@ -95,6 +95,14 @@ pub enum Wake {
     Due(Time),
 }
 
+/// Asks which of `fds` are ready, without waiting.
+pub(crate) fn ready(fds: &mut [PollFd<'_>]) -> io::Result<()> {
+    match ppoll(fds, Some(TimeSpec::from_duration(Duration::ZERO)), None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Waits for moments: sleeps (timer slack 1 ns), then spins the last 20 to 250 µs, as long as the share of the time spun
 /// stays below a fifth. Belongs to the thread that made it.
 #[derive(Debug)]

@@ -173,7 +173,7 @@ pub fn accuracy(wire: Wire, rate: Rate, span: Nanos) -> Result<Accuracy, Accurac
         lost: pings.lost,
         release_error: Quantiles::from(&quiet.lateness),
         release_error_full: Quantiles::from(&full.lateness),
-        offered: Rate::from_bytes_in(full.down.entered.bytes, span),
+        offered: Rate::from_bytes_in(full.links[0].down.entered.bytes, span),
         cpu: share(&full),
         scheduling: full.scheduling,
         trusted: quiet.trusted() && full.trusted(),
@@ -197,9 +197,9 @@ pub fn capacity(wire: Wire, load: Load, span: Nanos) -> Result<Capacity, Accurac
     }
     let report = world.stop()?;
     let seconds = span.as_secs_f64();
-    let packets = report.down.left.packets + report.up.left.packets;
-    let bytes = report.down.left.bytes + report.up.left.bytes;
-    let lost = [&report.down, &report.up].map(|way| way.overflowed + way.refused).iter().sum();
+    let left = report.directions().map(|way| way.left);
+    let (packets, bytes) = left.fold((0, 0), |(packets, bytes), left| (packets + left.packets, bytes + left.bytes));
+    let lost = report.directions().map(|way| way.overflowed + way.refused).sum();
     let cpu = report.cpu.as_secs_f64() / seconds;
     Ok(Capacity { packets_per_s: packets as f64 / seconds, rate: Rate::from_bytes_in(bytes, span), cpu, lost })
 }

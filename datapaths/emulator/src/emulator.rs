@@ -1,6 +1,6 @@
-//! A path run against the clock: packets come out of one namespace, pass a [`Path`], go into another.
+//! Paths run against the clock: packets come out of one namespace, pass a [`Path`], go into another.
 //!
-//! One thread carries both directions. Time is logical: a packet enters its path at its arrival stamp, inside everything
+//! One thread carries both directions of all links: what it may spin is spent once, and a tap sees everything in one order. Time is logical: a packet enters its path at its arrival stamp, inside everything
 //! happens when it is due, and only handing it over can be late. Lateness therefore never adds up: a host that stalls delays
 //! the packets that were due meanwhile, and none after them. The idea of logical time stamps is from Rattan (Shi et al.);
 //! ours: a path never runs ahead of what has been read, so that a packet that waited in the kernel during a stall still
@@ -34,14 +34,8 @@ mod turns;
 
 /// What an emulator is made of.
 pub struct Setup {
-    /// The user's side.
-    pub near: Box<dyn Port>,
-    /// The network's side.
-    pub far: Box<dyn Port>,
-    /// From far to near.
-    pub down: Path<Frame>,
-    /// From near to far.
-    pub up: Path<Frame>,
+    /// What it carries.
+    pub links: Vec<DuplexLink>,
     /// Who watches.
     pub taps: Vec<Box<dyn Tap>>,
     /// The clock of the run: the paths' schedules begin at its zero.
@@ -50,12 +44,26 @@ pub struct Setup {
     pub bound: Nanos,
 }
 
+/// Two ports and a path in each direction.
+pub struct DuplexLink {
+    /// The user's side.
+    pub near: Box<dyn Port>,
+    /// The network's side.
+    pub far: Box<dyn Port>,
+    /// From far to near.
+    pub down: Path<Frame>,
+    /// From near to far.
+    pub up: Path<Frame>,
+}
+
 /// A packet on its way, as a [`Tap`] sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
-    /// Which path it is on.
+    /// Which link it is on: its index in [`Setup::links`].
+    pub link: usize,
+    /// Which path of the link it is on.
     pub direction: Direction,
-    /// Counts the packets of the direction from 0. A copy made on the path has the number of its original.
+    /// Counts the packets of the path from 0. A copy made on the path has the number of its original.
     pub id: u64,
     /// The packet from its IP header on, as it is now (an AQM may have marked it). [`frame::flow_key`] gives its flow.
     pub bytes: &'a [u8],
@@ -111,6 +119,15 @@ pub struct DirectionReport {
     pub link: Option<LinkStats>,
 }
 
+/// What happened on one link.
+#[derive(Clone, Debug, Default)]
+pub struct LinkReport {
+    /// From far to near.
+    pub down: DirectionReport,
+    /// From near to far.
+    pub up: DirectionReport,
+}
+
 /// What an emulator leaves behind.
 pub struct EmulatorReport {
     /// How late packets were sent.
@@ -121,10 +138,8 @@ pub struct EmulatorReport {
     pub end: Time,
     /// How the thread was scheduled.
     pub scheduling: Scheduling,
-    /// From far to near.
-    pub down: DirectionReport,
-    /// From near to far.
-    pub up: DirectionReport,
+    /// One for each of [`Setup::links`].
+    pub links: Vec<LinkReport>,
     /// The taps, handed back in their order.
     pub taps: Vec<Box<dyn Tap>>,
     /// What went wrong with a tap; one line each.
@@ -132,10 +147,14 @@ pub struct EmulatorReport {
 }
 
 impl EmulatorReport {
+    /// Both directions of each link.
+    pub fn directions(&self) -> impl Iterator<Item = &DirectionReport> {
+        self.links.iter().flat_map(|link| [&link.down, &link.up])
+    }
+
     /// Whether the run shows the path rather than the host: hardly any packet was late, and the kernel lost none.
     pub fn trusted(&self) -> bool {
-        let strangers = |way: &DirectionReport| way.overflowed + way.refused;
-        self.lateness.trusted() && strangers(&self.down) + strangers(&self.up) == 0
+        self.lateness.trusted() && self.directions().all(|way| way.overflowed + way.refused == 0)
     }
 }
 
@@ -164,7 +183,7 @@ pub enum EmulatorError {
     Panicked,
 }
 
-/// A running emulator: two paths between two ports, in a thread of its own. Dropping it stops it.
+/// A running emulator: links, each two paths between two ports, in one thread of its own. Dropping it stops it.
 pub struct Emulator {
     thread: Option<JoinHandle<Result<EmulatorReport, EmulatorError>>>,
     stop: Arc<Stop>,
@@ -218,14 +237,19 @@ impl Drop for Emulator {
 }
 
 struct Runner {
+    links: Vec<Carried>,
+    watch: Watch,
+}
+
+/// A link that is carried.
+struct Carried {
     near: Box<dyn Port>,
     far: Box<dyn Port>,
     down: Lane,
     up: Lane,
-    watch: Watch,
 }
 
-/// What both directions share.
+/// What all directions share.
 struct Watch {
     clock: Clock,
     taps: Vec<Box<dyn Tap>>,
@@ -234,8 +258,11 @@ struct Watch {
 
 /// One direction.
 struct Lane {
+    link: usize,
     direction: Direction,
     path: Path<Frame>,
+    /// What its next turn is for.
+    wake: Wake,
     /// The path's logical time.
     time: Time,
     report: DirectionReport,
@@ -258,26 +285,29 @@ struct Travelled {
 
 impl Runner {
     fn new(setup: Setup) -> Self {
-        let Setup { near, far, down, up, taps, clock, bound } = setup;
+        let Setup { links, taps, clock, bound } = setup;
         let watch = Watch { clock, taps, lateness: Lateness::new(bound) };
-        Self { near, far, down: Lane::new(Direction::Down, down), up: Lane::new(Direction::Up, up), watch }
+        let links = links.into_iter().enumerate().map(|(number, link)| Carried::new(number, link)).collect();
+        Self { links, watch }
     }
 
     fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
         let clock = self.watch.clock;
         let mut priority = Priority::new(clock.now());
         let mut sleeper = Sleeper::new(clock);
-        let mut turns = Turns::new(self.down.path.least().min(self.up.path.least()));
+        let least = self.lanes().map(|lane| lane.path.least()).min();
+        let mut turns = Turns::new(least.unwrap_or(Nanos::ZERO));
         let mut wake = Wake::Ready;
         while !stop.asked.load(Ordering::Acquire) {
-            let (near, far, watch) = (&mut *self.near, &mut *self.far, &mut self.watch);
-            self.down.turn(wake, far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
-            self.up.turn(wake, near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
+            self.look(wake).map_err(EmulatorError::Wait)?;
+            let watch = &mut self.watch;
+            self.links.iter_mut().try_for_each(|link| link.turn(watch))?;
             let now = clock.now();
             priority.review(now);
-            wake = if self.down.drained && self.up.drained {
-                let due = self.down.due().min(self.up.due());
-                let (read, left) = (self.down.read_now + self.up.read_now, self.down.left_now + self.up.left_now);
+            wake = if self.lanes().all(|lane| lane.drained) {
+                let due = self.lanes().map(Lane::due).min().unwrap_or(Time::NEVER);
+                let (read, left) =
+                    self.lanes().fold((0, 0), |(read, left), lane| (read + lane.read_now, left + lane.left_now));
                 let rest = turns.rest(now, due, read, left);
                 self.wait(rest, due, stop, &mut sleeper).map_err(EmulatorError::Wait)?
             } else {
@@ -285,6 +315,31 @@ impl Runner {
             };
         }
         Ok(self.finish(priority.scheduling()))
+    }
+
+    /// Says to each lane what it wakes up for. Of several links most have nothing to read, which one call of the kernel says
+    /// of all of them; of one link it is as quick to try.
+    fn look(&mut self, wake: Wake) -> io::Result<()> {
+        let asked = self.watch.clock.now();
+        let mut wakes = vec![[wake; 2]; self.links.len()];
+        if wake == Wake::Ready && self.links.len() > 1 {
+            let ports = self.links.iter().flat_map(|link| [link.far.fd(), link.near.fd()]);
+            let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+            clock::ready(&mut fds)?;
+            for (wake, fd) in wakes.iter_mut().flatten().zip(&fds) {
+                // An error is read as well.
+                let quiet = fd.revents().is_some_and(|events| events.is_empty());
+                *wake = if quiet { Wake::Due(asked) } else { Wake::Ready };
+            }
+        }
+        for (link, [down, up]) in self.links.iter_mut().zip(wakes) {
+            (link.down.wake, link.up.wake) = (down, up);
+        }
+        Ok(())
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.links.iter().flat_map(|link| [&link.down, &link.up])
     }
 
     fn wait(&self, rest: Rest, due: Time, stop: &Stop, sleeper: &mut Sleeper) -> io::Result<Wake> {
@@ -299,8 +354,10 @@ impl Runner {
             }
             Rest::Listen(from) => {
                 sleeper.doze(from)?;
+                let ports = self.links.iter().flat_map(|link| [link.near.fd(), link.far.fd()]);
                 let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-                sleeper.wait(due, &mut [self.near.fd(), self.far.fd(), stop.event.as_fd()].map(readable))
+                let mut fds: Vec<PollFd<'_>> = ports.chain([stop.event.as_fd()]).map(readable).collect();
+                sleeper.wait(due, &mut fds)
             }
         }
     }
@@ -310,8 +367,27 @@ impl Runner {
         let end = clock.now();
         let troubles = taps.iter_mut().filter_map(|tap| tap.finish().err()).collect();
         let cpu = thread_cpu();
-        let (down, up) = (self.down.finish(&*self.far, end), self.up.finish(&*self.near, end));
-        EmulatorReport { lateness, cpu, end, scheduling, down, up, taps, troubles }
+        let links = self.links.into_iter().map(|link| link.finish(end)).collect();
+        EmulatorReport { lateness, cpu, end, scheduling, links, taps, troubles }
+    }
+}
+
+impl Carried {
+    fn new(number: usize, link: DuplexLink) -> Self {
+        let DuplexLink { near, far, down, up } = link;
+        let lane = |direction, path| Lane::new(number, direction, path);
+        Self { near, far, down: lane(Direction::Down, down), up: lane(Direction::Up, up) }
+    }
+
+    fn turn(&mut self, watch: &mut Watch) -> Result<(), EmulatorError> {
+        let clock = watch.clock;
+        let (near, far) = (&mut *self.near, &mut *self.far);
+        self.down.turn(far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
+        self.up.turn(near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))
+    }
+
+    fn finish(self, end: Time) -> LinkReport {
+        LinkReport { down: self.down.finish(&*self.far, end), up: self.up.finish(&*self.near, end) }
     }
 }
 
@@ -332,13 +408,15 @@ impl Failed {
 }
 
 impl Lane {
-    fn new(direction: Direction, path: Path<Frame>) -> Self {
+    fn new(link: usize, direction: Direction, path: Path<Frame>) -> Self {
         let report = DirectionReport::default();
         let handover = Handover::new(path.foresight());
         let (read, out, travelled) = Default::default();
         Self {
+            link,
             direction,
             path: path.keeping_dropped(),
+            wake: Wake::Ready,
             time: Time::ZERO,
             report,
             read_now: 0,
@@ -360,16 +438,10 @@ impl Lane {
     }
 
     /// Takes in what arrived, sends what is due.
-    fn turn(
-        &mut self,
-        wake: Wake,
-        source: &mut dyn Port,
-        sink: &mut dyn Port,
-        watch: &mut Watch,
-    ) -> Result<(), Failed> {
+    fn turn(&mut self, source: &mut dyn Port, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
         // The path may run up to where everything that came has been read.
         (self.read_now, self.drained) = (0, true);
-        let (begin, complete) = match wake {
+        let (begin, complete) = match self.wake {
             Wake::Due(now) => (now, now),
             Wake::Ready => {
                 let before = watch.clock.now();
@@ -406,7 +478,7 @@ impl Lane {
             let size = frame.bytes.len() as u32;
             frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
             self.report.entered.add(size);
-            let passage = Passage::new(self.direction, &frame.bytes, frame.entry, self.time);
+            let passage = Passage::new((self.link, self.direction), &frame.bytes, frame.entry, self.time);
             watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
             self.path.push(self.time, Packet::new(0, size, ecn, frame));
         }
@@ -431,7 +503,7 @@ impl Lane {
                     released: now,
                     delay: travelled.delay,
                     marked: travelled.marked,
-                    ..Passage::new(self.direction, &frame.bytes, frame.entry, travelled.left)
+                    ..Passage::new((self.link, self.direction), &frame.bytes, frame.entry, travelled.left)
                 };
                 watch.taps.iter_mut().for_each(|tap| tap.left(&passage));
             }
@@ -441,7 +513,7 @@ impl Lane {
     fn note_dropped(&mut self, watch: &mut Watch) {
         while let Some(Dropped { at, packet, .. }) = self.path.pop_dropped() {
             self.report.dropped.add(packet.size);
-            let passage = Passage::new(self.direction, &packet.body.bytes, packet.body.entry, at);
+            let passage = Passage::new((self.link, self.direction), &packet.body.bytes, packet.body.entry, at);
             watch.taps.iter_mut().for_each(|tap| tap.dropped(&passage));
         }
     }
@@ -454,10 +526,10 @@ impl Lane {
 }
 
 impl<'a> Passage<'a> {
-    fn new(direction: Direction, bytes: &'a [u8], entry: Entry, at: Time) -> Self {
+    fn new((link, direction): (usize, Direction), bytes: &'a [u8], entry: Entry, at: Time) -> Self {
         let Entry { id, entered, .. } = entry;
         let (released, delay, marked) = (Time::NEVER, Split::default(), false);
-        Self { direction, id, bytes, entered, at, released, delay, marked }
+        Self { link, direction, id, bytes, entered, at, released, delay, marked }
     }
 
     /// Its ECN field as it is now.

@@ -15,7 +15,9 @@ pub mod namespace;
 pub mod port;
 pub mod world;
 
-pub use emulator::{DirectionReport, Emulator, EmulatorError, EmulatorReport, Passage, Scheduling, Setup, Tap};
+pub use emulator::{
+    DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, LinkReport, Passage, Scheduling, Setup, Tap,
+};
 pub use frame::{FlowKey, Frame};
 pub use namespace::{Namespace, NamespaceError, Privilege};
 pub use port::{PacketSocket, Port, Tun};

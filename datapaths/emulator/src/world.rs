@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use paceline_cc::Nanos;
 use paceline_path::Path;
 
-use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Setup, Tap};
+use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap};
 use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
@@ -17,7 +17,7 @@ use paceline_clock::Clock;
 
 mod attached;
 
-use attached::{Attached, fix, is_taken};
+use attached::{Attached, Hub, fix, is_taken};
 
 /// The near end's interface, and that of a far end in a namespace of its own.
 const NAMES: [&str; 2] = ["near", "far"];
@@ -177,11 +177,12 @@ impl Ends {
             Far::Isolated => Namespace::create()?,
             Far::Here => Namespace::current()?,
         };
+        let mut hub = Hub::new();
         let (block, name, far_port) = match far {
-            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(wire, &outside, NAMES[1])?),
-            Far::Here => claim(wire, &outside)?,
+            Far::Isolated => (Block::ISOLATED, NAMES[1].to_owned(), Attached::new(wire, &outside, NAMES[1], &mut hub)?),
+            Far::Here => claim(wire, &outside, &mut hub)?,
         };
-        let near_port = Attached::new(wire, &inside, NAMES[0])?;
+        let near_port = Attached::new(wire, &inside, NAMES[0], &mut hub)?;
         let ipv6 = fit(&inside, NAMES[0], block.near(), block.length)?;
         let there = fit(&outside, &name, block.far(), block.length)?;
         inside.enter(|| Interfaces::open()?.default_route(NAMES[0], ipv6.is_some()))??;
@@ -201,8 +202,8 @@ impl Ends {
         for port in [&mut self.near_port, &mut self.far_port] {
             port.discard(clock)?;
         }
-        let setup = Setup { near: self.near_port.0, far: self.far_port.0, down, up, taps, clock, bound };
-        let emulator = Emulator::start(setup)?;
+        let links = vec![DuplexLink { near: self.near_port.0, far: self.far_port.0, down, up }];
+        let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
         Ok(World { near: self.near, far: self.far, emulator })
     }
 }
@@ -260,7 +261,7 @@ impl World {
 
 /// A block of addresses and an interface in a namespace that others use too. The kernel gives a name to one of two who
 /// ask at once, and the name has the block's number in it.
-fn claim(wire: Wire, namespace: &Namespace) -> Result<(Block, String, Attached), WorldError> {
+fn claim(wire: Wire, namespace: &Namespace, hub: &mut Hub) -> Result<(Block, String, Attached), WorldError> {
     let (taken, own, names) = namespace.enter(|| {
         let interfaces = Interfaces::open()?;
         let names = interfaces.names()?;
@@ -290,7 +291,7 @@ fn claim(wire: Wire, namespace: &Namespace) -> Result<(Block, String, Attached),
         if names.contains(&name) {
             continue;
         }
-        match Attached::new(wire, namespace, &name) {
+        match Attached::new(wire, namespace, &name, hub) {
             Ok(port) => return Ok((block, name, port)),
             Err(error) if is_taken(&error) => {}
             Err(error) => return Err(error),

@@ -11,7 +11,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_clock::{Clock, Lateness};
 use paceline_emulator::frame::{self, Frame};
-use paceline_emulator::{Emulator, EmulatorError, Passage, Port, Setup, Tap};
+use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap};
 use paceline_path::queue::{Limit, Step, Threshold};
 use paceline_path::{Codepoint, Delay, Direction, Link, Path, QueueSpec, Schedule};
 
@@ -66,6 +66,7 @@ impl Port for Memory {
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     what: &'static str,
+    link: usize,
     direction: paceline_experiment::Direction,
     id: u64,
     at: Time,
@@ -80,10 +81,10 @@ struct Notes {
 
 impl Notes {
     fn note(&self, what: &'static str, passage: &Passage<'_>) {
-        let Passage { direction, id, at, marked, .. } = *passage;
+        let Passage { link, direction, id, at, marked, .. } = *passage;
         // Where a delay is at the end of a path, a packet's last microseconds are spent in being handed over.
         assert!(passage.released == Time::NEVER || passage.released + Nanos::from_micros(30) >= at);
-        self.seen.lock().unwrap().push(Seen { what, direction, id, at, marked });
+        self.seen.lock().unwrap().push(Seen { what, link, direction, id, at, marked });
     }
 }
 
@@ -132,7 +133,8 @@ fn frames(arrivals: impl IntoIterator<Item = (u64, Codepoint)>) -> Vec<Frame> {
 
 fn setup(near: Memory, far: Memory, down: Path<Frame>) -> Setup {
     let (near, far): (Box<dyn Port>, Box<dyn Port>) = (Box::new(near), Box::new(far));
-    Setup { near, far, down, up: Path::new(), taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND }
+    let links = vec![DuplexLink { near, far, down, up: Path::new() }];
+    Setup { links, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND }
 }
 
 /// Waits until something holds; a minute is longer than any machine takes.
@@ -160,12 +162,12 @@ fn run(
     wait_for(|| seen.lock().unwrap().iter().filter(|seen| seen.what != "entered").count() == fates);
     assert!(emulator.is_running());
     let report = emulator.stop().unwrap();
-    assert_eq!(report.up.entered.packets, 0);
-    assert_eq!(report.lateness.count(), report.down.left.packets);
+    assert_eq!(report.links[0].up.entered.packets, 0);
+    assert_eq!(report.lateness.count(), report.links[0].down.left.packets);
     assert_eq!(report.troubles, ["notes: no more paper"]);
     let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
     assert!(tap.downcast::<Notes>().unwrap().finished);
-    (seen.lock().unwrap().clone(), written.lock().unwrap().clone(), report.down)
+    (seen.lock().unwrap().clone(), written.lock().unwrap().clone(), report.links[0].down.clone())
 }
 
 fn times(seen: &[Seen], what: &str) -> Vec<(u64, u64)> {
@@ -194,7 +196,7 @@ fn a_packet_that_was_read_late_leaves_as_if_it_had_not_been() {
     let seen = seen.lock().unwrap();
     assert_eq!(times(&seen, "entered"), [(0, 1_000), (1, 2_000), (2, 2_000), (3, 4_000)]);
     assert_eq!(times(&seen, "left"), [(0, 31_000), (1, 32_000), (2, 32_000), (3, 34_000)]);
-    assert_eq!((report.down.entered, report.down.dropped.packets), (report.down.left, 0));
+    assert_eq!((report.links[0].down.entered, report.links[0].down.dropped.packets), (report.links[0].down.left, 0));
 }
 
 #[test]
@@ -239,7 +241,10 @@ fn what_is_under_way_at_the_end_was_not_dropped() {
     let emulator = Emulator::start(setup).unwrap();
     wait_for(|| !seen.lock().unwrap().is_empty());
     let report = emulator.stop().unwrap();
-    assert_eq!((report.down.entered.packets, report.down.left.packets, report.down.dropped.packets), (1, 0, 0));
+    assert_eq!(
+        (report.links[0].down.entered.packets, report.links[0].down.left.packets, report.links[0].down.dropped.packets),
+        (1, 0, 0)
+    );
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
@@ -251,7 +256,7 @@ fn a_run_in_which_the_kernel_refused_packets_is_not_trusted() {
     let emulator = Emulator::start(setup(near, far, Path::new())).unwrap();
     wait_for(|| written.lock().unwrap().len() == 1);
     let report = emulator.stop().unwrap();
-    assert_eq!(report.down.refused, 1);
+    assert_eq!(report.links[0].down.refused, 1);
     assert!(!report.trusted());
 }
 
@@ -264,4 +269,31 @@ fn a_port_that_fails_ends_the_emulator_with_its_reason() {
     let Err(error) = emulator.stop() else { panic!("it had no port") };
     assert!(matches!(&error, EmulatorError::Port { side: "far", .. }));
     assert!(error.to_string().ends_with("far port: unplugged"), "{error}");
+}
+
+#[test]
+fn one_emulator_carries_several_links() {
+    let packets = |count: usize| frames(vec![(0, Codepoint::NotEct); count]);
+    let delayed = |millis: u64| Path::new().delay(Delay::new(Nanos::from_millis(millis)));
+    let (near, far) = (Memory::empty(), Memory::with(packets(2)));
+    let (left, right) = (Memory::with(packets(3)), Memory::empty());
+    let written = [&near, &right].map(|port| Arc::clone(&port.written));
+    let links = vec![
+        DuplexLink { near: Box::new(near), far: Box::new(far), down: delayed(5), up: Path::new() },
+        DuplexLink { near: Box::new(left), far: Box::new(right), down: Path::new(), up: delayed(9) },
+    ];
+    let notes = Notes::default();
+    let seen = Arc::clone(&notes.seen);
+    let setup = Setup { links, taps: vec![Box::new(notes)], clock: Clock::new(), bound: Lateness::BOUND };
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| seen.lock().unwrap().iter().filter(|seen| seen.what == "left").count() == 5);
+    let report = emulator.stop().unwrap();
+    assert_eq!(written.map(|written| written.lock().unwrap().len()), [2, 3]);
+    let left: Vec<u64> = report.directions().map(|way| way.left.packets).collect();
+    assert_eq!(left, [2, 0, 0, 3]);
+    let seen = seen.lock().unwrap();
+    let mut left: Vec<(usize, u64, Time)> =
+        seen.iter().filter(|seen| seen.what == "left").map(|seen| (seen.link, seen.id, seen.at)).collect();
+    left.sort();
+    assert_eq!(left, [(0, 0, ms(5)), (0, 1, ms(5)), (1, 0, ms(9)), (1, 1, ms(9)), (1, 2, ms(9))]);
 }

@@ -141,7 +141,7 @@ fn check(wire: Wire) {
         burst_by_udp(&world, far);
     }
     let report = world.stop().unwrap();
-    let (down, up) = (&report.down, &report.up);
+    let (down, up) = (&report.links[0].down, &report.links[0].up);
     assert_eq!([down.refused, up.refused], [0; 2]);
     if wire == Wire::preferred() {
         assert_eq!([down.overflowed, up.overflowed], [0; 2]);

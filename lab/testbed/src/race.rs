@@ -230,7 +230,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
             stats,
         }
     };
-    let hops = vec![hop(&mut report.down, down_link), hop(&mut report.up, up_link)];
+    let hops = vec![hop(&mut report.links[0].down, down_link), hop(&mut report.links[0].up, up_link)];
     let mut tap = tap;
     for flow in &ended {
         flow.record(&mut tap.recorder);

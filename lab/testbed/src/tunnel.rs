@@ -287,6 +287,7 @@ impl Shared {
         if let Some(tap) = &mut watch.tap {
             let (bytes, delay) = (&frame.bytes[..], Split::default());
             tap.entered(&Passage {
+                link: 0,
                 direction,
                 id,
                 bytes,
@@ -313,7 +314,7 @@ impl Shared {
         let delay = Split { propagation, queue, ..Split::default() };
         if let Some(tap) = &mut watch.tap {
             let bytes = &frame.bytes[..];
-            tap.left(&Passage { direction, id, bytes, entered, at, released: at, delay, marked: false });
+            tap.left(&Passage { link: 0, direction, id, bytes, entered, at, released: at, delay, marked: false });
         }
     }
 }

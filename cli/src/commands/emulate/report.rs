@@ -17,8 +17,8 @@ pub(super) fn summary(report: &EmulatorReport) -> String {
     };
     format!(
         "{}, {}; release error p50 {}, p99 {}, max {}; {} of {} later than {}: {verdict}",
-        way("down", &report.down),
-        way("up", &report.up),
+        way("down", &report.links[0].down),
+        way("up", &report.links[0].up),
         micros(lateness.p50()),
         micros(lateness.p99()),
         micros(lateness.max()),
@@ -57,8 +57,8 @@ pub(super) fn as_json(report: &EmulatorReport) -> serde_json::Value {
         "late": lateness.late(),
         "bound_us": us(lateness.bound()),
         "trusted": report.trusted(),
-        "down": way(&report.down),
-        "up": way(&report.up),
+        "down": way(&report.links[0].down),
+        "up": way(&report.links[0].up),
         "version": env!("CARGO_PKG_VERSION"),
     })
 }

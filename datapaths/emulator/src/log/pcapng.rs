@@ -159,6 +159,7 @@ mod tests {
         let at = Time::from_nanos(1_000_000_007);
         let (released, delay) = (Time::NEVER, Split::default());
         let down = Passage {
+            link: 0,
             direction: Direction::Down,
             id: 0,
             bytes: &bytes,

@@ -15,14 +15,9 @@ pub(super) struct Attached(pub(super) Box<dyn Port>);
 
 impl Attached {
     /// An interface of this kind, or of the other where there is none.
-    pub(super) fn new(wire: Wire, namespace: &Namespace, name: &str) -> Result<Self, WorldError> {
-        Self::behind(wire, namespace, name, open_hub)
-    }
-
-    /// As [`Attached::new`], with what opens the other half of a veth pair.
-    fn behind(wire: Wire, namespace: &Namespace, name: &str, open: OpenHub) -> Result<Self, WorldError> {
+    pub(super) fn new(wire: Wire, namespace: &Namespace, name: &str, hub: &mut Hub) -> Result<Self, WorldError> {
         let tun = || Self::tun(namespace, name);
-        let veth = || Self::veth(namespace, name, open);
+        let mut veth = || Self::veth(namespace, name, hub);
         match wire {
             Wire::Tun => tun().or_else(|tun| veth().map_err(|veth| WorldError::NoInterface { tun, veth })),
             Wire::Veth => veth().or_else(|veth| tun().map_err(|tun| WorldError::NoInterface { tun, veth })),
@@ -51,17 +46,17 @@ impl Attached {
         })?
     }
 
-    fn veth(namespace: &Namespace, name: &str, open: OpenHub) -> Result<Self, NamespaceError> {
-        // The other half is out of sight, in a namespace that no other program knows.
-        let hub = Namespace::create()?;
-        namespace.enter(|| Interfaces::open()?.veth(name, Some(MAC), HUB, &hub))??;
+    fn veth(namespace: &Namespace, name: &str, hub: &mut Hub) -> Result<Self, NamespaceError> {
+        let open = hub.open;
+        let (hub, half) = hub.next()?;
+        namespace.enter(|| Interfaces::open()?.veth(name, Some(MAC), &half, &hub))??;
         let fit = || {
             let interfaces = Interfaces::open()?;
             interfaces.quiet(name)?;
             interfaces.up(name)?;
             without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
         };
-        let opened = namespace.enter(fit).flatten().and_then(|()| hub.enter(open).flatten());
+        let opened = namespace.enter(fit).flatten().and_then(|()| hub.enter(|| open(&half)).flatten());
         if opened.is_err() {
             // Its name may be wanted for another kind, and the kernel takes its time when a namespace ends.
             let _ = namespace.enter(|| Interfaces::open()?.remove(name));
@@ -70,16 +65,35 @@ impl Attached {
     }
 }
 
-/// The other half of a veth pair.
-const HUB: &str = "hub";
+/// Where the other halves of a world's veth pairs are: out of sight, in one namespace that no other program knows, since the
+/// kernel takes its time for each. Made with the first of them.
+pub(super) struct Hub {
+    namespace: Option<Namespace>,
+    halves: u32,
+    /// Opens one, in its namespace.
+    open: fn(&str) -> Result<PacketSocket, NamespaceError>,
+}
 
-/// Opens the other half of a veth pair, in its namespace.
-type OpenHub = fn() -> Result<PacketSocket, NamespaceError>;
+impl Hub {
+    pub(super) fn new() -> Self {
+        Self { namespace: None, halves: 0, open: open_half }
+    }
 
-fn open_hub() -> Result<PacketSocket, NamespaceError> {
-    Interfaces::open()?.up(HUB)?;
-    Interfaces::wait_until_running(HUB)?;
-    PacketSocket::open(HUB).map_err(|error| NamespaceError::system("open a packet socket", error))
+    /// The namespace, and the name of the next half.
+    fn next(&mut self) -> Result<(Namespace, String), NamespaceError> {
+        let namespace = match &self.namespace {
+            Some(namespace) => namespace.clone(),
+            None => self.namespace.insert(Namespace::create()?).clone(),
+        };
+        self.halves += 1;
+        Ok((namespace, format!("hub{}", self.halves)))
+    }
+}
+
+fn open_half(name: &str) -> Result<PacketSocket, NamespaceError> {
+    Interfaces::open()?.up(name)?;
+    Interfaces::wait_until_running(name)?;
+    PacketSocket::open(name).map_err(|error| NamespaceError::system("open a packet socket", error))
 }
 
 /// What to do when neither kind of interface can be had.
@@ -110,8 +124,8 @@ mod tests {
         namespace.enter(|| Interfaces::open().and_then(|open| open.names())).unwrap().unwrap()
     }
 
-    fn never_runs() -> Result<PacketSocket, NamespaceError> {
-        Err(NamespaceError::system("wait for hub", io::ErrorKind::TimedOut))
+    fn never_runs(half: &str) -> Result<PacketSocket, NamespaceError> {
+        Err(NamespaceError::system(format!("wait for {half}"), io::ErrorKind::TimedOut))
     }
 
     #[test]
@@ -120,10 +134,11 @@ mod tests {
             return;
         }
         let namespace = Namespace::create().unwrap();
-        let attached = Attached::behind(Wire::Veth, &namespace, "paceline0", never_runs).map(drop);
+        let mut hub = Hub { open: never_runs, ..Hub::new() };
+        let attached = Attached::new(Wire::Veth, &namespace, "paceline0", &mut hub).map(drop);
         assert!(attached.is_ok(), "{}", attached.unwrap_err());
-        let error = Attached::veth(&namespace, "paceline1", never_runs).map(drop).unwrap_err();
-        assert_eq!(error.to_string(), "cannot wait for hub: timed out");
+        let error = Attached::veth(&namespace, "paceline1", &mut hub).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "cannot wait for hub2: timed out");
         assert!(!names(&namespace).contains(&"paceline1".to_owned()));
     }
 
@@ -135,12 +150,12 @@ mod tests {
         let (namespace, other) = (Namespace::create().unwrap(), Namespace::create().unwrap());
         namespace.enter(|| Interfaces::open()?.veth("paceline0", None, "other", &other)).unwrap().unwrap();
         for wire in [Wire::Veth, Wire::Tun] {
-            let error = Attached::new(wire, &namespace, "paceline0").map(drop).unwrap_err();
+            let error = Attached::new(wire, &namespace, "paceline0", &mut Hub::new()).map(drop).unwrap_err();
             assert!(is_taken(&error), "{error}");
             let text = error.to_string();
             for part in [
                 "make the TUN device paceline0: entity already exists",
-                "make the veth pair paceline0, hub: File exists",
+                "make the veth pair paceline0, hub1: File exists",
             ] {
                 assert!(text.contains(part), "{text}");
             }

@@ -192,7 +192,7 @@ mod tests {
     fn passage(direction: Direction, bytes: &[u8], entered: u64, at: u64) -> Passage<'_> {
         let (entered, at) = (Time::from_millis(entered), Time::from_millis(at));
         let delay = Split { queue: at - entered, ..Split::default() };
-        Passage { direction, id: 0, bytes, entered, at, released: at, delay, marked: false }
+        Passage { link: 0, direction, id: 0, bytes, entered, at, released: at, delay, marked: false }
     }
 
     #[test]
