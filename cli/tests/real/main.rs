@@ -2,6 +2,7 @@
 //! is slow, but it loses no bytes and counts right.
 #![cfg(target_os = "linux")]
 
+mod links;
 #[cfg(feature = "quic")]
 mod quic;
 
@@ -50,7 +51,12 @@ fn run(scenario: &str, args: &[&str]) -> Output {
 
 /// The records of a race; none when this machine does not allow it, which is said.
 fn records(test: &str, scenario: &str) -> Option<Vec<Value>> {
-    let output = run(scenario, &["--json", "-"]);
+    records_with(test, scenario, &[])
+}
+
+/// As [`records`], with more options.
+fn records_with(test: &str, scenario: &str, args: &[&str]) -> Option<Vec<Value>> {
+    let output = run(scenario, &[&["--json", "-"], args].concat());
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(2)
         && (errors.contains("network namespaces") || errors.contains("gives no interface"))
@@ -164,6 +170,26 @@ fn flows_end_start_and_stop_as_the_scenario_says_in_both_directions() {
 }
 
 #[test]
+fn a_flow_with_a_delay_of_its_own_has_it_both_ways() {
+    let flows = "[[flows]]\nextra_delay = '15ms'\nworkload = { rate = '1 Mbit/s' }\n\
+                 [[flows]]\ndirection = 'up'\nextra_delay = '5ms'\nworkload = { rate = '1 Mbit/s' }\n\
+                 [[flows]]\nworkload = { rate = '1 Mbit/s' }\n";
+    let scenario = format!("name = 'extra'\nseconds = 2\ncontestants = ['copa@udp', 'reno@tcp']\n{PATH}{flows}");
+    let Some(records) = records("a_flow_with_a_delay_of_its_own", &scenario) else { return };
+    for record in &records {
+        for (index, extra) in [(0, 15.0), (1, 5.0), (2, 0.0)] {
+            let flow = &record["flows"][index];
+            // Nothing waits long: 10 ms, its own, and 0.6 ms on the wire.
+            let least = number(flow, "/delay_ms/min");
+            assert!((10.0 + extra..11.5 + extra).contains(&least), "{index}: {record}");
+            assert!(number(flow, "/rtt_ms/p50") >= 20.0 + 2.0 * extra, "{index}: {record}");
+            assert!(number(flow, "/goodput_mbps") > 0.5, "{index}: {record}");
+        }
+        assert!(record.get("links").is_none(), "{record}");
+    }
+}
+
+#[test]
 fn the_report_and_the_table_tell_of_the_host() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report");
@@ -195,7 +221,6 @@ fn what_the_real_world_has_not_is_refused_in_one_line() {
             if cfg!(feature = "quic") { "arrivals" } else { "--features quic" },
         ),
         ("reno:start=hystart@tcp", "", "takes no start=hystart"),
-        ("copa@udp", "[[flows]]\nextra_delay = '5ms'\n", "extra_delay is for the simulator"),
         ("reno@tcp", "[[flows]]\narrivals = true\n", "does not report when packets arrived"),
         ("reno@tcp", "[[cross]]\nrate = '1 Mbit/s'\npacket = '9kB'\n", "packet = 9000 is not between 28 and 1500"),
     ] {

@@ -185,15 +185,14 @@ impl<P: Clone + Send> Topology<P> {
         &self.paths
     }
 
-    /// The graph, the path of each hop, and the hop that the series shows.
-    pub fn into_parts(self) -> (Graph, Vec<Path<P>>, u32) {
-        (self.graph, self.paths, self.shown)
+    /// The hop that the series shows.
+    pub fn shown(&self) -> u32 {
+        self.shown
     }
 
-    /// The paths of a dumbbell, down and up; `None` where there is more than one link.
-    pub fn into_dumbbell(self) -> Option<(Path<P>, Path<P>)> {
-        let [down, up] = <[Path<P>; 2]>::try_from(self.paths).ok()?;
-        (self.graph == Graph::dumbbell()).then_some((down, up))
+    /// The nodes and links, and the paths of the hops.
+    pub fn into_parts(self) -> (Graph, Vec<Path<P>>) {
+        (self.graph, self.paths)
     }
 
     /// The hop with the lowest mean rate on this route, the first of equals; `None` where nothing limits.

@@ -17,7 +17,8 @@ pub(crate) struct Hops<P> {
 impl<P: Clone + Send> Hops<P> {
     /// Every path keeps what it drops; with `metered` it meters what arrives as well.
     pub(crate) fn new(topology: Topology<P>, metered: Option<Nanos>) -> Self {
-        let (graph, paths, shown) = topology.into_parts();
+        let shown = topology.shown();
+        let (graph, paths) = topology.into_parts();
         let keep = |path: Path<P>| match metered {
             Some(interval) => path.keeping_dropped().metered(interval),
             None => path.keeping_dropped(),

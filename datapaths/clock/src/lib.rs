@@ -96,7 +96,10 @@ pub enum Wake {
 }
 
 /// Asks which of `fds` are ready, without waiting.
-pub(crate) fn ready(fds: &mut [PollFd<'_>]) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn ready(fds: &mut [PollFd<'_>]) -> io::Result<()> {
     match ppoll(fds, Some(TimeSpec::from_duration(Duration::ZERO)), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),

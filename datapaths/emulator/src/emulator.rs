@@ -325,7 +325,7 @@ impl Runner {
         if wake == Wake::Ready && self.links.len() > 1 {
             let ports = self.links.iter().flat_map(|link| [link.far.fd(), link.near.fd()]);
             let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-            clock::ready(&mut fds)?;
+            paceline_clock::ready(&mut fds)?;
             for (wake, fd) in wakes.iter_mut().flatten().zip(&fds) {
                 // An error is read as well.
                 let quiet = fd.revents().is_some_and(|events| events.is_empty());

@@ -1,5 +1,6 @@
 //! One IP packet's bytes, and the little of its header that an emulator reads and writes.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use paceline_cc::Time;
@@ -117,6 +118,25 @@ pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
     Some(FlowKey { protocol, source, destination })
 }
 
+/// What no router changes of an IP packet, as a number: neither its TTL or hop limit, nor its class with the ECN field, nor a checksum
+/// of these. Packets of one connection that are under way at once have different ones, as they differ in their number or in
+/// what comes first in them.
+pub fn fingerprint(packet: &[u8]) -> u64 {
+    /// TCP's largest header, and some bytes behind it.
+    const ENOUGH: usize = 80;
+    let kept: &[(usize, usize)] = match packet.first().map(|first| first >> 4) {
+        Some(4) => &[(2, 8), (9, 10), (12, 20 + ENOUGH)],
+        Some(6) => &[(2, 7), (8, 40 + ENOUGH)],
+        _ => &[(0, ENOUGH)],
+    };
+    let mut hasher = DefaultHasher::new();
+    for &(from, to) in kept {
+        let part = packet.get(from..to.min(packet.len())).unwrap_or_default();
+        hasher.write(part);
+    }
+    hasher.finish()
+}
+
 /// The protocol above IPv6 and its bytes; none when it is a fragment that is not the first, or cut short.
 fn after_extensions(packet: &[u8]) -> (u8, Option<&[u8]>) {
     let (mut protocol, mut at) = (packet[6], 40);
@@ -182,6 +202,26 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_is_known_again_behind_a_router_and_apart_from_another() {
+        let mut far = V4;
+        (far[8], far[10], far[11]) = (V4[8] - 1, !V4[10], 3);
+        set_ecn(&mut far, Codepoint::Ce);
+        assert_eq!(fingerprint(&far), fingerprint(&V4));
+        for at in [4, 12, 19, 23] {
+            let mut other = V4;
+            other[at] ^= 1;
+            assert_ne!(fingerprint(&other), fingerprint(&V4), "{at}");
+        }
+        let near = v6(17, &[7; 60]);
+        let mut far = near.clone();
+        far[7] -= 1;
+        set_ecn(&mut far, Codepoint::Ce);
+        assert_eq!(fingerprint(&far), fingerprint(&near));
+        far[99] ^= 1;
+        assert_ne!(fingerprint(&far), fingerprint(&near));
+    }
+
+    #[test]
     fn flows_have_keys() {
         let key =
             |packet: &[u8]| flow_key(packet).map(|key| format!("{} {} {}", key.protocol, key.source, key.destination));
@@ -205,7 +245,7 @@ mod tests {
         for packet in [V4.to_vec(), v6(0, &[60, 0, 0, 0, 0, 0, 0, 0, 43, 255, 0, 0]), vec![0x12; 60], vec![0xff; 60]] {
             for length in 0..packet.len() {
                 let mut packet = packet[..length].to_vec();
-                let _ = (flow_key(&packet), ecn(&packet));
+                let _ = (flow_key(&packet), ecn(&packet), fingerprint(&packet));
                 set_ecn(&mut packet, Codepoint::Ce);
             }
         }

@@ -168,6 +168,23 @@ impl Interfaces {
         })
     }
 
+    /// Sends what is for this host through an interface.
+    pub fn host_route(&self, name: &str, host: IpAddr) -> Result<(), NamespaceError> {
+        self.run(|| format!("route to {host} through {name}"), async {
+            let index = self.index(name).await?;
+            match host {
+                IpAddr::V4(host) => {
+                    let route = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(host, 32);
+                    self.handle.route().add(route.output_interface(index).build()).execute().await
+                }
+                IpAddr::V6(host) => {
+                    let route = RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(host, 128);
+                    self.handle.route().add(route.output_interface(index).build()).execute().await
+                }
+            }
+        })
+    }
+
     /// Every address, or those of one interface, with their prefix lengths.
     pub fn addresses(&self, name: Option<&str>) -> Result<Vec<(IpAddr, u8)>, NamespaceError> {
         self.run(|| "list the addresses".to_owned(), async {

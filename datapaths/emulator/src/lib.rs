@@ -21,4 +21,4 @@ pub use emulator::{
 pub use frame::{FlowKey, Frame};
 pub use namespace::{Namespace, NamespaceError, Privilege};
 pub use port::{PacketSocket, Port, Tun};
-pub use world::{Between, Ends, Far, Site, World, WorldError};
+pub use world::{Between, Ends, Far, Network, Nodes, Site, World, WorldError};

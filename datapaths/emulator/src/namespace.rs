@@ -20,12 +20,18 @@ use crate::interface::{Interfaces, LOOPBACK};
 const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
 
 /// Settings of every namespace made here; one that the kernel does not have is left as it is.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 9] = [
     // An earlier flow's losses would set the slow-start threshold of a later one.
     ("net/ipv4/tcp_no_metrics_save", "1"),
     // A path inside a path goes through.
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv6/conf/all/forwarding", "1"),
+    // Each way is the only one: nobody needs to hear of a better one, or to doubt where a packet came from. The kernel joins
+    // what holds for all interfaces and for each.
+    ("net/ipv4/conf/all/send_redirects", "0"),
+    ("net/ipv4/conf/default/send_redirects", "0"),
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
     // Interfaces have the addresses given to them and no others.
     ("net/ipv6/conf/default/accept_ra", "0"),
     ("net/ipv6/conf/default/addr_gen_mode", "1"),

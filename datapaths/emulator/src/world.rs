@@ -16,6 +16,9 @@ use crate::port::packet::may_buffer;
 use paceline_clock::Clock;
 
 mod attached;
+mod network;
+
+pub use network::{Network, Nodes};
 
 use attached::{Attached, Hub, fix, is_taken};
 
@@ -149,7 +152,7 @@ pub struct Between {
 pub struct Site {
     /// Where its programs run.
     pub namespace: Namespace,
-    /// The name of its interface.
+    /// The name of its interface; of a node with several, of the first.
     pub interface: String,
     /// Its IPv4 address.
     pub ipv4: Ipv4Addr,

@@ -4,15 +4,18 @@
 use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
 use paceline_clock::{Clock, Lateness};
+use paceline_emulator::Site;
 use paceline_emulator::frame::Frame;
 use paceline_emulator::interface::{Interfaces, LOOPBACK};
 use paceline_emulator::listening::listens;
 use paceline_emulator::namespace::{Namespace, Privilege, privilege};
-use paceline_emulator::world::{Between, Far, Wire, World, WorldError};
+use paceline_emulator::world::{Between, Far, Nodes, Wire, World, WorldError};
+use paceline_experiment::Graph;
 use paceline_path::{Delay, Path};
 
 /// Longer than anything here takes.
@@ -118,4 +121,63 @@ fn paths_go_four_deep() {
     assert_eq!(from.ip(), IpAddr::V4(last.near().ipv4), "no address is translated");
     let fifth = last.near().namespace.enter(|| World::build(Far::Here, between())).unwrap();
     assert!(matches!(fifth, Err(WorldError::TooDeep)));
+}
+
+/// The network namespaces that this process holds.
+fn held() -> Vec<String> {
+    let links = fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.filter_map(|link| link.to_str().filter(|link| link.starts_with("net:")).map(str::to_owned)).collect()
+}
+
+#[test]
+fn nodes_in_between_forward_and_leave_nothing_behind() {
+    if needs_root("nodes_in_between_forward_and_leave_nothing_behind") {
+        return;
+    }
+    let mut graph = Graph::default();
+    for (name, between) in [("1", ["a", "r"]), ("2", ["s", "r"]), ("3", ["s", "b"]), ("4", ["r", "c"])] {
+        graph.link(name, between).unwrap();
+    }
+    for wire in [Wire::Tun, Wire::Veth] {
+        let nodes = Nodes::make(wire, &graph).unwrap();
+        let paths = graph.hops().iter().map(|_| Path::<Frame>::new().delay(Delay::new(Nanos::from_millis(2))));
+        let clock = Clock::new();
+        let network = nodes.join(paths.collect(), Vec::new(), clock, Lateness::BOUND).unwrap();
+        let site = |name: &str| &network.sites()[graph.node(name).unwrap() as usize];
+        let ours: Vec<String> = network
+            .sites()
+            .iter()
+            .map(|site| fs::read_link(format!("/proc/self/fd/{}", site.namespace.as_fd().as_raw_fd())).unwrap())
+            .map(|link| link.to_str().unwrap().to_owned())
+            .collect();
+        assert!(ours.iter().all(|name| held().contains(name)));
+        let (a, b) = (site("a"), site("b"));
+        let mut addresses: Vec<(IpAddr, IpAddr)> = vec![(a.ipv4.into(), b.ipv4.into())];
+        addresses.extend(a.ipv6.zip(b.ipv6).map(|(a, b)| (a.into(), b.into())));
+        for (from, to) in &addresses {
+            let open = |site: &Site, at: IpAddr| {
+                let socket = site.namespace.enter(|| UdpSocket::bind(SocketAddr::new(at, 0))).unwrap().unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket
+            };
+            let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+            let (near, far) = (open(a, any), open(b, *to));
+            let begun = clock.now();
+            near.send_to(&[7; 1400], far.local_addr().unwrap()).unwrap();
+            let mut buffer = [0; 1500];
+            let (length, back) = far.recv_from(&mut buffer).unwrap();
+            assert_eq!((length, back.ip()), (1400, *from));
+            far.send_to(b"back", back).unwrap();
+            assert_eq!(near.recv(&mut buffer).unwrap(), 4);
+            // Three links of 2 ms, there and back.
+            assert!(clock.now() - begun >= Nanos::from_millis(12));
+        }
+        let report = network.stop().unwrap();
+        let each = addresses.len() as u64;
+        for (index, link) in report.links.iter().enumerate() {
+            let crossed = if index == 3 { 0 } else { each };
+            assert_eq!([link.down.left.packets, link.up.left.packets], [crossed; 2], "link {index}");
+        }
+        assert!(held().iter().all(|name| !ours.contains(name)));
+    }
 }

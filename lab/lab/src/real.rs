@@ -112,8 +112,11 @@ mod linux {
         for contestant in contestants {
             for plan in plans {
                 let world: config::Config<paceline_emulator::Frame> = plan.world(contestant, None)?;
-                let there = race::check(world.topology.graph(), &world.flows, &world.cross);
-                notes.extend(there.map_err(RealError::Refused)?);
+                let graph = world.topology.graph();
+                if plan.scenario.tunnel.is_some() {
+                    race::check_tunnel(graph, &world.flows).map_err(RealError::Refused)?;
+                }
+                notes.extend(race::check(graph, &world.flows, &world.cross).map_err(RealError::Refused)?);
             }
         }
         notes.sort();

@@ -7,6 +7,7 @@
 
 mod cross;
 mod datagrams;
+mod hosts;
 #[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
 mod quic;
 mod tap;
@@ -32,10 +33,11 @@ use paceline_clock::{Clock, Lateness};
 use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::namespace::NamespaceError;
-use paceline_emulator::world::{Between, Ends, Far, Site, Wire, World, WorldError};
+use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 
 use datagrams::Datagrams;
-use tap::{Glimpse, RaceTap};
+use hosts::{Hosts, MOST_LINKS};
+use tap::{Glimpse, RaceTap, Shown};
 
 /// Data of the flow with index `i` goes to port `FLOW_PORT + i`.
 const FLOW_PORT: u16 = 20_000;
@@ -50,10 +52,6 @@ const LEAD: Nanos = Nanos::from_millis(100);
 const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
 /// How long after the end everything has to have stopped.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Why a topology is refused.
-const ONE_PATH: &str =
-    "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
 
 /// A race that was run.
 pub struct Finished {
@@ -103,8 +101,11 @@ impl From<NamespaceError> for RaceError {
 /// # Errors
 /// One line: the first thing that it cannot do, and how to fix it.
 pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
-    if *graph != Graph::dumbbell() {
-        return Err(ONE_PATH.to_owned());
+    let links = Hosts::new(graph, flows).graph.hops().len() / 2;
+    if links > MOST_LINKS {
+        return Err(format!(
+            "--real: {links} links, with one for each extra_delay to a node, are more than {MOST_LINKS}; write fewer, or leave out --real"
+        ));
     }
     let mut notes = Vec::new();
     let mut ecn = None;
@@ -126,9 +127,6 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
             }
             Ok(())
         };
-        if flow.extra_delay > Nanos::ZERO {
-            return Err("--real: extra_delay is for the simulator; take it out, or leave out --real".to_owned());
-        }
         match &flow.via {
             Via::Udp if flow.mss > largest(flow) => {
                 return Err(format!(
@@ -161,6 +159,23 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
     Ok(notes)
 }
 
+/// Whether a tunnel can join the ends of these flows.
+///
+/// # Errors
+/// One line: why not, and how to fix it.
+pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), String> {
+    if *graph != Graph::dumbbell() {
+        return Err(
+            "tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]".to_owned()
+        );
+    }
+    if flows.iter().any(|flow| flow.extra_delay > Nanos::ZERO) {
+        return Err("tunnel: it joins two ends, and a flow with an extra_delay has another one; take one of them out"
+            .to_owned());
+    }
+    Ok(())
+}
+
 /// A note to the receiver half takes space in the packet.
 fn largest(flow: &Flow) -> u32 {
     let note = if flow.controller.needs(Ability::ReceiverHalf) { paceline_udp::wire::NOTE as u32 } else { 0 };
@@ -188,37 +203,44 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// As [`run`].
 pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
-    let (down, up) = topology.into_dumbbell().ok_or_else(|| RaceError::Flow(ONE_PATH.to_owned()))?;
+    let shown = topology.shown();
+    let (graph, mut paths) = topology.into_parts();
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
-    let ends = Ends::make(Wire::preferred(), Far::Isolated)?;
+    let hosts = Hosts::new(&graph, &flows);
+    paths.extend(hosts.paths());
+    let flows = &hosts.flows;
+    let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     let until = Time::ZERO + duration;
-    let (down_link, up_link) = (schedule(&down), schedule(&up));
+    let schedules: Vec<Option<Schedule>> = paths.iter().map(schedule).collect();
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
-    let tap = RaceTap::new(&flows, &glimpses, down_link.clone(), sample_every, until);
+    let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
+    let tap = RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until);
     let mut tap: Option<Box<dyn Tap>> = Some(Box::new(tap));
     let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
-    let base = [down.least(), up.least()];
-    let between = Between { down, up, taps, clock, bound: Lateness::BOUND };
-    let world = ends.join(between)?;
-    let tunnel = match (tunnel, tap) {
-        (Some(congestion), Some(tap)) => Some(Tunnel::build(&world, congestion, clock, base, tap)?),
+    let base = [paths[0].least(), paths[1].least()];
+    let network = nodes.join(paths, taps, clock, Lateness::BOUND)?;
+    let tunnel = match (tunnel, tap, network.sites()) {
+        (Some(congestion), Some(tap), [far, near, ..]) => {
+            Some(Tunnel::build([near, far], congestion, clock, base, tap)?)
+        }
         _ => None,
     };
     let abort = Arc::new(AtomicBool::new(false));
-    let sites = tunnel.as_ref().map_or((world.near(), world.far()), |tunnel| (tunnel.near(), tunnel.far()));
+    let inside = tunnel.as_ref().map(|tunnel| [tunnel.far().clone(), tunnel.near().clone()]);
+    let sites = inside.as_ref().map_or(network.sites(), |inside| inside);
     let engines = Arc::default();
-    let crew = Crew { world: &world, sites, seed, clock, until, sample_every, engines, abort: abort.clone() };
-    let ended = crew.race(&flows, &cross, &glimpses);
+    let crew = Crew { network: &network, sites, seed, clock, until, sample_every, engines, abort: abort.clone() };
+    let ended = crew.race(flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let inside = tunnel.map(Tunnel::stop).transpose();
-    let report = world.stop().map_err(WorldError::from);
+    let report = network.stop().map_err(WorldError::from);
     // The emulator's failure is the cause of whatever else went wrong.
     let (mut report, ended) = (report?, ended?);
     let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
     report.taps.extend(inside.flatten());
-    let (tap, host) = (take_tap(&mut report)?, host(&report, &ended));
-    let hop = |way: &mut DirectionReport, schedule: Option<Schedule>| {
+    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended));
+    let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
         let stats = way.link.take().unwrap_or_default();
         let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
         HopOutcome {
@@ -230,12 +252,13 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
             stats,
         }
     };
-    let hops = vec![hop(&mut report.links[0].down, down_link), hop(&mut report.links[0].up, up_link)];
-    let mut tap = tap;
+    let ways = report.links.iter_mut().flat_map(|link| [&mut link.down, &mut link.up]);
+    // Without those to hosts.
+    let hops: Vec<HopOutcome> = ways.zip(schedules).take(graph.hops().len()).map(hop).collect();
     for flow in &ended {
         flow.record(&mut tap.recorder);
     }
-    Ok(Finished { outcome: tap.finish(hops), host })
+    Ok(Finished { outcome: tap.finish(graph, hops), host })
 }
 
 fn schedule(path: &Path<Frame>) -> Option<Schedule> {
@@ -282,9 +305,9 @@ impl Ended {
 
 /// Those who run the flows of a world.
 struct Crew<'a> {
-    world: &'a World,
-    /// Near and far end as the flows see them.
-    sites: (&'a Site, &'a Site),
+    network: &'a Network,
+    /// The nodes as the flows see them.
+    sites: &'a [Site],
     seed: paceline_experiment::Seed,
     clock: Clock,
     until: Time,
@@ -323,7 +346,7 @@ impl Crew<'_> {
             let (index, result) = loop {
                 match told.recv_timeout(Duration::from_millis(100)) {
                     Ok(told) => break told,
-                    Err(RecvTimeoutError::Timeout) if !self.world.is_running() => {
+                    Err(RecvTimeoutError::Timeout) if !self.network.is_running() => {
                         return Err(RaceError::Flow("the emulator stopped".to_owned()));
                     }
                     Err(RecvTimeoutError::Timeout) if begun.elapsed() < deadline => {}
@@ -344,11 +367,11 @@ impl Crew<'_> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Sets both ends up for the kernel's flows.
+    /// Sets the nodes up for the kernel's flows.
     fn settings(&self, flows: &[Flow]) -> Result<(), RaceError> {
         let kernel = flows.iter().find_map(|flow| below(flow).transpose()?.ok());
         let Some((Kernel { ecn, .. }, _)) = kernel else { return Ok(()) };
-        for site in [self.world.near(), self.world.far()] {
+        for site in self.network.sites() {
             site.namespace.enter(|| {
                 for (setting, value) in
                     tcp::SETTINGS.into_iter().chain([("net/ipv4/tcp_ecn", if ecn { "1" } else { "2" })])
@@ -363,10 +386,7 @@ impl Crew<'_> {
 
     /// Where data of this way comes from, and where it goes.
     fn ends(&self, way: Way) -> (&Site, &Site) {
-        match way {
-            Way::UP => self.sites,
-            _ => (self.sites.1, self.sites.0),
-        }
+        (&self.sites[way.from as usize], &self.sites[way.to as usize])
     }
 
     fn datagrams(&self, index: usize, flow: &Flow, glimpse: &Glimpse, numbers: &Arc<AtomicU32>) -> Work {

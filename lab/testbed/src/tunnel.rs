@@ -25,7 +25,7 @@ use paceline_emulator::interface::Interfaces;
 use paceline_emulator::namespace::NamespaceError;
 use paceline_emulator::port::packet::without_offloads;
 use paceline_emulator::port::{Port, Tun};
-use paceline_emulator::world::{Site, World};
+use paceline_emulator::world::Site;
 
 /// Name of the device at both ends.
 const NAME: &str = "tunnel";
@@ -67,22 +67,22 @@ struct Watch {
 }
 
 impl Tunnel {
-    /// Joins the ends of a world by a tunnel whose connection has this congestion control; `tap` sees the packets inside, `base` is
+    /// Joins two ends, near and far, by a tunnel whose connection has this congestion control; `tap` sees the packets inside, `base` is
     /// what the path takes without queues, down and up.
     ///
     /// # Errors
     /// When the kernel refuses; nothing is left behind.
     pub fn build(
-        world: &World,
+        [near, far]: [&Site; 2],
         congestion: &str,
         clock: Clock,
         base: [Nanos; 2],
         tap: Box<dyn Tap>,
     ) -> Result<Self, NamespaceError> {
-        let (near, near_port) = device(world.near(), NEAR)?;
-        let (far, far_port) = device(world.far(), FAR)?;
-        let (to_far, to_near) = connect(world, congestion)
+        let (to_far, to_near) = connect(near, far, congestion)
             .map_err(|error| NamespaceError::system(format!("connect the tunnel's ends by {congestion}"), error))?;
+        let (near, near_port) = device(near, NEAR)?;
+        let (far, far_port) = device(far, FAR)?;
         let watch = Watch { tap: Some(tap), under_way: Default::default(), entered: [0; 2] };
         let shared = Arc::new(Shared { over: AtomicBool::new(false), clock, base, watch: Mutex::new(watch) });
         let mut tunnel = Self { near, far, ends: Vec::new(), shared: shared.clone() };
@@ -149,10 +149,10 @@ fn device(site: &Site, address: Ipv4Addr) -> Result<(Site, Tun), NamespaceError>
 }
 
 /// The connection's two ends: the near one's and the far one's.
-fn connect(world: &World, congestion: &str) -> io::Result<(TcpStream, TcpStream)> {
-    let to = SocketAddr::new(world.far().ipv4.into(), PORT);
-    let listener = world.far().namespace.enter(|| TcpListener::bind(to)).map_err(io::Error::other)??;
-    let near = world.near().namespace.enter(|| {
+fn connect(near: &Site, far: &Site, congestion: &str) -> io::Result<(TcpStream, TcpStream)> {
+    let to = SocketAddr::new(far.ipv4.into(), PORT);
+    let listener = far.namespace.enter(|| TcpListener::bind(to)).map_err(io::Error::other)??;
+    let near = near.namespace.enter(|| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_tcp_congestion(congestion.as_bytes())?;
         socket.connect(&to.into())?;

@@ -1,10 +1,14 @@
 //! Recording in the emulator's thread: every packet of every flow, by the emulator's own clock.
+//!
+//! Over several links the delays of a packet are added: what the host takes between two of them is in no figure. The kernel
+//! forwards packets there, so that one is known again by what no router changes of it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Direction, Flow, Graph, HopOutcome, Outcome, Recorder, Sample, Way};
-use paceline_path::{Packet, Schedule};
+use paceline_experiment::{Direction, Flow, Graph, HopOutcome, Outcome, Recorder, Sample};
+use paceline_path::{Packet, Schedule, Split};
 
 use super::FLOW_PORT;
 use paceline_emulator::emulator::{Passage, Tap};
@@ -18,18 +22,27 @@ pub(super) struct RaceTap {
     pub(super) recorder: Recorder,
     flows: Vec<Watched>,
     end: Time,
-    /// The downward link, for the series.
-    schedule: Option<Schedule>,
+    shown: Shown,
     step: Nanos,
-    /// Changes of the bytes that wait downwards, by point of the series.
+    /// Changes of the bytes that wait at the hop that is shown, by point of the series.
     waiting: Vec<i64>,
 }
 
+/// The hop that the series shows.
+pub(super) struct Shown {
+    pub(super) hop: u32,
+    /// Of its link, if it has one.
+    pub(super) schedule: Option<Schedule>,
+}
+
 struct Watched {
-    direction: Direction,
+    /// The hops of its data. Acknowledgements take the other hops of their links, the last first.
+    route: Vec<u32>,
     /// From here on its packets no longer count.
     stop: Time,
     glimpse: Glimpse,
+    /// Delays so far of packets that have left a hop which is not their last.
+    under_way: HashMap<u64, Split>,
 }
 
 enum Role {
@@ -37,19 +50,29 @@ enum Role {
     Acknowledgement,
 }
 
+/// A packet of a flow on one of its hops.
+struct Stretch {
+    flow: usize,
+    role: Role,
+    /// The hop is the first of its way, and the last.
+    first: bool,
+    last: bool,
+}
+
 impl RaceTap {
     pub(super) fn new(
+        graph: &Graph,
         flows: &[Flow],
         glimpses: &[Glimpse],
-        schedule: Option<Schedule>,
+        shown: Shown,
         sample_every: Option<Nanos>,
         end: Time,
     ) -> Self {
         let watched = |(flow, glimpse): (&Flow, &Glimpse)| {
             let family = matches!(flow.workload, paceline_experiment::Workload::Poisson(_));
             let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
-            let direction = if flow.way == Way::UP { Direction::Up } else { Direction::Down };
-            Watched { direction, stop, glimpse: glimpse.clone() }
+            let route = graph.route(flow.way).unwrap_or_default();
+            Watched { route, stop, glimpse: glimpse.clone(), under_way: HashMap::new() }
         };
         let step = sample_every.unwrap_or(Nanos::ZERO);
         let points = if step > Nanos::ZERO { (end.as_nanos() / step.as_nanos()) as usize } else { 0 };
@@ -57,33 +80,35 @@ impl RaceTap {
             recorder: Recorder::new(flows, sample_every),
             flows: flows.iter().zip(glimpses).map(watched).collect(),
             end,
-            schedule,
+            shown,
             step,
             waiting: vec![0; points + 1],
         }
     }
 
     /// Whose packet this is, and which kind; `None` when it is not counted for any flow.
-    fn whose(&self, passage: &Passage<'_>) -> Option<(usize, Role)> {
+    fn whose(&self, passage: &Passage<'_>) -> Option<Stretch> {
         let key = frame::flow_key(passage.bytes)?;
-        let index = |port: u16| {
-            let index = usize::from(port.checked_sub(FLOW_PORT)?);
-            (index < self.flows.len()).then_some(index)
+        // The flow that has this port, and where on its route the hop is; of how many.
+        let on_route = |port: u16, hop: u32| {
+            let flow = usize::from(port.checked_sub(FLOW_PORT)?);
+            let route = &self.flows.get(flow)?.route;
+            Some((flow, route.iter().position(|other| *other == hop)?, route.len()))
         };
-        if let Some(flow) =
-            index(key.destination.port()).filter(|flow| self.flows[*flow].direction == passage.direction)
-        {
-            return holds_data(passage.bytes, &key).then_some((flow, Role::Data));
+        let hop = hop(passage);
+        if let Some((flow, at, hops)) = on_route(key.destination.port(), hop) {
+            let stretch = Stretch { flow, role: Role::Data, first: at == 0, last: at + 1 == hops };
+            return holds_data(passage.bytes, &key).then_some(stretch);
         }
-        let flow = index(key.source.port()).filter(|flow| self.flows[*flow].direction != passage.direction)?;
-        Some((flow, Role::Acknowledgement))
+        let (flow, at, hops) = on_route(key.source.port(), hop ^ 1)?;
+        Some(Stretch { flow, role: Role::Acknowledgement, first: at + 1 == hops, last: at == 0 })
     }
 
     /// Ends the steps of the series that are over at `now`.
     fn sample(&mut self, now: Time) {
         while self.recorder.next_sample() <= now.min(self.end) {
             let to = self.recorder.next_sample();
-            let capacity = self.schedule.as_ref().map(|schedule| schedule.capacity(to - self.step, to));
+            let capacity = self.shown.schedule.as_ref().map(|schedule| schedule.capacity(to - self.step, to));
             let flows = &self.flows;
             // What waits is known only when it has left: filled in at the end.
             self.recorder
@@ -91,7 +116,7 @@ impl RaceTap {
         }
     }
 
-    /// A packet waited from `from` to `to` at the downward link.
+    /// A packet waited from `from` to `to` at the hop that is shown.
     fn waited(&mut self, from: Time, to: Time, size: usize) {
         let (step, last) = (self.step.as_nanos(), self.waiting.len() - 1);
         if step == 0 {
@@ -104,9 +129,9 @@ impl RaceTap {
     }
 
     /// What is left when the run is over.
-    pub(super) fn finish(mut self, hops: Vec<HopOutcome>) -> Outcome {
+    pub(super) fn finish(mut self, graph: Graph, hops: Vec<HopOutcome>) -> Outcome {
         self.sample(self.end);
-        let mut outcome = self.recorder.finish(Graph::dumbbell(), hops, 0);
+        let mut outcome = self.recorder.finish(graph, hops, 0);
         if let Some(series) = &mut outcome.series {
             let mut bytes = 0_i64;
             for (point, change) in series.queue_bytes.iter_mut().zip(&self.waiting) {
@@ -121,7 +146,7 @@ impl RaceTap {
 impl Tap for RaceTap {
     fn entered(&mut self, passage: &Passage<'_>) {
         self.sample(passage.at);
-        if let Some((flow, Role::Data)) = self.whose(passage)
+        if let Some(Stretch { flow, role: Role::Data, first: true, .. }) = self.whose(passage)
             && passage.at <= self.flows[flow].stop
         {
             self.recorder.entered(flow);
@@ -130,30 +155,56 @@ impl Tap for RaceTap {
 
     fn left(&mut self, passage: &Passage<'_>) {
         self.sample(passage.at);
-        if passage.direction == Direction::Down {
+        if hop(passage) == self.shown.hop {
             self.waited(passage.entered, passage.entered + passage.delay.queue, passage.bytes.len());
         }
-        let Some((flow, role)) = self.whose(passage) else { return };
-        if passage.at > self.flows[flow].stop {
+        let Some(Stretch { flow, role, first, last }) = self.whose(passage) else { return };
+        let watched = &mut self.flows[flow];
+        let mut delay = passage.delay;
+        if !first {
+            // Copies made on the way are in no figure.
+            let Some(before) = watched.under_way.remove(&frame::fingerprint(passage.bytes)) else { return };
+            delay = sum(before, delay);
+        }
+        if !last {
+            watched.under_way.insert(frame::fingerprint(passage.bytes), delay);
+            return;
+        }
+        if passage.at > watched.stop {
             return;
         }
         match role {
             Role::Data => {
                 let mut packet = Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ());
-                packet.delay = passage.delay;
-                self.recorder.arrived(flow, &packet, passage.at - passage.entered);
+                packet.delay = delay;
+                self.recorder.arrived(flow, &packet, delay.propagation + delay.queue + delay.transmission);
             }
-            Role::Acknowledgement => self.recorder.acknowledged(flow, &passage.delay),
+            Role::Acknowledgement => self.recorder.acknowledged(flow, &delay),
         }
     }
 
     fn dropped(&mut self, passage: &Passage<'_>) {
-        if passage.at <= self.end
-            && let Some((flow, Role::Data)) = self.whose(passage)
-            && passage.entered <= self.flows[flow].stop
-        {
+        let Some(Stretch { flow, role, first, .. }) = self.whose(passage) else { return };
+        if !first {
+            self.flows[flow].under_way.remove(&frame::fingerprint(passage.bytes));
+        }
+        if matches!(role, Role::Data) && passage.at <= self.end && passage.entered <= self.flows[flow].stop {
             self.recorder.dropped(flow, &Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ()));
         }
+    }
+}
+
+/// The number of the hop in the graph.
+fn hop(passage: &Passage<'_>) -> u32 {
+    let back = passage.direction == Direction::Up;
+    passage.link as u32 * 2 + u32::from(back)
+}
+
+fn sum(one: Split, other: Split) -> Split {
+    Split {
+        propagation: one.propagation + other.propagation,
+        queue: one.queue + other.queue,
+        transmission: one.transmission + other.transmission,
     }
 }
 
@@ -171,10 +222,11 @@ fn holds_data(packet: &[u8], key: &FlowKey) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use paceline_experiment::Via;
-    use paceline_path::Split;
+    use paceline_experiment::{Via, Way};
 
     use super::*;
+
+    const SHOWN: Shown = Shown { hop: 0, schedule: None };
 
     fn flow(direction: Direction, stop: Option<Time>) -> Flow {
         Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }
@@ -201,7 +253,7 @@ mod tests {
         let glimpses: Vec<Glimpse> = vec![Arc::default(), Arc::default()];
         *glimpses[0].lock().unwrap() = Some(Sample { window: 14_480, ..Sample::default() });
         let end = Time::from_millis(100);
-        let mut tap = RaceTap::new(&flows, &glimpses, None, Some(Nanos::from_millis(10)), end);
+        let mut tap = RaceTap::new(&Graph::dumbbell(), &flows, &glimpses, SHOWN, Some(Nanos::from_millis(10)), end);
         let data = packet(40_000, FLOW_PORT, 1500);
         let ack = packet(FLOW_PORT, 40_000, 40);
         let upward = packet(40_001, FLOW_PORT + 1, 1000);
@@ -218,7 +270,7 @@ mod tests {
         tap.left(&passage(Direction::Up, &ack, 15, 16));
         // Comes when its flow has stopped.
         tap.left(&passage(Direction::Up, &upward, 4, 60));
-        let outcome = tap.finish(Vec::new());
+        let outcome = tap.finish(Graph::dumbbell(), Vec::new());
 
         let counts = |index: usize| {
             let flow = &outcome.flows[index];
@@ -232,5 +284,62 @@ mod tests {
         assert_eq!(series.queue_bytes, [1500, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(series.flows[0].window_packets, [10.0; 10]);
         assert_eq!(series.flows[0].throughput_mbps[1], 1.2);
+    }
+
+    #[test]
+    fn delays_of_a_packet_over_several_links_are_added_and_each_drop_counts_once() {
+        let mut graph = Graph::default();
+        for (name, between) in [("1", ["a", "b"]), ("2", ["c", "b"]), ("3", ["c", "d"])] {
+            graph.link(name, between).unwrap();
+        }
+        let way = Way { from: graph.node("a").unwrap(), to: graph.node("d").unwrap() };
+        let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }];
+        let (glimpses, end) = (vec![Arc::default()], Time::from_millis(100));
+        let mut tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end);
+        // What routers change is not what a packet is known by.
+        let number = |number: u8, ttl: u8, from: u16, to: u16, length: usize| {
+            let mut bytes = packet(from, to, length);
+            (bytes[5], bytes[8], bytes[10]) = (number, ttl, 255 - ttl);
+            bytes
+        };
+        let data = |id, ttl| number(id, ttl, 40_000, FLOW_PORT, 1500);
+        let ack = |ttl| number(9, ttl, FLOW_PORT, 40_000, 40);
+        let (down, up) = (Direction::Down, Direction::Up);
+        // The second link leads the other way round. Of data the third overtakes the first there, of it a copy is made, and the
+        // second is dropped.
+        let steps = [
+            ("left", 1, up, data(2, 63), 7, 10),
+            ("left", 1, up, data(2, 63), 7, 10),
+            ("left", 1, up, data(0, 63), 7, 11),
+            ("dropped", 1, up, data(1, 63), 7, 8),
+            ("left", 2, down, data(2, 62), 20, 30),
+            ("left", 2, down, data(2, 62), 20, 31),
+            ("left", 2, down, data(0, 62), 20, 40),
+            ("left", 2, up, ack(64), 41, 42),
+            ("left", 1, down, ack(63), 43, 45),
+            ("left", 0, up, ack(62), 46, 50),
+        ];
+        let first = (0..3).flat_map(|id| {
+            [
+                ("entered", 0, down, data(id, 64), 1, 1),
+                ("left", 0, down, data(id, 64), 1, 6),
+                ("entered", 1, up, data(id, 63), 7, 7),
+            ]
+        });
+        for (what, link, direction, bytes, entered, at) in first.chain(steps) {
+            let passage = Passage { link, ..passage(direction, &bytes, entered, at) };
+            match what {
+                "entered" => tap.entered(&passage),
+                "left" => tap.left(&passage),
+                _ => tap.dropped(&passage),
+            }
+        }
+        assert!(tap.flows[0].under_way.is_empty());
+        let outcome = tap.finish(graph, Vec::new());
+        let flow = &outcome.flows[0];
+        assert_eq!((flow.packets_entered, flow.packets_arrived, flow.packets_dropped), (3, 2, 1));
+        // 5 + 3 + 10 and 5 + 4 + 20 ms; 1 + 2 + 4 of the acknowledgement.
+        assert_eq!((flow.delay.min_ms(), flow.delay.max_ms()), (Some(18.0), Some(29.0)));
+        assert_eq!((flow.ack_split.count, flow.ack_split.mean_ms()[1]), (1, 7.0));
     }
 }

@@ -214,10 +214,33 @@ fn no_scenario_without_links_changes_its_text() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_real_race_has_one_path() {
-    let plans = plans(CHAIN, &[]).unwrap();
-    let refused = crate::real::check(&plans[0].scenario.contestants, &plans).unwrap_err();
+fn a_real_race_runs_over_links_but_takes_no_tunnel_there_and_no_more_than_packets_can_cross() {
+    use std::fmt::Write;
+
+    let check = |text: &str| {
+        let plans = plans(text, &[]).unwrap();
+        crate::real::check(&plans[0].scenario.contestants, &plans)
+    };
+    // Every Linux has Reno.
+    let chain = CHAIN.replace("cubic@tcp", "reno@tcp");
+    check(&chain).unwrap();
+    let refused = check(&format!("tunnel = \"reno\"\n{chain}")).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]"
+    );
+    let delayed = "tunnel = \"reno\"\nname = \"s\"\ncontestants = [\"reno@tcp\"]\n[down]\nrate = \"1 Mbit/s\"\n\
+                   [[flows]]\nextra_delay = \"1ms\"\n";
+    let refused = check(delayed).unwrap_err().to_string();
+    assert!(refused.starts_with("tunnel: it joins two ends, and a flow with an extra_delay"), "{refused}");
+    let mut long = chain;
+    for link in 0..58 {
+        write!(long, "\n[links.l{link}]\nbetween = [\"z{link}\", \"z{}\"]\n", link + 1).unwrap();
+    }
+    check(&long).unwrap();
+    // And one for the delay of its flow.
+    let refused = check(&format!("{long}[[flows]]\nfrom = \"x\"\nto = \"y\"\nextra_delay = \"1ms\"\n")).unwrap_err();
     let expected =
-        "--real: the scenario has [links], and the real world has one path; leave out --real, or write [down] and [up]";
+        "--real: 61 links, with one for each extra_delay to a node, are more than 60; write fewer, or leave out --real";
     assert_eq!(refused.to_string(), expected);
 }

@@ -1,0 +1,146 @@
+//! Nodes joined by emulated links: a namespace for each node, whose kernel forwards what is for others.
+//!
+//! A node has one address, on all of its interfaces, and a route to each other node: links have two ends and need no addresses
+//! of their own. Source: unnumbered point-to-point links (RFC 1812, section 2.2.7).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use paceline_cc::Nanos;
+use paceline_experiment::{Graph, Hop, Way};
+use paceline_path::Path;
+
+use super::attached::{Attached, Hub};
+use super::{Block, Site, Wire, WorldError, fit};
+use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap};
+use crate::frame::Frame;
+use crate::interface::Interfaces;
+use crate::namespace::{Namespace, NamespaceError};
+use paceline_clock::Clock;
+
+/// The nodes of a graph with nothing on their links yet. Making them takes the kernel some seconds on a busy machine; joining them
+/// takes none, so that a clock may start in between.
+pub struct Nodes {
+    sites: Vec<Site>,
+    /// By link: where its first hop begins, and where it ends.
+    ports: Vec<[Attached; 2]>,
+}
+
+impl Nodes {
+    /// Makes them. [`crate::namespace::acquire`] comes first.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    pub fn make(wire: Wire, graph: &Graph) -> Result<Self, WorldError> {
+        let mut sites = Vec::new();
+        for number in 0..graph.nodes().len() as u32 {
+            let namespace = Namespace::create()?;
+            sites.push(Site { namespace, interface: String::new(), ipv4: address(number), ipv6: None });
+        }
+        let (mut ports, mut hub) = (Vec::new(), Hub::new());
+        for (link, hop) in links(graph) {
+            let name = interface(link);
+            let mut attach = |node: u32| {
+                let site = &mut sites[node as usize];
+                let port = Attached::new(wire, &site.namespace, &name, &mut hub)?;
+                let ipv6 = fit(&site.namespace, &name, site.ipv4, 32)?;
+                if site.interface.is_empty() {
+                    (site.interface, site.ipv6) = (name.clone(), ipv6);
+                }
+                Ok::<_, WorldError>(port)
+            };
+            ports.push([attach(hop.from)?, attach(hop.to)?]);
+        }
+        (0..graph.nodes().len() as u32).try_for_each(|node| route(graph, &sites, node))?;
+        Ok(Self { sites, ports })
+    }
+
+    /// Starts the emulator on their links: `paths` are those of the graph's hops. Packets later than `bound` count as late.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing is left behind.
+    ///
+    /// # Panics
+    /// When there is not one path for each hop.
+    pub fn join(
+        self,
+        paths: Vec<Path<Frame>>,
+        taps: Vec<Box<dyn Tap>>,
+        clock: Clock,
+        bound: Nanos,
+    ) -> Result<Network, WorldError> {
+        assert_eq!(paths.len(), self.ports.len() * 2, "one path for each hop");
+        let mut paths = paths.into_iter();
+        let mut links = Vec::new();
+        for [mut far, mut near] in self.ports {
+            far.discard(clock)?;
+            near.discard(clock)?;
+            let (Some(down), Some(up)) = (paths.next(), paths.next()) else { break };
+            links.push(DuplexLink { near: near.0, far: far.0, down, up });
+        }
+        let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
+        Ok(Network { sites: self.sites, emulator })
+    }
+}
+
+/// Nodes and the running emulator on their links. Dropping it ends both.
+pub struct Network {
+    sites: Vec<Site>,
+    emulator: Emulator,
+}
+
+impl Network {
+    /// The nodes, in the order of the graph's.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Whether the emulator still carries packets; if not, [`Network::stop`] says why.
+    pub fn is_running(&self) -> bool {
+        self.emulator.is_running()
+    }
+
+    /// Stops the emulator; the nodes are gone with their last program. Of link `n`, the report's direction down is the graph's hop
+    /// `2 n`, up is `2 n + 1`.
+    ///
+    /// # Errors
+    /// When the emulator ended before, and why.
+    pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
+        self.emulator.stop()
+    }
+}
+
+/// Gives a node its routes, once its interfaces carry packets.
+fn route(graph: &Graph, sites: &[Site], node: u32) -> Result<(), NamespaceError> {
+    let site = &sites[node as usize];
+    site.namespace.enter(|| {
+        for (link, hop) in links(graph) {
+            if [hop.from, hop.to].contains(&node) {
+                Interfaces::wait_until_running(&interface(link))?;
+            }
+        }
+        let interfaces = Interfaces::open()?;
+        for (to, other) in (0..).zip(sites) {
+            let Some(route) = graph.route(Way { from: node, to }) else { continue };
+            let name = interface(route[0] as usize / 2);
+            interfaces.host_route(&name, IpAddr::V4(other.ipv4))?;
+            if let (Some(_), Some(ipv6)) = (site.ipv6, other.ipv6) {
+                interfaces.host_route(&name, IpAddr::V6(ipv6))?;
+            }
+        }
+        Ok(())
+    })?
+}
+
+/// The links of a graph by number, each as its first hop.
+fn links(graph: &Graph) -> impl Iterator<Item = (usize, &Hop)> {
+    graph.hops().iter().step_by(2).enumerate()
+}
+
+/// The name of a link's interface at either end.
+fn interface(link: usize) -> String {
+    format!("link{link}")
+}
+
+fn address(node: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Block::ISOLATED.base + 1 + node)
+}
