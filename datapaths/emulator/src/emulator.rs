@@ -474,12 +474,14 @@ impl Lane {
     fn enter(&mut self, watch: &mut Watch) {
         for mut frame in self.read.drain(..) {
             self.time = self.time.max(frame.arrived);
-            let ecn = frame::ecn(&frame.bytes);
-            let size = frame.bytes.len() as u32;
+            let (ecn, size) = (frame.ecn(), frame.len() as u32);
             frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
             self.report.entered.add(size);
-            let passage = Passage::new((self.link, self.direction), &frame.bytes, frame.entry, self.time);
-            watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
+            if !watch.taps.is_empty() {
+                let bytes = frame.bytes();
+                let passage = Passage::new((self.link, self.direction), &bytes, frame.entry, self.time);
+                watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
+            }
             self.path.push(self.time, Packet::new(0, size, ecn, frame));
         }
     }
@@ -487,9 +489,7 @@ impl Lane {
     fn leave(&mut self, packet: Packet<Frame>) {
         let mut frame = packet.body;
         let marked = packet.ecn != frame.entry.ecn;
-        if marked {
-            frame::set_ecn(&mut frame.bytes, packet.ecn);
-        }
+        frame.set_ecn(packet.ecn);
         self.report.left.add(packet.size);
         self.travelled.push(Travelled { left: packet.entered, delay: packet.delay, marked });
         self.out.push(frame);
@@ -499,11 +499,12 @@ impl Lane {
         for (frame, travelled) in self.out.drain(..).zip(self.travelled.drain(..)) {
             watch.lateness.record(travelled.left, now);
             if !watch.taps.is_empty() {
+                let bytes = frame.bytes();
                 let passage = Passage {
                     released: now,
                     delay: travelled.delay,
                     marked: travelled.marked,
-                    ..Passage::new((self.link, self.direction), &frame.bytes, frame.entry, travelled.left)
+                    ..Passage::new((self.link, self.direction), &bytes, frame.entry, travelled.left)
                 };
                 watch.taps.iter_mut().for_each(|tap| tap.left(&passage));
             }
@@ -513,7 +514,11 @@ impl Lane {
     fn note_dropped(&mut self, watch: &mut Watch) {
         while let Some(Dropped { at, packet, .. }) = self.path.pop_dropped() {
             self.report.dropped.add(packet.size);
-            let passage = Passage::new((self.link, self.direction), &packet.body.bytes, packet.body.entry, at);
+            if watch.taps.is_empty() {
+                continue;
+            }
+            let bytes = packet.body.bytes();
+            let passage = Passage::new((self.link, self.direction), &bytes, packet.body.entry, at);
             watch.taps.iter_mut().for_each(|tap| tap.dropped(&passage));
         }
     }

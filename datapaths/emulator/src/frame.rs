@@ -1,32 +1,29 @@
-//! One IP packet's bytes, and the little of its header that an emulator reads and writes.
+//! IP packets: the little of their headers that an emulator reads and writes, and the large frames of which they are part.
+//!
+//! The kernel sends up to 64 kB of a flow as one frame with one header (segmentation offload). A path is made of packets, so a
+//! frame becomes its packets as it arrives ([`Frame::split`]), which share its bytes; those that leave together and
+//! follow each other become a frame again ([`Joiner`]). Neither copies payload.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use paceline_cc::Time;
 use paceline_path::Codepoint;
+
+mod buffer;
+mod checksum;
+mod join;
+mod layout;
+mod packet;
+mod virtio;
+
+pub(crate) use buffer::Pool;
+pub use join::{Joined, Joiner};
+pub(crate) use packet::Entry;
+pub use packet::{Frame, Malformed};
+pub use virtio::{Kind, Partial, Segmentation, Virtio};
 
 /// Largest IP packet.
 pub const MAX_PACKET: usize = 65_535;
-
-/// One IP packet: the body of a [`paceline_path::Packet`] in the emulator.
-#[derive(Clone, Debug)]
-pub struct Frame {
-    /// The packet from its IP header on.
-    pub bytes: Vec<u8>,
-    /// When it reached the port: the kernel's time stamp where there is one, else taken after the read.
-    pub arrived: Time,
-    pub(crate) entry: Entry,
-}
-
-/// How a packet entered its path.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    /// Counts the packets of a direction from 0.
-    pub(crate) id: u64,
-    pub(crate) entered: Time,
-    pub(crate) ecn: Codepoint,
-}
 
 /// What identifies a flow. Ports are 0 where the protocol has none, or in a fragment that is not the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,13 +34,6 @@ pub struct FlowKey {
     pub source: SocketAddr,
     /// Whom it is for.
     pub destination: SocketAddr,
-}
-
-impl Frame {
-    /// A packet that arrived at `arrived`.
-    pub fn new(bytes: Vec<u8>, arrived: Time) -> Self {
-        Self { bytes, arrived, entry: Entry::default() }
-    }
 }
 
 /// The ECN field of an IP packet; not ECN-capable when it is no IP packet.

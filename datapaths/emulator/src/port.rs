@@ -20,15 +20,15 @@ pub trait Port: Send {
     /// Becomes readable when packets wait.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Takes what waits, without blocking, and appends it to `frames`, each no longer than the wire carries. True when
-    /// nothing was left behind.
+    /// Takes what waits, without blocking, and appends its packets to `frames`, each no longer than the wire carries. True
+    /// when nothing was left behind.
     ///
     /// # Errors
     /// What the kernel says when the port is of no use any more.
     fn read(&mut self, clock: Clock, frames: &mut Vec<Frame>) -> io::Result<bool>;
 
-    /// Sends packets in their order, without blocking, and says how many the kernel refused (full, or interface
-    /// down). `frames` stays as it is.
+    /// Sends packets that leave together, those of a flow in their order, without blocking, and says how many the kernel refused
+    /// (full, or interface down). `frames` stays as it is.
     ///
     /// # Errors
     /// What the kernel says when the port is of no use any more.

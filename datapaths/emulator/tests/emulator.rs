@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_clock::{Clock, Lateness};
-use paceline_emulator::frame::{self, Frame};
+use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
 use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap};
 use paceline_path::queue::{Limit, Step, Threshold};
 use paceline_path::{Codepoint, Delay, Direction, Link, Path, QueueSpec, Schedule};
@@ -53,7 +53,7 @@ impl Port for Memory {
     }
 
     fn write(&mut self, frames: &[Frame]) -> io::Result<u64> {
-        self.written.lock().unwrap().extend(frames.iter().map(|frame| frame.bytes.clone()));
+        self.written.lock().unwrap().extend(frames.iter().map(|frame| frame.bytes().into_owned()));
         Ok(if self.refuse { frames.len() as u64 } else { 0 })
     }
 
@@ -179,7 +179,7 @@ fn times(seen: &[Seen], what: &str) -> Vec<(u64, u64)> {
 fn a_packet_that_was_read_late_leaves_as_if_it_had_not_been() {
     let arrivals =
         frames([(1, Codepoint::NotEct), (2, Codepoint::NotEct), (2, Codepoint::NotEct), (4, Codepoint::NotEct)]);
-    let wanted: Vec<Vec<u8>> = arrivals.iter().map(|frame| frame.bytes.clone()).collect();
+    let wanted: Vec<Vec<u8>> = arrivals.iter().map(|frame| frame.bytes().into_owned()).collect();
     // The stamps lie before the first read: the emulator starts when 20 ms of its clock are over.
     let setup_path = Path::new().delay(Delay::new(Nanos::from_millis(30)));
     let (near, far) = (Memory::empty(), Memory::with(arrivals));
@@ -214,6 +214,47 @@ fn a_link_serves_and_drops_by_logical_time() {
     assert_eq!(numbers, [0, 1, 2]);
     assert_eq!((report.entered.packets, report.left.packets, report.dropped.packets), (10, 3, 7));
     assert_eq!(report.link.unwrap().full.packets, 7);
+}
+
+/// A frame of IPv4 and UDP that stands for `count` packets of 1500 bytes, in the payload of each its number.
+fn large(count: u8, ecn: Codepoint, arrived: Time) -> impl Iterator<Item = Frame> {
+    let mut bytes = packet(0, ecn)[..28].to_vec();
+    bytes.extend((0..count).flat_map(|number| [number; 1472]));
+    let split = Some(Segmentation { kind: Kind::Udp, cwr: false, size: 1472 });
+    Frame::split(Virtio { split, ..Virtio::default() }, bytes, arrived).unwrap()
+}
+
+#[test]
+fn a_queue_holds_as_many_packets_whatever_frame_they_came_in() {
+    let queue = Some(QueueSpec::DropTail { limit: Limit::packets(10) });
+    let direction = Direction { rate: Some(Rate::from_mbps(12.0)), queue, ..Direction::default() };
+    let path = direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap();
+    let (seen, written, report) = run(large(40, Codepoint::NotEct, ms(1)).collect(), path, 40);
+    // One in service, ten wait, one a millisecond leaves.
+    let left: Vec<(u64, u64)> = (0..11).map(|number| (number, 2_000 + number * 1_000)).collect();
+    assert_eq!(times(&seen, "left"), left);
+    assert_eq!(times(&seen, "dropped").len(), 29);
+    let link = report.link.unwrap();
+    assert_eq!((link.arrived.packets, link.arrived.bytes, link.full.packets), (40, 60_000, 29));
+    assert_eq!((report.left.packets, report.left.bytes), (11, 16_500));
+    for (number, packet) in (0_u8..).zip(&written) {
+        let id = u16::from_be_bytes([packet[4], packet[5]]);
+        assert_eq!((packet.len(), id, header_sum(packet)), (1500, u16::from(number), 0xffff));
+        assert!(packet[28..].iter().all(|byte| *byte == number));
+    }
+}
+
+#[test]
+fn an_aqm_marks_single_packets_of_a_large_frame() {
+    let queue = Step::new(Threshold::Packets(5), Limit::NONE);
+    let link = Link::new(Schedule::constant(Rate::from_mbps(12.0)), Box::new(queue));
+    let (seen, written, _) = run(large(12, Codepoint::Ect0, ms(1)).collect(), Path::new().link(link), 12);
+    // One in service and six that wait are before the first that finds more than five.
+    let wanted: Vec<bool> = (0..12).map(|number| number > 6).collect();
+    let marked: Vec<bool> = seen.iter().filter(|seen| seen.what == "left").map(|seen| seen.marked).collect();
+    let fields: Vec<bool> = written.iter().map(|packet| frame::ecn(packet) == Codepoint::Ce).collect();
+    assert_eq!((&marked, &fields), (&wanted, &wanted));
+    assert!(written.iter().all(|packet| header_sum(packet) == 0xffff));
 }
 
 #[test]

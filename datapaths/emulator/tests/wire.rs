@@ -11,14 +11,15 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use paceline_cc::Nanos;
+use paceline_cc::{Nanos, Rate, Time};
 use paceline_clock::{Clock, Lateness};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::interface::Interfaces;
 use paceline_emulator::namespace::{self, Namespace};
 use paceline_emulator::world::{Between, Far, Wire, World};
 use paceline_emulator::{Passage, Port, Tap, Tun, frame};
-use paceline_path::{Delay, Path};
+use paceline_path::queue::{Limit, Threshold};
+use paceline_path::{Delay, Direction, Loss, Path, QueueSpec};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -30,6 +31,18 @@ struct Inspector {
     faults: Arc<Mutex<Vec<String>>>,
     tcp: u64,
     udp: u64,
+    marked: u64,
+    /// When the last packet came, and how many came at the very time of another: in one frame with it.
+    last: Time,
+    together: u64,
+}
+
+impl Inspector {
+    fn inspect(&self, passage: &Passage<'_>) {
+        if let Some(fault) = fault(passage.bytes) {
+            self.faults.lock().unwrap().push(format!("{fault}: {:?}", &passage.bytes[..48.min(passage.bytes.len())]));
+        }
+    }
 }
 
 fn fold(words: impl Iterator<Item = u32>) -> u32 {
@@ -72,14 +85,30 @@ impl Tap for Inspector {
             Some(17) => self.udp += 1,
             _ => {}
         }
-        if let Some(fault) = fault(passage.bytes) {
-            self.faults.lock().unwrap().push(format!("{fault}: {:?}", &passage.bytes[..48.min(passage.bytes.len())]));
-        }
+        self.together += u64::from(passage.at == self.last);
+        self.last = passage.at;
+        self.inspect(passage);
+    }
+
+    fn left(&mut self, passage: &Passage<'_>) {
+        self.marked += u64::from(passage.marked);
+        self.inspect(passage);
     }
 }
 
-fn world(wire: Wire) -> World {
-    let path = || Path::<Frame>::new().delay(Delay::new(Nanos::from_millis(1)));
+fn short() -> Path<Frame> {
+    Path::new().delay(Delay::new(Nanos::from_millis(1)))
+}
+
+/// 200 Mbit/s, a mark for whoever finds 20 packets waiting, one packet of a hundred lost.
+fn hard() -> Path<Frame> {
+    let queue = Some(QueueSpec::Step { threshold: Threshold::Packets(20), limit: Limit::packets(200) });
+    let (rate, loss) = (Some(Rate::from_mbps(200.0)), Some(Loss::Rate(0.01)));
+    let direction = Direction { rate, queue, loss, delay: Nanos::from_millis(1), ..Direction::default() };
+    direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap()
+}
+
+fn world(wire: Wire, path: fn() -> Path<Frame>) -> World {
     let taps: Vec<Box<dyn Tap>> = vec![Box::new(Inspector::default())];
     let between = Between { down: path(), up: path(), taps, clock: Clock::new(), bound: Lateness::BOUND };
     World::build_over(wire, Far::Isolated, between).unwrap()
@@ -135,7 +164,7 @@ fn burst_by_udp(world: &World, far: IpAddr) {
 }
 
 fn check(wire: Wire) {
-    let world = world(wire);
+    let world = world(wire, short);
     for far in addresses(&world) {
         echo_by_tcp(&world, far);
         burst_by_udp(&world, far);
@@ -152,6 +181,30 @@ fn check(wire: Wire) {
     // 8 MB in 1448 bytes a packet.
     assert!(inspector.tcp >= 5_793, "{}", inspector.tcp);
     assert!(inspector.udp >= 30, "{}", inspector.udp);
+    // Frames come whole; each packet was seen all the same.
+    assert!(inspector.together >= 1_000, "{}", inspector.together);
+}
+
+/// Losses and marks hit single packets of large frames, and TCP makes the best of it.
+fn check_with_loss(wire: Wire) {
+    let world = world(wire, hard);
+    for site in [world.near(), world.far()] {
+        site.namespace.enter(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).unwrap().unwrap();
+    }
+    for far in addresses(&world) {
+        echo_by_tcp(&world, far);
+    }
+    let report = world.stop().unwrap();
+    let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
+    let inspector = tap.downcast::<Inspector>().unwrap();
+    assert_eq!(*inspector.faults.lock().unwrap(), [""; 0]);
+    for way in [&report.links[0].down, &report.links[0].up] {
+        let link = way.link.as_ref().unwrap();
+        assert!(way.dropped.packets >= 10, "{way:?}");
+        assert!(way.left.packets + way.dropped.packets <= way.entered.packets, "{way:?}");
+        assert!(link.queued_packet_ns <= 200 * u128::from(report.end.as_nanos()), "{link:?}");
+    }
+    assert!(inspector.marked > 0);
 }
 
 fn packets_through_tun_devices_are_those_of_a_wire() {
@@ -160,6 +213,14 @@ fn packets_through_tun_devices_are_those_of_a_wire() {
 
 fn packets_through_packet_sockets_are_those_of_a_wire() {
     check(Wire::Veth);
+}
+
+fn losses_and_marks_hit_single_packets_behind_tun_devices() {
+    check_with_loss(Wire::Tun);
+}
+
+fn losses_and_marks_hit_single_packets_behind_packet_sockets() {
+    check_with_loss(Wire::Veth);
 }
 
 /// A namespace whose packets nobody reads is flooded; the port knows how many were lost.
@@ -182,16 +243,21 @@ fn a_port_counts_what_came_faster_than_it_was_read() {
     let port = port.as_mut().unwrap();
     let mut frames = Vec::new();
     while !port.read(Clock::new(), &mut frames).unwrap() {}
-    let datagrams = frames.iter().filter(|frame| frame.bytes.len() == 128).count() as u64;
+    let datagrams = frames.iter().filter(|frame| frame.len() == 128).count() as u64;
     assert!((100..1000).contains(&datagrams), "{datagrams}");
     assert!(port.overflowed() >= 1000 - datagrams, "{datagrams} {}", port.overflowed());
 }
 
 /// By name, as the test harness would have them. Here is none of it: a process moves into a user namespace only before
 /// it has threads.
-const TESTS: [(&str, fn()); 3] = [
+const TESTS: [(&str, fn()); 5] = [
     ("packets_through_tun_devices_are_those_of_a_wire", packets_through_tun_devices_are_those_of_a_wire),
     ("packets_through_packet_sockets_are_those_of_a_wire", packets_through_packet_sockets_are_those_of_a_wire),
+    ("losses_and_marks_hit_single_packets_behind_tun_devices", losses_and_marks_hit_single_packets_behind_tun_devices),
+    (
+        "losses_and_marks_hit_single_packets_behind_packet_sockets",
+        losses_and_marks_hit_single_packets_behind_packet_sockets,
+    ),
     ("a_port_counts_what_came_faster_than_it_was_read", a_port_counts_what_came_faster_than_it_was_read),
 ];
 

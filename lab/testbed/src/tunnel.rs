@@ -215,10 +215,10 @@ impl End {
         self.out.clear();
         self.written = 0;
         for frame in &frames {
-            let Ok(length) = u16::try_from(frame.bytes.len()) else { continue };
+            let Ok(length) = u16::try_from(frame.len()) else { continue };
             self.shared.entered(self.sends, frame);
             self.out.extend_from_slice(&length.to_be_bytes());
-            self.out.extend_from_slice(&frame.bytes);
+            self.out.extend_from_slice(&frame.bytes());
         }
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Shared {
         let at = frame.arrived;
         watch.under_way[way].push_back((id, at));
         if let Some(tap) = &mut watch.tap {
-            let (bytes, delay) = (&frame.bytes[..], Split::default());
+            let (bytes, delay) = (&frame.bytes()[..], Split::default());
             tap.entered(&Passage {
                 link: 0,
                 direction,
@@ -313,7 +313,7 @@ impl Shared {
         let queue = at.since(entered + propagation);
         let delay = Split { propagation, queue, ..Split::default() };
         if let Some(tap) = &mut watch.tap {
-            let bytes = &frame.bytes[..];
+            let bytes = &frame.bytes()[..];
             tap.left(&Passage { link: 0, direction, id, bytes, entered, at, released: at, delay, marked: false });
         }
     }

@@ -1,6 +1,7 @@
-//! Switching off what a network card would do for the kernel, by generic netlink (`ETHTOOL_MSG_FEATURES_SET`,
+//! What a network card would do for the kernel, switched off by generic netlink (`ETHTOOL_MSG_FEATURES_SET`,
 //! Documentation/networking/ethtool-netlink.rst of Linux; since 5.6).
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,7 +12,26 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 
 /// Checksums and gathering by the card; the kernel drops every kind of segmentation offload along with them.
-const FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-scatter-gather"];
+const ALL: [&str; 2] = ["tx-checksum-ip-generic", "tx-scatter-gather"];
+/// What a virtual-network header cannot describe: tunnels, checksums that are no Internet checksum, frames made of packets.
+const STRANGE: [&str; 12] = [
+    "tx-checksum-sctp",
+    "tx-esp-segmentation",
+    "tx-gre-csum-segmentation",
+    "tx-gre-segmentation",
+    "tx-gso-list",
+    "tx-gso-partial",
+    "tx-ipxip4-segmentation",
+    "tx-ipxip6-segmentation",
+    "tx-sctp-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+    "tx-udp_tnl-segmentation",
+];
+/// The same, of newer kernels: frames of TCP in which each packet has `CWR`, of accurate ECN.
+const NEWER: [&str; 1] = ["tx-tcp-accecn-segmentation"];
+/// UDP; a virtual-network header describes it since Linux 6.2.
+const DATAGRAMS: [&str; 1] = ["tx-udp-segmentation"];
 
 /// `NLMSG_ERROR`, also an acknowledgement.
 const ERROR: u16 = 2;
@@ -28,10 +48,37 @@ const REQUEST: u16 = 1 | 4;
 /// # Errors
 /// When there is no such interface, or without the right to administer the namespace.
 pub fn without_offloads(interface: &str) -> io::Result<()> {
+    switch_off(interface, &ALL)
+}
+
+/// Switches off all offloads of such an interface but those of checksums, TCP and UDP: what it sends are packets, or frames that a
+/// virtual-network header describes.
+///
+/// # Errors
+/// As [`without_offloads`].
+pub fn with_plain_offloads(interface: &str) -> io::Result<()> {
+    switch_off(interface, &STRANGE)?;
+    // A kernel that does not know the name does not have the feature.
+    let _ = switch_off(interface, &NEWER);
+    if knows_datagrams() { Ok(()) } else { switch_off(interface, &DATAGRAMS) }
+}
+
+/// Whether the kernel describes frames of UDP packets by a virtual-network header: since Linux 6.2.
+pub(super) fn knows_datagrams() -> bool {
+    fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|release| version(&release) >= Some((6, 2)))
+}
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn switch_off(interface: &str, features: &[&str]) -> io::Result<()> {
     let socket = open()?;
     let family = family(&socket)?;
     let device = attribute(2, &text(interface));
-    let bits: Vec<u8> = FEATURES.iter().flat_map(|name| attribute(NESTED | 1, &attribute(2, &text(name)))).collect();
+    let bits: Vec<u8> = features.iter().flat_map(|name| attribute(NESTED | 1, &attribute(2, &text(name)))).collect();
     // Listed without a value: off.
     let wanted = attribute(NESTED | 3, &bits);
     let body = [attribute(NESTED | 1, &device), attribute(NESTED | 3, &wanted)].concat();
@@ -96,5 +143,18 @@ fn exchange(socket: &OwnedFd, family: u16, command: u8, body: &[u8]) -> io::Resu
             answer = body.to_vec();
             rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_have_versions() {
+        assert_eq!(version("6.18.44-fc-v669\n"), Some((6, 18)));
+        assert_eq!(version("6.2.0"), Some((6, 2)));
+        assert_eq!(version("5.15.0-91-generic"), Some((5, 15)));
+        assert!(version("").is_none() && version("6") < Some((6, 2)));
     }
 }

@@ -1,8 +1,11 @@
 //! An AF_PACKET socket on one end of a pair of virtual Ethernet devices as a port. It needs no device node, and the kernel
 //! stamps each packet when it arrives, so that a late wake-up does not show in the packet's delay.
 //!
-//! The other, inner end belongs to the namespace. It must have the address [`MAC`], no ARP (`IFF_NOARP`: the path is a
-//! wire between two hosts), and no offloads ([`without_offloads`]), so that what is read is what a wire would carry.
+//! The other, inner end belongs to the namespace. It must have the address [`MAC`], and no ARP (`IFF_NOARP`: the path is a
+//! wire between two hosts). Frames of segmentation offload come whole, with a virtual-network header, and become packets
+//! here; packets that leave together are sent as such frames. The inner end may have only the offloads that such a header
+//! describes ([`with_plain_offloads`]), and none where the kernel has no such header ([`PacketSocket::takes_frames`],
+//! [`without_offloads`]).
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,12 +18,14 @@ use nix::sys::socket::{
     recvmmsg, sendmmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeSpec;
+use nix::{libc, setsockopt_impl, sockopt_impl};
 
-use crate::frame::{Frame, MAX_PACKET};
+use super::offload::knows_datagrams;
+use crate::frame::{Frame, Joined, Joiner, MAX_PACKET, Pool, Virtio};
 use crate::port::{Interface, Port, refusal};
 use paceline_clock::Clock;
 
-pub use super::offload::without_offloads;
+pub use super::offload::{with_plain_offloads, without_offloads};
 
 /// The link-layer address that every inner end has: locally administered, the rest spells "pacel". Both sides of a path
 /// may share it, since each is alone on its wire.
@@ -33,6 +38,8 @@ const HEADER: usize = 14;
 /// Buffer for packets that wait to be read, in bytes as the kernel counts them (our choice: a 1500-byte packet counts
 /// as 2304, so 100 ms at 1 Gbit/s come to 19 MB). Without privilege the kernel's limit for all sockets applies.
 const RECEIVE_BUFFER: usize = 32 << 20;
+/// The same for those that the kernel has not carried on yet: sent from one processor, they may wait for another (our choice).
+const SEND_BUFFER: usize = 32 << 20;
 /// `sll_pkttype` of what this end itself sent (PACKET_OUTGOING in linux/if_packet.h).
 const SENT_HERE: u8 = 4;
 
@@ -58,12 +65,27 @@ fn header(packet: &[u8]) -> Option<[u8; HEADER]> {
     Some(header)
 }
 
+sockopt_impl!(
+    /// A virtual-network header before each frame (packet(7)).
+    VirtualHeader,
+    SetOnly,
+    libc::SOL_PACKET,
+    libc::PACKET_VNET_HDR,
+    bool
+);
+
 /// A socket that reads and writes all packets of one interface.
 pub struct PacketSocket {
     socket: OwnedFd,
     interface: Interface,
+    /// Whether each frame has a virtual-network header.
+    virtual_header: bool,
+    pool: Pool,
     slots: Vec<Vec<u8>>,
+    joiner: Joiner,
+    datagrams: bool,
     overflowed: u64,
+    unusable: u64,
 }
 
 impl PacketSocket {
@@ -81,15 +103,34 @@ impl PacketSocket {
         if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER)?;
         }
+        if setsockopt(&socket, sockopt::SndBufForce, &SEND_BUFFER).is_err() {
+            setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER)?;
+        }
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
-        let interface = Interface::here(name)?;
-        let mut port = Self { socket, interface, slots: vec![vec![0; HEADER + MAX_PACKET]; BATCH], overflowed: 0 };
+        let virtual_header = setsockopt(&socket, VirtualHeader, &true).is_ok();
+        let pool = Pool::new(Virtio::BYTES + HEADER + MAX_PACKET);
+        let mut port = Self {
+            socket,
+            interface: Interface::here(name)?,
+            virtual_header,
+            slots: (0..BATCH).map(|_| pool.take()).collect(),
+            pool,
+            joiner: Joiner::default(),
+            datagrams: knows_datagrams(),
+            overflowed: 0,
+            unusable: 0,
+        };
         // Before it was bound it heard every interface of the namespace.
         let mut before = Vec::new();
         while !port.read(Clock::new(), &mut before)? {}
-        port.overflowed = 0;
+        (port.overflowed, port.unusable) = (0, 0);
         Ok(port)
+    }
+
+    /// Whether it can take frames of segmentation offload, and incomplete checksums.
+    pub fn takes_frames(&self) -> bool {
+        self.virtual_header
     }
 }
 
@@ -114,14 +155,26 @@ impl Port for PacketSocket {
     }
 
     fn write(&mut self, frames: &[Frame]) -> io::Result<u64> {
-        OUTGOING.with_borrow_mut(|headers| {
-            let batches = frames.chunks(BATCH).map(|batch| self.write_batch(batch, headers));
-            batches.sum()
+        OUTGOING.with_borrow_mut(|scratch| {
+            let socket = self.socket.as_fd();
+            if !self.virtual_header {
+                let batches = frames.chunks(BATCH).map(|batch| write_packets(socket, batch, scratch));
+                return batches.sum();
+            }
+            let mut refused = 0;
+            let mut joined = self.joiner.join(frames, self.datagrams);
+            loop {
+                let batch: Vec<_> = joined.by_ref().take(BATCH).collect();
+                if batch.is_empty() {
+                    return Ok(refused);
+                }
+                refused += write_frames(socket, &batch, scratch)?;
+            }
         })
     }
 
     fn overflowed(&self) -> u64 {
-        self.overflowed + self.interface.dropped()
+        self.overflowed + self.unusable + self.interface.dropped()
     }
 }
 
@@ -132,15 +185,22 @@ impl PacketSocket {
         frames: &mut Vec<Frame>,
         headers: &mut MultiHeaders<LinkAddr>,
     ) -> io::Result<bool> {
+        let virtual_header = self.virtual_header;
+        let before = if virtual_header { Virtio::BYTES } else { 0 };
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self.slots.iter_mut().map(|slot| [IoSliceMut::new(slot)]).collect();
         let batch = match recvmmsg(self.socket.as_raw_fd(), headers, &mut slices, MsgFlags::MSG_DONTWAIT, None) {
             Ok(batch) => batch,
+            // The header cannot describe it; it is gone.
+            Err(Errno::EINVAL) if virtual_header => {
+                self.unusable += 1;
+                return Ok(false);
+            }
             Err(error) if refusal(&error.into()) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
-        let mut count = 0;
+        // What is to be taken: its slot, its length and when it arrived.
+        let (mut count, mut taken) = (0, Vec::with_capacity(BATCH));
         for message in batch {
-            count += 1;
             let mut arrived = None;
             for control in message.cmsgs().into_iter().flatten() {
                 match control {
@@ -150,10 +210,21 @@ impl PacketSocket {
                 }
             }
             let ours = message.address.is_none_or(|from| from.pkttype() == SENT_HERE);
-            let Some(bytes) = message.iovs().next().and_then(|frame| frame.get(HEADER..)) else { continue };
-            if !ours && header(bytes).is_some() {
-                frames.push(Frame::new(bytes.to_vec(), arrived.unwrap_or_else(|| clock.now())));
+            if !ours {
+                taken.push((count, message.bytes, arrived.unwrap_or_else(|| clock.now())));
             }
+            count += 1;
+        }
+        for (slot, length, arrived) in taken {
+            let slot = &mut self.slots[slot];
+            let from = before + HEADER;
+            if slot.get(from..length).and_then(header).is_none() {
+                continue;
+            }
+            let virtio = slot.first_chunk().filter(|_| virtual_header).map(|bytes| Virtio::read(*bytes));
+            let virtio = virtio.unwrap_or_default().without(HEADER as u16);
+            let split = virtio.map(|virtio| Frame::take(virtio, slot, from..length, &self.pool, arrived, frames));
+            self.unusable += u64::from(!matches!(split, Some(Ok(()))));
         }
         if count == BATCH {
             // Where the kernel had less to say it wrote shorter lengths into the headers. Drops show in the batch after a
@@ -162,25 +233,49 @@ impl PacketSocket {
         }
         Ok(count < BATCH)
     }
+}
 
-    fn write_batch(&mut self, batch: &[Frame], scratch: &mut MultiHeaders<LinkAddr>) -> io::Result<u64> {
-        let headers: Vec<_> = batch.iter().map(|frame| header(&frame.bytes).unwrap_or_default()).collect();
-        let slices = headers.iter().zip(batch).map(|(header, frame)| [&header[..], &frame.bytes].map(IoSlice::new));
-        let slices: Vec<[IoSlice<'_>; 2]> = slices.collect();
-        let (mut sent, mut refused) = (0, 0);
-        while sent < batch.len() {
-            let rest = &slices[sent..];
-            let to = vec![None; rest.len()];
-            match sendmmsg(self.socket.as_raw_fd(), scratch, rest, to, [], MsgFlags::MSG_DONTWAIT) {
-                Ok(results) => sent += results.count().max(1),
-                // The first of the rest.
-                Err(error) if refusal(&error.into()) || error == Errno::EINVAL => {
-                    refused += 1;
-                    sent += 1;
-                }
-                Err(error) => return Err(error.into()),
+/// Sends frames as they are, behind virtual-network headers; says how many packets were refused.
+fn write_frames(socket: BorrowedFd<'_>, batch: &[Joined<'_>], scratch: &mut MultiHeaders<LinkAddr>) -> io::Result<u64> {
+    let link = |joined: &Joined<'_>| joined.pieces().next().and_then(header).unwrap_or_default();
+    let headers = batch.iter().map(|joined| (joined.virtio().write(HEADER as u16), link(joined)));
+    let headers: Vec<_> = headers.collect();
+    let slices = headers.iter().zip(batch).map(|((virtio, link), joined)| {
+        [&virtio[..], link].into_iter().chain(joined.pieces()).map(IoSlice::new).collect()
+    });
+    let slices: Vec<Vec<IoSlice<'_>>> = slices.collect();
+    send_all(socket, &slices, |refused| batch[refused].packets(), scratch)
+}
+
+/// Sends packets complete and one by one; says how many were refused.
+fn write_packets(socket: BorrowedFd<'_>, batch: &[Frame], scratch: &mut MultiHeaders<LinkAddr>) -> io::Result<u64> {
+    let packets: Vec<_> = batch.iter().map(Frame::bytes).collect();
+    let headers: Vec<_> = packets.iter().map(|packet| header(packet).unwrap_or_default()).collect();
+    let slices = headers.iter().zip(&packets).map(|(header, packet)| [&header[..], packet].map(IoSlice::new).to_vec());
+    let slices: Vec<Vec<IoSlice<'_>>> = slices.collect();
+    send_all(socket, &slices, |_| 1, scratch)
+}
+
+/// Sends messages; of one that is refused, `packets` says how many packets it is.
+fn send_all(
+    socket: BorrowedFd<'_>,
+    messages: &[Vec<IoSlice<'_>>],
+    packets: impl Fn(usize) -> u64,
+    scratch: &mut MultiHeaders<LinkAddr>,
+) -> io::Result<u64> {
+    let (mut sent, mut refused) = (0, 0);
+    while sent < messages.len() {
+        let rest = &messages[sent..];
+        let to = vec![None; rest.len()];
+        match sendmmsg(socket.as_raw_fd(), scratch, rest, to, [], MsgFlags::MSG_DONTWAIT) {
+            Ok(results) => sent += results.count().max(1),
+            // The first of the rest.
+            Err(error) if refusal(&error.into()) || error == Errno::EINVAL => {
+                refused += packets(sent);
+                sent += 1;
             }
+            Err(error) => return Err(error.into()),
         }
-        Ok(refused)
     }
+    Ok(refused)
 }

@@ -1,16 +1,17 @@
 //! A TUN device as a port. It needs `/dev/net/tun`, and no care for link-layer addresses.
 //!
-//! The kernel delivers whole segmentation-offload frames with a virtual-network header; they are split here into the
-//! packets that a wire would carry, checksums completed, so that a link model sees those. What comes out of a path is
-//! written packet by packet: to join segments again would hide from the receiver how far apart they arrived.
+//! Frames of segmentation offload come whole, with a virtual-network header, and become packets here; packets that
+//! leave together are written as such frames. Where the kernel refuses that, each packet is read and written on its own.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
-use tun_rs::{DeviceBuilder, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+use nix::sys::uio::writev;
+use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::frame::{Frame, MAX_PACKET};
+use super::offload::knows_datagrams;
+use crate::frame::{Frame, Joiner, MAX_PACKET, Pool, Virtio};
 use crate::port::{Interface, Port, refusal};
 use paceline_clock::Clock;
 
@@ -23,12 +24,13 @@ const BATCH: usize = 64;
 pub struct Tun {
     device: SyncDevice,
     interface: Interface,
-    /// The frame as it was read, and the packets it was split into with their lengths.
-    whole: Vec<u8>,
-    pieces: Vec<Vec<u8>>,
-    sizes: Vec<usize>,
-    /// A packet behind space for its virtual-network header.
-    written: Vec<u8>,
+    /// Whether each frame has a virtual-network header.
+    virtual_header: bool,
+    pool: Pool,
+    /// A frame as it was read.
+    slot: Vec<u8>,
+    joiner: Joiner,
+    datagrams: bool,
     unusable: u64,
 }
 
@@ -38,18 +40,38 @@ impl Tun {
     /// # Errors
     /// Without `/dev/net/tun`, without the right to administer the namespace, or when the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
+        Self::with_offload(name, true).or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EINVAL | Errno::EOPNOTSUPP) => Self::with_offload(name, false),
+            _ => Err(error),
+        })
+    }
+
+    fn with_offload(name: &str, wanted: bool) -> io::Result<Self> {
         let builder = DeviceBuilder::new().name(name).inherit_enable_state();
-        let device = builder.with(|builder| _ = builder.offload(true)).build_sync()?;
+        let device = builder.with(|builder| _ = builder.offload(wanted)).build_sync()?;
         device.set_nonblocking(true)?;
+        let pool = Pool::new(Virtio::BYTES + MAX_PACKET);
         Ok(Self {
             device,
             interface: Interface::here(name)?,
-            whole: vec![0; VIRTIO_NET_HDR_LEN + MAX_PACKET],
-            pieces: vec![vec![0; MAX_PACKET]; IDEAL_BATCH_SIZE],
-            sizes: vec![0; IDEAL_BATCH_SIZE],
-            written: Vec::new(),
+            virtual_header: wanted,
+            slot: pool.take(),
+            pool,
+            joiner: Joiner::default(),
+            datagrams: knows_datagrams(),
             unusable: 0,
         })
+    }
+
+    /// Takes in the frame of `length` bytes that was read.
+    fn take(&mut self, length: usize, clock: Clock, frames: &mut Vec<Frame>) {
+        let (virtio, from) = match self.slot.first_chunk() {
+            Some(header) if self.virtual_header => (Virtio::read(*header), Virtio::BYTES),
+            _ => (Virtio::default(), 0),
+        };
+        let range = from..length.max(from);
+        let taken = Frame::take(virtio, &mut self.slot, range, &self.pool, clock.now(), frames);
+        self.unusable += u64::from(taken.is_err());
     }
 }
 
@@ -60,17 +82,10 @@ impl Port for Tun {
 
     fn read(&mut self, clock: Clock, frames: &mut Vec<Frame>) -> io::Result<bool> {
         for _ in 0..BATCH {
-            match self.device.recv_multiple(&mut self.whole, &mut self.pieces, &mut self.sizes, 0) {
-                Ok(count) => {
-                    let now = clock.now();
-                    let pieces = self.pieces.iter().zip(&self.sizes).take(count);
-                    frames.extend(pieces.map(|(piece, size)| Frame::new(piece[..*size].to_vec(), now)));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-                // Not from the kernel: a frame that could not be split.
-                Err(error) if error.raw_os_error().is_none() => self.unusable += 1,
-                Err(error) if refusal(&error) => return Ok(true),
-                Err(error) => return Err(error),
+            match nix::unistd::read(&self.device, &mut self.slot) {
+                Ok(length) => self.take(length, clock, frames),
+                Err(error) if refusal(&error.into()) => return Ok(true),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(false)
@@ -78,14 +93,23 @@ impl Port for Tun {
 
     fn write(&mut self, frames: &[Frame]) -> io::Result<u64> {
         let mut refused = 0;
-        for frame in frames {
-            self.written.clear();
-            self.written.resize(VIRTIO_NET_HDR_LEN, 0);
-            self.written.extend_from_slice(&frame.bytes);
-            match nix::unistd::write(&self.device, &self.written) {
-                Ok(_) => {}
-                Err(error) if refusal(&error.into()) || error == Errno::EINVAL => refused += 1,
-                Err(error) => return Err(error.into()),
+        let mut sent = |slices: &[IoSlice<'_>], packets| match writev(&self.device, slices) {
+            Ok(_) => Ok(()),
+            Err(error) if refusal(&error.into()) || error == Errno::EINVAL => {
+                refused += packets;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if self.virtual_header {
+            for joined in self.joiner.join(frames, self.datagrams) {
+                let header = joined.virtio().write(0);
+                let slices: Vec<_> = std::iter::once(&header[..]).chain(joined.pieces()).map(IoSlice::new).collect();
+                sent(&slices, joined.packets())?;
+            }
+        } else {
+            for frame in frames {
+                sent(&[IoSlice::new(&frame.bytes())], 1)?;
             }
         }
         Ok(refused)

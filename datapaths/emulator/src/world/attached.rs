@@ -5,7 +5,7 @@ use std::io;
 use super::{Wire, WorldError};
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
-use crate::port::packet::{MAC, without_offloads};
+use crate::port::packet::{MAC, with_plain_offloads, without_offloads};
 use crate::port::tun::BACKLOG;
 use crate::port::{PacketSocket, Port, Tun};
 use paceline_clock::Clock;
@@ -53,10 +53,14 @@ impl Attached {
         let fit = || {
             let interfaces = Interfaces::open()?;
             interfaces.quiet(name)?;
-            interfaces.up(name)?;
-            without_offloads(name).map_err(|error| NamespaceError::system(format!("set up {name}"), error))
+            interfaces.up(name)
+        };
+        let offloads = |port: &PacketSocket| {
+            let chosen = if port.takes_frames() { with_plain_offloads(name) } else { without_offloads(name) };
+            chosen.map_err(|error| NamespaceError::system(format!("set up {name}"), error))
         };
         let opened = namespace.enter(fit).flatten().and_then(|()| hub.enter(|| open(&half)).flatten());
+        let opened = opened.and_then(|port| namespace.enter(|| offloads(&port)).flatten().map(|()| port));
         if opened.is_err() {
             // Its name may be wanted for another kind, and the kernel takes its time when a namespace ends.
             let _ = namespace.enter(|| Interfaces::open()?.remove(name));
