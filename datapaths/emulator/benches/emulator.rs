@@ -1,6 +1,7 @@
 //! The emulator on this machine: accuracy at 12, 100 and 500 Mbit/s, and capacity. Needs root or user namespaces.
 //!
-//! `cargo bench -p paceline-net`, or with `-- veth` or `-- tun` behind it over one kind of interface; figures of a busy machine are those of the machine.
+//! `cargo bench -p paceline-net`; behind it `-- veth` or `-- tun` for one kind of interface, `accuracy` or `capacity` for one half of
+//! the figures. Those of a busy machine are those of the machine.
 #![cfg(target_os = "linux")]
 
 use paceline_cc::{Nanos, Rate};
@@ -26,14 +27,19 @@ fn us(quantiles: Quantiles) -> String {
 
 fn run() -> Result<(), AccuracyError> {
     let span = Nanos::from_secs(4);
-    println!("times in us: p50 p99 max");
-    println!("ping over a bare veth pair    {}", us(bare(span)?));
-    let asked: Vec<String> = std::env::args().skip(1).map(|wire| wire.to_lowercase()).collect();
+    let asked: Vec<String> = std::env::args().skip(1).map(|word| word.to_lowercase()).collect();
+    let halves = ["accuracy", "capacity"];
+    let one_half = halves.iter().any(|half| asked.iter().any(|word| word == half));
+    let [accurate, capable] = halves.map(|half| !one_half || asked.iter().any(|word| word == half));
+    if accurate {
+        println!("times in us: p50 p99 max");
+        println!("ping over a bare veth pair    {}", us(bare(span)?));
+    }
     let named = |wire: &Wire| asked.contains(&format!("{wire:?}").to_lowercase());
     let all = [Wire::Veth, Wire::Tun];
     let some: Vec<Wire> = all.into_iter().filter(named).collect();
     for wire in if some.is_empty() { all.to_vec() } else { some } {
-        for mbps in [12.0, 100.0, 500.0] {
+        for mbps in [12.0, 100.0, 500.0].into_iter().filter(|_| accurate) {
             let figures = accuracy(wire, Rate::from_mbps(mbps), span)?;
             println!(
                 "{wire:?} {mbps:>3} Mbit/s: goodput {:+.3} % of {} offered, RTT error {} (seen {}), release error {}, when full {}, \
@@ -49,7 +55,7 @@ fn run() -> Result<(), AccuracyError> {
                 if figures.trusted { "" } else { ", not trusted" },
             );
         }
-        for load in [Load::Tcp(4), Load::Udp(1500), Load::Udp(200)] {
+        for load in [Load::Tcp(4), Load::Udp(1500), Load::Udp(200)].into_iter().filter(|_| capable) {
             let figures = capacity(wire, load, span)?;
             println!(
                 "{wire:?} {load:?}: {:.0} packets/s, {}, {:.1} % of a core, {:.0} packets/s per core, {} lost",
