@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_lab::record::{read_json, write_json};
-use paceline_lab::report::write_records;
+use paceline_report::write_records;
 
 fuzz_target!(|bytes: &[u8]| {
     match read_json("records", bytes) {

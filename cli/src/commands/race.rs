@@ -10,7 +10,6 @@ use paceline_lab::output::{self, Draft};
 use paceline_lab::race::{Race, Settings, World, race_watched};
 use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
-use paceline_lab::report;
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::table::{reading, table, timekeeping};
 
@@ -163,7 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &args.report
         && !race.runs.is_empty()
     {
-        report::write(&race, &command(), folder)?;
+        paceline_report::write(&race, &command(), folder)?;
     }
     show(&race, outputs.iter().any(|path| is_standard(path)))?;
     for failure in &race.failures {

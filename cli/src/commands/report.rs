@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             input::open(path, Bounds::RECORDS).map_err(|source| ReadError::Read { file: name.clone(), source })?;
         records.extend(read_json(&name, file)?);
     }
-    let page = paceline_lab::report::write_records(&records, &args.out)?;
+    let page = paceline_report::write_records(&records, &args.out)?;
     crate::print(&format!("{}\n", page.display()))?;
     Ok(ExitCode::SUCCESS)
 }

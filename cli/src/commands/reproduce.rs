@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use paceline_lab::claim::{Claim, json};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
 use paceline_lab::real;
-use paceline_lab::reproduce::{PAPERS, Paper, Section, Settings, table, write};
+use paceline_papers::claim::{Claim, json};
+use paceline_papers::reproduce::{PAPERS, Paper, Section, Settings, table, write};
 
 use super::{count, number};
 use crate::progress::{Announce, Bar};

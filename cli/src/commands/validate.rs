@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use paceline_lab::claim::{Claim, json};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::journal::Journal;
 use paceline_lab::output::{self, Draft};
-use paceline_lab::validate::{NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate};
+use paceline_papers::claim::{Claim, json};
+use paceline_papers::validate::{
+    NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate,
+};
 use paceline_path::Trace;
 
 use super::{count, number};

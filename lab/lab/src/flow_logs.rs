@@ -4,12 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::observe::Observer;
-use paceline_experiment::{Subject, Tap};
-
-use crate::events::EventLogs;
-use crate::qlog::Qlog;
-
 /// Most flows logged of a world (our choice: each holds a file open).
 pub const MAX_FLOWS: usize = 64;
 
@@ -99,51 +93,5 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
             paths.push(path);
         }
         Ok(paths)
-    }
-}
-
-/// All logs of one run.
-#[derive(Debug, Default)]
-pub struct RunLogs {
-    /// For qvis.
-    pub qlog: Option<Qlog>,
-    /// To be replayed.
-    pub events: Option<EventLogs>,
-}
-
-impl RunLogs {
-    /// Into the folders that are given; `name` is the contestant, `about` says what is run.
-    ///
-    /// # Errors
-    /// [`FlowLogError`] when a folder cannot be made.
-    pub fn open(qlog: Option<&Path>, events: Option<&Path>, name: &str, about: &str) -> Result<Self, FlowLogError> {
-        let qlog = qlog.map(|folder| Qlog::new(folder, name, about)).transpose()?;
-        Ok(Self { qlog, events: events.map(|folder| EventLogs::new(folder, name, about)).transpose()? })
-    }
-
-    /// What sees the run; nothing where nothing is logged.
-    pub fn tap(&mut self) -> Option<&mut dyn Tap> {
-        if self.qlog.is_some() || self.events.is_some() { Some(self) } else { None }
-    }
-
-    /// Completes the files and gives their paths. Without this call none is left behind.
-    ///
-    /// # Errors
-    /// [`FlowLogError`] when anything could not be written.
-    pub fn finish(self) -> Result<Vec<PathBuf>, FlowLogError> {
-        let mut paths = self.qlog.map(Qlog::finish).transpose()?.unwrap_or_default();
-        paths.extend(self.events.map(EventLogs::finish).transpose()?.unwrap_or_default());
-        Ok(paths)
-    }
-}
-
-impl Tap for RunLogs {
-    fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
-        let qlog = self.qlog.as_mut().and_then(|qlog| qlog.observer(of));
-        let events = self.events.as_mut().and_then(|events| events.observer(of));
-        match (qlog, events) {
-            (Some(qlog), Some(events)) => Some(Box::new(vec![qlog, events])),
-            (one, other) => one.or(other),
-        }
     }
 }

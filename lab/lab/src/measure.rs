@@ -153,7 +153,7 @@ fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
 
 /// Jain's index: the square of the sum over n times the sum of squares (Jain, Chiu and Hawe, DEC-TR-301, 1984). 1 when
 /// none got anything: that is fair.
-pub(crate) fn jain(shares: &[f64]) -> f64 {
+pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }

@@ -8,10 +8,11 @@ use paceline_experiment::endpoints::{self, NotSimulated};
 use paceline_experiment::{Distribution, Flow, Outcome, Series};
 
 use crate::contestant::Contestant;
-use crate::flow_logs::{FlowLogError, RunLogs};
+use crate::flow_logs::FlowLogError;
 use crate::measure::{self, Meter};
 use crate::real::{self, RealError};
 use crate::record::{Record, rounded};
+use crate::run_logs::RunLogs;
 use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
 use crate::scenario::{KeyError, Plan, ScenarioError, Source};
 use crate::stats::Summary;
@@ -71,7 +72,7 @@ pub enum World {
 
 impl World {
     /// How many runs at once, 0 for one per core: in the real world a single one where nothing else is asked for.
-    pub(crate) fn threads(self, wanted: usize) -> usize {
+    pub fn threads(self, wanted: usize) -> usize {
         match self {
             Self::Sim => wanted,
             Self::Real => wanted.max(1),
@@ -79,7 +80,7 @@ impl World {
     }
 
     /// How long a plan takes on the wall's clock, where that is known.
-    pub(crate) fn lasts(self, plan: &Plan) -> Duration {
+    pub fn lasts(self, plan: &Plan) -> Duration {
         match self {
             Self::Sim => Duration::ZERO,
             Self::Real => real::lasts(plan),
@@ -198,10 +199,13 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
 }
 
 /// One run of one contestant.
-pub(crate) struct Job<'a> {
-    pub(crate) contestant: &'a Contestant,
-    pub(crate) plan: &'a Plan,
-    pub(crate) settings: &'a Settings,
+pub struct Job<'a> {
+    /// Who runs.
+    pub contestant: &'a Contestant,
+    /// On what.
+    pub plan: &'a Plan,
+    /// How.
+    pub settings: &'a Settings,
 }
 
 impl Task for Job<'_> {

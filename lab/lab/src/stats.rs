@@ -74,7 +74,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// How the first compares with the second; `None` with too few runs.
-    pub(crate) fn order(self) -> Option<Ordering> {
+    pub fn order(self) -> Option<Ordering> {
         match self {
             Self::More => Some(Ordering::Greater),
             Self::Less => Some(Ordering::Less),
@@ -176,7 +176,7 @@ pub fn pairs<'a>(records: impl IntoIterator<Item = &'a Record>, figure: fn(&Reco
 }
 
 /// Records by contestant, in the order in which they first appear.
-pub(crate) fn by_contestant<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(String, Vec<&'a Record>)> {
+pub fn by_contestant<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(String, Vec<&'a Record>)> {
     let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
     for record in records {
         let name = record.contestant();

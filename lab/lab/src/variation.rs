@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paceline_cc::{Bytes, Nanos, Rate};
 
+use crate::numbers::{plain, span};
 use crate::record::Record;
 use crate::stats::{MIN_RUNS, by_contestant, quantile};
-use crate::table::{plain, span};
 
 /// Fewest runs of a group (our choice: one alone is an outlier, which the interval shows).
 const GROUP: usize = 2;
@@ -18,7 +18,7 @@ const APART: f64 = 1.25;
 type Figure = (&'static str, &'static str, fn(&Record) -> Option<f64>);
 
 /// The figures of a run that are read off a table.
-pub(crate) const FIGURES: [Figure; 2] = [
+pub const FIGURES: [Figure; 2] = [
     ("throughput", "Mbit/s", |record| record.own_throughput_mbps.or(Some(record.throughput_mbps))),
     ("p95 delay", "ms", |record| record.delay_ms.map(|delay| delay.p95)),
 ];

@@ -1,0 +1,415 @@
+//! Figures 5 to 13, and our own target: does a controller above TCP do what it does native?
+
+mod target;
+
+use std::path::{Path, PathBuf};
+
+use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
+use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
+use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
+use super::{CELLULAR, RAPID};
+use paceline_lab::race::World;
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+
+pub(super) use target::conduct as all;
+
+/// How far apart the two may be: the paper's own summary.
+const PAPER: f64 = 0.10;
+/// The same on the rapidly changing channel.
+const PAPER_RAPID: f64 = 0.15;
+/// How much of one distribution of delays may lie elsewhere than the other (our reading of "near identical").
+const ELSEWHERE: f64 = 0.15;
+
+/// Where they run.
+#[derive(Clone)]
+struct Link {
+    name: String,
+    trace: Option<PathBuf>,
+    /// What the paper allows there.
+    paper: f64,
+    /// Key and range by which runs meet it at different places.
+    begin: Option<(&'static str, String)>,
+}
+
+impl Link {
+    fn setup(&self, contestant: &str) -> Setup {
+        let setup = match &self.trace {
+            Some(trace) => Setup::new(&CELLULAR, contestant).trace(trace),
+            None => Setup::new(&RAPID, contestant),
+        };
+        let setup = self.begin.iter().fold(setup, |setup, (key, range)| setup.set(key, range));
+        setup.sampled(STEP)
+    }
+
+    fn rapid() -> Self {
+        Self { name: "rapidly changing".to_owned(), trace: None, paper: PAPER_RAPID, begin: None }
+    }
+
+    fn of(trace: &Path) -> Self {
+        let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy().into_owned();
+        Self { name, trace: Some(trace.to_owned()), paper: PAPER, begin: None }
+    }
+
+    /// The traces that were asked for, or those that are shipped and the rapidly changing channel.
+    fn all(bench: &Bench<'_>) -> Vec<Self> {
+        if !bench.settings.traces.is_empty() {
+            return bench.settings.traces.iter().map(|trace| Self::of(trace)).collect();
+        }
+        let shipped = SHIPPED_TRACES.iter().map(|(path, _)| Self::of(Path::new(path)));
+        shipped.chain([Self::rapid()]).collect()
+    }
+
+    /// Two of them.
+    fn two(bench: &Bench<'_>) -> Vec<Self> {
+        let mut links = Self::all(bench);
+        links.truncate(2);
+        links
+    }
+}
+
+/// A contestant over one link.
+struct Runs {
+    runs: Vec<Run>,
+    command: String,
+}
+
+/// A figure of a run, and its name with its unit.
+type Figure = (&'static str, fn(&Run) -> f64);
+
+/// The native contestant and those above TCP, each over every link.
+struct Comparison {
+    links: Vec<Link>,
+    native: (String, Vec<Runs>),
+    above: Vec<(String, Vec<Runs>)>,
+}
+
+impl Comparison {
+    fn run(bench: &Bench<'_>, controller: &str, above: &[String], links: Vec<Link>) -> Result<Self, ReproduceError> {
+        let native = format!("{controller}@udp");
+        let names: Vec<&String> = std::iter::once(&native).chain(above).collect();
+        let setups: Vec<Setup> = names.iter().flat_map(|name| links.iter().map(move |link| link.setup(name))).collect();
+        let mut results = bench.run(&setups, |_, run| Run::of(run))?.into_iter().zip(&setups);
+        let mut take = || -> Vec<Runs> {
+            let of = |(runs, setup): (Vec<Run>, &Setup)| Runs { runs, command: setup.command() };
+            results.by_ref().take(links.len()).map(of).collect()
+        };
+        let of_native = take();
+        let above = above.iter().map(|name| (name.clone(), take())).collect();
+        Ok(Self { native: (native, of_native), above, links })
+    }
+
+    /// A claim about a contestant above TCP, a cell a link: `judge` gets its runs, the native ones and the link.
+    fn claim(
+        &self,
+        (name, own): &(String, Vec<Runs>),
+        (figure, claim, paper): (&str, &str, &str),
+        judge: impl Fn(&[Run], &[Run], &Link) -> (String, bool),
+    ) -> Claim {
+        let cell = |((own, native), link): ((&Runs, &Runs), &Link)| {
+            let (ours, holds) = judge(&own.runs, &native.runs, link);
+            Cell { setup: link.name.clone(), ours, holds, command: own.command.clone() }
+        };
+        let cells: Vec<Cell> = own.iter().zip(&self.native.1).zip(&self.links).map(cell).collect();
+        let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+        Claim::new(claim, name, paper).of(figure).got(all, cells)
+    }
+
+    /// Medians of throughput and delays against the native ones.
+    fn medians(&self, figure: &str, paper: &str, claim: &str, tolerance: impl Fn(&Link) -> f64) -> Vec<Claim> {
+        let of = |own: &(String, Vec<Runs>)| {
+            let rates = format!("median throughput within {claim} of native");
+            let rate = self.claim(own, (figure, &rates, paper), |own, native, link| {
+                let (own, native) = (over(own, |run| run.mbps), over(native, |run| run.mbps));
+                let (a, b) = (own.median, native.median);
+                let text = format!("{} Mbit/s, native {}, {}", stated(&own), stated(&native), apart(a, b));
+                (text, close(a, b, tolerance(link)))
+            });
+            let delay = |name: &str, percent: usize| {
+                let claim = format!("{name} of the delay within {claim} of native, or 1 ms");
+                self.claim(own, (figure, &claim, paper), |own, native, link| {
+                    let (own, native) = (over(own, |run| run.delay(percent)), over(native, |run| run.delay(percent)));
+                    let (a, b) = (own.median, native.median);
+                    let text = format!("{} ms, native {}, {}", stated(&own), stated(&native), apart(a, b));
+                    (text, close_ms(a, b, tolerance(link)))
+                })
+            };
+            [rate, delay("median", 50), delay("95th percentile", 95)]
+        };
+        self.above.iter().flat_map(of).collect()
+    }
+
+    /// The rate of each second, and the distributions of delays.
+    fn shapes(&self, rates: &str, delays: &str, paper: &str) -> Vec<Claim> {
+        let of = |own: &(String, Vec<Runs>)| {
+            let claim = "the rate of a second differs from the native one's by at most 15 % of the mean (median of seconds; \
+                         our reading)";
+            let rate = self.claim(own, (rates, claim, paper), |own, native, _| {
+                let seconds = |runs: &[Run]| runs.iter().flat_map(Run::each_second).collect::<Vec<_>>();
+                let (own, native) = (seconds(own), seconds(native));
+                let mean = native.iter().sum::<f64>() / native.len().max(1) as f64;
+                let apart: Vec<f64> = own.iter().zip(&native).map(|(a, b)| (a - b).abs()).collect();
+                let median = super::super::reading::median(&apart);
+                (format!("{:.1} %", 100.0 * median / mean.max(1e-9)), median <= 0.15 * mean)
+            });
+            let claim = "at most 15 % of packets have delays that are elsewhere than the native ones (Kolmogorov's distance \
+                         of the distributions; our reading)";
+            let delay = self.claim(own, (delays, claim, paper), |own, native, _| {
+                let apart = distance(&quantiles(own), &quantiles(native));
+                (format!("{:.1} %", 100.0 * apart), apart <= ELSEWHERE)
+            });
+            [rate, delay]
+        };
+        self.above.iter().flat_map(of).collect()
+    }
+
+    /// Every contestant, native first, with its colour.
+    fn everyone(&self) -> impl Iterator<Item = (&'static str, &(String, Vec<Runs>))> {
+        const CLASSES: [&str; 5] = ["c0", "c1", "c2", "c3", "c4"];
+        CLASSES.into_iter().zip(std::iter::once(&self.native).chain(&self.above))
+    }
+
+    fn legend(&self) -> Vec<(&'static str, String)> {
+        self.everyone().map(|(class, (name, _))| (class, name.clone())).collect()
+    }
+
+    /// Panels side by side, one a link, with the lines that `line` makes of a contestant's runs there.
+    fn panels(&self, line: impl Fn(&'static str, &[Run]) -> Vec<Line>) -> Vec<Panel> {
+        let panel = |(at, link): (usize, &Link)| Panel {
+            title: link.name.clone(),
+            lines: self.everyone().flat_map(|(class, (_, runs))| line(class, &runs[at].runs)).collect(),
+            ..Panel::default()
+        };
+        self.links.iter().enumerate().map(panel).collect()
+    }
+
+    fn instants(&self) -> Drawing {
+        let line = |class, points| Line { class, points, dots: false };
+        let rates = self.panels(|class, runs| {
+            runs.first().map(|run| line(class, curves::rate(&run.series, run.flow(), 0.5))).into_iter().collect()
+        });
+        let queues = self.panels(|class, runs| {
+            runs.first().map(|run| line(class, curves::queue(&run.series, 0.5))).into_iter().collect()
+        });
+        let end = rates.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|(x, _)| *x);
+        let end = end.fold(1.0, f64::max);
+        let rows = vec![
+            Row { y_title: "Mbit/s", y: Axis::linear(highest(&rates)), height: 130.0, panels: rates },
+            Row { y_title: "queue, ms", y: Axis::linear(highest(&queues)), height: 130.0, panels: queues },
+        ];
+        let sheet = Sheet {
+            label: "Throughput and queueing delay over time, native and above TCP".to_owned(),
+            x_title: "s",
+            x: Axis::linear(end),
+            rows,
+            legend: self.legend(),
+        };
+        Drawing {
+            title: "Over time".to_owned(),
+            svg: sheet.draw(),
+            note: "First run. Throughput: means over 500 ms. Queue: largest delay of a packet in each 500 ms."
+                .to_owned(),
+        }
+    }
+
+    fn distributions(&self) -> Drawing {
+        let panels = self.panels(|class, runs| {
+            let points = quantiles(runs).iter().enumerate().map(|(at, ms)| (*ms, Some(at as f64))).collect();
+            vec![Line { class, points, dots: false }]
+        });
+        let longest =
+            self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(98)).median);
+        let sheet = Sheet {
+            label: "Distribution of one-way delays, native and above TCP".to_owned(),
+            x_title: "one-way delay, ms",
+            x: Axis::linear(longest.fold(20.0, f64::max)),
+            rows: vec![Row { y_title: "% of packets", y: Axis::linear(100.0), height: 150.0, panels }],
+            legend: self.legend(),
+        };
+        Drawing {
+            title: "Distributions of delay".to_owned(),
+            svg: sheet.draw(),
+            note:
+                "Share of packets below each delay, up to the 98th percentile; the paper draws densities of the same."
+                    .to_owned(),
+        }
+    }
+
+    fn populations(&self) -> Drawing {
+        let panels = self.panels(|class, runs| {
+            let rate = over(runs, |run| run.mbps);
+            let seconds: Vec<f64> = runs.iter().flat_map(Run::each_second).collect();
+            let rates = paceline_lab::stats::Median::of(&seconds).unwrap_or(rate);
+            let delay = |percent| over(runs, |run| run.delay(percent)).median;
+            let line = |points: [(f64, f64); 3]| Line {
+                class,
+                points: points.map(|(x, y)| (x, Some(y))).to_vec(),
+                dots: true,
+            };
+            let (x, y) = (delay(50), rates.median);
+            vec![line([(delay(25), y), (x, y), (delay(75), y)]), line([(x, rates.q25), (x, y), (x, rates.q75)])]
+        });
+        let longest =
+            self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(75)).median);
+        let sheet = Sheet {
+            label: "Medians and quartiles of throughput and delay, native and above TCP".to_owned(),
+            x_title: "one-way delay, ms",
+            x: Axis::linear(1.2 * longest.fold(20.0, f64::max)),
+            rows: vec![Row { y_title: "Mbit/s", y: Axis::linear(highest(&panels)), height: 150.0, panels }],
+            legend: self.legend(),
+        };
+        Drawing {
+            title: "Population".to_owned(),
+            svg: sheet.draw(),
+            note: "A cross at the medians, as long as from the 25th to the 75th percentile: of packets' delays, and of the rates of \
+                   seconds."
+                .to_owned(),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let figures: [Figure; 4] = [
+            ("Mbit/s", |run| run.mbps),
+            ("median delay, ms", |run| run.delay(50)),
+            ("95 % delay, ms", |run| run.delay(95)),
+            ("TCP the limit, %", |run| 100.0 * run.limited),
+        ];
+        let mut rows = Vec::new();
+        for (at, link) in self.links.iter().enumerate() {
+            for (_, (name, runs)) in self.everyone() {
+                let cells = figures.iter().map(|(_, figure)| {
+                    let median = over(&runs[at].runs, figure);
+                    let spread = median.interval.map(|(low, high)| format!("{} to {}", short(low), short(high)));
+                    (short(median.median), spread.unwrap_or_default())
+                });
+                rows.push((format!("{}: {name}", link.name), cells.collect()));
+            }
+        }
+        Table {
+            title: "Medians over runs".to_owned(),
+            note: "With six runs or more: 95 % interval of the median.".to_owned(),
+            columns: figures.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            rows,
+        }
+    }
+
+    fn findings(
+        &self,
+        bench: &Bench<'_>,
+        claims: Vec<Claim>,
+        drawings: Vec<Drawing>,
+    ) -> Result<Findings, ReproduceError> {
+        let runs = self.native.1.first().map_or(0, |runs| runs.runs.len());
+        let said = format!(
+            "{} and {}, alone on each link with the same seeds: {runs} run{} of each, {}.",
+            self.native.0,
+            self.above.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+            if runs == 1 { "" } else { "s" },
+            where_it_ran(bench),
+        );
+        let setup = std::iter::once(said).chain(target::why(bench, self)?).collect();
+        Ok(Findings {
+            setup,
+            claims,
+            tables: vec![self.table()],
+            drawings,
+            scenarios: vec![(CELLULAR.path, CELLULAR.text), (RAPID.path, RAPID.text)],
+            ..Findings::default()
+        })
+    }
+}
+
+/// As sentences say it.
+pub(super) fn where_it_ran(bench: &Bench<'_>) -> &'static str {
+    match bench.settings.world {
+        World::Sim => "in the simulator",
+        World::Real => "real sockets in real time",
+    }
+}
+
+fn highest(panels: &[Panel]) -> f64 {
+    let points = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
+    points.filter_map(|(_, y)| *y).fold(1.0, f64::max) * 1.1
+}
+
+const PAPER_CLAIM: &str = "10 % (15 % on the rapidly changing channel)";
+
+/// Figures 5 to 7, and 9 to 11: over time, distributions, populations.
+fn trio(bench: &Bench<'_>, controller: &str, figures: [&str; 3], paper: &str) -> Result<Findings, ReproduceError> {
+    let runs = Comparison::run(bench, controller, &[format!("{controller}@alcc")], Link::all(bench))?;
+    let mut claims = runs.shapes(figures[0], figures[1], paper);
+    claims.extend(runs.medians(figures[2], paper, PAPER_CLAIM, |link| link.paper));
+    let drawings = vec![runs.instants(), runs.distributions(), runs.populations()];
+    runs.findings(bench, claims, drawings)
+}
+
+/// Figures 5 to 7.
+pub(super) fn verus(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let paper = "near equal; the delay is at most 15 % higher, on the rapidly changing channel";
+    trio(bench, "verus", ["Fig 5", "Fig 6", "Fig 7"], paper)
+}
+
+/// Figures 9 to 11.
+pub(super) fn copa(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let paper = "near identical; small differences on the highway traces";
+    trio(bench, "copa", ["Fig 9", "Fig 10", "Fig 11"], paper)
+}
+
+/// Figure 8.
+pub(super) fn sprout(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let paper = "they match; slightly higher delay at the 25th and 75th percentile, median close";
+    let links = if bench.settings.traces.is_empty() { vec![Link::rapid()] } else { Link::all(bench) };
+    let runs = Comparison::run(bench, "sprout", &["sprout@alcc".to_owned()], links)?;
+    let mut claims = runs.shapes("Fig 8", "Fig 8", paper);
+    claims.extend(runs.medians("Fig 8", paper, PAPER_CLAIM, |link| link.paper));
+    let drawings = vec![runs.instants(), runs.distributions()];
+    runs.findings(bench, claims, drawings)
+}
+
+/// TCPs below that both the paper and this machine have, BBR, and the open window, which limits nothing.
+fn lowers(bench: &Bench<'_>) -> (Vec<&'static str>, Option<String>) {
+    let has = |lower: &&str| is_there(bench, lower);
+    let all = ["cubic", "bic", "reno", "bbr", "open"];
+    let (there, missing): (Vec<_>, Vec<_>) = all.into_iter().partition(has);
+    let missing = (!missing.is_empty()).then(|| format!("Not here: {}.", missing.join(", ")));
+    (there, missing)
+}
+
+/// Whether this TCP can run below, here.
+pub(super) fn is_there(bench: &Bench<'_>, lower: &str) -> bool {
+    let known = format!("copa@alcc/{lower}").parse::<paceline_lab::contestant::Contestant>().is_ok();
+    let name = if lower == "open" { "paceline_open" } else { lower };
+    known && (bench.settings.world == World::Sim || kernel_has(name))
+}
+
+#[cfg(target_os = "linux")]
+fn kernel_has(name: &str) -> bool {
+    paceline_testbed::tcp::available().iter().any(|known| known == name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kernel_has(_: &str) -> bool {
+    false
+}
+
+fn above_several(bench: &Bench<'_>, controller: &str, figure: &str) -> Result<Findings, ReproduceError> {
+    let (lowers, missing) = lowers(bench);
+    let above: Vec<String> = lowers.iter().map(|lower| format!("{controller}@alcc/{lower}")).collect();
+    let runs = Comparison::run(bench, controller, &above, Link::two(bench))?;
+    let paper = "throughput and delay are independent of the TCP below (CUBIC, BIC, Reno)";
+    let claims = runs.medians(figure, paper, "10 % (15 % on the rapidly changing channel)", |link| link.paper);
+    let drawings = vec![runs.populations(), runs.distributions()];
+    let mut findings = runs.findings(bench, claims, drawings)?;
+    findings.setup.extend(missing);
+    Ok(findings)
+}
+
+/// Figure 12.
+pub(super) fn verus_above(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    above_several(bench, "verus", "Fig 12")
+}
+
+/// Figure 13.
+pub(super) fn copa_above(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    above_several(bench, "copa", "Fig 13")
+}

@@ -1,0 +1,514 @@
+//! Our own target: over every link, Copa, Verus and Sprout above TCP within 5 % of native, and why not where they are
+//! not.
+//!
+//! Native and above TCP meet the same seeds, and so the same place in the trace; what counts is the difference within
+//! such a pair.
+
+use std::fmt::Write;
+
+use super::super::super::bench::{self, Bench, SHIPPED_TRACES, Setup};
+use super::super::super::{Cell, Claim, Findings, ReproduceError, Settings, Table};
+use super::super::run::{Run, START_UP};
+use super::{Comparison, Link, Runs, is_there, where_it_ran};
+use paceline_lab::race::World;
+use paceline_lab::stats::Median;
+use paceline_report::svg::short;
+
+/// How far a figure may be from native, %.
+const TARGET: f64 = 5.0;
+/// What the paper's summary allows, %.
+const PAPER: f64 = 10.0;
+/// Two delays that are closer agree, ms: an opportunity of a delivery trace comes in whole milliseconds.
+const CLOSE_MS: f64 = 1.0;
+const CONTROLLERS: [&str; 3] = ["copa", "verus", "sprout"];
+/// Above the TCP that limits nothing, where this machine has it: the one controller that CUBIC's own window is known to bound.
+const OPEN: &str = "verus@alcc/open";
+
+/// A figure of a run.
+struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    of: fn(&Run) -> f64,
+}
+
+/// The figures; the target is about the first three.
+const FIGURES: [Figure; 4] = [
+    Figure { name: "throughput", unit: "Mbit/s", of: |run| run.mbps },
+    Figure { name: "median delay", unit: "ms", of: |run| run.delay(50) },
+    Figure { name: "95th percentile of the delay", unit: "ms", of: |run| run.delay(95) },
+    Figure { name: "95th percentile of the queueing delay after 5 s", unit: "ms", of: |run| run.later },
+];
+const JUDGED: usize = 3;
+
+/// A figure over pairs of runs.
+struct Apart {
+    native: Median,
+    above: Median,
+    /// Differences within pairs, % of native.
+    percent: Median,
+    /// And in the figure's own unit.
+    plain: f64,
+    delay: bool,
+}
+
+impl Apart {
+    fn of(figure: &Figure, above: &[Run], native: &[Run]) -> Option<Self> {
+        let (above, native): (Vec<f64>, Vec<f64>) = (values(figure, above), values(figure, native));
+        let pairs = || above.iter().zip(&native).filter(|(_, native)| **native > 0.0);
+        Some(Self {
+            percent: Median::of(&pairs().map(|(a, b)| 100.0 * (a / b - 1.0)).collect::<Vec<_>>())?,
+            plain: Median::of(&pairs().map(|(a, b)| a - b).collect::<Vec<_>>())?.median,
+            native: Median::of(&native)?,
+            above: Median::of(&above)?,
+            delay: figure.unit == "ms",
+        })
+    }
+
+    fn within(&self, percent: f64) -> bool {
+        self.percent.median.abs() <= percent || (self.delay && self.plain.abs() <= CLOSE_MS)
+    }
+
+    /// Whether the whole interval is on the side on which the median is.
+    fn sure(&self, percent: f64) -> bool {
+        if self.delay && self.plain.abs() <= CLOSE_MS {
+            return true;
+        }
+        let inside = self.percent.interval.is_some_and(|(low, high)| -percent <= low && high <= percent);
+        if self.within(percent) { inside } else { self.surely_outside(percent) }
+    }
+
+    /// Whether the interval has nothing that is within the target.
+    fn surely_outside(&self, target: f64) -> bool {
+        self.percent.interval.is_some_and(|(low, high)| low > target || high < -target)
+    }
+
+    /// `-0.4 % (-1.2 to 0.3)`.
+    fn percent(&self) -> String {
+        let interval = self.percent.interval.map(|(low, high)| format!(" ({low:+.1} to {high:+.1})"));
+        format!("{:+.1} %{}", self.percent.median, interval.unwrap_or_default())
+    }
+}
+
+fn values(figure: &Figure, runs: &[Run]) -> Vec<f64> {
+    runs.iter().map(figure.of).collect()
+}
+
+/// A contestant over a link.
+struct Row<'a> {
+    link: &'a Link,
+    controller: &'a str,
+    contestant: &'a str,
+    runs: &'a Runs,
+    /// By [`FIGURES`]; nothing where nothing arrived.
+    figures: Vec<Option<Apart>>,
+    doubtful: usize,
+    /// How far a figure may be from native, %.
+    target: f64,
+    /// Why figures are outside.
+    causes: Vec<String>,
+}
+
+impl<'a> Row<'a> {
+    fn of(
+        controller: &'a str,
+        contestant: &'a str,
+        (runs, native): (&'a Runs, &'a Runs),
+        link: &'a Link,
+        target: f64,
+    ) -> Self {
+        let figures = FIGURES.iter().map(|figure| Apart::of(figure, &runs.runs, &native.runs)).collect();
+        let doubtful = runs.runs.iter().chain(&native.runs).filter(|run| !run.trusted).count();
+        Self { link, controller, contestant, runs, figures, doubtful, target, causes: Vec::new() }
+    }
+
+    fn outside(&self) -> impl Iterator<Item = (usize, &Apart)> {
+        let judged = self.figures.iter().take(JUDGED).enumerate();
+        judged.filter_map(|(at, apart)| Some((at, apart.as_ref()?))).filter(|(_, apart)| !apart.within(self.target))
+    }
+
+    fn verdict(&self) -> &'static str {
+        let within = |percent| self.figures.iter().take(JUDGED).flatten().all(|apart| apart.within(percent));
+        match (within(TARGET), within(PAPER)) {
+            (true, _) => "within 5 %",
+            (_, true) => "within 10 %",
+            _ => "**outside**",
+        }
+    }
+
+    /// [`Self::verdict`], and whether the intervals leave it open.
+    fn judgement(&self) -> String {
+        let judged = || self.figures.iter().take(JUDGED).flatten();
+        let sure = match self.verdict() {
+            "**outside**" => judged().any(|apart| apart.surely_outside(PAPER)),
+            "within 5 %" => judged().all(|apart| apart.sure(TARGET)),
+            _ => judged().all(|apart| apart.sure(PAPER)),
+        };
+        if sure { self.verdict().to_owned() } else { format!("{}, open", self.verdict()) }
+    }
+
+    /// Share of chunks for which TCP was the limit, %.
+    fn limited(&self) -> f64 {
+        let limited: Vec<f64> = self.runs.runs.iter().map(|run| 100.0 * run.limited).collect();
+        Median::of(&limited).map_or(0.0, |median| median.median)
+    }
+}
+
+/// Every link: the traces that were asked for, the shipped ones, and the rapidly changing channel. Each run begins
+/// elsewhere in its trace.
+fn links(bench: &Bench<'_>) -> Result<Vec<Link>, ReproduceError> {
+    let shipped = SHIPPED_TRACES.iter().map(|(path, _)| std::path::PathBuf::from(path));
+    let files = bench.settings.traces.iter().cloned().chain(shipped);
+    let mut links = Vec::new();
+    for file in files {
+        let lap = bench::read(&file)?.lap().as_secs_f64();
+        links.push(Link { begin: Some(("down.trace_start", format!("0s..{lap}s"))), ..Link::of(&file) });
+    }
+    // It has no lap: runs meet its steps at other times of theirs.
+    links.push(Link { begin: Some(("flows.0.start", "0s..5s".to_owned())), ..Link::rapid() });
+    Ok(links)
+}
+
+pub(in super::super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let links = links(bench)?;
+    let open = is_there(bench, "open");
+    let names = |controller: &str| {
+        let mut names = vec![format!("{controller}@udp"), format!("{controller}@alcc")];
+        names.extend((open && OPEN.starts_with(controller)).then(|| OPEN.to_owned()));
+        names
+    };
+    let everyone: Vec<String> = CONTROLLERS.iter().flat_map(|controller| names(controller)).collect();
+    let setups: Vec<Setup> = links.iter().flat_map(|link| everyone.iter().map(|name| link.setup(name))).collect();
+    let results = bench.run_on(&setups, |_, run| Run::of(run))?;
+    // By contestant, then by link.
+    let mut by_name: Vec<(String, Vec<Runs>)> = everyone.iter().map(|name| (name.clone(), Vec::new())).collect();
+    for (at, (runs, setup)) in results.into_iter().zip(&setups).enumerate() {
+        by_name[at % everyone.len()].1.push(Runs { runs, command: setup.command() });
+    }
+    let mut by_name = by_name.into_iter();
+    let comparisons = CONTROLLERS.map(|controller| {
+        let native = by_name.next().unwrap_or_default();
+        let above = by_name.by_ref().take(names(controller).len() - 1).collect();
+        (controller, Comparison { links: links.clone(), native, above })
+    });
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for (at, link) in links.iter().enumerate() {
+        for (controller, comparison) in &comparisons {
+            let native = &comparison.native.1[at];
+            for (name, runs) in &comparison.above {
+                rows.push(Row::of(controller, name, (&runs[at], native), link, TARGET));
+            }
+        }
+    }
+    explain(bench, &mut rows)?;
+    let drawings = comparisons.iter().map(|(controller, comparison)| {
+        let mut drawing = comparison.distributions();
+        drawing.title = format!("{controller}: distributions of delay");
+        drawing
+    });
+    let runs = rows.first().map_or(0, |row| row.runs.runs.len());
+    Ok(Findings {
+        setup: vec![format!(
+            "Above TCP and native, alone on each link with the same seeds, each run from another place of the trace: {runs} runs of \
+             each, {}. A difference is the median of those within pairs of runs, with its 95 % interval where there are six or more.",
+            where_it_ran(bench)
+        )],
+        claims: claims(&rows),
+        tables: vec![table(&rows)],
+        drawings: drawings.collect(),
+        scenarios: vec![(super::CELLULAR.path, super::CELLULAR.text), (super::RAPID.path, super::RAPID.text)],
+        page: Some(("fidelity.md", page(bench, &rows))),
+        ..Findings::default()
+    })
+}
+
+/// Why figures of a comparison are further from native than the paper allows, one line each.
+pub(super) fn why(bench: &Bench<'_>, comparison: &Comparison) -> Result<Vec<String>, ReproduceError> {
+    let controller = comparison.native.0.split('@').next().unwrap_or_default();
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for (at, link) in comparison.links.iter().enumerate() {
+        let native = &comparison.native.1[at];
+        for (name, runs) in &comparison.above {
+            rows.push(Row::of(controller, name, (&runs[at], native), link, 100.0 * link.paper));
+        }
+    }
+    explain(bench, &mut rows)?;
+    let lines = rows.iter().flat_map(|row| row.causes.iter().map(move |cause| (row, cause)));
+    Ok(lines.map(|(row, cause)| format!("{}, {}: {cause}", row.link.name, row.contestant)).collect())
+}
+
+/// A claim for each contestant and figure, a cell a link.
+fn claims(rows: &[Row<'_>]) -> Vec<Claim> {
+    let mut contestants: Vec<&str> = Vec::new();
+    for row in rows {
+        if !contestants.contains(&row.contestant) {
+            contestants.push(row.contestant);
+        }
+    }
+    let claim = |contestant: &str, at: usize, figure: &Figure| {
+        let cell = |row: &Row<'_>| {
+            let apart = row.figures[at].as_ref()?;
+            let (own, native) = (short(apart.above.median), short(apart.native.median));
+            let ours = format!("{own} {}, native {native}; within pairs of runs {}", figure.unit, apart.percent());
+            let (setup, command) = (row.link.name.clone(), row.runs.command.clone());
+            Some(Cell { setup, ours, holds: apart.within(TARGET), command })
+        };
+        let cells: Vec<Cell> = rows.iter().filter(|row| row.contestant == contestant).filter_map(cell).collect();
+        let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+        let close = if figure.unit == "ms" { ", or 1 ms" } else { "" };
+        let text = format!("{} within 5 % of native{close} (target of ours)", figure.name);
+        Claim::new(text, contestant, "within 3 to 10 % of native").got(all, cells)
+    };
+    let of = |contestant: &&str| {
+        FIGURES.iter().take(JUDGED).enumerate().map(|(at, figure)| claim(contestant, at, figure)).collect::<Vec<_>>()
+    };
+    contestants.iter().flat_map(of).collect()
+}
+
+fn table(rows: &[Row<'_>]) -> Table {
+    let cell = |apart: &Option<Apart>| match apart {
+        Some(apart) => (format!("{} / {}", short(apart.native.median), short(apart.above.median)), apart.percent()),
+        None => ("nothing arrived".to_owned(), String::new()),
+    };
+    let row =
+        |row: &Row<'_>| (format!("{}: {}", row.link.name, row.contestant), row.figures.iter().map(cell).collect());
+    Table {
+        title: "Native / above TCP".to_owned(),
+        note: "Medians over runs, below them the difference within pairs of runs, with its 95 % interval.".to_owned(),
+        columns: FIGURES.iter().map(|figure| format!("{}, {}", figure.name, figure.unit)).collect(),
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// What the simulator can remove: TCP's own window, the delay of acknowledgements (packets per acknowledgement), and
+/// what that is called.
+const WITHOUT: [(bool, &str, &str); 3] = [
+    (false, "1", "with each packet acknowledged"),
+    (true, "2", "above a TCP that limits nothing"),
+    (true, "1", "with both"),
+];
+
+/// Finds out why figures are outside: the same runs in the simulator, as they are, and without what makes the two differ.
+fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError> {
+    let setup = |row: &Row<'_>, name: String, every: &str| {
+        row.link.setup(&name).set("flows.0.timers", "host").set("flows.0.ack_every", every)
+    };
+    let of = |row: &Row<'_>| {
+        let native = setup(row, format!("{}@udp", row.controller), "2");
+        let as_it_is = setup(row, row.contestant.to_owned(), "2");
+        let without = WITHOUT.iter().map(|(open, every, _)| {
+            let name = if *open { format!("{}@alcc/open", row.controller) } else { row.contestant.to_owned() };
+            setup(row, name, every)
+        });
+        [native, as_it_is].into_iter().chain(without).collect::<Vec<_>>()
+    };
+    let wanted: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].outside().next().is_some()).collect();
+    let setups: Vec<Setup> = wanted.iter().flat_map(|at| of(&rows[*at])).collect();
+    let settings = Settings { world: World::Sim, journal: None, ..bench.settings.clone() };
+    let simulated = Bench { settings: &settings, ..*bench }.run(&setups, |_, run| Run::of(run))?;
+    for (at, runs) in wanted.iter().zip(simulated.chunks(2 + WITHOUT.len())) {
+        let row = &rows[*at];
+        let causes = row.outside().map(|(figure, apart)| {
+            let sure = if apart.surely_outside(row.target) { "" } else { ", of which chance may be a part" };
+            format!(
+                "{} {}{sure}. {}",
+                FIGURES[figure].name,
+                apart.percent(),
+                cause(&FIGURES[figure], apart.percent.median, runs, row.target)
+            )
+        });
+        rows[*at].causes = causes.collect();
+    }
+    let measured: Vec<Vec<String>> = rows.iter().map(|row| without_own_window(row, rows)).collect();
+    for (row, measured) in rows.iter_mut().zip(measured) {
+        row.causes.iter_mut().zip(&measured).for_each(|(cause, more)| cause.push_str(more));
+    }
+    Ok(())
+}
+
+/// For each figure of a row outside: what the same controller got, measured, above a TCP whose own window limits nothing.
+fn without_own_window(row: &Row<'_>, rows: &[Row<'_>]) -> Vec<String> {
+    let same = |other: &&Row<'_>| {
+        (other.contestant, &other.link.name, other.controller) == (OPEN, &row.link.name, row.controller)
+    };
+    let open = rows.iter().find(same).filter(|_| row.contestant != OPEN);
+    let text = |(figure, apart): (usize, &Apart)| {
+        let Some(open) = open.and_then(|open| open.figures[figure].as_ref()) else { return String::new() };
+        let verdict = if open.within(row.target) && open.percent.median.abs() <= 0.5 * apart.percent.median.abs() {
+            "the lower TCP's window is the cause"
+        } else {
+            "the lower TCP's window is not the only cause"
+        };
+        format!(" Measured above the open window {}: {verdict}.", open.percent())
+    };
+    row.outside().map(text).collect()
+}
+
+/// Why a figure is outside, by so many percent, from simulated runs: native, as it is, and without each of [`WITHOUT`].
+fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> String {
+    let [native, as_it_is, without @ ..] = runs else { return String::new() };
+    let apart = |runs: &[Run]| Apart::of(figure, runs, native);
+    let Some(simulated) = apart(as_it_is) else { return "In the simulator nothing arrives.".to_owned() };
+    let mut text = format!("Simulated {}", simulated.percent());
+    let share = simulated.percent.median / outside;
+    if share < 0.0 {
+        return text + ": in the other direction, so the method does not explain it.";
+    }
+    if share < 0.5 {
+        return text + ": the method explains less than half of it.";
+    }
+    for (runs, (_, _, stated)) in without.iter().zip(&WITHOUT) {
+        let Some(apart) = apart(runs) else { continue };
+        let _ = write!(text, ", {stated} {}", apart.percent());
+        if apart.within(target) && apart.percent.median.abs() <= 0.5 * simulated.percent.median.abs() {
+            return text + ": this is the cause.";
+        }
+    }
+    text + ": neither explains it."
+}
+
+/// The page in Markdown.
+fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
+    let settings = bench.settings;
+    let base = |path: &std::path::PathBuf| std::path::PathBuf::from(path.file_name().unwrap_or_default());
+    let named = Settings { traces: settings.traces.iter().map(base).collect(), ..settings.clone() };
+    let world = if settings.world == World::Sim { " --sim" } else { "" };
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = settings.threads.max(1);
+    let runs: usize = rows.iter().map(|row| row.runs.runs.len()).max().unwrap_or(0);
+    let doubtful: usize = rows.iter().map(|row| row.doubtful).sum();
+    let mut page = format!(
+        "# Is a controller above TCP what it is native?\n\n\
+         Generated by `paceline reproduce alcc --figure fidelity{world}{}`; do not edit. Traces that are given are not part of the\n\
+         project. How it is measured: [reproduce.md](../guide/reproduce.md); how above TCP works: [alcc.md](../design/alcc.md).\n\n\
+         Each controller ran native (`@udp`) and above TCP (`@alcc`; CUBIC below, Reno below Verus), alone on each link, {}: {runs} runs of\n\
+         each, each from another place of the trace, the same for both. Links have 10 ms each way and a buffer of 2 MB. Figures are medians over runs, native / above\n\
+         TCP; below them the median of the differences within pairs of runs, with its 95 % interval (order statistics). Within 5 % is our target, 3 to 10 % the paper's figure; two\n\
+         delays that differ by at most 1 ms agree. A row is judged by these medians of differences, which are not the difference of the two medians before them; \
+         it is \"open\" where an interval\nreaches over the border, so that more runs could change the word. The last column leaves the first {START_UP} s of each run out and is not \
+         judged.\n\n\
+         {cores} processors, load average {load} at the end; {threads} at once. Runs in which the emulator came late too often are\n\
+         repeated once; {doubtful} of these pairs' runs are still doubtful.\n\n",
+        named.again(),
+        where_it_ran(bench),
+    );
+    let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
+    let _ = writeln!(
+        page,
+        "Of {} rows {} are within 5 %, {} more within 10 %, {} outside; {} are open.\n",
+        rows.len(),
+        count("within 5 %"),
+        count("within 10 %"),
+        count("**outside**"),
+        rows.iter().filter(|row| row.judgement().ends_with("open")).count(),
+    );
+    let mut link = "";
+    for row in rows {
+        if row.link.name != link {
+            link = &row.link.name;
+            let titles: String = FIGURES.iter().map(|figure| format!(" {}, {} |", figure.name, figure.unit)).collect();
+            let lines = "---|".repeat(FIGURES.len() + 3);
+            let _ = write!(page, "\n## {link}\n\n| |{titles} TCP the limit | |\n|{lines}\n");
+        }
+        let cell = |apart: &Option<Apart>| match apart {
+            Some(apart) => {
+                let (native, above) = (short(apart.native.median), short(apart.above.median));
+                format!(" {native} / {above} <br> {} |", apart.percent())
+            }
+            None => " nothing arrived |".to_owned(),
+        };
+        let cells: String = row.figures.iter().map(cell).collect();
+        let doubtful = if row.doubtful > 0 { format!(" <br> {} doubtful runs", row.doubtful) } else { String::new() };
+        let limited = format!("{:.1} %", row.limited());
+        let _ = writeln!(page, "| {} |{cells} {limited} | {}{doubtful} |", row.contestant, row.judgement());
+    }
+    if rows.iter().any(|row| !row.causes.is_empty()) {
+        let _ = write!(
+            page,
+            "\n## Why\n\nFor each figure outside 5 %: the difference, and what the simulator says of the same pairs, as they are and without \
+             what makes the two differ:\nTCP's receiver acknowledges every second packet, `@udp`'s each one; and CUBIC's own window, which leaves \
+             slow start before a controller that overshoots.\n\n"
+        );
+    }
+    for row in rows {
+        for cause in &row.causes {
+            let _ = writeln!(page, "- {}, {}: {cause}", row.link.name, row.contestant);
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(mbps: f64, ms: f64) -> Run {
+        Run {
+            mbps,
+            delays: vec![ms; 101],
+            limited: 0.0,
+            cpu: None,
+            trusted: true,
+            later: ms,
+            series: paceline_experiment::Series::default(),
+        }
+    }
+
+    #[test]
+    fn pairs_are_compared_and_not_their_medians() {
+        // The links differ by a factor of ten, the pairs by 2 %.
+        let native: Vec<Run> = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0].map(|mbps| run(mbps, 10.0 * mbps)).into();
+        let above: Vec<Run> = native.iter().map(|one| run(1.02 * one.mbps, 10.0 * one.mbps + 0.9)).collect();
+        let rate = Apart::of(&FIGURES[0], &above, &native).unwrap();
+        assert_eq!(rate.percent(), "+2.0 % (+2.0 to +2.0)");
+        assert!(rate.within(TARGET) && !rate.within(1.0));
+        let delay = Apart::of(&FIGURES[1], &above, &native).unwrap();
+        assert!(delay.within(0.1), "closer than a millisecond: {}", delay.percent());
+        assert!(Apart::of(&FIGURES[0], &[], &[]).is_none());
+    }
+
+    #[test]
+    fn an_interval_across_the_border_is_not_sure() {
+        let native: Vec<Run> = (0..6).map(|_| run(1.0, 100.0)).collect();
+        let apart = |factors: [f64; 6]| {
+            let above: Vec<Run> = factors.iter().map(|factor| run(1.0, 100.0 * factor)).collect();
+            Apart::of(&FIGURES[1], &above, &native).unwrap()
+        };
+        let cases = [
+            ([1.02, 1.03, 1.03, 1.02, 1.03, 1.04], (true, true)),
+            ([0.7, 0.98, 1.01, 1.02, 1.03, 1.2], (true, false)),
+            ([1.0, 1.2, 1.3, 1.1, 1.2, 1.3], (false, false)),
+            ([1.2, 1.2, 1.3, 1.1, 1.2, 1.3], (false, true)),
+        ];
+        for (factors, expected) in cases {
+            let apart = apart(factors);
+            assert_eq!((apart.within(TARGET), apart.sure(TARGET)), expected, "{factors:?}");
+        }
+        assert!(Apart::of(&FIGURES[1], &[run(1.0, 10.5)], &[run(1.0, 10.0)]).unwrap().sure(TARGET), "closer than 1 ms");
+    }
+
+    #[test]
+    fn the_cause_is_what_takes_the_difference_away() {
+        let with = |ms: f64| vec![run(8.0, ms), run(8.0, ms)];
+        let stated = |as_it_is, each, open, both| {
+            let native = with(100.0);
+            cause(&FIGURES[2], 50.0, &[native, with(as_it_is), with(each), with(open), with(both)], TARGET)
+        };
+        assert!(stated(101.0, 1.0, 1.0, 1.0).ends_with("the method explains less than half of it."));
+        let opposite = cause(&FIGURES[2], -20.0, &[with(100.0), with(120.0), with(100.0)], TARGET);
+        assert_eq!(opposite, "Simulated +20.0 %: in the other direction, so the method does not explain it.");
+        let most = stated(104.0, 100.5, 1.0, 1.0);
+        let most_of_little = cause(&FIGURES[2], 6.0, &[with(100.0), with(104.0), with(100.5)], TARGET);
+        assert!(
+            most.ends_with("less than half of it.") && most_of_little.ends_with("+0.5 %: this is the cause."),
+            "{most_of_little}"
+        );
+        let text = stated(150.0, 140.0, 102.0, 100.0);
+        assert_eq!(
+            text,
+            "Simulated +50.0 %, with each packet acknowledged +40.0 %, above a TCP that limits nothing +2.0 %: this is the cause."
+        );
+        assert!(stated(150.0, 140.0, 130.0, 120.0).ends_with("with both +20.0 %: neither explains it."));
+    }
+}

@@ -1,0 +1,179 @@
+//! Figures 22 to 24: beside others in a tunnel of 40 Mbit/s.
+
+use super::super::bench::{Bench, File, Setup};
+use super::super::reading::mean;
+use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
+use super::fidelity::where_it_ran;
+use super::run::{Run, STEP};
+use super::{TUNNEL_TCP, TUNNEL_UDP};
+use paceline_lab::race::World;
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+
+const MBPS: f64 = 40.0;
+/// Share of a time that is left out at its beginning: until the flows have found their rates.
+const SETTLE: f64 = 0.2;
+
+/// When a competitor is there, as shares of the run; with a fixed rate, Mbit/s.
+struct Visit {
+    from: f64,
+    to: f64,
+    mbps: f64,
+}
+
+/// Of the CUBIC competitor.
+const CUBIC: [Visit; 2] = [Visit { from: 0.2, to: 0.4, mbps: 0.0 }, Visit { from: 0.6, to: 0.8, mbps: 0.0 }];
+/// Of the UDP traffic.
+const UDP: [Visit; 3] = [
+    Visit { from: 1.0 / 7.0, to: 2.0 / 7.0, mbps: 10.0 },
+    Visit { from: 3.0 / 7.0, to: 4.0 / 7.0, mbps: 20.0 },
+    Visit { from: 5.0 / 7.0, to: 6.0 / 7.0, mbps: 30.0 },
+];
+
+/// The contestant in a tunnel for so many seconds; the visits keep their shares of the run, whatever its length.
+fn setup(
+    bench: &Bench<'_>,
+    file: &'static File,
+    name: &str,
+    own: f64,
+    visits: &[Visit],
+    key: &str,
+    first: usize,
+) -> Setup {
+    let seconds = bench.settings.seconds.unwrap_or(own);
+    let set = |setup: Setup, (index, visit): (usize, &Visit)| {
+        let at = |share: f64| format!("{}ms", (1e3 * share * seconds).round());
+        let key = |what: &str| format!("{key}.{}.{what}", first + index);
+        setup.set(&key("start"), &at(visit.from)).set(&key("stop"), &at(visit.to))
+    };
+    let setup = Setup::new(file, name).sampled(STEP);
+    if seconds == own { setup } else { visits.iter().enumerate().fold(setup, set) }
+}
+
+/// Mean rate of a flow over runs while a visit has settled.
+fn rate(runs: &[Run], flow: usize, visit: &Visit, seconds: f64) -> f64 {
+    let (from, to) = (seconds * (visit.from + SETTLE * (visit.to - visit.from)), seconds * visit.to);
+    mean(&runs.iter().map(|run| run.rate(flow, from, to)).collect::<Vec<_>>())
+}
+
+/// Figure 22.
+pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let seconds = bench.settings.seconds.unwrap_or(60.0);
+    let names = ["copa@alcc", "copa@udp"];
+    let setups: Vec<Setup> =
+        names.iter().map(|name| setup(bench, &TUNNEL_TCP, name, 60.0, &CUBIC, "flows", 1)).collect();
+    let results = bench.run(&setups, |_, run| Run::of(run))?;
+    let shares = |runs: &[Run]| {
+        let of =
+            |(index, visit): (usize, &Visit)| (rate(runs, 0, visit, seconds), rate(runs, 1 + index, visit, seconds));
+        let both: Vec<(f64, f64)> = CUBIC.iter().enumerate().map(of).collect();
+        (
+            mean(&both.iter().map(|(own, _)| *own).collect::<Vec<_>>()),
+            mean(&both.iter().map(|(_, tcp)| *tcp).collect::<Vec<_>>()),
+        )
+    };
+    let (above, native) = (shares(&results[0]), shares(&results[1]));
+    let index = |(a, b): (f64, f64)| paceline_lab::measure::jain(&[a, b]);
+    let stated = |(own, tcp): (f64, f64)| format!("{} Mbit/s beside {} of CUBIC", short(own), short(tcp));
+    let claim = |text: &str, paper: &str, ours: String, holds: bool| {
+        let cell = Cell { setup: "CUBIC there".to_owned(), ours: ours.clone(), holds, command: setups[0].command() };
+        Claim::new(text, names[0], paper).got(ours, vec![cell])
+    };
+    let claims = vec![
+        claim(
+            "a CUBIC flow that comes gets at least 90 % of its fair share beside Copa above TCP (tolerance ours)",
+            "ALCC-Copa is fair to the competing TCP flow",
+            stated(above),
+            above.1 >= 0.9 * MBPS / 2.0,
+        ),
+        claim(
+            "Copa above TCP shares at least as fairly as native Copa (Jain's index, tolerance ours: 0.02)",
+            "native Copa over UDP is less fair",
+            format!("{:.3} ({}), native {:.3} ({})", index(above), stated(above), index(native), stated(native)),
+            index(above) >= index(native) - 0.02,
+        ),
+    ];
+    let panel = |(name, runs): (&&str, &Vec<Run>)| {
+        let classes = ["c1", "c0", "c0"];
+        let lines = runs.first().map(|run| {
+            let line = |(class, flow)| Line { class, points: curves::rate(&run.series, flow, 0.5), dots: false };
+            classes.into_iter().zip(&run.series.flows).map(line).collect()
+        });
+        Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }
+    };
+    let legend = vec![("c1", "Copa".to_owned()), ("c0", "CUBIC".to_owned())];
+    let panels = names.iter().zip(&results).map(panel).collect();
+    Ok(Findings {
+        setup: vec![said(bench, "CUBIC comes twice", results[0].len())],
+        claims,
+        drawings: vec![drawing(panels, legend, seconds)],
+        scenarios: vec![(TUNNEL_TCP.path, TUNNEL_TCP.text)],
+        ..Findings::default()
+    })
+}
+
+fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
+    let tunnel = match bench.settings.world {
+        World::Sim => "as flows see it, a rate and a queue of 200 kB at its entry",
+        World::Real => "a TCP connection (CUBIC) between two TUN devices over a link with a queue of 200 kB",
+    };
+    format!(
+        "A tunnel of {MBPS} Mbit/s, {tunnel}, with 20 ms of RTT; {what}. {runs} run(s) of each, {}. Rates are means of a visit \
+         without its first fifth.",
+        where_it_ran(bench)
+    )
+}
+
+fn drawing(panels: Vec<Panel>, legend: Vec<(&'static str, String)>, seconds: f64) -> Drawing {
+    let row = Row { y_title: "Mbit/s", y: Axis::linear(1.1 * MBPS), height: 150.0, panels };
+    let sheet = Sheet {
+        label: "Throughput in the tunnel over time".to_owned(),
+        x_title: "s",
+        x: Axis::linear(seconds),
+        rows: vec![row],
+        legend,
+    };
+    Drawing { title: "Over time".to_owned(), svg: sheet.draw(), note: "First run, means over 500 ms.".to_owned() }
+}
+
+fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError> {
+    let seconds = bench.settings.seconds.unwrap_or(70.0);
+    let setup = setup(bench, &TUNNEL_UDP, name, 70.0, &UDP, "cross", 0);
+    let runs = bench.run(std::slice::from_ref(&setup), |_, run| Run::of(run))?.remove(0);
+    let cell = |visit: &Visit| {
+        let (own, left) = (rate(&runs, 0, visit, seconds), MBPS - visit.mbps);
+        let ours = format!("{} of {} Mbit/s", short(own), short(left));
+        let holds = own <= 1.05 * left && own >= 0.7 * left;
+        Cell { setup: format!("beside {} Mbit/s", visit.mbps), ours, holds, command: setup.command() }
+    };
+    let cells: Vec<Cell> = UDP.iter().map(cell).collect();
+    let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+    let claim = "it yields to UDP and takes what is left: between 70 and 105 % of it (tolerance ours)";
+    let lines = runs.first().map(|run| {
+        let udp = |visit: &Visit| {
+            let points = [(visit.from, 0.0), (visit.from, visit.mbps), (visit.to, visit.mbps), (visit.to, 0.0)];
+            Line { class: "c0", points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
+        };
+        let own = Line { class: "c1", points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
+        std::iter::once(own).chain(UDP.iter().map(udp)).collect()
+    });
+    let panel = Panel { title: name.to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() };
+    let legend = vec![("c1", name.to_owned()), ("c0", "UDP, as it is sent".to_owned())];
+    Ok(Findings {
+        setup: vec![said(bench, "UDP comes with 10, 20 and 30 Mbit/s", runs.len())],
+        claims: vec![Claim::new(claim, name, "UDP flows take their rate; ALCC yields").got(all, cells)],
+        drawings: vec![drawing(vec![panel], legend, seconds)],
+        scenarios: vec![(TUNNEL_UDP.path, TUNNEL_UDP.text)],
+        ..Findings::default()
+    })
+}
+
+/// Figure 23.
+pub(super) fn copa(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    beside_udp(bench, "copa@alcc")
+}
+
+/// Figure 24.
+pub(super) fn verus(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    beside_udp(bench, "verus@alcc")
+}

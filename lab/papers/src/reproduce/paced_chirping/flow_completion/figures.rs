@@ -1,0 +1,125 @@
+//! The charts of figure 5: completion time against size, and the distribution of queueing delay.
+
+use super::super::super::Drawing;
+use super::super::super::reading::mean;
+use super::super::Rival;
+use super::{LOADS, READINGS, RTTS_MS, Results, Summary};
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+
+/// Bins of sizes a decade (our choice: a bin of the largest sizes still holds some flows of each run).
+const BINS: f64 = 3.0;
+/// Fewest flows of a bin that is drawn.
+const FEWEST: usize = 5;
+
+/// Two for each reading and RTT.
+pub(super) fn drawings(rivals: &[Rival], results: &[Results]) -> Vec<Drawing> {
+    let mut drawings = Vec::new();
+    for reading in READINGS {
+        for rtt_ms in RTTS_MS {
+            let mine = |one: &&Results| one.condition.reading == reading && one.condition.rtt_ms == rtt_ms;
+            let these: Vec<&Results> = results.iter().filter(mine).collect();
+            let title = format!("RTT {rtt_ms} ms, {}", reading.name());
+            drawings.push(times(&title, rivals, &these));
+            drawings.push(queues(&title, rivals, &these));
+        }
+    }
+    drawings
+}
+
+/// Points of a contestant.
+type Curve<'a> = &'a dyn Fn(&Summary) -> Vec<(f64, Option<f64>)>;
+
+/// A row without a greedy flow, a row with one; a column for each load.
+fn sheet(
+    rivals: &[Rival],
+    results: &[&Results],
+    y_title: &'static str,
+    y: Axis,
+    (x_title, x): (&'static str, Axis),
+    (curve, note): (Curve<'_>, &dyn Fn(&Results) -> String),
+) -> String {
+    let panel = |one: &&Results| Panel {
+        title: format!("{} % load{}", one.condition.load, if one.condition.greedy { ", greedy flow" } else { "" }),
+        note: note(one),
+        lines: rivals
+            .iter()
+            .zip(&one.of)
+            .map(|(rival, summary)| Line { class: rival.class, points: curve(summary), dots: false })
+            .collect(),
+    };
+    let row = |results: &[&Results]| Row { y_title, y, height: 170.0, panels: results.iter().map(panel).collect() };
+    let sheet = Sheet {
+        label: format!("{y_title} against {x_title} under each load, without and with a greedy flow"),
+        x_title,
+        x,
+        rows: results.chunks(LOADS.len()).map(row).collect(),
+        legend: rivals.iter().map(|rival| (rival.class, rival.name.clone())).collect(),
+    };
+    sheet.draw()
+}
+
+fn times(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
+    let all = || results.iter().flat_map(|one| &one.of).flat_map(by_size).filter_map(|(_, time)| time);
+    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(1.0, f64::max));
+    let svg = sheet(
+        rivals,
+        results,
+        "completion time, ms (log)",
+        Axis::log(low * 0.8, high * 1.2),
+        ("size of the flow, kB (logarithmic)", Axis::log(1.0, 5000.0)),
+        (&by_size, &|_| String::new()),
+    );
+    Drawing {
+        title: format!("Completion time against size: {title}"),
+        svg,
+        note: "Means over the flows of a third of a decade of sizes, over all runs.".to_owned(),
+    }
+}
+
+/// Mean completion time in ms by size in kB.
+fn by_size(summary: &Summary) -> Vec<(f64, Option<f64>)> {
+    let mut bins: Vec<Vec<f64>> = vec![Vec::new(); (4.0 * BINS) as usize];
+    for (bytes, time) in summary.runs.iter().flat_map(|run| &run.completions) {
+        let bin = ((*bytes as f64 / 1e3).log10() * BINS) as usize;
+        let last = bins.len() - 1;
+        bins[bin.min(last)].push(*time);
+    }
+    let point = |(bin, times): (usize, &Vec<f64>)| {
+        let middle = 10f64.powf((bin as f64 + 0.5) / BINS).min(5000.0);
+        (times.len() >= FEWEST).then(|| (middle, Some(mean(times))))
+    };
+    bins.iter().enumerate().filter_map(point).collect()
+}
+
+fn queues(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
+    let high = results.iter().flat_map(|one| &one.of).flat_map(cdf).map(|(x, _)| x).fold(1.0, f64::max);
+    let note = |one: &Results| {
+        let lowest = one.of.iter().map(|summary| summary.p99_ms).fold(f64::INFINITY, f64::min);
+        let highest = one.of.iter().map(|summary| summary.p99_ms).fold(0.0, f64::max);
+        format!("p99 {} to {} ms", short(lowest), short(highest))
+    };
+    let svg = sheet(
+        rivals,
+        results,
+        "packets below, %",
+        Axis::linear(100.0),
+        ("queueing delay, ms (logarithmic)", Axis::log(0.05, high * 1.1)),
+        (&cdf, &note),
+    );
+    Drawing {
+        title: format!("Distribution of queueing delay: {title}"),
+        svg,
+        note: "Share of the 1000 flows' packets that waited no longer; for each share the mean over the runs."
+            .to_owned(),
+    }
+}
+
+/// Shares in per cent by queueing delay in ms.
+fn cdf(summary: &Summary) -> Vec<(f64, Option<f64>)> {
+    let at = |percent: usize| {
+        let delays: Vec<f64> = summary.runs.iter().filter_map(|run| run.quantiles_ms.get(percent).copied()).collect();
+        (mean(&delays).max(0.05), Some(percent as f64))
+    };
+    (0..=100).map(at).collect()
+}

@@ -1,0 +1,179 @@
+//! Can a number be believed? Claims of theory and of the field, each run in the simulator and held against what it
+//! gives. `paceline validate` writes them to `docs/results/validation.md`.
+
+mod bench;
+mod delay_based;
+mod fairness;
+mod loss_based;
+mod native;
+mod queues;
+mod real;
+
+use std::sync::Arc;
+
+use paceline_path::{PathError, Trace};
+
+use crate::claim::{Claim, ClaimError, markdown as claims};
+use paceline_lab::contestant::Contestant;
+use paceline_lab::runner::{Attempt, Progress, Runner, RunnerError, Task};
+
+use paceline_lab::race::RaceError;
+use real::EVERYONE;
+pub use real::{RealSettings, real};
+
+/// A real trace that somebody has: its file name without folder, and what is in it.
+pub type NamedTrace = (String, Arc<Trace>);
+
+/// File names of the traces that native implementations were measured on.
+pub fn native_traces() -> [&'static str; 4] {
+    native::TRACES
+}
+
+/// Why claims were not held against runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValidateError {
+    /// A claim is about somebody who does not exist.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// Runs failed; of those in virtual time each is a mistake in a claim.
+    #[error(transparent)]
+    Runner(#[from] RunnerError<PathError>),
+    /// A race could not be run.
+    #[error(transparent)]
+    Race(#[from] RaceError),
+    /// Nobody of this name races.
+    #[error("--contestants: no contestant '{wanted}' runs here; the contestants are {EVERYONE}")]
+    NoSuch {
+        /// As given.
+        wanted: String,
+    },
+    /// Nothing is left to run.
+    #[error("--traces: no trace in this folder, so that there is nothing to run")]
+    NoTrace,
+}
+
+/// Claims that the same runs answer.
+struct Group {
+    /// What failures call it.
+    name: String,
+    /// Whose runs they are.
+    contestants: String,
+    answer: Box<dyn Fn() -> Result<Vec<Claim>, PathError> + Send + Sync>,
+}
+
+impl Group {
+    /// Claims about these contestants, which `answer` is given.
+    fn new(
+        name: impl Into<String>,
+        contestants: &[&str],
+        answer: impl Fn(&[Contestant]) -> Result<Vec<Claim>, PathError> + Send + Sync + 'static,
+    ) -> Result<Self, ClaimError> {
+        let name = name.into();
+        let known: Vec<Contestant> =
+            contestants.iter().map(|text| ClaimError::check(&name, text)).collect::<Result<_, _>>()?;
+        Ok(Self { name, contestants: contestants.join(", "), answer: Box::new(move || answer(&known)) })
+    }
+}
+
+impl Task for Group {
+    type Output = Vec<Claim>;
+    type Error = PathError;
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn seed(&self) -> u64 {
+        SEED
+    }
+
+    fn run(&self) -> Result<Attempt<Vec<Claim>>, PathError> {
+        let mut claims = (self.answer)()?;
+        for claim in claims.iter_mut().filter(|claim| claim.contestant.is_empty()) {
+            claim.contestant.clone_from(&self.contestants);
+        }
+        Ok(Attempt::certain(claims))
+    }
+}
+
+/// Seed of every run, where a claim is not about several.
+const SEED: u64 = 1;
+
+/// Every claim, in the order of the page.
+fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
+    let mut groups = queues::groups()?;
+    groups.extend(loss_based::groups()?);
+    groups.extend(delay_based::groups()?);
+    groups.extend(fairness::groups()?);
+    groups.extend(native::groups(traces)?);
+    Ok(groups)
+}
+
+/// Runs every claim, so many groups of them at once; 0 for one per core.
+///
+/// # Errors
+/// When a claim cannot be run, which is a mistake in it.
+pub fn run(traces: &[NamedTrace], threads: usize, progress: &dyn Progress) -> Result<Vec<Claim>, ValidateError> {
+    let claims = Runner::new(threads, progress).all(&groups(traces)?)?;
+    Ok(claims.into_iter().flatten().collect())
+}
+
+/// The page: a table for each section.
+pub fn markdown(claims: &[Claim]) -> String {
+    claims::page(HEAD, "theory or field", intro, claims)
+}
+
+/// The page of the simulator against the real world: a table for each scenario.
+pub fn real_markdown(claims: &[Claim]) -> String {
+    // Linux: the mean number of programs that wanted to run over the last 15 minutes.
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let host =
+        format!("The machine had {cores} processors and a load average of {load} when this page was written.\n\n");
+    claims::page(&format!("{REAL_HEAD}{}{host}", real::INTRO), "real world", intro, claims)
+}
+
+/// What to know before a section's table.
+fn intro(section: &str) -> &'static str {
+    if section == native::SECTION { native::INTRO } else { "" }
+}
+
+const HEAD: &str = "# Can a number be believed?\n\n\
+    Generated by `make validate TRACES=DIR`; do not edit. Every row is a run of the simulator with seed 1 beside what theory\n\
+    or the field says of it. Links are drop-tail unless said, packets 1500 bytes, RTT means there and back without\n\
+    queues, and each packet is acknowledged unless said. A row that does not hold stays, with the reason.\n\
+    Real sockets and kernels beside the simulator: [validation-real.md](validation-real.md).\n\n";
+
+const REAL_HEAD: &str = "# Does the simulator agree with real sockets and kernels?\n\n\
+    Generated by `paceline validate --real --traces DIR` (`make validate-real TRACES=DIR`), or of a part by its other options; do not \
+    edit. The traces\nare not part of the project. How a real race works: [real-races.md](../guide/real-races.md). What is known of \
+    the rows that differ:\n[results](real-races.md).\n\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_names_contestants_that_exist() {
+        let groups = groups(&[]).unwrap();
+        assert!(groups.iter().any(|group| group.contestants == "bbr@tcp"), "and there are some");
+    }
+
+    #[test]
+    fn a_claim_about_somebody_unknown_is_refused_by_its_name() {
+        let group = |text| Group::new("Reno's law", &[text], |_| Ok(Vec::new())).err().unwrap().to_string();
+        assert_eq!(group("rno@tcp"), "claim 'Reno's law': unknown controller 'rno'; did you mean reno?");
+        assert!(group("reno@tpc").starts_with("claim 'Reno's law': 'reno@tpc': unknown datapath 'tpc'"));
+        assert!(group("sprout@tcp").starts_with("claim 'Reno's law': 'sprout@tcp': sprout needs its receiver half"));
+    }
+
+    #[test]
+    fn what_was_not_run_is_claimed_all_the_same() {
+        let group = native::groups(&[]).unwrap().remove(0);
+        let claims = group.run().unwrap().output;
+        assert_eq!((claims.len(), &*claims[0].contestant, claims[0].holds()), (1, "copa@udp", false));
+        assert!(markdown(&claims).contains("0 of 0 claims hold. 1 were not run here."));
+    }
+}

@@ -1,0 +1,191 @@
+//! A sheet of line charts: rows of panels that share the x axis, each row with a y axis of its own, and one legend above.
+
+use super::svg::{Anchor, Rect, Scale, Svg, n, short, text_width, trail};
+
+/// From where to where an axis goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    low: f64,
+    high: f64,
+    log: bool,
+}
+
+impl Axis {
+    /// From 0 to `high`.
+    pub fn linear(high: f64) -> Self {
+        Self { low: 0.0, high, log: false }
+    }
+
+    /// Equal steps for equal factors.
+    pub fn log(low: f64, high: f64) -> Self {
+        Self { low, high, log: true }
+    }
+
+    fn scale(self, from: f64, to: f64) -> Scale {
+        if self.log { Scale::log(self.low, self.high, from, to) } else { Scale::linear(self.low, self.high, from, to) }
+    }
+}
+
+/// A curve; where `y` is missing it breaks.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// CSS classes of colour and dash.
+    pub class: &'static str,
+    /// Points in the units of the axes.
+    pub points: Vec<(f64, Option<f64>)>,
+    /// With a dot at each point, for few points.
+    pub dots: bool,
+}
+
+/// One chart.
+#[derive(Clone, Debug, Default)]
+pub struct Panel {
+    /// Above it to the left.
+    pub title: String,
+    /// Above it to the right.
+    pub note: String,
+    /// What it shows.
+    pub lines: Vec<Line>,
+}
+
+/// Charts side by side.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What stands beside the vertical axis, with its unit.
+    pub y_title: &'static str,
+    /// The vertical axis, of all its panels.
+    pub y: Axis,
+    /// Height of a panel.
+    pub height: f64,
+    /// Side by side.
+    pub panels: Vec<Panel>,
+}
+
+/// The whole sheet.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    /// For those who hear it.
+    pub label: String,
+    /// What stands below the horizontal axis, with its unit.
+    pub x_title: &'static str,
+    /// The horizontal axis, of all panels.
+    pub x: Axis,
+    /// One below the other.
+    pub rows: Vec<Row>,
+    /// CSS classes and names.
+    pub legend: Vec<(&'static str, String)>,
+}
+
+/// Width of a sheet on the page and in a file, where text must stay legible in a narrow column.
+const PAGE: f64 = 1080.0;
+const FILE: f64 = 900.0;
+/// Room around the panels.
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 12.0;
+const GAP: f64 = 18.0;
+const HEAD: f64 = 22.0;
+const LEGEND: f64 = 22.0;
+const FOOT: f64 = 40.0;
+
+impl Sheet {
+    /// The picture for the page.
+    pub fn draw(&self) -> String {
+        let (svg, height) = self.paint(PAGE);
+        svg.inline(PAGE, height, &self.label)
+    }
+
+    /// The picture as a file of its own.
+    pub fn file(&self) -> String {
+        let (svg, height) = self.paint(FILE);
+        svg.standalone(FILE, height, &self.label, include_str!("report.css"))
+    }
+
+    /// At this width; the answer has the height too.
+    fn paint(&self, width: f64) -> (Svg, f64) {
+        let mut svg = Svg::default();
+        let mut top = self.draw_legend(&mut svg, width);
+        let columns = self.rows.iter().map(|row| row.panels.len()).max().unwrap_or(1).max(1);
+        let w = (width - LEFT - RIGHT - GAP * (columns - 1) as f64) / columns as f64;
+        for (index, row) in self.rows.iter().enumerate() {
+            top += HEAD;
+            for (column, panel) in row.panels.iter().enumerate() {
+                let plot = Rect { x: LEFT + column as f64 * (w + GAP), y: top, w, h: row.height };
+                self.draw_panel(&mut svg, row, panel, plot, (column == 0, index + 1 == self.rows.len()));
+            }
+            svg.text_upwards(16.0, top + row.height / 2.0, "axis", row.y_title);
+            top += row.height + 6.0;
+        }
+        svg.text(LEFT + (width - LEFT - RIGHT) / 2.0, top + 30.0, Anchor::Middle, "axis", self.x_title);
+        (svg, top + FOOT)
+    }
+
+    /// Entries in lines; the answer is where it ends.
+    fn draw_legend(&self, svg: &mut Svg, sheet: f64) -> f64 {
+        let (mut x, mut y) = (LEFT, 14.0);
+        for (class, name) in &self.legend {
+            let width = 50.0 + text_width(name, 11.0);
+            if x + width > sheet - RIGHT && x > LEFT {
+                (x, y) = (LEFT, y + LEGEND);
+            }
+            svg.open(class, "");
+            svg.line(x, y - 4.0, x + 24.0, y - 4.0, "line");
+            svg.text(x + 30.0, y, Anchor::Start, "name", name);
+            svg.close();
+            x += width;
+        }
+        if self.legend.is_empty() { 0.0 } else { y + 6.0 }
+    }
+
+    fn draw_panel(&self, svg: &mut Svg, row: &Row, panel: &Panel, plot: Rect, (first, last): (bool, bool)) {
+        let (x, y) = (self.x.scale(plot.x, plot.right()), row.y.scale(plot.bottom(), plot.y));
+        for tick in x.ticks((plot.w / 55.0) as usize) {
+            svg.line(x.at(tick), plot.y, x.at(tick), plot.bottom(), "grid");
+            if last {
+                let anchor = if x.at(tick) > plot.right() - 8.0 { Anchor::End } else { Anchor::Middle };
+                svg.text(x.at(tick), plot.bottom() + 15.0, anchor, "tick", &short(tick));
+            }
+        }
+        for tick in y.ticks(((plot.h / 26.0) as usize).max(2)) {
+            svg.line(plot.x, y.at(tick), plot.right(), y.at(tick), "grid");
+            if first {
+                svg.text(plot.x - 6.0, y.at(tick) + 4.0, Anchor::End, "tick", &short(tick));
+            }
+        }
+        svg.rect(plot, "frame");
+        for line in &panel.lines {
+            let places = line.points.iter().map(|(px, py)| (x.at(*px), py.map(|py| y.at(py))));
+            svg.open(line.class, "");
+            svg.path(&trail(places.clone()), "line thin");
+            if line.dots {
+                for (px, py) in places {
+                    if let Some(py) = py {
+                        svg.raw(&format!(r#"<circle class="dot" cx="{}" cy="{}" r="2.6"/>"#, n(px), n(py)));
+                    }
+                }
+            }
+            svg.close();
+        }
+        svg.text(plot.x, plot.y - 6.0, Anchor::Start, "head", &panel.title);
+        svg.text(plot.right(), plot.y - 6.0, Anchor::End, "tick", &panel.note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_panel_curve_and_name_is_drawn() {
+        let line = Line { class: "c1 d0", points: vec![(1.0, Some(2.0)), (10.0, Some(4.0))], dots: true };
+        let panel = Panel { title: "left & right".to_owned(), note: "n".to_owned(), lines: vec![line] };
+        let row = Row { y_title: "y", y: Axis::linear(5.0), height: 80.0, panels: vec![panel.clone(), panel] };
+        let legend = vec![("c1 d0", "one".to_owned())];
+        let sheet = Sheet { label: "two".to_owned(), x_title: "x", x: Axis::log(1.0, 10.0), rows: vec![row], legend };
+        let svg = sheet.draw();
+        assert!(sheet.file().contains("width=\"900\"") && sheet.file().matches("<circle").count() == 4);
+        assert_eq!(svg.matches("left &amp; right").count(), 2);
+        assert_eq!(svg.matches("<circle").count(), 4);
+        assert_eq!(svg.matches("class=\"line thin\"").count(), 2);
+        assert!(svg.contains(">one</text>") && !svg.contains("NaN"));
+    }
+}

@@ -1,0 +1,216 @@
+//! What the figures are drawn from: a race just run, or records alone.
+
+use std::collections::BTreeMap;
+
+use paceline_experiment::{FlowSeries, Series};
+
+use paceline_lab::race::Race;
+use paceline_lab::record::{Record, Split};
+use paceline_lab::stats::{Median, Summary, by_contestant};
+
+/// Everything that a report shows.
+#[derive(Debug)]
+pub(crate) struct Data<'a> {
+    /// Scenario, and file of the records where there is no more.
+    pub(crate) title: String,
+    /// The scenario as run, where it is known.
+    pub(crate) effective: Option<&'a str>,
+    /// The scenario as written.
+    pub(crate) written: Option<&'a str>,
+    /// The command that gives this report again, where it is known.
+    pub(crate) command: Option<&'a str>,
+    /// In the scenario's order.
+    pub(crate) contestants: Vec<Contestant<'a>>,
+}
+
+/// One contestant with all its runs.
+#[derive(Debug)]
+pub(crate) struct Contestant<'a> {
+    pub(crate) summary: Summary,
+    pub(crate) records: Vec<&'a Record>,
+    /// Points over time of the first run.
+    pub(crate) series: Option<&'a Series>,
+    /// Which flows of a run are its own; empty when unknown.
+    pub(crate) own: &'a [bool],
+    /// One-way delay at the shares 0, 0.01, ... 1, over runs; empty when unknown.
+    pub(crate) delay_quantiles_ms: Vec<f64>,
+    pub(crate) style: Style,
+}
+
+/// How a contestant looks in every figure: the controller gives the colour, the datapath the dash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// Number of the contestant on the page, for the toggles.
+    pub(crate) number: usize,
+    pub(crate) colour: usize,
+    pub(crate) dash: usize,
+}
+
+/// The looks given so far on a page.
+#[derive(Debug, Default)]
+pub(crate) struct Styles {
+    contestants: BTreeMap<String, Style>,
+    /// Colour of each controller, and how many of its contestants have one.
+    controllers: BTreeMap<String, (usize, usize)>,
+}
+
+impl Styles {
+    fn of(&mut self, record: &Record) -> Style {
+        let name = record.contestant();
+        if let Some(style) = self.contestants.get(&name) {
+            return *style;
+        }
+        let next = self.controllers.len() % COLOURS;
+        let seen = self.controllers.entry(record.controller.clone()).or_insert((next, 0));
+        let style = Style { number: self.contestants.len(), colour: seen.0, dash: seen.1 % DASHES };
+        seen.1 += 1;
+        self.contestants.insert(name, style);
+        style
+    }
+}
+
+/// Distinct colours (`--c0` ... in the style sheet).
+pub(crate) const COLOURS: usize = 10;
+
+/// Distinct dashes (`d0` ... in the style sheet).
+pub(crate) const DASHES: usize = 4;
+
+impl Contestant<'_> {
+    pub(crate) fn name(&self) -> &str {
+        &self.summary.contestant
+    }
+
+    /// CSS classes of its marks: number (for the toggles), colour and dash.
+    pub(crate) fn class(&self) -> String {
+        format!("k k{} c{} d{}", self.style.number, self.style.colour, self.style.dash)
+    }
+
+    /// CSS classes of what surrounds them.
+    pub(crate) fn panel_class(&self) -> String {
+        format!("k k{}", self.style.number)
+    }
+
+    /// Throughput in Mbit/s: of its own flows, where others run beside them.
+    pub(crate) fn throughput(&self) -> Median {
+        self.summary.own_throughput_mbps.unwrap_or(self.summary.throughput_mbps)
+    }
+
+    /// Its own flows over time.
+    pub(crate) fn own_flows<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = &'s FlowSeries> {
+        series.flows.iter().filter(|flow| self.own.get(flow.index).copied().unwrap_or(true))
+    }
+
+    /// The flows beside them.
+    pub(crate) fn rivals<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = &'s FlowSeries> {
+        series.flows.iter().filter(|flow| self.own.get(flow.index) == Some(&false))
+    }
+
+    /// Mean delay by where it came from, averaged over the runs that have it.
+    pub(crate) fn split(&self) -> Split {
+        let mean = |side: &dyn Fn(&Split) -> Option<paceline_lab::record::Parts>| {
+            let parts: Vec<_> = self.records.iter().filter_map(|r| side(&r.split)).collect();
+            let count = parts.len() as f64;
+            (!parts.is_empty()).then(|| paceline_lab::record::Parts {
+                propagation_ms: parts.iter().map(|p| p.propagation_ms).sum::<f64>() / count,
+                queue_ms: parts.iter().map(|p| p.queue_ms).sum::<f64>() / count,
+                transmission_ms: parts.iter().map(|p| p.transmission_ms).sum::<f64>() / count,
+            })
+        };
+        Split { down: mean(&|s| s.down), up: mean(&|s| s.up) }
+    }
+
+    /// The median over the runs of a value of the records.
+    pub(crate) fn median(&self, value: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.records.iter().filter_map(|r| value(r)).collect();
+        Median::of(&values).map(|m| m.median)
+    }
+}
+
+impl<'a> Data<'a> {
+    /// Of a race just run.
+    pub(crate) fn of_race(race: &'a Race, command: &'a str) -> Self {
+        let mut contestants = group(race.runs.iter().map(|run| &run.record), &mut Styles::default());
+        for (index, contestant) in contestants.iter_mut().enumerate() {
+            let runs = || race.runs.iter().filter(|run| run.contestant == index);
+            contestant.series = runs().find_map(|run| run.series.as_ref());
+            contestant.own = runs().next().map_or(&[], |run| &run.own);
+            let curves: Vec<&[f64]> = runs().map(|run| run.delay_quantiles_ms.as_slice()).collect();
+            contestant.delay_quantiles_ms = mean_quantiles(&curves);
+        }
+        Self {
+            title: if race.title.is_empty() { race.name.clone() } else { race.title.clone() },
+            effective: Some(&race.effective),
+            written: Some(&race.scenario),
+            command: Some(command),
+            contestants,
+        }
+    }
+
+    /// Of records: one for each scenario, trace, world and length, in the order in which they first appear.
+    pub(crate) fn of_records(records: &'a [Record]) -> Vec<Self> {
+        let mut styles = Styles::default();
+        let mut groups: Vec<Vec<&Record>> = Vec::new();
+        let alike = |a: &Record, b: &Record| {
+            (&a.scenario, &a.trace, &a.world) == (&b.scenario, &b.trace, &b.world) && a.seconds == b.seconds
+        };
+        for record in records {
+            match groups.iter_mut().find(|group| alike(group[0], record)) {
+                Some(group) => group.push(record),
+                None => groups.push(vec![record]),
+            }
+        }
+        let data = |group: Vec<&'a Record>| Self {
+            title: group[0].scenario.clone(),
+            effective: None,
+            written: None,
+            command: None,
+            contestants: self::group(group.into_iter(), &mut styles),
+        };
+        groups.into_iter().map(data).collect()
+    }
+
+    /// The first record, for what all have in common.
+    pub(crate) fn first(&self) -> Option<&'a Record> {
+        self.contestants.first().and_then(|c| c.records.first().copied())
+    }
+
+    /// All records.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &'a Record> + Clone {
+        self.contestants.iter().flat_map(|c| c.records.iter().copied())
+    }
+
+    /// Other flows run beside the contestants'.
+    pub(crate) fn has_rivals(&self) -> bool {
+        self.contestants.iter().any(|c| c.summary.own_throughput_mbps.is_some())
+    }
+
+    /// Has points over time.
+    pub(crate) fn has_series(&self) -> bool {
+        self.contestants.iter().any(|c| c.series.is_some())
+    }
+}
+
+/// Records by contestant, in the order in which they first appear.
+fn group<'a>(records: impl Iterator<Item = &'a Record>, styles: &mut Styles) -> Vec<Contestant<'a>> {
+    let mut contestants = Vec::new();
+    for (_, records) in by_contestant(records) {
+        let Some(summary) = Summary::of(&records) else { continue };
+        let style = styles.of(records[0]);
+        contestants.push(Contestant {
+            summary,
+            records,
+            series: None,
+            own: &[],
+            delay_quantiles_ms: Vec::new(),
+            style,
+        });
+    }
+    contestants
+}
+
+/// The quantiles of several runs, averaged share by share.
+fn mean_quantiles(curves: &[&[f64]]) -> Vec<f64> {
+    let curves: Vec<_> = curves.iter().filter(|c| !c.is_empty()).collect();
+    let length = curves.iter().map(|c| c.len()).min().unwrap_or(0);
+    (0..length).map(|i| curves.iter().map(|c| c[i]).sum::<f64>() / curves.len() as f64).collect()
+}
