@@ -41,8 +41,9 @@ struct Watched {
     /// From here on its packets no longer count.
     stop: Time,
     glimpse: Glimpse,
-    /// Delays so far of packets that have left a hop which is not their last.
-    under_way: HashMap<u64, Split>,
+    /// Delays so far of packets that have left a hop which is not their last, by how many they have left. A copy that a hop makes
+    /// finds nothing at the next.
+    under_way: HashMap<(usize, u64), Split>,
 }
 
 enum Role {
@@ -54,8 +55,8 @@ enum Role {
 struct Stretch {
     flow: usize,
     role: Role,
-    /// The hop is the first of its way, and the last.
-    first: bool,
+    /// Hops of its way before this one.
+    before: usize,
     last: bool,
 }
 
@@ -97,11 +98,11 @@ impl RaceTap {
         };
         let hop = hop(passage);
         if let Some((flow, at, hops)) = on_route(key.destination.port(), hop) {
-            let stretch = Stretch { flow, role: Role::Data, first: at == 0, last: at + 1 == hops };
+            let stretch = Stretch { flow, role: Role::Data, before: at, last: at + 1 == hops };
             return holds_data(passage.bytes, &key).then_some(stretch);
         }
         let (flow, at, hops) = on_route(key.source.port(), hop ^ 1)?;
-        Some(Stretch { flow, role: Role::Acknowledgement, first: at + 1 == hops, last: at == 0 })
+        Some(Stretch { flow, role: Role::Acknowledgement, before: hops - 1 - at, last: at == 0 })
     }
 
     /// Ends the steps of the series that are over at `now`.
@@ -146,7 +147,7 @@ impl RaceTap {
 impl Tap for RaceTap {
     fn entered(&mut self, passage: &Passage<'_>) {
         self.sample(passage.at);
-        if let Some(Stretch { flow, role: Role::Data, first: true, .. }) = self.whose(passage)
+        if let Some(Stretch { flow, role: Role::Data, before: 0, .. }) = self.whose(passage)
             && passage.at <= self.flows[flow].stop
         {
             self.recorder.entered(flow);
@@ -158,16 +159,16 @@ impl Tap for RaceTap {
         if hop(passage) == self.shown.hop {
             self.waited(passage.entered, passage.entered + passage.delay.queue, passage.bytes.len());
         }
-        let Some(Stretch { flow, role, first, last }) = self.whose(passage) else { return };
+        let Some(Stretch { flow, role, before, last }) = self.whose(passage) else { return };
         let watched = &mut self.flows[flow];
         let mut delay = passage.delay;
-        if !first {
+        if before > 0 {
             // Copies made on the way are in no figure.
-            let Some(before) = watched.under_way.remove(&frame::fingerprint(passage.bytes)) else { return };
-            delay = sum(before, delay);
+            let Some(so_far) = watched.under_way.remove(&(before, frame::fingerprint(passage.bytes))) else { return };
+            delay = sum(so_far, delay);
         }
         if !last {
-            watched.under_way.insert(frame::fingerprint(passage.bytes), delay);
+            watched.under_way.insert((before + 1, frame::fingerprint(passage.bytes)), delay);
             return;
         }
         if passage.at > watched.stop {
@@ -184,9 +185,9 @@ impl Tap for RaceTap {
     }
 
     fn dropped(&mut self, passage: &Passage<'_>) {
-        let Some(Stretch { flow, role, first, .. }) = self.whose(passage) else { return };
-        if !first {
-            self.flows[flow].under_way.remove(&frame::fingerprint(passage.bytes));
+        let Some(Stretch { flow, role, before, .. }) = self.whose(passage) else { return };
+        if before > 0 {
+            self.flows[flow].under_way.remove(&(before, frame::fingerprint(passage.bytes)));
         }
         if matches!(role, Role::Data) && passage.at <= self.end && passage.entered <= self.flows[flow].stop {
             self.recorder.dropped(flow, &Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ()));
