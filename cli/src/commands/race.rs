@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &args.report
         && !race.runs.is_empty()
     {
-        paceline_report::write(&race, &command(), folder)?;
+        paceline_report::write(shown(&race, &command()), folder)?;
     }
     show(&race, outputs.iter().any(|path| is_standard(path)))?;
     for failure in &race.failures {
@@ -175,6 +175,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// What a report shows of a race.
+fn shown<'a>(race: &'a Race, command: &'a str) -> paceline_report::Raced<'a> {
+    let Race { scenario: written, effective, runs, .. } = race;
+    paceline_report::Raced { title: title(race), written, effective, command, runs }
+}
+
+/// One line for people.
+fn title(race: &Race) -> &str {
+    if race.title.is_empty() { &race.name } else { &race.title }
 }
 
 /// Where records go, each place once.
@@ -194,10 +205,10 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
 fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let watched = if taken { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
-    let title = if race.title.is_empty() { &race.name } else { &race.title };
     let table = table(&race.summaries, color && watched);
     let reading = reading(race.runs.iter().map(|run| &run.record));
     let timekeeping = timekeeping(race.runs.iter().map(|run| &run.record));
+    let title = title(race);
     let text = format!("{title} (seed {})\n\n{table}\n{reading}{timekeeping}", race.seed);
     if !taken {
         crate::print(&text)?;

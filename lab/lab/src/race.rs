@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use paceline_cc::Nanos;
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Distribution, Flow, Outcome, Series};
+use paceline_experiment::{Distribution, Flow, Outcome};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
 use crate::measure::{self, Meter};
 use crate::real::{self, RealError};
-use crate::record::{Record, rounded};
+use crate::record::{Run, rounded};
 use crate::run_logs::RunLogs;
 use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
 use crate::scenario::{KeyError, Plan, ScenarioError, Source};
@@ -40,23 +40,6 @@ pub struct Race {
     pub failures: Vec<Failure<RunError>>,
     /// What the world did otherwise than the scenario says, one line each.
     pub notes: Vec<String>,
-}
-
-/// One run of one contestant.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// Index in [`Race::summaries`].
-    pub contestant: usize,
-    /// Its record.
-    pub record: Record,
-    /// Which of its flows are the contestant's own; the others run beside them.
-    pub own: Vec<bool>,
-    /// Points over time: of the first run of each contestant, when asked for.
-    pub series: Option<Series>,
-    /// One-way delay in ms at the shares 0, 0.01, ... 1 of packets; empty when nothing arrived.
-    pub delay_quantiles_ms: Vec<f64>,
-    /// Queueing delay likewise.
-    pub queue_quantiles_ms: Vec<f64>,
 }
 
 /// Where a race is run.

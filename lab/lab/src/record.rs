@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 pub mod fields;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod run;
 mod text;
 
 #[cfg(feature = "parquet")]
 pub use parquet::write_parquet;
+pub use run::Run;
 pub use text::{ReadError, read_json, write_csv, write_json};
 
 /// One run of one contestant; `docs/guide/records.md` describes every field.

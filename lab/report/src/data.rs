@@ -1,10 +1,10 @@
-//! What the figures are drawn from: a race just run, or records alone.
+//! What the figures are drawn from: runs just made, or records alone.
 
 use std::collections::BTreeMap;
 
 use paceline_experiment::{FlowSeries, Series};
 
-use paceline_lab::race::Race;
+use super::Raced;
 use paceline_lab::record::{Record, Split};
 use paceline_lab::stats::{Median, Summary, by_contestant};
 
@@ -128,7 +128,7 @@ impl Contestant<'_> {
 
 impl<'a> Data<'a> {
     /// Of a race just run.
-    pub(crate) fn of_race(race: &'a Race, command: &'a str) -> Self {
+    pub(crate) fn of_race(race: Raced<'a>) -> Self {
         let mut contestants = group(race.runs.iter().map(|run| &run.record), &mut Styles::default());
         for (index, contestant) in contestants.iter_mut().enumerate() {
             let runs = || race.runs.iter().filter(|run| run.contestant == index);
@@ -138,10 +138,10 @@ impl<'a> Data<'a> {
             contestant.delay_quantiles_ms = mean_quantiles(&curves);
         }
         Self {
-            title: if race.title.is_empty() { race.name.clone() } else { race.title.clone() },
-            effective: Some(&race.effective),
-            written: Some(&race.scenario),
-            command: Some(command),
+            title: race.title.to_owned(),
+            effective: Some(race.effective),
+            written: Some(race.written),
+            command: Some(race.command),
             contestants,
         }
     }

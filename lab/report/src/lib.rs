@@ -19,8 +19,7 @@ use serde::Serialize;
 
 use data::{Contestant, Data};
 use paceline_lab::output;
-use paceline_lab::race::Race;
-use paceline_lab::record::Record;
+use paceline_lab::record::{Record, Run};
 use paceline_lab::stats::Median;
 use paceline_lab::{numbers::plain, table};
 use svg::{Anchor, Rect, Svg, short};
@@ -51,15 +50,29 @@ pub enum ReportError {
     Render(#[from] minijinja::Error),
 }
 
+/// A race just run, as a report shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Raced<'a> {
+    /// One line for people.
+    pub title: &'a str,
+    /// The scenario as written.
+    pub written: &'a str,
+    /// The scenario as raced.
+    pub effective: &'a str,
+    /// The command that gives the same report again.
+    pub command: &'a str,
+    /// Its runs, by contestant.
+    pub runs: &'a [Run],
+}
+
 /// Writes the report of a race into a folder, made where it is missing, and gives the page's path.
 ///
-/// `command` is the command that gives the same report again. Files are complete or absent: each is written under
-/// another name and renamed.
+/// Files are complete or absent: each is written under another name and renamed.
 ///
 /// # Errors
 /// [`ReportError`] when the folder cannot be written to or the race has no runs.
-pub fn write(race: &Race, command: &str, folder: &Path) -> Result<PathBuf, ReportError> {
-    let data = Data::of_race(race, command);
+pub fn write(race: Raced<'_>, folder: &Path) -> Result<PathBuf, ReportError> {
+    let data = Data::of_race(race);
     let page = render(&[&data])?;
     store(folder, FIGURE, &leading_figure(&data))?;
     store(folder, PAGE, &page)

@@ -4,13 +4,27 @@ use paceline_cc::Nanos;
 use paceline_experiment::{FlowSeries, Series};
 
 use super::*;
-use paceline_lab::race::Run;
 use paceline_lab::record::{FlowRecord, LinkRecord, Parts, Span, Split};
 use paceline_lab::stats::Summary;
 
 /// A number between 0 and 1 that wobbles, the same every time.
 fn wobble(i: usize, salt: usize) -> f64 {
     (((i * 7919 + salt * 104_729) % 1009) as f64) / 1009.0
+}
+
+struct Race {
+    title: String,
+    effective: String,
+    summaries: Vec<Summary>,
+    runs: Vec<Run>,
+}
+
+impl Race {
+    fn shown(&self) -> Raced<'_> {
+        let (title, effective, runs) = (&self.title, &self.effective, &self.runs);
+        let command = "paceline race scenarios/cellular.toml --seed 1";
+        Raced { title, written: "duration = \"60s\"\n", effective, command, runs }
+    }
 }
 
 /// A race of made-up contestants: name, share of the capacity used, typical queueing delay in ms.
@@ -32,16 +46,10 @@ fn race(contestants: &[(&str, f64, f64)], runs: u32) -> Race {
         }
     }
     Race {
-        name: "cellular".to_owned(),
         title: "One flow on a cellular link".to_owned(),
-        scenario: "duration = \"60s\"\n".to_owned(),
         effective: "duration = \"60s\"\nseed = 1\n".to_owned(),
-        seed: 1,
-        version: "0.1.0".to_owned(),
         summaries: Summary::all(all.iter().map(|run| &run.record)),
         runs: all,
-        failures: Vec::new(),
-        notes: Vec::new(),
     }
 }
 
@@ -168,7 +176,7 @@ fn outline(page: &str) -> String {
 }
 
 fn page_of(race: &Race) -> String {
-    render(&[&Data::of_race(race, "paceline race scenarios/cellular.toml --seed 1")]).unwrap()
+    render(&[&Data::of_race(race.shown())]).unwrap()
 }
 
 #[test]
@@ -197,7 +205,7 @@ fn beside_others_the_pictures_show_what_is_its_own() {
 
 #[test]
 fn who_is_beaten_follows_from_the_paired_runs() {
-    let sentence = |race: &Race| reading::trade_off(&Data::of_race(race, ""));
+    let sentence = |race: &Race| reading::trade_off(&Data::of_race(race.shown()));
     let mut race = race(&[("cubic@tcp", 0.98, 1200.0), ("reno@tcp", 0.98, 1200.0), ("copa@udp", 0.5, 25.0)], 6);
     let second = |run: u32| (run + 6) as usize - 1;
     for run in 1..=6 {
@@ -257,7 +265,7 @@ fn several_links_have_no_common_capacity() {
 #[test]
 fn a_small_picture() {
     let race = race(&[("cubic@tcp", 0.98, 1200.0)], 6);
-    let data = Data::of_race(&race, "");
+    let data = Data::of_race(race.shown());
     let mut svg = Svg::default();
     overview::trade_off(&mut svg, &data, Rect { x: 50.0, y: 10.0, w: 200.0, h: 100.0 });
     insta::assert_snapshot!(svg.inline(260.0, 150.0, "small").replace("><", ">\n<"));
@@ -290,7 +298,7 @@ fn the_page_fetches_nothing_and_is_small() {
         assert!(!page.contains(word), "{word}");
     }
     assert!(page.len() < 3_000_000, "{}", page.len());
-    let figure = leading_figure(&Data::of_race(&race(&ELEVEN, 6), ""));
+    let figure = leading_figure(&Data::of_race(race(&ELEVEN, 6).shown()));
     assert_eq!(figure.matches("http").count(), 1, "the name space alone");
 }
 
@@ -300,7 +308,7 @@ fn what_a_record_says_stays_text() {
     race.title = "<script>alert(1)</script>".to_owned();
     race.effective = "</pre><img onerror=x>".to_owned();
     race.runs[0].record.controller = "\"><b>c".to_owned();
-    let (page, figure) = (page_of(&race), leading_figure(&Data::of_race(&race, "")));
+    let (page, figure) = (page_of(&race), leading_figure(&Data::of_race(race.shown())));
     for text in ["<script>alert", "<img", "<b>"] {
         assert!(!page.contains(text) && !figure.contains(text), "{text}");
     }
@@ -312,7 +320,7 @@ fn files_are_whole_or_absent() {
     let race = race(&[("cubic@tcp", 0.98, 1200.0)], 1);
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("a/b");
-    let path = write(&race, "paceline race", &inner).unwrap();
+    let path = write(race.shown(), &inner).unwrap();
     assert_eq!(path, inner.join(PAGE));
     let mut names: Vec<_> = std::fs::read_dir(&inner).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
@@ -320,7 +328,7 @@ fn files_are_whole_or_absent() {
 
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let error = write(&race, "", &file.join("out")).unwrap_err().to_string();
+    let error = write(race.shown(), &file.join("out")).unwrap_err().to_string();
     assert!(error.starts_with("report folder ") && error.contains("file/out"), "{error}");
     assert!(error.ends_with("name a folder you can write to"), "{error}");
     assert!(matches!(write_records(&[], &inner), Err(ReportError::Empty)));
