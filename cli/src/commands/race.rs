@@ -11,6 +11,7 @@ use paceline_lab::race::{Race, Settings, World, race_watched};
 use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
 use paceline_lab::scenario::{Options, Plan, Source};
+use paceline_lab::shell::quoted;
 use paceline_lab::table::{reading, table, timekeeping};
 
 use super::{UNTRUSTED, count, is_standard, number, save};
@@ -221,15 +222,6 @@ fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
 
 /// The command as it was given.
 fn command() -> String {
-    let mut text = "paceline".to_owned();
-    for argument in std::env::args_os().skip(1) {
-        let argument = argument.to_string_lossy();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            text.push_str(&format!(" {argument}"));
-        } else {
-            text.push_str(&format!(" '{}'", argument.replace('\'', "'\\''")));
-        }
-    }
-    text
+    let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
+    ["paceline".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -15,6 +15,7 @@ pub mod record;
 pub mod run_logs;
 pub mod runner;
 pub mod scenario;
+pub mod shell;
 pub mod stats;
 pub mod table;
 pub mod variation;

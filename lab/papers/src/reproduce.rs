@@ -24,6 +24,7 @@ use paceline_lab::journal::Journal;
 use paceline_lab::race::{RunError, World};
 use paceline_lab::runner::{Progress, RunnerError};
 use paceline_lab::scenario::ScenarioError;
+use paceline_lab::shell::quoted;
 use paceline_report::ReportError;
 
 pub use page::write;
@@ -93,7 +94,7 @@ impl Settings {
 
     /// All options that change numbers.
     fn again(&self) -> String {
-        let trace = |trace: &PathBuf| format!(" --trace {}", bench::quoted(&trace.display().to_string()));
+        let trace = |trace: &PathBuf| format!(" --trace {}", quoted(&trace.display().to_string()));
         self.repeated() + &self.traces.iter().map(trace).collect::<String>()
     }
 }

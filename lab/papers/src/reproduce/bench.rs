@@ -19,6 +19,7 @@ use paceline_lab::race::{RunError, World};
 use paceline_lab::real;
 use paceline_lab::runner::{Attempt, Memory, Progress, Runner, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
+use paceline_lab::shell::quoted;
 
 /// A scenario file of a paper: its place in the project, and its text.
 pub(super) struct File {
@@ -127,18 +128,6 @@ pub(super) fn read(file: &Path) -> Result<Trace, ScenarioError> {
         problem: format!("{name} cannot be read ({error}); name a trace file that exists"),
     })?;
     Ok(Trace::read(&name, opened)?)
-}
-
-/// For a POSIX shell.
-pub(super) fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
-    let literal = |c: char| c == ' ' || c.is_ascii_graphic() && !"$`\\\"!".contains(c);
-    match text {
-        "" => "''".to_owned(),
-        _ if text.chars().all(plain) => text.to_owned(),
-        _ if text.chars().all(literal) => format!("\"{text}\""),
-        _ => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 /// Where experiments run.
