@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,10 +13,37 @@ use serde_json::Value;
 use crate::input::{Bounded, Bounds};
 use crate::measure::VERSION;
 
-/// The journal cannot be read or written: one line.
+/// Why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct JournalError(String);
+#[non_exhaustive]
+pub enum JournalError {
+    /// It cannot be opened or read.
+    #[error("--journal {}: {source}; name a file that you may write to", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is none of ours.
+    #[error("--journal {}: line {line} is not a run ({source}); name another file, or take the line out", file.display())]
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A run cannot be added.
+    #[error("--journal {}: cannot be written ({source})", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
 
 /// A file of JSON lines, one a run. Runs that it holds are not run again.
 #[derive(Debug)]
@@ -45,8 +72,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be written to, or a line is none of ours.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        let wrong = |problem: String| JournalError(format!("--journal {}: {problem}", path.display()));
-        let cannot = |error: std::io::Error| wrong(format!("{error}; name a file that you may write to"));
+        let cannot = |source| JournalError::Read { file: path.to_owned(), source };
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot)?;
         Bounds::RECORDS.permit(&file).map_err(cannot)?;
         let (mut held, mut whole, mut number) = (BTreeMap::new(), 0_u64, 0);
@@ -58,9 +84,8 @@ impl Journal {
                 break;
             }
             (whole, number) = (whole + length as u64, number + 1);
-            let line: Line<Value> = serde_json::from_slice(&text).map_err(|error| {
-                wrong(format!("line {number} is not a run ({error}); name another file, or take the line out"))
-            })?;
+            let wrong = |source| JournalError::Line { file: path.to_owned(), line: number, source };
+            let line: Line<Value> = serde_json::from_slice(&text).map_err(wrong)?;
             if line.version == VERSION {
                 held.insert((line.command, line.run), line.kept);
             }
@@ -78,13 +103,11 @@ impl Journal {
     /// Writes a run down.
     pub(crate) fn keep<T: Serialize>(&self, command: &str, run: u32, kept: &T) -> Result<(), JournalError> {
         let line = Line { version: VERSION.to_owned(), command: command.to_owned(), run, kept };
-        let failed = |error: &dyn std::fmt::Display| {
-            JournalError(format!("--journal {}: cannot be written ({error})", self.path.display()))
-        };
-        let mut text = serde_json::to_vec(&line).map_err(|error| failed(&error))?;
+        let failed = |source| JournalError::Write { file: self.path.clone(), source };
+        let mut text = serde_json::to_vec(&line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&text).map_err(|error| failed(&error))
+        file.write_all(&text).map_err(failed)
     }
 }
 

@@ -64,12 +64,16 @@ struct Own {
 #[serde(try_from = "Vec<String>")]
 struct Between([String; 2]);
 
-impl TryFrom<Vec<String>> for Between {
-    type Error = String;
+/// A link with more ends than two, or fewer.
+#[derive(Debug, thiserror::Error)]
+#[error("a link joins two nodes, not {0}; write [\"a\", \"b\"]")]
+struct NotTwo(usize);
 
-    fn try_from(nodes: Vec<String>) -> Result<Self, String> {
-        let wrong = |nodes: Vec<String>| format!("a link joins two nodes, not {}; write [\"a\", \"b\"]", nodes.len());
-        nodes.try_into().map(Self).map_err(wrong)
+impl TryFrom<Vec<String>> for Between {
+    type Error = NotTwo;
+
+    fn try_from(nodes: Vec<String>) -> Result<Self, NotTwo> {
+        nodes.try_into().map(Self).map_err(|nodes: Vec<String>| NotTwo(nodes.len()))
     }
 }
 

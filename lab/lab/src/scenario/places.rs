@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::ScenarioError;
-use super::setting::Setting;
+use super::setting::{Setting, SettingError};
 
 /// A parsed scenario text, settings applied, and the place of every key in it.
 #[derive(Clone)]
@@ -46,7 +46,8 @@ impl<'a> Places<'a> {
         let table = DeTable::parse(text).map_err(|error| places.error(&error))?;
         places.root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         for setting in settings {
-            let wrong = |problem| ScenarioError::Option { option: setting.option(), problem };
+            let wrong =
+                |error: SettingError| ScenarioError::Option { option: setting.option(), problem: error.to_string() };
             setting.apply(places.root.get_mut()).map_err(wrong)?;
         }
         Ok(places.walked())

@@ -46,7 +46,7 @@ pub(super) fn draw(places: &Places<'_>, seed: Seed) -> Result<Draws, ScenarioErr
         };
         let mut draw = |path: &str, range: &str| {
             let value = Drawn::of(range).map(|range| range.draw(seed, path)).transpose();
-            let value = value.map_err(|problem| places.at(&place.path, problem))?;
+            let value = value.map_err(|error| places.at(&place.path, error.to_string()))?;
             if let Some(value) = &value {
                 drawn.insert(path.to_owned(), value.trim_matches('"').to_owned());
             }
@@ -96,6 +96,15 @@ fn draw_parameters(
         }
     }
     Ok(toml::Value::from(result).to_string())
+}
+
+/// Why nothing can be drawn from a range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum RangeError {
+    #[error("the range {low}..{high} runs backwards; write the smaller end first")]
+    Backwards { low: String, high: String },
+    #[error("{low} and {high} are not of one kind; give both ends of the range the same unit")]
+    Unlike { low: String, high: String },
 }
 
 /// The two ends of a range.
@@ -150,10 +159,9 @@ impl Drawn {
     }
 
     /// A TOML value, evenly distributed between the ends, both included.
-    fn draw(self, seed: Seed, path: &str) -> Result<String, String> {
+    fn draw(self, seed: Seed, path: &str) -> Result<String, RangeError> {
         let mut random = seed.stream(&format!("range {path}"));
-        let backwards =
-            |low: String, high: String| format!("the range {low}..{high} runs backwards; write the smaller end first");
+        let backwards = |low: String, high: String| RangeError::Backwards { low, high };
         let mut between = |low: u64, high: u64| (low <= high).then(|| random.random_range(low..=high));
         match self {
             Self::Integer(low, high) => {
@@ -179,9 +187,7 @@ impl Drawn {
                 .map(|value| format!("\"{}\"", Bytes(value)))
                 .ok_or_else(|| backwards(low.to_string(), high.to_string())),
             Self::Unit(number, unit) => Ok(format!("\"{}{unit}\"", number.draw(seed, path)?)),
-            Self::Unlike(low, high) => {
-                Err(format!("{low} and {high} are not of one kind; give both ends of the range the same unit"))
-            }
+            Self::Unlike(low, high) => Err(RangeError::Unlike { low, high }),
         }
     }
 }

@@ -29,14 +29,37 @@ struct Key {
     place: Range<usize>,
 }
 
+/// Why a key cannot be set from outside.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SettingError {
+    #[error("there is no '=' in it; write KEY=VALUE, such as down.delay=25ms")]
+    NoValue,
+    #[error("a name in the key is empty; write KEY=VALUE, such as down.delay=25ms")]
+    EmptyName,
+    #[error("the value is no TOML ({problem}); write texts in it in quotes, such as [\"0s\", \"1s\"]")]
+    NoToml { problem: String },
+    #[error("{key} is not given, so that it cannot be taken out; give it a value")]
+    NotGiven { key: String },
+    #[error("{parent}.{index}: {parent} is not given and has no elements; set all of it, such as {parent}=[{{ ... }}]")]
+    NoElements { parent: String, index: String },
+    #[error("{parent}.{name}: '{name}' is not an index of {parent}; give one from 0 to {last}")]
+    NoIndex { parent: String, name: String, last: usize },
+    #[error("{parent}.{name}: {parent} is empty; set all of it, as an array")]
+    Empty { parent: String, name: String },
+    #[error("{key} is one of an array, and cannot be taken out; set all of it")]
+    OfArray { key: String },
+    #[error("{key}: {parent} is a {kind}, which holds no keys; set {parent} itself")]
+    NoKeys { key: String, parent: String, kind: &'static str },
+}
+
 impl Setting {
     /// Reads `KEY=VALUE`; `start` is its place.
     ///
     /// # Errors
     /// What is wrong with it, and how to fix it.
-    pub(super) fn parse(given: &str, start: usize) -> Result<Self, String> {
+    pub(super) fn parse(given: &str, start: usize) -> Result<Self, SettingError> {
         let Some((key, value)) = given.split_once('=') else {
-            return Err("there is no '=' in it; write KEY=VALUE, such as down.delay=25ms".to_owned());
+            return Err(SettingError::NoValue);
         };
         let mut keys = Vec::new();
         let mut at = start;
@@ -44,7 +67,7 @@ impl Setting {
         for step in key.split(['.', '[']) {
             let name = step.trim().trim_end_matches(']').to_owned();
             if name.is_empty() {
-                return Err("a name in the key is empty; write KEY=VALUE, such as down.delay=25ms".to_owned());
+                return Err(SettingError::EmptyName);
             }
             keys.push(Key { name, place: at..at + step.len() });
             at += step.len() + 1;
@@ -70,7 +93,7 @@ impl Setting {
     ///
     /// # Errors
     /// When there is no such place: what is in the way, and how to fix it.
-    pub(super) fn apply<'a>(&'a self, root: &mut DeValue<'a>) -> Result<(), String> {
+    pub(super) fn apply<'a>(&'a self, root: &mut DeValue<'a>) -> Result<(), SettingError> {
         let value = self.value.as_deref().and_then(value);
         put(root, "", &self.keys, self.place().end, value)
     }
@@ -82,7 +105,7 @@ pub(super) fn option(given: &str) -> String {
 }
 
 /// The value in TOML, at its place: as written where it is a number, a boolean, an array or a table, else as a text.
-fn toml(text: &str, at: usize) -> Result<String, String> {
+fn toml(text: &str, at: usize) -> Result<String, SettingError> {
     let before = " ".repeat(at.saturating_sub(2));
     let written = format!("{before}v={text}");
     match DeTable::parse(&written) {
@@ -90,8 +113,7 @@ fn toml(text: &str, at: usize) -> Result<String, String> {
             Ok(written)
         }
         Err(error) if text.starts_with(['[', '{']) => {
-            let problem = printable(error.message(), 200);
-            Err(format!("the value is no TOML ({problem}); write texts in it in quotes, such as [\"0s\", \"1s\"]"))
+            Err(SettingError::NoToml { problem: printable(error.message(), 200) })
         }
         _ => Ok(format!("{before}v={}", toml::Value::from(text))),
     }
@@ -109,7 +131,7 @@ fn put<'a>(
     keys: &'a [Key],
     end: usize,
     value: Option<Spanned<DeValue<'a>>>,
-) -> Result<(), String> {
+) -> Result<(), SettingError> {
     let Some((Key { name, place }, rest)) = keys.split_first() else { return Ok(()) };
     let shown = printable(name, 60);
     let path = if parent.is_empty() { shown.clone() } else { format!("{parent}.{shown}") };
@@ -125,16 +147,12 @@ fn put<'a>(
                         Ok(())
                     }
                     None if old.is_some() => Ok(()),
-                    None => Err(format!("{path} is not given, so that it cannot be taken out; give it a value")),
+                    None => Err(SettingError::NotGiven { key: path }),
                 };
             };
             if !table.contains_key(name.as_str()) {
                 if next.name.parse::<usize>().is_ok() {
-                    let problem = format!("{path} is not given and has no elements");
-                    return Err(format!(
-                        "{path}.{}: {problem}; set all of it, such as {path}=[{{ ... }}]",
-                        printable(&next.name, 60)
-                    ));
+                    return Err(SettingError::NoElements { parent: path, index: printable(&next.name, 60) });
                 }
                 let table_place = next.place.start..end;
                 table.insert(key, Spanned::new(table_place, DeValue::Table(DeTable::new())));
@@ -147,18 +165,19 @@ fn put<'a>(
         DeValue::Array(array) => {
             let last = array.len().checked_sub(1);
             let Some(element) = name.parse().ok().and_then(|index: usize| array.get_mut(index)) else {
+                let (parent, name) = (parent.to_owned(), shown);
                 return Err(match last {
-                    Some(last) => format!("{path}: '{shown}' is not an index of {parent}; give one from 0 to {last}"),
-                    None => format!("{path}: {parent} is empty; set all of it, as an array"),
+                    Some(last) => SettingError::NoIndex { parent, name, last },
+                    None => SettingError::Empty { parent, name },
                 });
             };
             match (rest, value) {
                 ([], Some(value)) => *element = value,
-                ([], None) => return Err(format!("{path} is one of an array, and cannot be taken out; set all of it")),
+                ([], None) => return Err(SettingError::OfArray { key: path }),
                 (_, value) => return put(element.get_mut(), &path, rest, end, value),
             }
             Ok(())
         }
-        other => Err(format!("{path}: {parent} is a {}, which holds no keys; set {parent} itself", other.type_str())),
+        other => Err(SettingError::NoKeys { key: path, parent: parent.to_owned(), kind: other.type_str() }),
     }
 }

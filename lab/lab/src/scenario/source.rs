@@ -12,7 +12,7 @@ use rand::RngExt;
 
 use super::places::{Places, printable};
 use super::range::{self, Draws};
-use super::setting::{self, Setting};
+use super::setting::{self, Setting, SettingError};
 use super::{KeyError, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Who};
 use crate::contestant::{Contestant, ContestantError, split_list};
 use crate::input::{self, Bounds};
@@ -169,7 +169,10 @@ impl Source {
         let mut settings: Vec<Setting> = Vec::new();
         let mut start = self.text.len() + 1;
         for given in &self.options.set {
-            let wrong = |problem| ScenarioError::Option { option: setting::option(given), problem };
+            let wrong = |error: SettingError| ScenarioError::Option {
+                option: setting::option(given),
+                problem: error.to_string(),
+            };
             let setting = Setting::parse(given, start).map_err(wrong)?;
             start = setting.place().end;
             settings.push(setting);
@@ -184,7 +187,7 @@ impl Source {
         // Here and not there, because an error in an element of an array has the array's place.
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
             if let Some(Err(problem)) = place.string.as_deref().map(contestant) {
-                return Err(places.at(&place.path, problem));
+                return Err(places.at(&place.path, problem.to_string()));
             }
         }
         let mut scenario: Scenario = places.read()?;
@@ -215,7 +218,7 @@ impl Source {
             let wrong = |problem| ScenarioError::Option { option: "--contestants".to_owned(), problem };
             let mut contestants = Vec::new();
             for item in split_list(list) {
-                let contestant = contestant(&item).map_err(wrong)?;
+                let contestant = contestant(&item).map_err(|error| wrong(error.to_string()))?;
                 if contestants.contains(&contestant) {
                     return Err(wrong(format!("{contestant} races twice; take one out")));
                 }
@@ -299,14 +302,22 @@ fn begin_anywhere(scenario: &mut Scenario, draws: &mut Draws, seed: Seed, traces
     }
 }
 
+/// Why someone cannot race.
+#[derive(Debug, thiserror::Error)]
+enum RacerError {
+    #[error(transparent)]
+    Contestant(Box<ContestantError>),
+    #[error("'{0}' holds a range, but who races is the same in every run; name each value as a contestant")]
+    Range(String),
+}
+
 /// One of those who race.
-fn contestant(text: &str) -> Result<Contestant, String> {
+fn contestant(text: &str) -> Result<Contestant, RacerError> {
     text.parse().map_err(|error: ContestantError| {
         if text.contains("..") {
-            let text = printable(text, 60);
-            format!("'{text}' holds a range, but who races is the same in every run; name each value as a contestant")
+            RacerError::Range(printable(text, 60))
         } else {
-            error.to_string()
+            RacerError::Contestant(Box::new(error))
         }
     })
 }
