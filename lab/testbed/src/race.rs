@@ -27,7 +27,7 @@ use paceline_experiment::{Config, Cross, Distribution, Flow, Graph, HopOutcome, 
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
 
-use crate::tcp::{self, Engines, Kernel, Ledger, Receiving, Sending};
+use crate::tcp::{self, Engines, Kernel, KernelError, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
 use paceline_clock::{Clock, Lateness};
 use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
@@ -85,6 +85,9 @@ pub enum RaceError {
     /// A flow cannot run here.
     #[error("{0}")]
     Flow(String),
+    /// The kernel cannot run a flow.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// It did not come to its end.
     #[error("{0} had not stopped {seconds} s after the end; the run is given up", seconds = GRACE.as_secs())]
     Stuck(String),
@@ -412,8 +415,7 @@ impl Crew<'_> {
     }
 
     fn kernel_flow(&self, index: usize, flow: &Flow, glimpse: &Glimpse) -> Result<Work, RaceError> {
-        let (kernel, above) = below(flow)
-            .map_err(RaceError::Flow)?
+        let (kernel, above) = below(flow)?
             .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
         let (source, target) = self.ends(flow.way);
         let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
@@ -479,7 +481,7 @@ impl Crew<'_> {
 
 /// The kernel's part of a flow, and the options of the controller above it where there is one; nothing for datapaths of our
 /// own.
-fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, String> {
+fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, KernelError> {
     match &flow.via {
         Via::Tcp => tcp::kernel(flow).map(|(kernel, _)| Some((kernel, None))),
         Via::Alcc(lower, handover) => {

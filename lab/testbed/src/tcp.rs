@@ -49,31 +49,75 @@ pub fn available() -> Vec<String> {
     fs::read_to_string(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
+/// What of a flow the kernel cannot do.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// It lacks the congestion control.
+    #[error(
+        "{flow}: this kernel's TCP has no {name}, it has {}; write {instead}, or load the module tcp_{name}",
+        if there.is_empty() { "none".to_owned() } else { there.join(", ") }
+    )]
+    Missing {
+        /// The contestant, such as `bbr@tcp`.
+        flow: String,
+        /// The congestion control.
+        name: &'static str,
+        /// What the kernel has.
+        there: Vec<String>,
+        /// A contestant that can run.
+        instead: String,
+    },
+    /// Nobody has loaded the open window.
+    #[error(
+        "{controller}@alcc/open: this kernel's TCP has no open window; load it by 'paceline open-window' \
+         (docs/guide/open-window.md), or write {controller}@alcc"
+    )]
+    OpenWindow {
+        /// The controller above it.
+        controller: Spec,
+    },
+    /// A parameter is for our own implementation.
+    #[error("{flow}: the kernel's {name} takes no {param}; write {instead}")]
+    Parameter {
+        /// The contestant.
+        flow: String,
+        /// The congestion control.
+        name: &'static str,
+        /// As `key=value`.
+        param: String,
+        /// A contestant that can run.
+        instead: String,
+    },
+    /// Its acknowledgements do not say when packets arrived.
+    #[error("{flow}: arrivals: the kernel's TCP does not report when packets arrived; take it out")]
+    Arrivals {
+        /// The contestant.
+        flow: String,
+    },
+}
+
 /// How the kernel runs this flow, and what of it the kernel decides alone, one line each.
 ///
 /// # Errors
-/// One line: what the kernel does not have, and how to fix it.
-pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), String> {
+/// What the kernel does not have, and how to fix it.
+pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), KernelError> {
     let spec = &flow.controller;
     let name = spec.entry().name;
-    let there = available();
+    let (itself, there) = (format!("{spec}@tcp"), available());
     if !there.iter().any(|known| known == name) {
-        let has = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        return Err(format!(
-            "{spec}@tcp: this kernel's TCP has no {name}, it has {has}; write {spec}@udp, or load the module tcp_{name}"
-        ));
+        return Err(KernelError::Missing { flow: itself, name, there, instead: format!("{spec}@udp") });
     }
     let mut ecn = spec.needs(Ability::ExactMarks);
     for param in given(spec) {
         if param != "ecn=on" {
-            return Err(format!("{spec}@tcp: the kernel's {name} takes no {param}; write {name}@tcp or {spec}@udp"));
+            let instead = format!("{name}@tcp or {spec}@udp");
+            return Err(KernelError::Parameter { flow: itself, name, param, instead });
         }
         ecn = true;
     }
     if flow.arrivals {
-        return Err(format!(
-            "{spec}@tcp: arrivals: the kernel's TCP does not report when packets arrived; take it out"
-        ));
+        return Err(KernelError::Arrivals { flow: itself });
     }
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{spec}@tcp: {key}: {what}"));
@@ -131,12 +175,13 @@ mod tests {
         assert_eq!((reno, notes.len()), (Kernel { name: "reno", ecn: false }, 0));
         assert!(kernel(&flow("reno:ecn=on")).unwrap().0.ecn);
         let refused = |controller: &str, what: &str| {
-            let error = kernel(&flow(controller)).unwrap_err();
+            let error = kernel(&flow(controller)).unwrap_err().to_string();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
         };
         refused("copa", "copa@tcp: this kernel's TCP has no copa");
         refused("reno:start=hystart", "takes no start=hystart");
-        assert!(kernel(&Flow { arrivals: true, ..flow("reno") }).is_err());
+        let arrivals = kernel(&Flow { arrivals: true, ..flow("reno") }).unwrap_err();
+        assert_eq!(arrivals, KernelError::Arrivals { flow: "reno@tcp".to_owned() });
         let (_, notes) = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }).unwrap();
         assert_eq!(notes.len(), 2, "{notes:?}");
     }

@@ -9,7 +9,7 @@ use paceline_alcc::{Engine, Hooks};
 use paceline_cc::{Ability, Nanos, Spec};
 use paceline_experiment::{Flow, Handover, Way};
 
-use super::{Kernel, available, given};
+use super::{Kernel, KernelError, available, given};
 
 /// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
 /// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
@@ -20,8 +20,12 @@ const QUEUE_FEW: usize = 64_000;
 /// The kernel's flow below and what drives it, with the settings of the scenario that have no effect, one line each.
 ///
 /// # Errors
-/// One line: what the kernel does not have, and how to fix it.
-pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Kernel, Options, Vec<String>), String> {
+/// What the kernel does not have, and how to fix it.
+pub(crate) fn above(
+    flow: &Flow,
+    lower: &Spec,
+    handover: Handover,
+) -> Result<(Kernel, Options, Vec<String>), KernelError> {
     /// As `paceline_kernel::OpenWindow` loads it.
     const OPEN: &str = "paceline_open";
     let spec = &flow.controller;
@@ -29,25 +33,19 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<(Ke
     let open = name == "fixed";
     let name = if open { OPEN } else { name };
     if open && !there.iter().any(|known| known == name) {
-        return Err(format!(
-            "{spec}@alcc/open: this kernel's TCP has no open window; load it by 'paceline open-window' \
-             (docs/guide/open-window.md), or write {spec}@alcc"
-        ));
+        return Err(KernelError::OpenWindow { controller: spec.clone() });
     }
     if !there.iter().any(|known| known == name) {
-        let has = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
         let other = if name == "cubic" { "reno" } else { "cubic" };
-        return Err(format!(
-            "{spec}@alcc/{name}: this kernel's TCP has no {name}, it has {has}; write {spec}@alcc/{other}, or load the module tcp_{name}"
-        ));
+        let (flow, instead) = (format!("{spec}@alcc/{name}"), format!("{spec}@alcc/{other}"));
+        return Err(KernelError::Missing { flow, name, there, instead });
     }
-    if let Some(param) = given(lower).iter().find(|param| !open || *param != "window=65536") {
-        return Err(format!("{spec}@alcc/{lower}: the kernel's {name} takes no {param}; write {spec}@alcc/{name}"));
+    if let Some(param) = given(lower).into_iter().find(|param| !open || *param != "window=65536") {
+        let (flow, instead) = (format!("{spec}@alcc/{lower}"), format!("{spec}@alcc/{name}"));
+        return Err(KernelError::Parameter { flow, name, param, instead });
     }
     if flow.arrivals {
-        return Err(format!(
-            "{spec}@alcc: arrivals: the kernel's TCP does not report when packets arrived; take it out"
-        ));
+        return Err(KernelError::Arrivals { flow: format!("{spec}@alcc") });
     }
     let auto = if spec.needs(Ability::ReceiverHalf) { Mode::Framed } else { Mode::Auto };
     let mode = if handover.mode == Mode::Auto { auto } else { handover.mode };
@@ -114,7 +112,7 @@ mod tests {
         let shared = above(&flow("copa"), &reno, Handover { share: true, ..Handover::default() }).unwrap().1;
         assert!(shared.share && !options.share);
         let refused = |lower: &str, what: &str| {
-            let error = above(&flow("copa"), &lower.parse().unwrap(), Handover::default()).unwrap_err();
+            let error = above(&flow("copa"), &lower.parse().unwrap(), Handover::default()).unwrap_err().to_string();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
         };
         refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
