@@ -1,3 +1,7 @@
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::RngSeed;
+
 use super::*;
 use crate::controller::{
     Ack, Acked, BadFeedback, Carrier, Cause, Hop, Loss, Lost, Pacing, Phase, RateSample, Restart, Sent, Stamp,
@@ -171,6 +175,50 @@ fn what_is_not_finite_is_not_reported() {
     log.write(&Event::Telemetry(&Telemetry { now: Time::ZERO, packet, hops: &hops }), &answers).unwrap();
     let written = String::from_utf8(log.finish().unwrap()).unwrap();
     assert!(written.ends_with("\"hops\":[{}]}\n"), "{written}");
+}
+
+/// What can be read of `bytes`, written again; what cannot is refused in one line.
+fn again(bytes: &[u8]) -> Option<Vec<u8>> {
+    let complain = |error: LogError| assert!(!error.to_string().contains(char::is_control), "{error}");
+    let reader = Reader::new("x", bytes).map_err(complain).ok()?;
+    let mut log = Log::with_header(Vec::new(), reader.header()).unwrap();
+    for line in reader {
+        match line {
+            Ok(line) => line.event.with(|event| log.write(event, &line.answers)).unwrap(),
+            Err(error) => complain(error),
+        }
+    }
+    Some(log.finish().unwrap())
+}
+
+/// Bytes that change what a log says.
+const TELLING: &[u8] = b"09-.e\"{}[]:,ntf \n\x00\xff";
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_bytes_panic_and_what_is_read_is_written_the_same(
+        changes in prop::collection::vec((any::<Index>(), prop::sample::select(TELLING)), 0..4),
+        cut in prop::option::of(any::<Index>()),
+    ) {
+        let mut log = Log::new(Vec::new(), &spec("reno"), &Env::default(), "each").unwrap();
+        let answers = log.answers;
+        each_event(|event| log.write(event, &answers).unwrap());
+        let mut bytes = log.finish().unwrap();
+        for (place, byte) in &changes {
+            let place = place.index(bytes.len());
+            bytes[place] = *byte;
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        if let Some(written) = again(&bytes) {
+            prop_assert_eq!(again(&written), Some(written));
+        }
+    }
 }
 
 const HEADER: &str = r#"{"format":"paceline-events","version":1,"controller":"reno","env":{"mss":1448},"constants":{"recovery":"prr","ecn":"off"},"answers":{"window":14480,"pacing":"free","next_tick":18446744073709551615}}"#;
