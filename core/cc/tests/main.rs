@@ -4,3 +4,4 @@ mod add_a_controller;
 mod chirp;
 mod model;
 mod registry;
+mod vectors;

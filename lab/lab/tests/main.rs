@@ -7,3 +7,4 @@ mod readme;
 mod scenarios;
 mod settings;
 mod variation;
+mod vectors;
