@@ -161,7 +161,10 @@ impl Engine {
             self.shared.sockets().remove(&id);
             return Err(error.into());
         }
-        inner.advance(&mut inner.lock());
+        if mode == Mode::Inline {
+            // The others hear that there is room.
+            inner.advance(&mut inner.lock());
+        }
         Ok(Arc::new(Socket { inner }))
     }
 
