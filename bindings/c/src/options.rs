@@ -1,52 +1,47 @@
 //! Options as one text: `cc=copa:delta=0.1 mode=queue`. Their meaning is [`Options`]'s own.
 
-use paceline_alcc::options::{ACKS, AGGREGATE, CONTROLLER, LINGER, LOWER, MEMORY, MODE, Options, QUEUE, SHARE};
-
-/// What each variable's name begins with.
-const PREFIX: &str = "PACELINE_";
-/// The variables that may be given.
-const NAMES: [&str; 9] = [CONTROLLER, MODE, ACKS, QUEUE, MEMORY, LINGER, LOWER, SHARE, AGGREGATE];
+use paceline_alcc::options::{OPTIONS, Options, Variable};
 
 /// Reads a text of options; what it does not name is asked of `var`.
 ///
 /// # Errors
 /// One line: which option is wrong, and why.
 pub(crate) fn read(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<Options, String> {
-    let mut given: Vec<(&str, &str)> = Vec::new();
+    let mut given: Vec<(Variable, &str)> = Vec::new();
     for word in text.split_whitespace() {
         let Some((name, value)) = word.split_once('=') else {
             return Err(format!("options: '{word}' is not NAME=VALUE"));
         };
-        let Some(known) = NAMES.iter().find(|known| short(known) == name) else {
-            let names: Vec<String> = NAMES.iter().map(|known| short(known)).collect();
+        let variables = OPTIONS.iter().map(|option| option.variable);
+        let Some(variable) = variables.clone().find(|variable| variable.option == name) else {
+            let names: Vec<&str> = variables.map(|variable| variable.option).collect();
             return Err(format!("options: '{name}' is not one of {}", names.join(", ")));
         };
-        if given.iter().any(|(earlier, _)| earlier == known) {
+        if given.iter().any(|(earlier, _)| earlier.name == variable.name) {
             return Err(format!("options: '{name}' is given twice"));
         }
-        given.push((known, value));
+        given.push((variable, value));
     }
     let find = |name: &str| {
-        let own = given.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let own = given.iter().find(|(known, _)| known.name == name).map(|(_, value)| (*value).to_owned());
         own.or_else(|| var(name))
     };
     let options = Options::from_vars(find).map_err(|error| error.to_string());
     // The line names the variable: where the text had it, name what the text has.
     options.map_err(|error| {
-        let of_text = given.iter().find_map(|(name, _)| error.strip_prefix(name).map(|rest| (short(name), rest)));
+        let of_text =
+            given.iter().find_map(|(known, _)| error.strip_prefix(known.name).map(|rest| (known.option, rest)));
         of_text.map_or_else(|| error.clone(), |(name, rest)| format!("options: {name}{rest}"))
     })
-}
-
-/// `cc` for `PACELINE_CC`.
-fn short(name: &str) -> String {
-    name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
     use paceline_alcc::Mode;
+    use paceline_alcc::options::{MODE, QUEUE};
 
     fn from(text: &str) -> Result<Options, String> {
         read(text, |name| (name == QUEUE).then(|| "2MB".to_owned()))
@@ -74,5 +69,35 @@ mod tests {
         assert!(says("cc=copper").starts_with("options: cc: unknown controller 'copper'"));
         let of_environment = read("", |name| (name == MODE).then(|| "fast".to_owned())).unwrap_err();
         assert!(of_environment.starts_with("PACELINE_MODE: 'fast'"), "{of_environment}");
+    }
+
+    /// The entries of the manual, as roff has them: code is bold.
+    fn manual() -> String {
+        let bold = |text: &str| {
+            let parts = text.split('`').enumerate();
+            parts
+                .map(|(at, part)| if at % 2 == 0 { part.to_owned() } else { format!("\\fB{part}\\fR") })
+                .collect::<String>()
+        };
+        let entry = |variable: &Variable| {
+            let (name, what) = (variable.option, bold(variable.what));
+            format!(".TP\n.B {name}\n{what}\nDefault:\n.BR {} .\n", variable.default)
+        };
+        OPTIONS.iter().map(|option| entry(&option.variable)).collect()
+    }
+
+    #[test]
+    fn the_manual_has_the_options() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/alcc.3");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let (begin, end) = (".\\\" options\n", ".\\\" end\n");
+        let (before, rest) = page.split_once(begin).unwrap();
+        let (shown, after) = rest.split_once(end).unwrap();
+        let entries = manual();
+        if shown != entries && std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, format!("{before}{begin}{entries}{end}{after}")).unwrap();
+        } else {
+            assert_eq!(shown, entries, "write it by: UPDATE=1 cargo test -p paceline-alcc-c --lib");
+        }
     }
 }

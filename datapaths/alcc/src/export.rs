@@ -25,6 +25,7 @@ use paceline_cc::units::clipped;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::SocketStats;
+use crate::options::Variable;
 use crate::stats::Totals;
 
 pub use crate::figures::Line;
@@ -37,6 +38,24 @@ pub use survey::{Answers, processes, survey};
 pub const METRICS: &str = "PACELINE_METRICS";
 /// The folder for logs in the qlog format.
 pub const QLOG: &str = "PACELINE_QLOG";
+
+/// The variables of these.
+pub const VARIABLES: [Variable; 2] = [
+    Variable {
+        name: QLOG,
+        option: "qlog",
+        value: "DIR",
+        default: "none",
+        what: "Write a log of each connection into this folder, in the qlog format.",
+    },
+    Variable {
+        name: METRICS,
+        option: "metrics",
+        value: "ADDRESS",
+        default: "none",
+        what: "Answer Prometheus here, such as `192.0.2.1:9464`; a port alone, `9464`, is one of the loopback address.",
+    },
+];
 
 /// What to offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,10 +7,30 @@ use std::str::FromStr;
 
 use paceline_cc::units::clipped;
 
+use crate::options::Variable;
+
 /// Ports, at either end: `80,443,8000-8999`.
 pub const PORTS: &str = "PACELINE_PORTS";
 /// Peers: addresses and prefixes, `10.0.0.0/8,2001:db8::/32,192.0.2.1`.
 pub const PEERS: &str = "PACELINE_PEERS";
+
+/// What a program gives.
+pub const VARIABLES: [Variable; 2] = [
+    Variable {
+        name: PORTS,
+        option: "ports",
+        value: "LIST",
+        default: "all",
+        what: "Connections with these ports at either end, such as `80,443,8000-8999`.",
+    },
+    Variable {
+        name: PEERS,
+        option: "peers",
+        value: "LIST",
+        default: "all",
+        what: "Connections with these peers, such as `10.0.0.0/8,2001:db8::/32`.",
+    },
+];
 
 /// Connections by port and by peer. Nothing given means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

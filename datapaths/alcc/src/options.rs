@@ -90,24 +90,209 @@ pub const FLOOR: usize = 64 * 1024;
 
 const DEFAULT_CONTROLLER: &str = "copa";
 
-/// The controller: `NAME:KEY=VALUE`.
+/// The controller.
 pub const CONTROLLER: &str = "PACELINE_CC";
-/// `auto`, `queue`, `inline` or `framed`.
+/// How bytes reach TCP.
 pub const MODE: &str = "PACELINE_MODE";
-/// `auto`, `stamps` or `info`.
+/// Where acknowledgements are read.
 pub const ACKS: &str = "PACELINE_ACKS";
-/// Bytes that a socket's queue holds: `1MB`.
+/// Bytes that a socket's queue holds.
 pub const QUEUE: &str = "PACELINE_QUEUE";
-/// Bytes that all queues of the process hold: `256MB`.
+/// Bytes that all queues of the process hold.
 pub const MEMORY: &str = "PACELINE_MEMORY";
-/// How long a peer may take nothing at the end: `1m`.
+/// How long a peer may take nothing at the end.
 pub const LINGER: &str = "PACELINE_LINGER";
 /// The kernel's congestion control below.
 pub const LOWER: &str = "PACELINE_LOWER";
-/// `on` or `off`.
+/// Whether sockets to one prefix share their smallest RTT.
 pub const SHARE: &str = "PACELINE_SHARE";
-/// `on` or `off`.
+/// Whether sockets to one prefix share one window.
 pub const AGGREGATE: &str = "PACELINE_AGGREGATE";
+
+/// One option, of an engine or of a program with one: help, environment, manual and guide have it from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// The environment variable, which carries it into a program.
+    pub name: &'static str,
+    /// Its name as an option of `paceline shim` and in the text of `alcc_options`: `cc` for `PACELINE_CC`.
+    pub option: &'static str,
+    /// What it takes, in one word: `SIZE`.
+    pub value: &'static str,
+    /// What it is when it is not given.
+    pub default: &'static str,
+    /// What it decides; code is in backticks.
+    pub what: &'static str,
+}
+
+/// Where the messages of the preloaded library go.
+pub const LOG: Variable = Variable {
+    name: "PACELINE_LOG",
+    option: "log",
+    value: "FILE",
+    default: "standard error",
+    what: "Write the library's messages to this file.",
+};
+
+/// An option of an [`Engine`](crate::Engine).
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOption {
+    /// What it is.
+    pub variable: Variable,
+    read: fn(&mut Options, &str) -> Result<(), OptionsError>,
+    write: fn(&Options) -> String,
+}
+
+/// Every option of an engine.
+pub const OPTIONS: [EngineOption; 9] = [
+    EngineOption {
+        variable: Variable {
+            name: CONTROLLER,
+            option: "cc",
+            value: "CONTROLLER",
+            default: DEFAULT_CONTROLLER,
+            what: "The controller and its parameters, such as `copa` or `copa:delta=0.1`; `paceline controllers` lists them.",
+        },
+        read: |options, text| {
+            options.controller = text.parse()?;
+            Ok(())
+        },
+        write: |options| options.controller.to_string(),
+    },
+    EngineOption {
+        variable: Variable {
+            name: MODE,
+            option: "mode",
+            value: "MODE",
+            default: "auto",
+            what: "How bytes reach TCP: `queue` (ours, in chunks that the controller permits), `inline` (the program writes to the \
+                   kernel, whose pacing the controller sets), `framed` (in frames that a peer with this library acknowledges; not under \
+                   `paceline shim`) or `auto` (`inline` under `paceline shim`, else `queue`).",
+        },
+        read: |options, text| {
+            options.mode = word(MODE, text, &Mode::WORDS)?;
+            Ok(())
+        },
+        write: |options| options.mode.to_string(),
+    },
+    EngineOption {
+        variable: Variable {
+            name: ACKS,
+            option: "acks",
+            value: "SOURCE",
+            default: "auto",
+            what: "Where acknowledgements are read: `stamps` (the socket's error queue: the kernel reports when each chunk was \
+                   acknowledged), `info` (`TCP_INFO` alone, every 1 to 5 ms) or `auto` (`stamps` where the kernel has them).",
+        },
+        read: |options, text| {
+            options.acks = word(ACKS, text, &Acks::WORDS)?;
+            Ok(())
+        },
+        write: |options| options.acks.to_string(),
+    },
+    EngineOption {
+        variable: Variable {
+            name: QUEUE,
+            option: "queue",
+            value: "SIZE",
+            default: "1MB",
+            what: "How much a connection's queue holds.",
+        },
+        read: |options, text| {
+            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: QUEUE, source })?;
+            if !(64_000..=4_000_000_000).contains(&bytes.0) {
+                return Err(OptionsError::Queue(bytes));
+            }
+            options.queue = bytes.0 as usize;
+            Ok(())
+        },
+        write: |options| Bytes(options.queue as u64).to_string(),
+    },
+    EngineOption {
+        variable: Variable {
+            name: MEMORY,
+            option: "memory",
+            value: "SIZE",
+            default: "256MB",
+            what: "How much the queues of all connections of a process hold together; 64 kB of each are not counted, so that no \
+                   connection stops.",
+        },
+        read: |options, text| {
+            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: MEMORY, source })?;
+            if bytes.0 > 1_000_000_000_000 {
+                return Err(OptionsError::Memory(bytes));
+            }
+            options.memory = usize::try_from(bytes.0).unwrap_or(usize::MAX);
+            Ok(())
+        },
+        write: |options| Bytes(options.memory as u64).to_string(),
+    },
+    EngineOption {
+        variable: Variable {
+            name: LINGER,
+            option: "linger",
+            value: "TIME",
+            default: "60s",
+            what: "How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped \
+                   and the connection reset.",
+        },
+        read: |options, text| {
+            let span: Nanos = text.parse().map_err(|source| OptionsError::Unit { name: LINGER, source })?;
+            options.linger = Duration::from_nanos(span.as_nanos());
+            Ok(())
+        },
+        write: |options| {
+            let nanos = u64::try_from(options.linger.as_nanos()).unwrap_or(u64::MAX - 1);
+            paceline_cc::units::span_text(Nanos::from_nanos(nanos))
+        },
+    },
+    EngineOption {
+        variable: Variable {
+            name: LOWER,
+            option: "lower",
+            value: "NAME",
+            default: "auto",
+            what: "The kernel's congestion control below: `auto` (with a queue the one that is best below this controller, where \
+                   the kernel has it and allows it; else the program's), `keep` (the program's), or a name such as `cubic`, `reno` or \
+                   `bbr`.",
+        },
+        read: |options, text| {
+            if !text.is_empty() {
+                options.lower = Lower::from(text.to_owned());
+            }
+            Ok(())
+        },
+        write: |options| options.lower.to_string(),
+    },
+    EngineOption {
+        variable: Variable {
+            name: SHARE,
+            option: "share",
+            value: "SWITCH",
+            default: "off",
+            what: "Whether connections to one destination prefix (/24, /48) share their smallest RTT: `on` or `off`. A client can \
+                   make its neighbours slow with it, so use it only where they trust each other.",
+        },
+        read: |options, text| {
+            options.share = word(SHARE, text, &SWITCH)?;
+            Ok(())
+        },
+        write: |options| switch(options.share),
+    },
+    EngineOption {
+        variable: Variable {
+            name: AGGREGATE,
+            option: "aggregate",
+            value: "SWITCH",
+            default: "off",
+            what: "Whether connections to one destination prefix share one window: `on` or `off`.",
+        },
+        read: |options, text| {
+            options.aggregate = word(AGGREGATE, text, &SWITCH)?;
+            Ok(())
+        },
+        write: |options| switch(options.aggregate),
+    },
+];
 
 /// What is wrong with an option, in one line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -124,7 +309,7 @@ pub enum OptionsError {
         /// As given.
         value: String,
         /// What it takes.
-        wanted: &'static str,
+        wanted: String,
     },
     /// Not a size or a time.
     #[error("{name}: {source}")]
@@ -163,41 +348,10 @@ impl Options {
     /// [`OptionsError`] for the first variable whose value is not one.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let mut options = Self::default();
-        if let Some(text) = var(CONTROLLER) {
-            options.controller = text.parse()?;
-        }
-        if let Some(text) = var(MODE) {
-            options.mode = word(MODE, &text, "auto, queue, inline, framed", &Mode::WORDS)?;
-        }
-        if let Some(text) = var(ACKS) {
-            options.acks = word(ACKS, &text, "auto, stamps, info", &Acks::WORDS)?;
-        }
-        if let Some(text) = var(QUEUE) {
-            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: QUEUE, source })?;
-            if !(64_000..=4_000_000_000).contains(&bytes.0) {
-                return Err(OptionsError::Queue(bytes));
+        for option in &OPTIONS {
+            if let Some(text) = var(option.variable.name) {
+                (option.read)(&mut options, &text)?;
             }
-            options.queue = bytes.0 as usize;
-        }
-        if let Some(text) = var(MEMORY) {
-            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: MEMORY, source })?;
-            if bytes.0 > 1_000_000_000_000 {
-                return Err(OptionsError::Memory(bytes));
-            }
-            options.memory = usize::try_from(bytes.0).unwrap_or(usize::MAX);
-        }
-        if let Some(text) = var(LINGER) {
-            let span: Nanos = text.parse().map_err(|source| OptionsError::Unit { name: LINGER, source })?;
-            options.linger = Duration::from_nanos(span.as_nanos());
-        }
-        if let Some(name) = var(LOWER).filter(|name| !name.is_empty()) {
-            options.lower = Lower::from(name);
-        }
-        if let Some(text) = var(SHARE) {
-            options.share = word(SHARE, &text, "on, off", &SWITCH)?;
-        }
-        if let Some(text) = var(AGGREGATE) {
-            options.aggregate = word(AGGREGATE, &text, "on, off", &SWITCH)?;
         }
         Ok(options)
     }
@@ -216,34 +370,18 @@ impl Options {
 
     /// The variables that make a program's [`Options::from_env`] answer these options.
     pub fn to_env(&self) -> Vec<(&'static str, String)> {
-        let linger = paceline_cc::units::span_text(Nanos::from_nanos(
-            u64::try_from(self.linger.as_nanos()).unwrap_or(u64::MAX - 1),
-        ));
-        let mut vars = vec![
-            (CONTROLLER, self.controller.to_string()),
-            (MODE, self.mode.to_string()),
-            (ACKS, self.acks.to_string()),
-            (QUEUE, Bytes(self.queue as u64).to_string()),
-            (MEMORY, Bytes(self.memory as u64).to_string()),
-            (LINGER, linger),
-            (SHARE, switch(self.share)),
-            (AGGREGATE, switch(self.aggregate)),
-        ];
-        vars.push((LOWER, self.lower.to_string()));
-        vars
+        OPTIONS.iter().map(|option| (option.variable.name, (option.write)(self))).collect()
     }
 }
 
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
-fn word<T: Copy>(
-    name: &'static str,
-    text: &str,
-    wanted: &'static str,
-    words: &[(&'static str, T)],
-) -> Result<T, OptionsError> {
+fn word<T: Copy>(name: &'static str, text: &str, words: &[(&'static str, T)]) -> Result<T, OptionsError> {
     let found = words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value);
-    found.ok_or_else(|| OptionsError::Word { name, value: clipped(text), wanted })
+    found.ok_or_else(|| {
+        let wanted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        OptionsError::Word { name, value: clipped(text), wanted: wanted.join(", ") }
+    })
 }
 
 fn switch(on: bool) -> String {
@@ -276,12 +414,18 @@ mod tests {
         let read = Options::from_vars(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, v)| v.clone()));
         assert_eq!(read, Ok(options));
         assert_eq!(from(&[]), Ok(Options::default()));
+        let defaults: Vec<(&str, &str)> =
+            OPTIONS.iter().map(|option| (option.variable.name, option.variable.default)).collect();
+        assert_eq!(from(&defaults), Ok(Options::default()));
+        for variable in OPTIONS.map(|option| option.variable) {
+            assert_eq!(variable.name, format!("PACELINE_{}", variable.option.to_uppercase()));
+        }
     }
 
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let says = |name, value| from(&[(name, value)]).unwrap_err().to_string();
-        for name in [CONTROLLER, MODE, ACKS, QUEUE, MEMORY, LINGER, SHARE, AGGREGATE] {
+        for name in OPTIONS.map(|option| option.variable.name).into_iter().filter(|name| *name != LOWER) {
             assert!(!says(name, "a\nb\u{1b}[2J").contains(char::is_control), "{name}");
         }
         assert!(says(CONTROLLER, "copper").starts_with("PACELINE_CC: unknown controller 'copper'"));

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use paceline_alcc::figures::{FIGURES, Figure, Kind};
+use paceline_alcc::options::{LOG, OPTIONS, Variable};
+use paceline_alcc::{export, filter};
 
 const PAGE: &str = "docs/guide/deploy.md";
 
@@ -39,11 +41,24 @@ fn figures() -> String {
     table(&["key", "unit", "what", "kind", "in the table", "for Prometheus"], FIGURES.iter().map(row))
 }
 
+fn options() -> String {
+    let row = |variable: Variable| {
+        let option = format!("--{} {}", variable.option, variable.value);
+        // Words that are no value.
+        let is_value = !["all", "none", "standard error"].contains(&variable.default);
+        let default = if is_value { code(variable.default) } else { variable.default.to_owned() };
+        vec![code(&option), code(variable.name), variable.what.trim_end_matches('.').to_owned(), default]
+    };
+    let of_engine = OPTIONS.iter().map(|option| option.variable);
+    let all = of_engine.chain(filter::VARIABLES).chain(export::VARIABLES).chain([LOG]);
+    table(&["option", "variable", "what", "default"], all.map(row))
+}
+
 #[test]
 fn the_tables_of_the_guide_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
     let mut stale = Vec::new();
-    for (name, table) in [("figures of a connection", figures())] {
+    for (name, table) in [("options", options()), ("figures of a connection", figures())] {
         let text = fs::read_to_string(&path).unwrap();
         let mark = format!("<!-- {name} -->\n");
         let (before, rest) = text.split_once(&mark).unwrap_or_else(|| panic!("{PAGE}: no line {mark}"));

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use paceline_alcc::export::Settings;
 use paceline_alcc::filter::Filter;
+use paceline_alcc::options::LOG;
 use paceline_alcc::{Mode, Options};
 
-/// Variable: lines are appended to this file instead of going to the standard error.
-const LOG: &str = "PACELINE_LOG";
 /// Variable: when set, nothing is said but errors in the configuration.
 const QUIET: &str = "PACELINE_QUIET";
 
@@ -29,7 +28,7 @@ impl Config {
             options: Options::from_env().map_err(|error| error.to_string())?,
             filter: Filter::from_env().map_err(|error| error.to_string())?,
             settings: Settings::from_env().map_err(|error| error.to_string())?,
-            log: set(LOG).map(PathBuf::from),
+            log: set(LOG.name).map(PathBuf::from),
             quiet: set(QUIET).is_some(),
         };
         config.options.for_ordinary_clients().map_err(|error| error.to_string())?;
