@@ -30,7 +30,7 @@ pub use info::TraceInfo;
 pub use link::Link;
 pub use loss::{Duplicate, Gilbert, Loss, Lossy};
 pub use markov::Markov;
-pub use packet::{Codepoint, Element, Packet, Split};
+pub use packet::{Codepoint, Contents, Element, Packet, Split};
 pub use queue::{Queue, QueueSpec};
 pub use reorder::{Holding, Reorder};
 pub use row::{Filter, Path, Verdict};

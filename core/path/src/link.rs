@@ -101,8 +101,9 @@ impl<P: Send> Link<P> {
     }
 
     fn finish(&mut self, end: Time, sending: Nanos, mut packet: Packet<P>) -> Packet<P> {
+        let inside = end - packet.entered;
         packet.delay.transmission += sending;
-        packet.delay.queue += (end - packet.entered) - sending;
+        packet.delay.queue += inside - sending;
         self.ledger.stats.delivered.add(packet.size);
         packet
     }

@@ -1,5 +1,7 @@
 //! What travels: a packet with its size, its ECN codepoint, and where its delay came from.
 
+use std::ops::{Deref, DerefMut};
+
 use paceline_cc::{Ecn, Nanos, Time};
 
 /// The ECN field of the IP header (RFC 3168, RFC 9331).
@@ -38,9 +40,13 @@ pub struct Split {
     pub transmission: Nanos,
 }
 
-/// A packet with a body that the path never looks at.
+/// A packet with a body that the path never looks at. It lies in a box, so that the stages of a path move a pointer.
 #[derive(Clone, Debug)]
-pub struct Packet<P> {
+pub struct Packet<P>(Box<Contents<P>>);
+
+/// What is in a [`Packet`].
+#[derive(Clone, Debug)]
+pub struct Contents<P> {
     /// Which flow it belongs to, for per-flow counters.
     pub flow: u32,
     /// Bytes on the wire, from the IP header on.
@@ -60,7 +66,34 @@ pub struct Packet<P> {
 impl<P> Packet<P> {
     /// A packet that has not travelled yet.
     pub fn new(flow: u32, size: u32, ecn: Codepoint, body: P) -> Self {
-        Self { flow, size, ecn, entered: Time::ZERO, delay: Split::default(), copy: false, body }
+        let (entered, delay) = (Time::ZERO, Split::default());
+        Self(Box::new(Contents { flow, size, ecn, entered, delay, copy: false, body }))
+    }
+
+    /// The packet becomes another one that has not travelled yet; its body stays.
+    pub fn renew(&mut self, flow: u32, size: u32, ecn: Codepoint) {
+        let Contents { body: _, flow: of, size: bytes, ecn: field, entered, delay, copy } = &mut *self.0;
+        (*of, *bytes, *field) = (flow, size, ecn);
+        (*entered, *delay, *copy) = (Time::ZERO, Split::default(), false);
+    }
+
+    /// The payload.
+    pub fn into_body(self) -> P {
+        self.0.body
+    }
+}
+
+impl<P> Deref for Packet<P> {
+    type Target = Contents<P>;
+
+    fn deref(&self) -> &Contents<P> {
+        &self.0
+    }
+}
+
+impl<P> DerefMut for Packet<P> {
+    fn deref_mut(&mut self) -> &mut Contents<P> {
+        &mut self.0
     }
 }
 

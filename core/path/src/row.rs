@@ -178,10 +178,12 @@ impl<P: Clone + Send> Path<P> {
     }
 
     /// Takes out a packet that is due by `now`.
+    #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Packet<P>> {
-        if self.next > now {
-            return None;
-        }
+        if self.next > now { None } else { self.pop_due(now) }
+    }
+
+    fn pop_due(&mut self, now: Time) -> Option<Packet<P>> {
         if self.out.is_empty() {
             self.advance(now);
         }
@@ -313,7 +315,9 @@ impl<P: Clone + Send> Path<P> {
     fn filtered(&mut self, index: usize, now: Time, verdict: Verdict, packet: Packet<P>) -> Option<Packet<P>> {
         if verdict == Verdict::Copy {
             self.copied.add(packet.size);
-            self.forward(index + 1, now, Packet { copy: true, ..packet.clone() });
+            let mut copy = packet.clone();
+            copy.copy = true;
+            self.forward(index + 1, now, copy);
             return Some(packet);
         }
         self.lost.add(packet.size);

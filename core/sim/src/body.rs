@@ -2,12 +2,12 @@
 
 use paceline_transport::{AckSegment, Segment};
 
-/// What a packet of the simulator carries. In boxes, so that the stages of a path move little.
+/// What a packet of the simulator carries.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Data.
-    Data(Box<Segment>),
-    /// An acknowledgement.
+    Data(Segment),
+    /// An acknowledgement. In a box: it is several times as large, and most packets carry data.
     Ack(Box<AckSegment>),
     /// Cross traffic.
     Cross,

@@ -12,19 +12,26 @@ pub(crate) struct Hops<P> {
     /// The hop that the series shows.
     shown: u32,
     due: Vec<Time>,
+    /// The first of `due`, and whose: of equals the first.
+    first: (Time, u32),
+    /// `first` must be found again.
+    moved: bool,
+    /// A path may have dropped something.
+    dropped: bool,
 }
 
 impl<P: Clone + Send> Hops<P> {
     /// Every path keeps what it drops; with `metered` it meters what arrives as well.
     pub(crate) fn new(topology: Topology<P>, metered: Option<Nanos>) -> Self {
-        let shown = topology.shown();
-        let (graph, paths) = topology.into_parts();
         let keep = |path: Path<P>| match metered {
             Some(interval) => path.keeping_dropped().metered(interval),
             None => path.keeping_dropped(),
         };
+        let shown = topology.shown();
+        let (graph, paths) = topology.into_parts();
         let paths: Vec<_> = paths.into_iter().map(keep).collect();
-        Self { due: paths.iter().map(Path::next).collect(), graph, paths, shown }
+        let due = paths.iter().map(Path::next).collect();
+        Self { graph, paths, shown, due, first: (Time::NEVER, 0), moved: true, dropped: false }
     }
 
     pub(crate) fn graph(&self) -> &Graph {
@@ -32,58 +39,73 @@ impl<P: Clone + Send> Hops<P> {
     }
 
     /// When the first of them is due, and which: of equals the first.
-    pub(crate) fn next(&self) -> (Time, u32) {
-        let mut first = (Time::NEVER, 0);
+    #[inline]
+    pub(crate) fn next(&mut self) -> (Time, u32) {
+        if self.moved {
+            self.find_first();
+        }
+        self.first
+    }
+
+    fn find_first(&mut self) {
+        self.moved = false;
+        self.first = (Time::NEVER, 0);
         for (hop, due) in (0..).zip(&self.due) {
-            if *due < first.0 {
-                first = (*due, hop);
+            if *due < self.first.0 {
+                self.first = (*due, hop);
             }
         }
-        first
+    }
+
+    /// Looks again at a hop with which something was done.
+    #[inline]
+    fn touched(&mut self, hop: u32) {
+        let (path, due) = (&self.paths[hop as usize], &mut self.due[hop as usize]);
+        self.dropped |= path.has_dropped();
+        self.moved |= *due != path.next();
+        *due = path.next();
     }
 
     pub(crate) fn push(&mut self, hop: u32, now: Time, packet: Packet<P>) {
-        let path = &mut self.paths[hop as usize];
-        path.push(now, packet);
-        self.due[hop as usize] = path.next();
+        self.paths[hop as usize].push(now, packet);
+        self.touched(hop);
     }
 
+    /// Takes out a packet that is due by `now`. To be called until there is none.
     pub(crate) fn pop(&mut self, hop: u32, now: Time) -> Option<Packet<P>> {
-        let path = &mut self.paths[hop as usize];
-        let packet = path.pop(now);
+        let packet = self.paths[hop as usize].pop(now);
         if packet.is_none() {
-            self.due[hop as usize] = path.next();
+            self.touched(hop);
         }
         packet
     }
 
-    /// Whether [`Hops::pop_dropped`] has something.
+    /// Whether [`Hops::pop_dropped`] may have something.
     pub(crate) fn has_dropped(&self) -> bool {
-        self.paths.iter().any(Path::has_dropped)
+        self.dropped
     }
 
     /// Takes out a packet that a hop has dropped.
     pub(crate) fn pop_dropped(&mut self) -> Option<(u32, Dropped<P>)> {
-        (0..).zip(&mut self.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)))
+        let found = (0..).zip(&mut self.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)));
+        self.dropped = found.is_some();
+        found
     }
 
     /// What the hop that the series shows could have carried in this time, and the bytes that wait there at its end.
     pub(crate) fn shown(&mut self, from: Time, to: Time) -> (Option<u64>, u64) {
-        let hop = self.shown as usize;
-        let path = &mut self.paths[hop];
-        let queued = path.queued(to).bytes;
-        self.due[hop] = path.next();
-        (capacity(path, from, to), queued)
+        let hop = self.shown;
+        let path = &mut self.paths[hop as usize];
+        let shown = (capacity(path, from, to), path.queued(to).bytes);
+        self.touched(hop);
+        shown
     }
 
     /// Each hop at `now`; `None` where nothing limits.
     pub(crate) fn snapshots(&mut self, now: Time) -> Vec<Option<Snapshot>> {
-        let each = |(path, due): (&mut Path<P>, &mut Time)| {
-            let snapshot = path.snapshot(now);
-            *due = path.next();
-            snapshot
-        };
-        self.paths.iter_mut().zip(&mut self.due).map(each).collect()
+        let snapshots = self.paths.iter_mut().map(|path| path.snapshot(now)).collect();
+        (0..self.due.len() as u32).for_each(|hop| self.touched(hop));
+        snapshots
     }
 
     /// The graph, and what became of each hop.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
 use paceline_path::Packet;
-use paceline_transport::{AckSegment, Receiver, Sender};
+use paceline_transport::{Receiver, Sender};
 
 use crate::body::Body;
 use crate::host::Hosts;
@@ -29,7 +29,7 @@ pub(crate) struct Live {
     /// Data on the way from the path to its receiver.
     pub(crate) access: VecDeque<(Time, Packet<Body>)>,
     /// Acknowledgements on the way from the path to its sender.
-    pub(crate) back: VecDeque<(Time, Box<AckSegment>)>,
+    pub(crate) back: VecDeque<(Time, Packet<Body>)>,
 }
 
 impl Live {

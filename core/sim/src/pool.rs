@@ -1,30 +1,57 @@
-//! Boxes that are used again, so that a packet's body costs no allocation.
+//! Packets that are used again, so that they cost no allocation.
 
-/// Boxes out of use. One that is never given back is freed where it is dropped.
-pub(crate) struct Pool<T> {
-    unused: Vec<Box<T>>,
+use paceline_path::{Codepoint, Packet};
+use paceline_transport::{AckSegment, Segment};
+
+use crate::body::Body;
+
+/// Packets out of use. One that is never given back is freed where it is dropped.
+#[derive(Default)]
+pub(crate) struct Pool {
+    acks: Vec<Packet<Body>>,
+    others: Vec<Packet<Body>>,
 }
 
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Self { unused: Vec::new() }
+impl Pool {
+    /// A packet of data.
+    pub(crate) fn data(&mut self, flow: u32, ecn: Codepoint, segment: Segment) -> Packet<Body> {
+        self.other(flow, segment.wire_bytes(), ecn, Body::Data(segment))
     }
-}
 
-impl<T> Pool<T> {
-    /// A box with this in it.
-    pub(crate) fn fill(&mut self, value: T) -> Box<T> {
-        match self.unused.pop() {
-            Some(mut old) => {
-                *old = value;
-                old
+    /// A packet of cross traffic.
+    pub(crate) fn cross(&mut self, source: u32, size: u32) -> Packet<Body> {
+        self.other(source, size, Codepoint::NotEct, Body::Cross)
+    }
+
+    fn other(&mut self, flow: u32, size: u32, ecn: Codepoint, body: Body) -> Packet<Body> {
+        match self.others.pop() {
+            Some(mut packet) => {
+                packet.renew(flow, size, ecn);
+                packet.body = body;
+                packet
             }
-            None => Box::new(value),
+            None => Packet::new(flow, size, ecn, body),
         }
     }
 
-    /// The box, whose content nobody needs any more, may be filled again.
-    pub(crate) fn empty(&mut self, used: Box<T>) {
-        self.unused.push(used);
+    /// An acknowledgement.
+    pub(crate) fn ack(&mut self, flow: u32, ack: AckSegment) -> Packet<Body> {
+        let size = ack.wire_bytes();
+        if let Some(mut packet) = self.acks.pop() {
+            packet.renew(flow, size, Codepoint::NotEct);
+            if let Body::Ack(old) = &mut packet.body {
+                **old = ack;
+                return packet;
+            }
+        }
+        Packet::new(flow, size, Codepoint::NotEct, Body::Ack(Box::new(ack)))
+    }
+
+    /// A packet has come to its end.
+    pub(crate) fn empty(&mut self, used: Packet<Body>) {
+        match used.body {
+            Body::Ack(_) => self.acks.push(used),
+            Body::Data(_) | Body::Cross => self.others.push(used),
+        }
     }
 }

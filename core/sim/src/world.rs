@@ -8,7 +8,7 @@ use paceline_experiment::{
     Workload, endpoints,
 };
 use paceline_path::{Codepoint, Dropped, Packet};
-use paceline_transport::{AckSegment, HEADER_BYTES, Segment};
+use paceline_transport::HEADER_BYTES;
 
 use crate::body::Body;
 use crate::hops::{Hops, Routes};
@@ -44,8 +44,7 @@ struct World<'t> {
     routes: Routes,
     /// The way of each configured flow, among the distinct ones.
     ways: Vec<u32>,
-    segments: Pool<Segment>,
-    acks: Pool<AckSegment>,
+    pool: Pool,
     timers: Timers,
     configured: Vec<Flow>,
     recorder: Recorder,
@@ -113,8 +112,7 @@ impl<'t> World<'t> {
             ways,
             way_of,
             snapshot_every,
-            segments: Pool::default(),
-            acks: Pool::default(),
+            pool: Pool::default(),
             step: config.sample_every,
             tap,
             events: 0,
@@ -186,7 +184,7 @@ impl<'t> World<'t> {
             Target::Return(number) => {
                 while let Some(flow) = &mut self.live[number as usize] {
                     match flow.back.pop_front_if(|(due, _)| *due <= at) {
-                        Some((_, ack)) => self.acknowledged(number, ack),
+                        Some((_, packet)) => self.acknowledged(packet),
                         None => {
                             self.timers.set(flow.back.front().map_or(Time::NEVER, |(due, _)| *due), target);
                             return;
@@ -303,7 +301,7 @@ impl<'t> World<'t> {
         if cross.stop.is_some_and(|stop| self.now >= stop) {
             return;
         }
-        let packet = Packet::new(index, cross.packet, Codepoint::NotEct, Body::Cross);
+        let packet = self.pool.cross(index, cross.packet);
         let [hop, _] = self.routes.first(self.way_of[index as usize]);
         self.hops.push(hop, self.now, packet);
         let gap = self.gaps[index as usize].draw();
@@ -336,28 +334,26 @@ impl<'t> World<'t> {
                 tap.on_sent(self.now, number, &segment);
             }
             self.recorder.entered(family);
-            let (size, ecn) = (segment.wire_bytes(), Codepoint::from(segment.ecn));
-            let body = Body::Data(self.segments.fill(segment));
-            self.hops.push(hop, self.now, Packet::new(number, size, ecn, body));
+            let packet = self.pool.data(number, Codepoint::from(segment.ecn), segment);
+            self.hops.push(hop, self.now, packet);
         }
         let wakes_at = flow.wakes_at(self.now);
         flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
     /// A packet has come to the end of a hop.
-    fn leave_hop(&mut self, hop: u32, packet: Packet<Body>) {
-        if let Some(next) = self.routes.next(self.way_of[packet.flow as usize], hop) {
+    fn leave_hop(&mut self, hop: u32, mut packet: Packet<Body>) {
+        let number = packet.flow;
+        if let Some(next) = self.routes.next(self.way_of[number as usize], hop) {
             self.hops.push(next, self.now, packet);
             return;
         }
+        let Some(flow) = &mut self.live[number as usize] else { return self.pool.empty(packet) };
+        packet.delay.propagation += flow.extra_delay;
+        let arrives_at = self.now + flow.extra_delay;
         match packet.body {
-            Body::Cross => {}
+            Body::Cross => self.pool.empty(packet),
             Body::Data(_) => {
-                let number = packet.flow;
-                let Some(flow) = &mut self.live[number as usize] else { return };
-                let mut packet = packet;
-                packet.delay.propagation += flow.extra_delay;
-                let arrives_at = self.now + flow.extra_delay;
                 let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
                 if at == self.now && flow.access.is_empty() {
                     self.deliver(packet);
@@ -368,22 +364,17 @@ impl<'t> World<'t> {
                 }
                 flow.access.push_back((at, packet));
             }
-            Body::Ack(ack) => {
-                let number = packet.flow;
-                let Some(flow) = &mut self.live[number as usize] else { return };
-                let mut split = packet.delay;
-                split.propagation += flow.extra_delay;
-                self.recorder.acknowledged(flow.family as usize, &split);
-                let arrives_at = self.now + flow.extra_delay;
+            Body::Ack(_) => {
+                self.recorder.acknowledged(flow.family as usize, &packet.delay);
                 let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.sender_takes_in_at(arrives_at));
                 if at == self.now && flow.back.is_empty() {
-                    self.acknowledged(number, ack);
+                    self.acknowledged(packet);
                     return;
                 }
                 if flow.back.is_empty() {
                     self.timers.set(at, Target::Return(number));
                 }
-                flow.back.push_back((at, ack));
+                flow.back.push_back((at, packet));
             }
         }
     }
@@ -401,9 +392,7 @@ impl<'t> World<'t> {
         }
         flow.receiver.on_segment(self.now, segment, ce);
         let done = flow.goal.is_some_and(|goal| flow.receiver.bytes_ready() >= goal);
-        if let Body::Data(segment) = packet.body {
-            self.segments.empty(segment);
-        }
+        self.pool.empty(packet);
         if done {
             self.complete(number);
         } else {
@@ -419,9 +408,7 @@ impl<'t> World<'t> {
         while due <= self.now
             && let Some(ack) = flow.receiver.poll_ack(self.now)
         {
-            let size = ack.wire_bytes();
-            let body = Body::Ack(self.acks.fill(ack));
-            self.hops.push(hop, self.now, Packet::new(number, size, Codepoint::NotEct, body));
+            self.hops.push(hop, self.now, self.pool.ack(number, ack));
             due = flow.receiver.next_timeout();
         }
         let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
@@ -429,15 +416,17 @@ impl<'t> World<'t> {
     }
 
     /// An acknowledgement reaches its sender.
-    fn acknowledged(&mut self, number: u32, ack: Box<AckSegment>) {
+    fn acknowledged(&mut self, packet: Packet<Body>) {
+        let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
-        if let Some(rtt) = flow.sender.on_ack(self.now, &ack) {
+        let Body::Ack(ack) = &packet.body else { return };
+        if let Some(rtt) = flow.sender.on_ack(self.now, ack) {
             self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {
-            tap.on_ack(self.now, number, &ack, flow.sender.as_ref());
+            tap.on_ack(self.now, number, ack, flow.sender.as_ref());
         }
-        self.acks.empty(ack);
+        self.pool.empty(packet);
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
         if flow.goal.is_some() && flow.sender.is_idle() {
             self.complete(number);
@@ -463,14 +452,14 @@ impl<'t> World<'t> {
     /// Counts what the hops have dropped.
     fn note_dropped(&mut self) {
         while let Some((hop, Dropped { at, reason, packet, .. })) = self.hops.pop_dropped() {
-            let (Body::Data(segment), Some(family)) = (&packet.body, self.families[packet.flow as usize]) else {
-                continue;
-            };
-            self.recorder.dropped(family as usize, &packet);
-            if let Some(tap) = &mut self.tap {
-                let hop = &self.hops.graph().hops()[hop as usize].name;
-                tap.on_dropped(packet.flow, segment, &Fate { at, hop, reason });
+            if let (Body::Data(segment), Some(family)) = (&packet.body, self.families[packet.flow as usize]) {
+                self.recorder.dropped(family as usize, &packet);
+                if let Some(tap) = &mut self.tap {
+                    let hop = &self.hops.graph().hops()[hop as usize].name;
+                    tap.on_dropped(packet.flow, segment, &Fate { at, hop, reason });
+                }
             }
+            self.pool.empty(packet);
         }
     }
 

@@ -21,7 +21,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Nanos, Time};
 use paceline_clock::{Clock, Lateness, Sleeper, Wake, thread_cpu};
 use paceline_experiment::Direction;
-use paceline_path::{Codepoint, Count, Dropped, LinkStats, Packet, Path, Split};
+use paceline_path::{Codepoint, Contents, Count, Dropped, LinkStats, Packet, Path, Split};
 use priority::Priority;
 use turns::{Rest, Turns};
 
@@ -487,11 +487,12 @@ impl Lane {
     }
 
     fn leave(&mut self, packet: Packet<Frame>) {
-        let mut frame = packet.body;
-        let marked = packet.ecn != frame.entry.ecn;
-        frame.set_ecn(packet.ecn);
-        self.report.left.add(packet.size);
-        self.travelled.push(Travelled { left: packet.entered, delay: packet.delay, marked });
+        let Contents { size, ecn, entered, delay, .. } = *packet;
+        let mut frame = packet.into_body();
+        let marked = ecn != frame.entry.ecn;
+        frame.set_ecn(ecn);
+        self.report.left.add(size);
+        self.travelled.push(Travelled { left: entered, delay, marked });
         self.out.push(frame);
     }
 
