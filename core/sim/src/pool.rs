@@ -1,7 +1,8 @@
 //! Packets that are used again, so that they cost no allocation.
 
+use paceline_cc::Time;
 use paceline_path::{Codepoint, Packet};
-use paceline_transport::{AckSegment, Segment};
+use paceline_transport::{Receiver, Segment};
 
 use crate::body::Body;
 
@@ -34,17 +35,18 @@ impl Pool {
         }
     }
 
-    /// An acknowledgement.
-    pub(crate) fn ack(&mut self, flow: u32, ack: AckSegment) -> Packet<Body> {
-        let size = ack.wire_bytes();
-        if let Some(mut packet) = self.acks.pop() {
-            packet.renew(flow, size, Codepoint::NotEct);
-            if let Body::Ack(old) = &mut packet.body {
-                **old = ack;
-                return packet;
-            }
+    /// The next acknowledgement of `receiver` that is due, if any.
+    pub(crate) fn ack(&mut self, flow: u32, now: Time, receiver: &mut dyn Receiver) -> Option<Packet<Body>> {
+        let new = || Packet::new(flow, 0, Codepoint::NotEct, Body::Ack(Box::default()));
+        let mut packet = self.acks.pop().unwrap_or_else(new);
+        let Body::Ack(ack) = &mut packet.body else { return None };
+        if !receiver.poll_ack_into(now, ack) {
+            self.acks.push(packet);
+            return None;
         }
-        Packet::new(flow, size, Codepoint::NotEct, Body::Ack(Box::new(ack)))
+        let size = ack.wire_bytes();
+        packet.renew(flow, size, Codepoint::NotEct);
+        Some(packet)
     }
 
     /// A packet has come to its end.

@@ -406,9 +406,9 @@ impl<'t> World<'t> {
         let [_, hop] = flow.hops;
         let mut due = flow.receiver.next_timeout();
         while due <= self.now
-            && let Some(ack) = flow.receiver.poll_ack(self.now)
+            && let Some(packet) = self.pool.ack(number, self.now, flow.receiver.as_mut())
         {
-            self.hops.push(hop, self.now, self.pool.ack(number, ack));
+            self.hops.push(hop, self.now, packet);
             due = flow.receiver.next_timeout();
         }
         let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));

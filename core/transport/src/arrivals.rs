@@ -46,6 +46,9 @@ impl<'a> Lookup<'a> {
     }
 
     pub(crate) fn find(&mut self, seq: u64) -> Option<Time> {
+        if self.list.is_empty() {
+            return None;
+        }
         let (before, after) = self.list.split_at(self.from);
         let index = after.iter().chain(before).position(|arrival| arrival.seq == seq)?;
         let index = (self.from + index) % self.list.len();

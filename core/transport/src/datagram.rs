@@ -75,7 +75,8 @@ struct DatagramReceiver {
 impl DatagramReceiver {
     fn acknowledge(&mut self, duplicate: Option<Range>) -> AckSegment {
         let room = if duplicate.is_some() { MAX_SACKS - 1 } else { MAX_SACKS };
-        let (sacks, sack_count) = self.seen.report(room);
+        let mut sacks = [Range::default(); MAX_SACKS];
+        let sack_count = self.seen.report(&mut sacks[..room]);
         AckSegment {
             cumulative: self.highest,
             sacks,
@@ -124,18 +125,16 @@ impl Receiver for DatagramReceiver {
         self.due.push_back(ack);
     }
 
-    fn poll_ack(&mut self, now: Time) -> Option<AckSegment> {
-        if let Some(mut ack) = self.due.pop_front() {
+    fn poll_ack_into(&mut self, now: Time, ack: &mut AckSegment) -> bool {
+        if let Some(due) = self.due.pop_front() {
+            *ack = due;
             ack.feedback = self.half.feedback(now);
-            return Some(ack);
+            return true;
         }
-        if !self.half.is_due(now) {
-            return None;
-        }
-        let feedback = self.half.feedback(now)?;
-        let mut ack = self.acknowledge(None);
+        let Some(feedback) = self.half.is_due(now).then(|| self.half.feedback(now)).flatten() else { return false };
+        *ack = self.acknowledge(None);
         ack.feedback = Some(feedback);
-        Some(ack)
+        true
     }
 
     fn next_timeout(&self) -> Time {

@@ -119,7 +119,13 @@ pub trait Receiver: Send {
     fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool);
 
     /// An acknowledgement that is due now.
-    fn poll_ack(&mut self, now: Time) -> Option<AckSegment>;
+    fn poll_ack(&mut self, now: Time) -> Option<AckSegment> {
+        let mut ack = AckSegment::default();
+        self.poll_ack_into(now, &mut ack).then_some(ack)
+    }
+
+    /// As [`Receiver::poll_ack`], over an acknowledgement that nobody needs any more; false and nothing where none is due.
+    fn poll_ack_into(&mut self, now: Time, ack: &mut AckSegment) -> bool;
 
     /// When `poll_ack` wants to be asked again (delayed acknowledgement, the receiver half's tick).
     fn next_timeout(&self) -> Time;

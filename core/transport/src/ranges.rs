@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::segment::{MAX_SACKS, Range};
+use crate::segment::Range;
 
 /// Disjoint, non-touching ranges in ascending order. Appending and dropping from below are O(1), anything else
 /// O(log n) plus the move of what lies behind.
@@ -131,16 +131,18 @@ impl Blocks {
         position
     }
 
-    /// At most `room` blocks, most recent first.
-    pub(crate) fn report(&self, room: usize) -> ([Range; MAX_SACKS], u8) {
-        let mut sacks = [Range::default(); MAX_SACKS];
+    /// Fills `sacks` with blocks, most recent first, as far as there are any; answers how many.
+    pub(crate) fn report(&self, sacks: &mut [Range]) -> u8 {
+        if self.recent.is_empty() {
+            return 0;
+        }
         let mut count = 0;
         let blocks = self.recent.iter().filter_map(|&position| self.set.holding(position));
-        for (slot, block) in sacks.iter_mut().zip(blocks).take(room) {
+        for (slot, block) in sacks.iter_mut().zip(blocks) {
             *slot = block;
             count += 1;
         }
-        (sacks, count)
+        count
     }
 }
 

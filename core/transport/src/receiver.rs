@@ -27,6 +27,8 @@ pub(crate) struct StreamReceiver {
     unacked: u32,
     quick: u32,
     ack_at: Time,
+    /// An acknowledgement of the state as it is must leave, after those in `due`.
+    owed: bool,
     due: VecDeque<AckSegment>,
     /// `TS.Recent` and `Last.ACK.sent` of RFC 7323.
     echo: Time,
@@ -51,6 +53,7 @@ impl StreamReceiver {
             unacked: 0,
             quick: policy.quick,
             ack_at: Time::NEVER,
+            owed: false,
             due: VecDeque::new(),
             echo: Time::ZERO,
             last_ack: start,
@@ -89,32 +92,45 @@ impl StreamReceiver {
         true
     }
 
+    /// An acknowledgement of the state as it is must leave.
     fn acknowledge(&mut self) {
-        // A duplicate takes the place of one block.
-        let room = if self.duplicate.is_some() { MAX_SACKS - 1 } else { MAX_SACKS };
-        let (sacks, sack_count) = self.above.report(room);
-        self.due.push_back(AckSegment {
-            cumulative: self.next,
-            sacks,
-            sack_count,
-            duplicate: self.duplicate.take(),
-            syn: false,
-            echo_sent_at: self.echo,
-            received_at: self.received_at,
-            ece: self.ece,
-            ce_bytes: self.ce_bytes,
-            ce_packets: self.ce_packets,
-            arrivals: self.arrivals.take(),
-            feedback: None,
-        });
+        self.owed = true;
         self.last_ack = self.next;
         self.unacked = 0;
         self.ack_at = Time::NEVER;
+    }
+
+    /// The state is about to change: an acknowledgement of the old one that nobody has taken out is kept.
+    fn keep_owed(&mut self) {
+        if self.owed {
+            let mut ack = AckSegment::default();
+            self.write(&mut ack);
+            self.due.push_back(ack);
+        }
+    }
+
+    /// Writes the acknowledgement that is owed.
+    fn write(&mut self, ack: &mut AckSegment) {
+        self.owed = false;
+        // A duplicate takes the place of one block.
+        let room = if self.duplicate.is_some() { MAX_SACKS - 1 } else { MAX_SACKS };
+        ack.cumulative = self.next;
+        ack.sack_count = self.above.report(&mut ack.sacks[..room]);
+        ack.duplicate = self.duplicate.take();
+        ack.syn = false;
+        ack.echo_sent_at = self.echo;
+        ack.received_at = self.received_at;
+        ack.ece = self.ece;
+        ack.ce_bytes = self.ce_bytes;
+        ack.ce_packets = self.ce_packets;
+        ack.arrivals = self.arrivals.take();
+        ack.feedback = None;
     }
 }
 
 impl Receiver for StreamReceiver {
     fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) {
+        self.keep_owed();
         if segment.syn {
             self.due.push_back(AckSegment::answer(now, segment));
             return;
@@ -136,6 +152,7 @@ impl Receiver for StreamReceiver {
                 if ce != self.ece {
                     if self.unacked > 0 {
                         self.acknowledge();
+                        self.keep_owed();
                     }
                     self.ece = ce;
                     at_once = true;
@@ -168,25 +185,25 @@ impl Receiver for StreamReceiver {
         }
     }
 
-    fn poll_ack(&mut self, now: Time) -> Option<AckSegment> {
-        if self.due.is_empty() && self.ack_at <= now {
+    fn poll_ack_into(&mut self, now: Time, ack: &mut AckSegment) -> bool {
+        if let Some(due) = self.due.pop_front() {
+            *ack = due;
+        } else if self.owed || self.ack_at <= now {
             self.acknowledge();
-        }
-        if self.due.is_empty() && self.half.is_due(now) {
-            let feedback = self.half.feedback(now)?;
+            self.write(ack);
+        } else {
+            let Some(feedback) = self.half.is_due(now).then(|| self.half.feedback(now)).flatten() else { return false };
             self.acknowledge();
-            let mut ack = self.due.pop_front()?;
+            self.write(ack);
             ack.feedback = Some(feedback);
-            return Some(ack);
+            return true;
         }
-        // In place: an acknowledgement is large.
-        let ack = self.due.front_mut()?;
         ack.feedback = self.half.feedback(now);
-        self.due.pop_front()
+        true
     }
 
     fn next_timeout(&self) -> Time {
-        if self.due.is_empty() { self.ack_at.min(self.half.next_tick()) } else { Time::ZERO }
+        if self.owed || !self.due.is_empty() { Time::ZERO } else { self.ack_at.min(self.half.next_tick()) }
     }
 
     fn bytes_ready(&self) -> u64 {

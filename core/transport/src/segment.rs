@@ -62,7 +62,7 @@ pub struct ArrivalTime {
 }
 
 /// An acknowledgement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AckSegment {
     /// Next byte expected: everything below has arrived. A datagram receiver, which waits for nothing, says here one
     /// past the highest byte seen.
@@ -96,20 +96,7 @@ pub struct AckSegment {
 impl AckSegment {
     /// The answer to `syn`, which echoes its time stamp (RFC 7323 section 3.2).
     pub(crate) fn answer(now: Time, syn: &Segment) -> Self {
-        Self {
-            cumulative: syn.seq,
-            sacks: [Range::default(); MAX_SACKS],
-            sack_count: 0,
-            duplicate: None,
-            syn: true,
-            echo_sent_at: syn.sent_at,
-            received_at: now,
-            ece: false,
-            ce_bytes: 0,
-            ce_packets: 0,
-            arrivals: None,
-            feedback: None,
-        }
+        Self { cumulative: syn.seq, syn: true, echo_sent_at: syn.sent_at, received_at: now, ..Self::default() }
     }
 
     /// Bytes on the wire.
