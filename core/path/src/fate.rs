@@ -45,6 +45,7 @@ impl<P> Default for Ledger<P> {
 
 impl<P> Ledger<P> {
     /// A packet, arriving or taken out, is dropped because the queue is full.
+    #[cold]
     pub fn drop_full(&mut self, packet: Packet<P>) {
         self.stats.count_full(&packet);
         self.keep(Reason::Full, packet);

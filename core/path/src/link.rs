@@ -88,6 +88,7 @@ impl<P: Send> Link<P> {
     }
 
     /// Takes the next packet into service at `now`, when the link serves at a rate.
+    #[inline]
     fn start(&mut self, now: Time) {
         self.serving = self.queue.pop(now, &mut self.ledger);
         self.due = match (&self.serving, &mut self.server) {
@@ -146,6 +147,7 @@ impl<P: Send> Link<P> {
 }
 
 impl<P: Send> Element<P> for Link<P> {
+    #[inline]
     fn push(&mut self, now: Time, mut packet: Packet<P>) {
         self.ledger.stats.advance(now, self.serving.is_some());
         self.ledger.stats.arrived.add(packet.size);
@@ -166,6 +168,7 @@ impl<P: Send> Element<P> for Link<P> {
         self.due
     }
 
+    #[inline]
     fn pop(&mut self, now: Time) -> Option<Packet<P>> {
         if self.due > now {
             return None;

@@ -256,6 +256,7 @@ impl<P: Clone + Send> Path<P> {
     }
 
     /// Looks up when something is due next.
+    #[inline]
     fn plan(&mut self) {
         (self.due, self.ends) = (Time::NEVER, Time::NEVER);
         for (index, place) in self.places.iter().enumerate() {

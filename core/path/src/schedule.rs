@@ -176,11 +176,16 @@ impl Schedule {
     }
 
     /// When `size` bytes that go on the wire at `start` are through, and for how long of that time the wire was moving.
+    #[inline]
     pub(crate) fn send(&mut self, start: Time, size: u32) -> (Time, Nanos) {
         if let (Service::Constant(rate), true) = (&self.service, self.outages.is_empty()) {
             let sending = rate.time_for(u64::from(size));
             return (start + sending, sending);
         }
+        self.send_while_rates_change(start, size)
+    }
+
+    fn send_while_rates_change(&mut self, start: Time, size: u32) -> (Time, Nanos) {
         let mut work = u128::from(size) * WORK_PER_BYTE;
         let (mut now, mut sending) = (start.as_nanos(), 0);
         loop {

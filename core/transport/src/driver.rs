@@ -164,6 +164,7 @@ impl Driver {
     }
 
     /// Something left: the controller answers for the next packet.
+    #[inline]
     fn departed(&mut self, now: Time, bytes: u32) {
         self.packets += 1;
         self.last_sent_at = Some(now);

@@ -50,6 +50,7 @@ impl Pacer {
     }
 
     /// A packet left, and the controller answered for the next one.
+    #[inline]
     pub(crate) fn sent(&mut self, now: Time, bytes: u32, answer: Pacing) {
         self.base = self.due.max(now - self.burst).min(now);
         self.departed = Some(now);

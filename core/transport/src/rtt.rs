@@ -57,8 +57,9 @@ impl Rtt {
         };
         let (s, d) = (srtt.as_nanos(), self.deviation.as_nanos());
         let error = s.abs_diff(r);
-        let share = if r < s && error > d { 32 } else { 4 };
-        self.deviation = Nanos::from_nanos(d - d / share + error / share);
+        // By how many bits: a 32nd, or a quarter.
+        let share = if r < s && error > d { 5 } else { 2 };
+        self.deviation = Nanos::from_nanos(d - (d >> share) + (error >> share));
         self.smoothed = Some(Nanos::from_nanos(s - s / 8 + r / 8));
         self.note_deviation();
     }

@@ -50,6 +50,7 @@ impl<P> Fifo<P> {
     }
 
     /// Puts a packet in, or drops it when it would take the queue over its limit.
+    #[inline]
     fn push(&mut self, packet: Packet<P>, ledger: &mut Ledger<P>) {
         if self.limit.holds(ledger.stats.queued, packet.size) {
             ledger.stats.enter(packet.size);
@@ -59,6 +60,7 @@ impl<P> Fifo<P> {
         }
     }
 
+    #[inline]
     fn pop(&mut self, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
         ledger.stats.leave(packet.size);
