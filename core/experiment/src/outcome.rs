@@ -29,7 +29,7 @@ impl Distribution {
 
     /// Adds a value.
     pub fn record(&mut self, value: Nanos) {
-        self.histogram.record(value.as_nanos().saturating_add(500) / 1000);
+        self.record_quantiles(value);
         self.sum_nanos += u128::from(value.as_nanos());
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -38,6 +38,21 @@ impl Distribution {
     /// Adds all values of another one.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram);
+        self.add_extremes(other);
+    }
+
+    /// Adds a value to the quantiles alone.
+    pub(crate) fn record_quantiles(&mut self, value: Nanos) {
+        self.histogram.record(value.as_nanos().saturating_add(500) / 1000);
+    }
+
+    /// Adds all values of another one to the quantiles alone.
+    pub(crate) fn add_quantiles(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram);
+    }
+
+    /// Adds the mean and the extremes of another one, whose values are in the quantiles.
+    pub(crate) fn add_extremes(&mut self, other: &Self) {
         self.sum_nanos += other.sum_nanos;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);

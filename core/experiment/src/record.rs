@@ -89,8 +89,8 @@ impl Recorder {
         }
         self.flows[flow].arrived(packet, delay);
         if self.coarse {
-            self.totals.delay.record(delay);
-            self.totals.queue.record(packet.delay.queue);
+            self.totals.delay.record_quantiles(delay);
+            self.totals.queue.record_quantiles(packet.delay.queue);
         }
     }
 
@@ -108,7 +108,7 @@ impl Recorder {
     pub fn rtt(&mut self, flow: usize, rtt: Nanos) {
         self.flows[flow].outcome.rtt.record(rtt);
         if self.coarse {
-            self.totals.rtt.record(rtt);
+            self.totals.rtt.record_quantiles(rtt);
         }
     }
 
@@ -116,7 +116,7 @@ impl Recorder {
     pub fn rtts(&mut self, flow: usize, rtts: &Distribution) {
         self.flows[flow].outcome.rtt.add(rtts);
         if self.coarse {
-            self.totals.rtt.add(rtts);
+            self.totals.rtt.add_quantiles(rtts);
         }
     }
 
@@ -155,10 +155,13 @@ impl Recorder {
         let mut flows = Vec::with_capacity(recorders.len());
         for recorder in recorders {
             let (outcome, points) = recorder.finish();
-            if !coarse {
-                delay.add(&outcome.delay);
-                queue.add(&outcome.queue);
-                rtt.add(&outcome.rtt);
+            for (total, part) in [(&mut delay, &outcome.delay), (&mut queue, &outcome.queue), (&mut rtt, &outcome.rtt)]
+            {
+                if coarse {
+                    total.add_extremes(part);
+                } else {
+                    total.add(part);
+                }
             }
             flows.push(outcome);
             if let (Some(series), Some(points)) = (&mut series, points) {
@@ -220,10 +223,12 @@ impl FlowRecorder {
         outcome.delay.record(delay);
         outcome.queue.record(packet.delay.queue);
         outcome.data_split.record(&packet.delay);
-        self.step.wire_bytes += u64::from(packet.size);
-        self.step.packets += 1;
-        self.step.queue_sum += u128::from(packet.delay.queue.as_nanos());
-        self.step.queue_max = self.step.queue_max.max(packet.delay.queue);
+        if self.series.is_some() {
+            self.step.wire_bytes += u64::from(packet.size);
+            self.step.packets += 1;
+            self.step.queue_sum += u128::from(packet.delay.queue.as_nanos());
+            self.step.queue_max = self.step.queue_max.max(packet.delay.queue);
+        }
     }
 
     fn completed(&mut self, bytes: u64, took: Nanos) {

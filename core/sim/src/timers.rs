@@ -1,9 +1,9 @@
-//! The timers of a world: a heap by time and order of setting.
+//! The timers of a world, by time and order of setting.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use paceline_cc::Time;
+use paceline_cc::{Nanos, Time};
 
 /// What a timer wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +59,18 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
+/// A timer set for less than this after the one that came last is among the near ones: what hosts take, gaps of pacing. Beyond are
+/// timers that wait for acknowledgements, most of which never come; there are many of them (our choice).
+const NEAR: Nanos = Nanos::from_millis(1);
+
 /// Timers in order of time, ties in the order in which they were set.
 #[derive(Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Entry>,
+    /// Two heaps, so that the timers that come and go do not sink through those that stay.
+    near: BinaryHeap<Entry>,
+    far: BinaryHeap<Entry>,
+    /// When the last timer came.
+    last: Time,
     set: u64,
 }
 
@@ -70,7 +78,7 @@ impl Timers {
     pub(crate) fn set(&mut self, at: Time, target: Target) {
         if at < Time::NEVER {
             let order = self.order();
-            self.heap.push(Entry { at, order, target });
+            self.push(Entry { at, order, target });
         }
     }
 
@@ -80,12 +88,23 @@ impl Timers {
         self.set
     }
 
+    fn push(&mut self, entry: Entry) {
+        let heap = if entry.at - self.last < NEAR { &mut self.near } else { &mut self.far };
+        heap.push(entry);
+    }
+
+    #[inline]
     pub(crate) fn next(&self) -> Time {
-        self.heap.peek().map_or(Time::NEVER, |entry| entry.at)
+        let first = |heap: &BinaryHeap<Entry>| heap.peek().map_or(Time::NEVER, |entry| entry.at);
+        first(&self.near).min(first(&self.far))
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Time, Target)> {
-        self.heap.pop().map(|entry| (entry.at, entry.target))
+        // The greater is the first of the two; nothing is less than any.
+        let heap = if self.near.peek() > self.far.peek() { &mut self.near } else { &mut self.far };
+        let Entry { at, target, .. } = heap.pop()?;
+        self.last = at;
+        Some((at, target))
     }
 }
 
@@ -121,7 +140,7 @@ impl Armed {
     fn enter(&mut self, timers: &mut Timers, target: Target) {
         let Self { at, order, entry, .. } = *self;
         if at < entry {
-            timers.heap.push(Entry { at, order, target });
+            timers.push(Entry { at, order, target });
             (self.entry, self.behind) = (at, entry);
         }
     }
@@ -174,7 +193,7 @@ mod tests {
         for now in (0..1_000).step_by(10) {
             armed.arm(&mut timers, at(now + 200), target);
             armed.arm(&mut timers, at(now + 3), target);
-            assert!(timers.heap.len() <= 2);
+            assert!(timers.near.len() + timers.far.len() <= 2);
             while timers.next() < at(now + 10) {
                 woken.extend(wake(&mut timers, &mut armed));
             }
