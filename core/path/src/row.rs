@@ -157,6 +157,7 @@ impl<P: Clone + Send> Path<P> {
     }
 
     /// A packet enters at `now`.
+    #[inline]
     pub fn push(&mut self, now: Time, packet: Packet<P>) {
         self.advance(now);
         if self.places.is_empty() {
@@ -329,6 +330,7 @@ impl<P: Clone + Send> Path<P> {
     }
 
     /// A packet leaves the last stage.
+    #[inline]
     fn come_out(&mut self, now: Time, mut packet: Packet<P>) {
         let tail = self.foresight();
         packet.delay.propagation += tail;

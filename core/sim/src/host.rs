@@ -159,6 +159,7 @@ impl Host {
     }
 
     /// When a timer set for `due` wakes it.
+    #[inline]
     fn wakes_at(&mut self, due: Time) -> Time {
         if due == Time::NEVER {
             return due;

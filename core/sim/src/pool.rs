@@ -24,6 +24,7 @@ impl Pool {
         self.other(source, size, Codepoint::NotEct, Body::Cross)
     }
 
+    #[inline]
     fn other(&mut self, flow: u32, size: u32, ecn: Codepoint, body: Body) -> Packet<Body> {
         match self.others.pop() {
             Some(mut packet) => {

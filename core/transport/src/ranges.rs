@@ -65,7 +65,9 @@ impl RangeSet {
             self.ranges.insert(from, whole);
         } else {
             self.ranges[from] = whole;
-            self.ranges.drain(from + 1..to);
+            if from + 1 < to {
+                self.ranges.drain(from + 1..to);
+            }
         }
         whole
     }
