@@ -118,8 +118,8 @@ pub struct Verus {
     app_limited: bool,
     /// Packets delivered in the last round trip that the application did not limit.
     delivered: f64,
-    /// Packets delivered in this epoch.
-    epoch_delivered: f64,
+    /// Bytes delivered in this epoch.
+    epoch_delivered: u64,
     /// Share of packets lost lately.
     lost_share: f64,
     /// Window of the first packet lost in this loss phase, until the profile has forgotten it.
@@ -153,7 +153,7 @@ impl Verus {
             next_fit: Time::ZERO,
             app_limited: false,
             delivered: f64::INFINITY,
-            epoch_delivered: 0.0,
+            epoch_delivered: 0,
             lost_share: 0.0,
             lost_window: None,
             session: 0,
@@ -281,7 +281,8 @@ impl Verus {
             self.d_est += DELTA2;
         }
         let window = self.profile.window_for(self.d_est.max(self.d_min + DELTA1));
-        self.w_bar = window.min(GROWTH * self.delivered.max(self.epoch_delivered)).max(1.0);
+        let delivered = self.epoch_delivered as f64 / f64::from(self.mss);
+        self.w_bar = window.min(GROWTH * self.delivered.max(delivered)).max(1.0);
         may_send
     }
 
@@ -312,7 +313,7 @@ impl Verus {
         for _ in 0..count {
             may_send = self.move_target(d_max);
         }
-        self.epoch_delivered = 0.0;
+        self.epoch_delivered = 0;
         let share = if may_send { self.share() } else { 0.0 };
         self.allow(share);
         self.pacing =
@@ -350,7 +351,7 @@ impl Controller for Verus {
             self.on_packet(ack.now, packet);
         }
         self.in_flight = ack.in_flight;
-        self.epoch_delivered += ack.bytes as f64 / f64::from(self.mss);
+        self.epoch_delivered += ack.bytes;
         if !ack.packets.is_empty() {
             self.last_ack_at = ack.now;
         }

@@ -64,8 +64,8 @@ impl Delays {
             Rules::Release => (self.rtt_min_window.max(self.min().mul_div(20, 1)), 4),
         };
         let before = self.min.get();
-        let age = self.min.seen().map_or(Nanos::ZERO, |seen| now.since(seen));
-        self.min.update(now, rtt, if keep { min_window.max(age) } else { min_window });
+        let age = self.min.seen().filter(|_| keep).map_or(Nanos::ZERO, |seen| now.since(seen));
+        self.min.update(now, rtt, min_window.max(age));
         self.standing.update(now, rtt, self.srtt.mul_div(1, 2).min(min_window));
         self.near.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
         self.max.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));

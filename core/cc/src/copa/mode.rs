@@ -133,8 +133,10 @@ impl Aggressiveness {
     /// The flow is in Competitive mode, by the mode test, and no loss has shown a competitor for long: it may mistake
     /// like flows for one.
     pub(super) fn doubtful(&self, now: Time) -> bool {
-        let proven = self.proof.is_some_and(|proof| now.since(proof) < UNDOUBTED);
-        self.rules == Rules::Paper && self.modes == Modes::Auto && self.competitive && !proven
+        self.competitive
+            && self.modes == Modes::Auto
+            && self.rules == Rules::Paper
+            && self.proof.is_none_or(|proof| now.since(proof) >= UNDOUBTED)
     }
 
     /// Returns to Default mode after a drain.
