@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn at(micros: u64) -> Time {
-        Time::ZERO + paceline_cc::Nanos::from_micros(micros)
+        Time::ZERO + Nanos::from_micros(micros)
     }
 
     #[test]
