@@ -117,7 +117,7 @@ pub fn fingerprint(packet: &[u8]) -> u64 {
     let kept: &[(usize, usize)] = match packet.first().map(|first| first >> 4) {
         Some(4) => &[(2, 8), (9, 10), (12, 20 + ENOUGH)],
         Some(6) => &[(2, 7), (8, 40 + ENOUGH)],
-        _ => &[(0, ENOUGH)],
+        _ => &[],
     };
     let mut hasher = DefaultHasher::new();
     for &(from, to) in kept {
