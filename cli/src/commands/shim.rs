@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, anyhow, bail};
 use paceline_alcc::export::{self, Settings};
 use paceline_alcc::filter::{self, Filter};
-use paceline_alcc::options::{self, Lower, Options};
+use paceline_alcc::options::{LOG, Lower, OPTIONS, Options, Variable};
 use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_emulator::machine::Verdict;
 
@@ -25,50 +25,8 @@ use elf::Elf;
 /// line. Each option may also come from the environment: --cc from PACELINE_CC, and so on.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The controller, such as copa or copa:delta=0.1; `paceline controllers` lists them. copa when not given.
-    #[arg(long, value_name = "CONTROLLER")]
-    cc: Option<String>,
-    /// How bytes reach TCP: auto, queue (ours, in chunks that the controller permits) or inline (the program writes to the
-    /// kernel, whose pacing the controller sets).
-    #[arg(long, value_name = "MODE")]
-    mode: Option<String>,
-    /// Where acknowledgements are read: auto, stamps (the socket's error queue) or info (TCP_INFO alone).
-    #[arg(long, value_name = "SOURCE")]
-    acks: Option<String>,
-    /// Connections with these ports at either end, such as 80,443,8000-8999; all when not given.
-    #[arg(long, value_name = "LIST")]
-    ports: Option<String>,
-    /// Connections with these peers, such as 10.0.0.0/8,2001:db8::/32; all when not given.
-    #[arg(long, value_name = "LIST")]
-    peers: Option<String>,
-    /// The kernel's congestion control below: auto (with a queue the one that is best below this controller, where the kernel
-    /// allows it), keep (the program's), or a name such as cubic, reno or bbr.
-    #[arg(long, value_name = "NAME")]
-    lower: Option<String>,
-    /// How much a connection's queue holds, such as 1MB.
-    #[arg(long, value_name = "SIZE")]
-    queue: Option<String>,
-    /// How much the queues of all connections hold together, such as 256MB.
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<String>,
-    /// How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped, such as 60s.
-    #[arg(long, value_name = "TIME")]
-    linger: Option<String>,
-    /// Whether connections to one destination prefix share their smallest RTT: on or off.
-    #[arg(long, value_name = "SWITCH")]
-    share: Option<String>,
-    /// Whether connections to one destination prefix share one window: on or off.
-    #[arg(long, value_name = "SWITCH")]
-    aggregate: Option<String>,
-    /// Write the library's messages to this file instead of standard error.
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Write a log of each connection into this folder, in the qlog format.
-    #[arg(long, value_name = "DIR")]
-    qlog: Option<PathBuf>,
-    /// Answer Prometheus here, such as 127.0.0.1:9464; a port alone is one of the loopback address.
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<String>,
+    #[command(flatten)]
+    given: Given,
     /// Say whether a program can be served, instead of running it: exit status 0 when it can, 1 when it cannot.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["command", "cc"])]
     check: Option<OsString>,
@@ -77,12 +35,60 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// What is given of the options that the environment may have as well, by the names of their variables.
+#[derive(Debug, Default)]
+struct Given(Vec<(&'static str, OsString)>);
+
+/// Every option that the environment may have as well.
+fn variables() -> impl Iterator<Item = Variable> {
+    let of_engine = OPTIONS.iter().map(|option| option.variable);
+    of_engine.chain(filter::VARIABLES).chain(export::VARIABLES).chain([LOG])
+}
+
+impl clap::Args for Given {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(variables().map(|variable| {
+            let what = variable.what.trim_end_matches('.').replace('`', "");
+            let help = format!("{what} [default: {}]", variable.default);
+            let argument = clap::Arg::new(variable.option).long(variable.option).value_name(variable.value);
+            argument.value_parser(clap::value_parser!(OsString)).help(help)
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Given {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let value = |variable: Variable| Some((variable.name, matches.get_one::<OsString>(variable.option)?.clone()));
+        Ok(Self(variables().filter_map(value).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Given {
+    fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The first that must be text and is not.
+    fn check_text(&self) -> anyhow::Result<()> {
+        let paths = [export::QLOG, LOG.name];
+        let wrong = self.0.iter().find(|(name, value)| !paths.contains(name) && value.to_str().is_none());
+        wrong.map_or(Ok(()), |(name, _)| Err(as_option(&anyhow!("{name}: its value is not text"))))
+    }
+}
+
 /// File name of the preloaded library.
 const LIBRARY: &str = "libpaceline_shim.so";
 /// Names the preloaded library, instead of the places where it is looked for.
 const PLACE: &str = "PACELINE_SHIM";
-/// Where the preloaded library writes what it has to say.
-const LOG: &str = "PACELINE_LOG";
 /// What the dynamic linker loads first.
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -90,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(program) = &args.check {
         return check(program);
     }
-    let variables = variables(args)?;
+    let variables = environment(args)?;
     let (name, words) = args.command.split_first().context("no program is given")?;
     let path = match find(name) {
         Ok(path) => path,
@@ -125,31 +131,19 @@ fn refuse_script(name: &OsStr, error: &CommandError) -> ExitCode {
 }
 
 /// The variables that carry the options into the program.
-fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
-    let given = [
-        (options::CONTROLLER, &args.cc),
-        (options::MODE, &args.mode),
-        (options::ACKS, &args.acks),
-        (options::QUEUE, &args.queue),
-        (options::MEMORY, &args.memory),
-        (options::LINGER, &args.linger),
-        (options::LOWER, &args.lower),
-        (options::SHARE, &args.share),
-        (options::AGGREGATE, &args.aggregate),
-        (filter::PORTS, &args.ports),
-        (filter::PEERS, &args.peers),
-        (export::METRICS, &args.metrics),
-    ];
+fn environment(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let given = &args.given;
+    given.check_text()?;
     let value = |name: &str| {
-        let option = given.iter().find(|(known, _)| *known == name).and_then(|(_, value)| (*value).clone());
+        let option = given.get(name).and_then(OsStr::to_str).map(str::to_owned);
         option.or_else(|| std::env::var(name).ok())
     };
     let options = Options::from_vars(value).map_err(|error| as_option(&error))?;
     servable(&options)?;
     let filter = Filter::from_vars(value).map_err(|error| as_option(&error))?;
     let mut settings = Settings::from_vars(value).map_err(|error| anyhow!("--{error}"))?;
-    if let Some(folder) = &args.qlog {
-        settings.qlog = Some(absolute("--qlog", folder)?);
+    if let Some(folder) = given.get(export::QLOG) {
+        settings.qlog = Some(absolute("--qlog", Path::new(folder))?);
     }
     if let Some(folder) = &settings.qlog {
         std::fs::create_dir_all(folder)
@@ -168,17 +162,17 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     }
     let all = [options.to_env(), filter.to_env(), settings.to_env()].concat();
     let mut all: Vec<(&str, OsString)> = all.into_iter().map(|(name, value)| (name, value.into())).collect();
-    if let Some(file) = &args.log {
-        let file = absolute("--log", file)?;
+    if let Some(file) = given.get(LOG.name) {
+        let file = absolute("--log", Path::new(file))?;
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(&file);
         opened.map_err(|error| anyhow!("--log: {}: {error}; name a file you can write to", file.display()))?;
-        all.push((LOG, file.into()));
+        all.push((LOG.name, file.into()));
     }
     Ok(all)
 }
 
 /// An error that names a variable, naming the option.
-fn as_option(error: &dyn std::error::Error) -> anyhow::Error {
+fn as_option(error: &dyn std::fmt::Display) -> anyhow::Error {
     let text = error.to_string();
     match text.strip_prefix("PACELINE_").and_then(|rest| rest.split_once(':')) {
         Some((name, rest)) => anyhow!("--{}:{rest}", name.to_lowercase()),
@@ -272,27 +266,35 @@ fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
 mod tests {
     use super::*;
 
-    fn wrong(change: impl FnOnce(&mut Args)) -> String {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            args: Args,
-        }
-        let mut args = <Line as clap::Parser>::parse_from(["shim", "--", "true"]).args;
-        change(&mut args);
-        variables(&args).unwrap_err().to_string()
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn wrong(option: &str, value: &str) -> String {
+        let args = <Line as clap::Parser>::parse_from(["shim", option, value, "--", "true"]).args;
+        environment(&args).unwrap_err().to_string()
     }
 
     #[test]
     fn errors_name_the_option() {
-        let text = |text: &str| Some(text.to_owned());
-        assert!(wrong(|args| args.cc = text("copper")).starts_with("--cc: unknown controller 'copper'"));
-        assert!(wrong(|args| args.mode = text("fast")).starts_with("--mode: 'fast' is not one of auto"));
-        assert!(wrong(|args| args.ports = text("http")).starts_with("--ports: 'http' is not a port;"));
-        assert!(wrong(|args| args.peers = text("host")).starts_with("--peers: 'host' is not an address;"));
-        assert!(wrong(|args| args.metrics = text("0")).starts_with("--metrics: '0' is not an address;"));
-        assert!(wrong(|args| args.lower = text("copper")).starts_with("--lower: this kernel's TCP has no copper"));
-        assert!(wrong(|args| args.cc = text("sprout")).contains("needs its receiver half"));
-        assert!(wrong(|args| args.mode = text("framed")).contains("needs paceline at the other end"));
+        assert!(wrong("--cc", "copper").starts_with("--cc: unknown controller 'copper'"));
+        assert!(wrong("--mode", "fast").starts_with("--mode: 'fast' is not one of auto"));
+        assert!(wrong("--ports", "http").starts_with("--ports: 'http' is not a port;"));
+        assert!(wrong("--peers", "host").starts_with("--peers: 'host' is not an address;"));
+        assert!(wrong("--metrics", "0").starts_with("--metrics: '0' is not an address;"));
+        assert!(wrong("--lower", "copper").starts_with("--lower: this kernel's TCP has no copper"));
+        assert!(wrong("--cc", "sprout").contains("needs its receiver half"));
+        assert!(wrong("--mode", "framed").contains("needs paceline at the other end"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_unless_it_is_a_path() {
+        use std::os::unix::ffi::OsStrExt;
+        let bytes = OsStr::from_bytes(b"\xff").to_owned();
+        let of = |name| Given(vec![(name, bytes.clone())]).check_text().map_err(|error| error.to_string());
+        assert_eq!(of("PACELINE_CC"), Err("--cc: its value is not text".to_owned()));
+        assert_eq!(of(LOG.name), Ok(()));
     }
 }
