@@ -1,6 +1,7 @@
 //! Real applications under the shim as an ordinary user runs it, their clients behind an emulated path: every byte is
 //! compared, and each connection's log tells that a controller had it.
 
+use paceline_fixture::free_port;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::bench::{Bench, NOBODY, Run, eventually, has_other_users, needs_root, paceline, skipped};
-use crate::server::{Server, free_port, library, nginx_user, shim};
+use crate::server::{Server, library, nginx_user, shim};
 
 /// 24 Mbit/s, 5 ms each way.
 const PATH: [&str; 6] = ["--rate", "24Mbit/s", "--delay", "5ms", "--queue", "droptail:500kB"];

@@ -1,12 +1,12 @@
 //! Servers under the shim, that end with the test.
 
+use paceline_fixture::{free_port, listens};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -41,30 +41,6 @@ pub(crate) fn shim(options: &[&str]) -> Run {
 /// nginx's workers stay who they are where there is nobody else to be.
 pub(crate) fn nginx_user() -> &'static str {
     if has_other_users() { "" } else { "user root;" }
-}
-
-/// A port that nobody has, below those that the kernel gives to clients: none of them takes it meanwhile.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(40) + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 12_000 + (number % 16_000) as u16;
-        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// Whether a server listens, found without disturbing it.
-fn listens(port: u16) -> bool {
-    // Linux Documentation/networking/proc_net_tcp.rst: the local address is the second field, the state the fourth.
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
-    let end = format!(":{port:04X}");
-    tables
-        .iter()
-        .flat_map(|table| table.lines())
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .any(|row| row.get(1).is_some_and(|local| local.ends_with(&end)) && row.get(3) == Some(&"0A"))
 }
 
 /// With `REFUSE_STAMPS` set, under a filter as containers have them: setting `SO_TIMESTAMPING` (37, 65) fails with `EPERM`.
@@ -188,13 +164,7 @@ impl Drop for Server {
 fn data(bytes: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut state = 1u64;
-    let mut next = || {
-        // Knuth's MMIX generator.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    fs::write(folder.path().join("data"), (0..bytes).map(|_| next()).collect::<Vec<u8>>()).unwrap();
+    fs::write(folder.path().join("data"), paceline_fixture::bytes(bytes)).unwrap();
     folder
 }
 

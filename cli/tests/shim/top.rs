@@ -1,5 +1,6 @@
 //! `paceline top` and the metrics where other users would harm or hide: needs root, and users and namespaces to be others in.
 
+use paceline_fixture::free_port;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -9,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::bench::{NOBODY, PATIENCE, Run, eventually, has_other_users, missing, needs_root, paceline, skipped};
-use crate::server::{Server, free_port, library, scrape, shim};
+use crate::server::{Server, library, scrape, shim};
 
 /// A process that ends with the test, after its first line of output.
 struct Other {

@@ -1,10 +1,11 @@
 //! Bytes over a slow path from servers under the shim: exact, and with little delay.
 
+use paceline_fixture::free_port;
 use std::thread;
 use std::time::Duration;
 
 use crate::bench::{Run, Running, eventually, missing, needs_root, paceline, skipped};
-use crate::server::{Server, free_port, library, scrape, shim, top};
+use crate::server::{Server, library, scrape, shim, top};
 
 /// 12 Mbit/s, 20 ms each way, and a queue that takes 1.3 s to empty.
 const PATH: [&str; 6] = ["--rate", "12Mbit/s", "--delay", "20ms", "--queue", "droptail:2MB"];

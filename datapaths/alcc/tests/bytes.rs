@@ -3,11 +3,12 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::{IoSlice, Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use common::{HELD, Hasher, PATIENCE, connect, engine, narrow, pair, reader, send, try_send, until, writes};
+use common::{HELD, Hasher, PATIENCE, connect, engine, narrow, pair, reader, send, try_send, writes};
 use paceline_alcc::{Acks, Engine, Lower, Mode, Options};
 use rustix::net::sockopt;
 

@@ -3,13 +3,14 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{HELD, PATIENCE, connect, engine, fill, narrow, reader, send, until};
+use common::{HELD, PATIENCE, connect, engine, fill, narrow, reader, send};
 use rustix::net::sockopt;
 
 const V4: &str = "127.0.0.1:0";

@@ -3,12 +3,13 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use common::{HELD, PATIENCE, connect, engine, fill, narrow, pair, reader, send, try_send, until};
+use common::{HELD, PATIENCE, connect, engine, fill, narrow, pair, reader, send, try_send};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 const V4: &str = "127.0.0.1:0";

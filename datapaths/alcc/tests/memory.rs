@@ -3,12 +3,13 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use common::{HELD, PATIENCE, engine, fill, narrow, reader, until};
+use common::{HELD, PATIENCE, engine, fill, narrow, reader};
 use paceline_alcc::options::FLOOR;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 

@@ -4,13 +4,14 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{HELD, Hasher, PATIENCE, Sum, connect, engine, fill, narrow, reader, send, until, writes};
+use common::{HELD, Hasher, PATIENCE, Sum, connect, engine, fill, narrow, reader, send, writes};
 use paceline_alcc::{Acks, Engine, Hooks, Options, Socket};
 use rand::RngExt;
 use rand_pcg::Pcg64;

@@ -5,12 +5,13 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::Read;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Hasher, PATIENCE, Sum, pair, send, until};
+use common::{Hasher, PATIENCE, Sum, pair, send};
 use paceline_alcc::frame::Reader;
 use paceline_alcc::{Acks, Engine, Mode, Options};
 use paceline_cc::datapath::ALCC_QUEUE;

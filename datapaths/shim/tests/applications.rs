@@ -2,6 +2,7 @@
 
 mod common;
 
+use paceline_fixture::{free_port, listens, until};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -13,8 +14,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Digest, Running, connect, connect_narrow, folder, free_port, give, installed, is_root, letters, listens,
-    lowers_rights, shimmed, shimmed_as_we_are, skip, threads, until,
+    Digest, Running, connect, connect_narrow, folder, give, installed, is_root, letters, lowers_rights, shimmed,
+    shimmed_as_we_are, skip, threads,
 };
 
 const LEN: usize = 8_000_000;

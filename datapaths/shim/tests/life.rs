@@ -3,6 +3,7 @@
 
 mod common;
 
+use paceline_fixture::until;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +11,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use common::{Digest, connect, connect_narrow, folder, letters, serve, shimmed, skip, until};
+use common::{Digest, connect, connect_narrow, folder, letters, serve, shimmed, skip};
 
 /// The engine's thread is there.
 fn has_engine(server: &common::Running) -> bool {

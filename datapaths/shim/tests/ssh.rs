@@ -3,15 +3,14 @@
 
 mod common;
 
+use paceline_fixture::{free_port, listens, until};
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{
-    Digest, Running, folder, free_port, installed, letters, listens, lowers_rights, shimmed_as_we_are, skip, until,
-};
+use common::{Digest, Running, folder, installed, letters, lowers_rights, shimmed_as_we_are, skip};
 
 fn key(file: &Path) {
     let mut command = Command::new("ssh-keygen");

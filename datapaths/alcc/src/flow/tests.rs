@@ -1,8 +1,7 @@
+use paceline_fixture::until;
 use std::io::{IoSlice, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use paceline_cc::{Env, Spec};
 use paceline_transport::Hold;
@@ -30,14 +29,6 @@ fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
     Flow::queued(Link::new(controller, queue, &info, clock::now(), true, None), fd, source, false)
 }
 
-fn until(mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(start.elapsed() < Duration::from_mins(2));
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// Writes `count` small chunks and waits until the kernel has delivered them.
 fn send_small(flow: &mut Flow, fd: &OwnedFd, peer: &mut TcpStream, count: usize) {
     for _ in 0..count {
@@ -46,7 +37,7 @@ fn send_small(flow: &mut Flow, fd: &OwnedFd, peer: &mut TcpStream, count: usize)
     }
     assert_eq!(flow.link.queue.len(), 0);
     peer.read_exact(&mut vec![0; count * 100]).unwrap();
-    until(|| Info::of(fd).unwrap().is_quiet());
+    until("the kernel reports it", || Info::of(fd).unwrap().is_quiet());
 }
 
 #[test]
@@ -59,7 +50,7 @@ fn stamps_that_were_dropped_are_made_up_for_and_later_ones_are_exact_again() {
     flow.read_stamps(&fd, &mut reader);
     let stamped = flow.link.acked;
     assert!(stamped < 300_000, "the queue held every stamp");
-    until(|| {
+    until("the kernel reports it", || {
         flow.timer(&fd, &mut reader);
         flow.link.acked == 300_000
     });
@@ -80,7 +71,7 @@ fn acknowledgements_come_from_the_kernels_counters_where_there_are_no_stamps() {
     let mut reader = Reader::new();
     for _ in 0..20 {
         send_small(&mut flow, &fd, &mut peer, 5);
-        until(|| {
+        until("the kernel reports it", || {
             flow.timer(&fd, &mut reader);
             flow.link.above.in_flight() == 0
         });
@@ -95,7 +86,7 @@ fn a_full_buffer_below_is_seen_as_the_limit() {
     let mut flow = flow(&fd, Acks::Stamps, "fixed:window=100000");
     rustix::net::sockopt::set_socket_send_buffer_size(&fd, 100_000).unwrap();
     flow.link.write(&[IoSlice::new(&[1; 1_000_000])], 0);
-    until(|| {
+    until("the kernel reports it", || {
         // The peer reads nothing, and its buffer is bounded.
         flow.link.write(&[IoSlice::new(&[1; 1_000_000])], 0);
         flow.pump(&fd, false).unwrap();
@@ -105,7 +96,7 @@ fn a_full_buffer_below_is_seen_as_the_limit() {
     // What was refused counts when it is sent.
     let before = flow.link.above.limited_below();
     let mut read = vec![0; 300_000];
-    until(|| {
+    until("the kernel reports it", || {
         assert!(peer.read(&mut read).unwrap() > 0);
         flow.link.blocked = false;
         flow.pump(&fd, false).unwrap();

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paceline_alcc::{Engine, Options, Socket};
 use rand::RngExt;
@@ -126,14 +126,5 @@ pub(crate) fn fill(socket: &Socket) -> usize {
                 return written;
             }
         }
-    }
-}
-
-/// Waits for what has to happen.
-pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        thread::sleep(Duration::from_millis(2));
     }
 }

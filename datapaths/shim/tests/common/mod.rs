@@ -5,13 +5,12 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -297,30 +296,6 @@ pub(crate) fn serve_with(
     Some((child, port))
 }
 
-/// A port that nobody has, below those that the kernel gives to clients: none of them takes it meanwhile.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(40) + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 12_000 + (number % 16_000) as u16;
-        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// Whether a server listens, found without disturbing it.
-pub(crate) fn listens(port: u16) -> bool {
-    // Linux Documentation/networking/proc_net_tcp.rst: the local address is the second field, the state the fourth.
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
-    let end = format!(":{port:04X}");
-    tables
-        .iter()
-        .flat_map(|table| table.lines())
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .any(|row| row.get(1).is_some_and(|local| local.ends_with(&end)) && row.get(3) == Some(&"0A"))
-}
-
 /// A connection whose reads give up in the end.
 pub(crate) fn connect(port: u16) -> TcpStream {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -336,13 +311,4 @@ pub(crate) fn connect_narrow(port: u16) -> TcpStream {
     socket.connect(&SocketAddr::from(([127, 0, 0, 1], port)).into()).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.into()
-}
-
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < PATIENCE, "never came: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
