@@ -3,6 +3,8 @@
 //! Sources as in [`crate::sender`]; the order of steps is that of Linux `tcp_ack`: deliveries, undo, end of a phase,
 //! losses, reduction.
 
+use std::iter;
+
 use paceline_cc::{Ecn, Phase, Time};
 
 use crate::driver::{Arrived, Marks, Progress};
@@ -18,11 +20,14 @@ impl FlowSender {
             self.take_answer(now, ack);
             return Digest::default();
         }
+        if self.is_plain(ack) {
+            return self.take_plain(now, ack);
+        }
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
 
         // Marks: accurate counters, or all that this acknowledgement delivers.
-        let ecn = self.driver.controller.ecn();
+        let ecn = self.driver.ecn;
         let exact = matches!(ecn, Ecn::Exact | Ecn::L4s);
         let mut ce_bytes = ack.ce_bytes.saturating_sub(self.ce_bytes);
         let mut ce_packets = ack.ce_packets.saturating_sub(self.ce_packets);
@@ -153,6 +158,47 @@ impl FlowSender {
         Digest { rtt: delivery.rtt, lost }
     }
 
+    /// Nothing but the next packets arrived, and nothing is to be repaired, reduced or undone.
+    fn is_plain(&self, ack: &AckSegment) -> bool {
+        self.delivery == Delivery::Reliable
+            && self.phase == Phase::Open
+            && self.board.is_orderly()
+            && self.probe.is_none()
+            && self.empty.is_none()
+            && ack.cumulative > self.una
+            && ack.cumulative <= self.next
+            && ack.sack_count == 0
+            && ack.duplicate.is_none()
+            && ack.arrivals.is_none()
+            && !ack.ece
+            && ack.ce_bytes <= self.ce_bytes
+            && ack.ce_packets <= self.ce_packets
+    }
+
+    /// The steps of [`FlowSender::take_ack`] that are left for a [plain](FlowSender::is_plain) acknowledgement.
+    fn take_plain(&mut self, now: Time, ack: &AckSegment) -> Digest {
+        let prior_in_flight = self.board.in_flight;
+        self.una = ack.cumulative;
+        self.backoff = 0;
+        self.reordering_at = Time::NEVER;
+        let Self { board, driver, una, .. } = self;
+        let delivered = iter::from_fn(|| board.pop_below(*una));
+        let delivery = driver.take_in(now, delivered, false, &Arrived::Newest(ack.received_at));
+        driver.sample(now - ack.echo_sent_at, self.una, self.next);
+        if let Some(newest) = &delivery.newest {
+            self.reordering.on_delivered(newest.end(), false);
+            self.board.advance(newest.serial, now - newest.sent_at);
+            let progress = Progress { prior_in_flight, ..Progress::at(self.una, self.next, self.board.in_flight) };
+            self.driver.acknowledge(now, &delivery, &progress);
+        }
+        self.arm_rto(now);
+        if delivery.packets > 0 {
+            self.arm_probe(now);
+        }
+        self.driver.refresh();
+        Digest { rtt: delivery.rtt, lost: 0 }
+    }
+
     /// Marks what the SACK blocks cover, from below, so that the order within one acknowledgement is not taken for
     /// reordering.
     fn take_sacks(&mut self, ack: &AckSegment) {
@@ -271,9 +317,8 @@ impl FlowSender {
         let again = self.phase == Phase::Loss && self.board.lost_repair;
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
         // losses apart (RFC 8257 section 3.5).
-        let reduces = again
-            || self.phase == Phase::Open
-            || (self.phase == Phase::Cwr && self.driver.controller.ecn() != Ecn::Classic);
+        let reduces =
+            again || self.phase == Phase::Open || (self.phase == Phase::Cwr && self.driver.ecn != Ecn::Classic);
         if !repairing || again {
             self.stats.recoveries += 1;
             self.phase = Phase::Recovery;

@@ -8,8 +8,8 @@
 //! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`].
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Carrier, Controller, Hop, Loss, Lost, Nanos, Pacing, Phase, Rate, RateSample, Restart,
-    Sent, Telemetry, Time, Timeout,
+    Ack, Acked, BadFeedback, Carrier, Controller, Ecn, Hop, Loss, Lost, Nanos, Pacing, Phase, Rate, RateSample,
+    Restart, Sent, Telemetry, Time, Timeout,
 };
 
 use crate::arrivals::Lookup;
@@ -27,6 +27,10 @@ const UNPACED: u64 = 10;
 pub struct Driver {
     pub(crate) config: Config,
     pub(crate) controller: Box<dyn Controller>,
+    /// The controller's use of ECN.
+    pub(crate) ecn: Ecn,
+    /// The silence after which the controller wants an empty packet.
+    heartbeat: Option<Nanos>,
     pub(crate) rtt: Rtt,
     rate: RateSampler,
     pacer: Pacer,
@@ -113,6 +117,8 @@ impl Driver {
     pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
         let mut driver = Self {
             config: *config,
+            ecn: controller.ecn(),
+            heartbeat: controller.heartbeat(),
             controller,
             rtt: Rtt::new(),
             rate: RateSampler::new(),
@@ -175,7 +181,7 @@ impl Driver {
             self.pacer.refresh(answer);
         }
         self.tick_at = self.controller.next_tick();
-        self.heartbeat_at = self.controller.heartbeat().map_or(Time::NEVER, |silence| now + silence);
+        self.heartbeat_at = self.heartbeat.map_or(Time::NEVER, |silence| now + silence);
     }
 
     /// A handshake has been answered, `sample` after it left.
@@ -189,16 +195,28 @@ impl Driver {
     /// Takes in newly delivered packets, in any order, and measures RTT and rate; [`Driver::acknowledge`] informs the
     /// controller. `ce`: they carried a congestion mark.
     pub fn delivered(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received: &Arrived<'_>) -> Delivery {
+        if fresh.len() > 1 && !fresh.is_sorted_by_key(Packet::order) {
+            fresh.sort_unstable_by_key(Packet::order);
+        }
+        self.take_in(now, fresh.iter().copied(), ce, received)
+    }
+
+    /// As [`Driver::delivered`], of packets in the order of their departures.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        now: Time,
+        packets: impl Iterator<Item = Packet>,
+        ce: bool,
+        received: &Arrived<'_>,
+    ) -> Delivery {
         let mut arrivals = Lookup::new(match received {
             Arrived::Each(list) => list,
             Arrived::Newest(_) | Arrived::Unknown => &[],
         });
         self.acked.clear();
-        let mut delivery = Delivery { packets: fresh.len(), ..Delivery::default() };
-        if fresh.len() > 1 && !fresh.is_sorted_by_key(Packet::order) {
-            fresh.sort_unstable_by_key(Packet::order);
-        }
-        for packet in &*fresh {
+        let mut delivery = Delivery::default();
+        for packet in packets {
             delivery.bytes += u64::from(packet.bytes);
             if !packet.retransmitted {
                 delivery.rtt = Some(now - packet.sent_at);
@@ -213,8 +231,10 @@ impl Driver {
                 ce,
                 received_at: arrivals.find(packet.seq),
             });
+            delivery.newest = Some(packet);
         }
-        let (Some(newest), Some(last)) = (fresh.last(), self.acked.last_mut()) else {
+        delivery.packets = self.acked.len();
+        let (Some(newest), Some(last)) = (&delivery.newest, self.acked.last_mut()) else {
             return delivery;
         };
         if let Arrived::Newest(at) = received {
@@ -223,7 +243,6 @@ impl Driver {
         if let Some(rtt) = delivery.rtt {
             self.rtt.observe(rtt);
         }
-        delivery.newest = Some(*newest);
         delivery.rate = self.rate.deliver(now, delivery.bytes, &newest.departure(), self.rtt.min);
         delivery
     }

@@ -1,8 +1,8 @@
 //! What was sent and not yet settled.
 //!
 //! Packets lie in a ring in the order of their positions; transmissions in a second ring in the order of their
-//! departures, so that RACK finds losses from its front. Each packet and each transmission is looked at a bounded
-//! number of times, whatever the window.
+//! departures, so that RACK finds losses from its front. The second ring is kept only while the two orders differ. Each
+//! packet and each transmission is looked at a bounded number of times, whatever the window.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,10 @@ pub(crate) struct Scoreboard {
     packets: VecDeque<Packet>,
     /// Number of the packet at the front of `packets`.
     first: u64,
-    /// Packet number and serial of each transmission.
+    /// Packet number and serial of each transmission, unless the board is in order.
     order: VecDeque<(u64, u64)>,
+    /// Number of the first packet that left after the last event that was no delivery from below.
+    orderly_from: u64,
     /// Serial of the last transmission; the first is 1.
     serial: u64,
     newest: Newest,
@@ -56,6 +58,7 @@ impl Scoreboard {
             packets: VecDeque::new(),
             first: 0,
             order: VecDeque::new(),
+            orderly_from: 0,
             serial: 0,
             newest: Newest::default(),
             waiting: VecDeque::new(),
@@ -123,6 +126,20 @@ impl Scoreboard {
         self.packets.len()
     }
 
+    /// Every packet is in flight, for the first time, and left before the one above.
+    pub(crate) fn is_orderly(&self) -> bool {
+        self.first >= self.orderly_from
+    }
+
+    /// Something else than a delivery from below is about to happen to a packet.
+    fn disorder(&mut self) {
+        if self.is_orderly() {
+            self.order.clear();
+            self.order.extend((self.first..).zip(self.packets.iter().map(|packet| packet.serial)));
+        }
+        self.orderly_from = self.next_number();
+    }
+
     /// Takes the serial of a transmission that the board does not follow (an empty probe).
     pub(crate) fn skip_serial(&mut self) -> u64 {
         self.serial += 1;
@@ -130,16 +147,20 @@ impl Scoreboard {
     }
 
     /// A new packet leaves.
+    #[inline]
     pub(crate) fn push(&mut self, mut packet: Packet) {
         self.serial += 1;
         packet.serial = self.serial;
-        self.order.push_back((self.next_number(), self.serial));
+        if !self.is_orderly() {
+            self.order.push_back((self.next_number(), self.serial));
+        }
         self.in_flight += u64::from(packet.bytes);
         self.packets.push_back(packet);
     }
 
     /// Packet `number` leaves again.
     pub(crate) fn resend(&mut self, number: u64, now: Time) -> Option<&mut Packet> {
+        self.disorder();
         let serial = self.serial + 1;
         let packet = self.packets.get_mut(number.checked_sub(self.first)? as usize)?;
         self.serial = serial;
@@ -168,6 +189,16 @@ impl Scoreboard {
             self.waiting.pop_front();
         }
         None
+    }
+
+    /// Of a board in order: takes out the oldest packet, if it ends at or below `position`, which has arrived.
+    #[inline]
+    pub(crate) fn pop_below(&mut self, position: u64) -> Option<Packet> {
+        let packet = *self.packets.front().filter(|packet| packet.end() <= position)?;
+        self.packets.pop_front();
+        self.first += 1;
+        self.in_flight -= u64::from(packet.bytes);
+        Some(packet)
     }
 
     /// Everything below `position` has arrived.
@@ -199,6 +230,9 @@ impl Scoreboard {
         let mut parts = std::mem::take(&mut self.scratch);
         parts.clear();
         self.sacked.insert(range, &mut parts);
+        if !parts.is_empty() {
+            self.disorder();
+        }
         for part in &parts {
             let mut index = self.index_of(part.start);
             while let Some(packet) = self.packets.get_mut(index) {
@@ -222,6 +256,7 @@ impl Scoreboard {
     /// The packets that lie wholly between `from` and `to` have arrived, as far as is known: which ones are holes there does
     /// not matter.
     pub(crate) fn deliver_within(&mut self, from: u64, to: u64) {
+        self.disorder();
         let mut index = self.index_of(from);
         while let Some(packet) = self.packets.get_mut(index).filter(|packet| packet.end() <= to) {
             if packet.state == State::InFlight {
@@ -275,13 +310,12 @@ impl Scoreboard {
 
     /// The flow stopped, by the window or for want of data: so much for the packets sent since it last did.
     pub(crate) fn end_burst(&mut self, window_limited: bool) {
-        let next = self.next_number();
-        for number in self.burst_from.max(self.first)..next {
-            if let Some(packet) = self.packets.get_mut((number - self.first) as usize) {
-                packet.window_limited = window_limited;
-            }
+        let mut index = self.burst_from.saturating_sub(self.first) as usize;
+        while let Some(packet) = self.packets.get_mut(index) {
+            packet.window_limited = window_limited;
+            index += 1;
         }
-        self.burst_from = next;
+        self.burst_from = self.next_number();
     }
 
     /// How far behind the oldest packet the one that holds `position` lies.
@@ -314,6 +348,12 @@ impl Scoreboard {
     /// the first packet due, not for the last, so each loss is found on time.
     pub(crate) fn detect(&mut self, now: Time, reordering: Nanos, lost: &mut Vec<Lost>) -> Time {
         self.lost_repair = false;
+        if self.is_orderly() {
+            if self.packets.front().is_none_or(|packet| packet.serial > self.newest.serial) {
+                return Time::NEVER;
+            }
+            self.disorder();
+        }
         while let Some(&(number, serial)) = self.order.front() {
             if serial > self.newest.serial {
                 break;
@@ -342,6 +382,7 @@ impl Scoreboard {
     /// section 6.3), and appends them to `lost`.
     pub(crate) fn lose_overdue(&mut self, now: Time, lost: &mut Vec<Lost>) {
         self.waiting.clear();
+        self.disorder();
         for (number, packet) in (self.first..).zip(&mut self.packets) {
             let overdue = number == self.first || packet.sent_at + self.newest.rtt <= now;
             if packet.state == State::InFlight && overdue {
@@ -358,6 +399,7 @@ impl Scoreboard {
     /// Lost packets that wait for their retransmission are in flight after all; says how many.
     pub(crate) fn restore(&mut self) -> u64 {
         self.waiting.clear();
+        self.disorder();
         self.order.clear();
         let mut count = 0;
         for (number, packet) in (self.first..).zip(&mut self.packets) {

@@ -181,7 +181,7 @@ impl FlowSender {
     }
 
     fn segment(&mut self, now: Time, seq: u64, bytes: u32, retransmission: bool, note: u64) -> Segment {
-        let ecn = match self.driver.controller.ecn() {
+        let ecn = match self.driver.ecn {
             // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
             Ecn::Classic if retransmission || bytes == 0 => Ecn::Off,
             ecn => ecn,
