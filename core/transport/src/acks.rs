@@ -3,8 +3,6 @@
 //! Sources as in [`crate::sender`]; the order of steps is that of Linux `tcp_ack`: deliveries, undo, end of a phase,
 //! losses, reduction.
 
-use std::iter;
-
 use paceline_cc::{Ecn, Phase, Time};
 
 use crate::driver::{Arrived, Marks, Progress};
@@ -181,9 +179,10 @@ impl FlowSender {
         self.una = ack.cumulative;
         self.backoff = 0;
         self.reordering_at = Time::NEVER;
-        let Self { board, driver, una, .. } = self;
-        let delivered = iter::from_fn(|| board.pop_below(*una));
-        let delivery = driver.take_in(now, delivered, false, &Arrived::Newest(ack.received_at));
+        let Self { board, driver, .. } = self;
+        let mut delivery = driver.begin_delivery();
+        board.deliver_in_order(ack.cumulative, |packet| driver.take_in(now, packet, false, None, &mut delivery));
+        driver.end_delivery(now, &Arrived::Newest(ack.received_at), &mut delivery);
         driver.sample(now - ack.echo_sent_at, self.una, self.next);
         if let Some(newest) = &delivery.newest {
             self.reordering.on_delivered(newest.end(), false);

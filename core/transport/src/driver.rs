@@ -198,45 +198,56 @@ impl Driver {
         if fresh.len() > 1 && !fresh.is_sorted_by_key(Packet::order) {
             fresh.sort_unstable_by_key(Packet::order);
         }
-        self.take_in(now, fresh.iter().copied(), ce, received)
-    }
-
-    /// As [`Driver::delivered`], of packets in the order of their departures.
-    #[inline]
-    pub(crate) fn take_in(
-        &mut self,
-        now: Time,
-        packets: impl Iterator<Item = Packet>,
-        ce: bool,
-        received: &Arrived<'_>,
-    ) -> Delivery {
         let mut arrivals = Lookup::new(match received {
             Arrived::Each(list) => list,
             Arrived::Newest(_) | Arrived::Unknown => &[],
         });
-        self.acked.clear();
-        let mut delivery = Delivery::default();
-        for packet in packets {
-            delivery.bytes += u64::from(packet.bytes);
-            if !packet.retransmitted {
-                delivery.rtt = Some(now - packet.sent_at);
-            }
-            self.acked.push(Acked {
-                seq: packet.seq,
-                bytes: packet.bytes,
-                sent_at: packet.sent_at,
-                tag: packet.tag,
-                retransmitted: packet.retransmitted,
-                app_limited: packet.app_limited,
-                ce,
-                received_at: arrivals.find(packet.seq),
-            });
-            delivery.newest = Some(packet);
+        let mut delivery = self.begin_delivery();
+        for packet in &*fresh {
+            self.take_in(now, packet, ce, arrivals.find(packet.seq), &mut delivery);
         }
-        delivery.packets = self.acked.len();
-        let (Some(newest), Some(last)) = (&delivery.newest, self.acked.last_mut()) else {
-            return delivery;
-        };
+        self.end_delivery(now, received, &mut delivery);
+        delivery
+    }
+
+    /// The first step of [`Driver::delivered`], for a datapath that has no list of the packets.
+    pub(crate) fn begin_delivery(&mut self) -> Delivery {
+        self.acked.clear();
+        Delivery::default()
+    }
+
+    /// The second step, for each packet in the order of their departures.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        ce: bool,
+        received_at: Option<Time>,
+        delivery: &mut Delivery,
+    ) {
+        delivery.packets += 1;
+        delivery.bytes += u64::from(packet.bytes);
+        if !packet.retransmitted {
+            delivery.rtt = Some(now - packet.sent_at);
+        }
+        delivery.newest = Some(*packet);
+        self.acked.push(Acked {
+            seq: packet.seq,
+            bytes: packet.bytes,
+            sent_at: packet.sent_at,
+            tag: packet.tag,
+            retransmitted: packet.retransmitted,
+            app_limited: packet.app_limited,
+            ce,
+            received_at,
+        });
+    }
+
+    /// The last step.
+    #[inline]
+    pub(crate) fn end_delivery(&mut self, now: Time, received: &Arrived<'_>, delivery: &mut Delivery) {
+        let (Some(newest), Some(last)) = (&delivery.newest, self.acked.last_mut()) else { return };
         if let Arrived::Newest(at) = received {
             last.received_at = Some(*at);
         }
@@ -244,7 +255,6 @@ impl Driver {
             self.rtt.observe(rtt);
         }
         delivery.rate = self.rate.deliver(now, delivery.bytes, &newest.departure(), self.rtt.min);
-        delivery
     }
 
     /// An RTT sample for the smoothed RTT and the timeout, where the datapath takes one from this acknowledgement; everything

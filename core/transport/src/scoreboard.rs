@@ -191,14 +191,15 @@ impl Scoreboard {
         None
     }
 
-    /// Of a board in order: takes out the oldest packet, if it ends at or below `position`, which has arrived.
+    /// Everything below `position` has arrived, on a board in order: shows each packet as it leaves the board.
     #[inline]
-    pub(crate) fn pop_below(&mut self, position: u64) -> Option<Packet> {
-        let packet = *self.packets.front().filter(|packet| packet.end() <= position)?;
-        self.packets.pop_front();
-        self.first += 1;
-        self.in_flight -= u64::from(packet.bytes);
-        Some(packet)
+    pub(crate) fn deliver_in_order(&mut self, position: u64, mut show: impl FnMut(&Packet)) {
+        while let Some(packet) = self.packets.front().filter(|packet| packet.end() <= position) {
+            show(packet);
+            self.in_flight -= u64::from(packet.bytes);
+            self.first += 1;
+            self.packets.pop_front();
+        }
     }
 
     /// Everything below `position` has arrived.
