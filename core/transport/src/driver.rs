@@ -136,6 +136,7 @@ impl Driver {
 
     /// A packet leaves. It takes with it what its delivery or loss will need; the answer is the note for the controller's
     /// receiver half.
+    #[inline(always)]
     pub fn sent(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
         if load.first {
             self.rate.restart(now);
@@ -170,7 +171,7 @@ impl Driver {
     }
 
     /// Something left: the controller answers for the next packet.
-    #[inline]
+    #[inline(always)]
     fn departed(&mut self, now: Time, bytes: u32) {
         self.packets += 1;
         self.last_sent_at = Some(now);

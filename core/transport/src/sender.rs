@@ -32,8 +32,10 @@ pub(crate) enum Delivery {
 /// How far the exchange before any data has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handshake {
-    /// Its packet must leave, for the first time or again.
-    Due { again: bool },
+    /// Its packet must leave.
+    Due,
+    /// Its packet must leave again.
+    DueAgain,
     /// Its packet is on its way.
     Sent,
     /// It is over, or there is none.
@@ -116,7 +118,7 @@ impl FlowSender {
             lost: Vec::new(),
             delivery,
             stats: SenderStats::default(),
-            handshake: if config.handshake { Handshake::Due { again: false } } else { Handshake::Done },
+            handshake: if config.handshake { Handshake::Due } else { Handshake::Done },
             una: start,
             next: start,
             end: start,
@@ -180,6 +182,7 @@ impl FlowSender {
         };
     }
 
+    #[inline]
     fn segment(&mut self, now: Time, seq: u64, bytes: u32, retransmission: bool, note: u64) -> Segment {
         let ecn = match self.driver.ecn {
             // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
@@ -204,6 +207,7 @@ impl FlowSender {
     }
 
     /// The handshake's packet, which no controller is told of. It is not ECN-capable (RFC 3168 section 6.1.1).
+    #[cold]
     fn send_syn(&mut self, now: Time, again: bool) -> Segment {
         self.handshake = Handshake::Sent;
         self.rto_at = now + self.rto();
@@ -222,7 +226,7 @@ impl FlowSender {
         }
     }
 
-    fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
+    fn send_new(&mut self, now: Time, bytes: u32) -> Option<Segment> {
         let first = !self.has_outstanding();
         if first {
             self.driver.restart(now);
@@ -237,7 +241,7 @@ impl FlowSender {
             self.arm_rto(now);
         }
         self.arm_probe(now);
-        self.segment(now, packet.seq, bytes, false, note)
+        Some(self.segment(now, packet.seq, bytes, false, note))
     }
 
     fn send_again(&mut self, now: Time, number: u64) -> Option<Segment> {
@@ -274,6 +278,7 @@ impl FlowSender {
 
     /// RFC 8985 section 7.3: new data if there is any, else the last packet again. For datagrams an empty packet
     /// stands for the latter.
+    #[cold]
     fn send_probe(&mut self, now: Time) -> Option<Segment> {
         if self.board.in_flight == 0 {
             return None;
@@ -281,7 +286,7 @@ impl FlowSender {
         self.stats.probes += 1;
         let bytes = self.unsent().min(u64::from(self.driver.config.mss)) as u32;
         let (segment, repaired) = if bytes > 0 {
-            (self.send_new(now, bytes), None)
+            (self.send_new(now, bytes)?, None)
         } else if self.delivery == Delivery::Unreliable {
             self.empty = None;
             (self.send_empty(now), None)
@@ -338,7 +343,7 @@ impl FlowSender {
             if self.rto_at <= now {
                 self.rto_at = Time::NEVER;
                 self.backoff = self.backoff.saturating_add(1);
-                self.handshake = Handshake::Due { again: true };
+                self.handshake = Handshake::DueAgain;
             }
             return Fired::Nothing;
         }
@@ -377,10 +382,12 @@ impl Sender for FlowSender {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.wake_at = Time::NEVER;
-        match self.handshake {
-            Handshake::Done => {}
-            Handshake::Due { again } => return Some(self.send_syn(now, again)),
-            Handshake::Sent => return None,
+        if !self.is_connected() {
+            return match self.handshake {
+                Handshake::Due => Some(self.send_syn(now, false)),
+                Handshake::DueAgain => Some(self.send_syn(now, true)),
+                Handshake::Sent | Handshake::Done => None,
+            };
         }
         if self.probe_due {
             self.probe_due = false;
@@ -410,7 +417,7 @@ impl Sender for FlowSender {
         } else {
             return match repair {
                 Some(number) => self.send_again(now, number),
-                None => Some(self.send_new(now, bytes)),
+                None => self.send_new(now, bytes),
             };
         }
         (self.driver.heartbeat_at() <= now).then(|| self.send_empty(now))
