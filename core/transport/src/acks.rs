@@ -13,13 +13,16 @@ use crate::sender::{Delivery, Digest, FlowSender, glides};
 
 impl FlowSender {
     /// Digests an acknowledgement.
+    #[inline]
     pub(crate) fn take_ack(&mut self, now: Time, ack: &AckSegment) -> Digest {
+        if self.is_plain(ack) { self.take_plain(now, ack) } else { self.take_any(now, ack) }
+    }
+
+    /// Digests an acknowledgement of any kind.
+    fn take_any(&mut self, now: Time, ack: &AckSegment) -> Digest {
         if ack.syn || !self.is_connected() {
             self.take_answer(now, ack);
             return Digest::default();
-        }
-        if self.is_plain(ack) {
-            return self.take_plain(now, ack);
         }
         let prior_in_flight = self.board.in_flight;
         let prior_una = self.una;
@@ -158,7 +161,9 @@ impl FlowSender {
 
     /// Nothing but the next packets arrived, and nothing is to be repaired, reduced or undone.
     fn is_plain(&self, ack: &AckSegment) -> bool {
-        self.delivery == Delivery::Reliable
+        self.is_connected()
+            && !ack.syn
+            && self.delivery == Delivery::Reliable
             && self.phase == Phase::Open
             && self.board.is_orderly()
             && self.probe.is_none()
@@ -173,7 +178,7 @@ impl FlowSender {
             && ack.ce_packets <= self.ce_packets
     }
 
-    /// The steps of [`FlowSender::take_ack`] that are left for a [plain](FlowSender::is_plain) acknowledgement.
+    /// The steps of [`FlowSender::take_any`] that are left for a [plain](FlowSender::is_plain) acknowledgement.
     fn take_plain(&mut self, now: Time, ack: &AckSegment) -> Digest {
         let prior_in_flight = self.board.in_flight;
         self.una = ack.cumulative;
@@ -355,5 +360,59 @@ impl FlowSender {
             let keep = self.driver.rtt.rto(&self.driver.config);
             self.una = self.board.settle(now - keep).unwrap_or(self.next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use paceline_cc::{Env, Nanos, Spec};
+
+    use super::*;
+    use crate::config::{AckPolicy, Config};
+    use crate::endpoint::Sender;
+    use crate::stream;
+
+    fn cubic() -> FlowSender {
+        let controller = "cubic".parse::<Spec>().unwrap().build(&Env::default());
+        let mut sender = FlowSender::new(&Config::default(), controller, Delivery::Reliable, 0);
+        sender.write(u64::MAX);
+        sender
+    }
+
+    #[test]
+    fn the_short_way_of_plain_acknowledgements_leads_to_the_same_state() {
+        let (mut short, mut long) = (cubic(), cubic());
+        let mut receiver = stream::receiver(&AckPolicy::default(), None);
+        let mut wire = VecDeque::new();
+        let (mut sent, mut plain) = (0, 0);
+        for millis in 0..10_000 {
+            let now = Time::from_millis(millis);
+            if short.next_timeout() <= now {
+                short.on_timeout(now);
+                long.on_timeout(now);
+            }
+            while let Some(segment) = short.poll_transmit(now) {
+                assert_eq!(long.poll_transmit(now), Some(segment));
+                sent += 1;
+                if sent % 97 != 0 {
+                    wire.push_back((now + Nanos::from_millis(20), segment));
+                }
+            }
+            assert_eq!(long.poll_transmit(now), None);
+            while let Some((_, segment)) = wire.pop_front_if(|(at, _)| *at <= now) {
+                receiver.on_segment(now, &segment, false);
+                while let Some(ack) = receiver.poll_ack(now) {
+                    plain += u32::from(short.is_plain(&ack));
+                    let (left, right) = (short.take_ack(now, &ack), long.take_any(now, &ack));
+                    assert_eq!((left.rtt, left.lost), (right.rtt, right.lost));
+                    assert_eq!(short.next_timeout(), long.next_timeout());
+                    assert_eq!((short.in_flight(), short.window()), (long.in_flight(), long.window()));
+                    assert_eq!((short.srtt(), short.stats()), (long.srtt(), long.stats()));
+                }
+            }
+        }
+        assert!(plain > 1000 && short.stats().packets_lost > 10, "{plain} plain, {:?}", short.stats());
     }
 }
