@@ -11,7 +11,7 @@
 
 use crate::units::{Nanos, Rate, Time};
 
-/// What the controller is told once, when it is made.
+/// What the controller is given once, when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Env {
     /// Payload bytes of a full packet (TCP's MSS).
@@ -138,7 +138,7 @@ pub struct Ack<'a> {
     pub prior_in_flight: u64,
     /// Bytes in flight now.
     pub in_flight: u64,
-    /// Bytes found lost by this acknowledgement (already told through [`Controller::on_loss`]).
+    /// Bytes found lost by this acknowledgement (already reported through [`Controller::on_loss`]).
     pub lost_bytes: u64,
     /// Newly delivered bytes that carried a CE mark. With classic feedback: all of `bytes` when ECE was set.
     pub ce_bytes: u64,
@@ -300,7 +300,7 @@ pub enum Pacing {
     /// As soon as the window allows.
     Free,
     /// On average this rate: the gap is the size of the packet last sent over the rate. A datapath may send small
-    /// bursts (its timer's grain) that keep the average.
+    /// bursts (its timer's step) that keep the average.
     Rate(Rate),
     /// Exactly this gap: no bursts, no catching up (a chirp's gap, a guard interval). [`Nanos::MAX`] holds the flow
     /// until another event.

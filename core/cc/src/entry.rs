@@ -30,7 +30,7 @@ pub struct Entry {
     pub make: Make<dyn Controller>,
     /// Makes the receiving half, for controllers that need one.
     pub receiver: Option<Make<dyn ReceiverHalf>>,
-    /// The TCP that it runs above where nobody names one, of those that an ordinary user may choose; `None` where it makes no
+    /// The TCP that it runs above where none is named, of those that an ordinary user may choose; `None` where it makes no
     /// difference (`docs/results/alcc.md` has the measurements).
     pub lower: Option<&'static str>,
 }

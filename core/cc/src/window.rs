@@ -132,7 +132,7 @@ pub trait Policy: Send {
         Ecn::Off
     }
 
-    /// Whether a reduction is due for the marks that `ack` tells of: for the first echo of a round trip.
+    /// Whether a reduction is due for the marks that `ack` reports: for the first echo of a round trip.
     fn answers(&self, ack: &Ack<'_>) -> bool {
         ack.echo && self.ecn() != Ecn::Off
     }

@@ -18,7 +18,7 @@ pub struct Config<P> {
     pub topology: Topology<P>,
     /// Flows with a controller.
     pub flows: Vec<Flow>,
-    /// Traffic that listens to nobody.
+    /// Traffic without congestion control.
     pub cross: Vec<Cross>,
     /// Time between two points of [`crate::Series`]; `None` records no series.
     pub sample_every: Option<Nanos>,
@@ -86,7 +86,7 @@ impl Via {
 }
 
 /// How a real socket is used by the controller above it. The simulator has one way: chunks, and acknowledgements of which
-/// TCP tells when they came.
+/// TCP reports when they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
     /// How bytes reach TCP.
@@ -95,7 +95,7 @@ pub struct Handover {
     pub acks: Acks,
     /// Bytes of the socket's send buffer (`SO_SNDBUF`); `None` leaves it to the datapath.
     pub buffer: Option<u32>,
-    /// Flows of a world with the same contestant and direction are sockets of one process, which tell each other what they know
+    /// Flows of a world with the same contestant and direction are sockets of one process, which share what they know
     /// of the path.
     pub share: bool,
 }
@@ -127,7 +127,7 @@ pub struct Flow {
     pub paced: bool,
     /// The flow begins with an empty packet and its answer (TCP's handshake) before any data; completion times count it.
     pub handshake: bool,
-    /// Acknowledgements tell when each packet arrived ([`paceline_transport::AckSegment::arrivals`]).
+    /// Acknowledgements report when each packet arrived ([`paceline_transport::AckSegment::arrivals`]).
     pub arrivals: bool,
     /// How well its two hosts keep time.
     pub timers: Timing,

@@ -1,4 +1,4 @@
-//! What a hop looks like at one moment, for whoever asks: in-band telemetry, a log, a test.
+//! What a hop looks like at one moment, for its readers: in-band telemetry, a log, a test.
 
 use paceline_cc::{Nanos, Rate, Time};
 

@@ -39,7 +39,7 @@ fn loss_binds_a_controller_above_cubic_and_hardly_one_above_an_open_window() {
     assert!(open.1 < 1.5 * native.1 + 3.0, "{open:?}, native {native:?}");
 }
 
-/// A loss is a reason to halve to Verus, natively and above TCP, which tells of it.
+/// A loss is a reason to halve to Verus, natively and above TCP, which reports it.
 #[test]
 fn verus_above_an_open_window_halves_as_it_does_natively() {
     let native = run("verus", Via::Udp);

@@ -123,16 +123,16 @@ fn a_host_sends_late_and_keeps_packets_apart() {
 
 #[test]
 fn arrival_times_let_chirps_survive_stretched_acknowledgements() {
-    // With one acknowledgement for four packets every full chirp is rejected unless it is told when they arrived; the
+    // With one acknowledgement for four packets every full chirp is rejected unless it is informed when they arrived; the
     // estimate stays where the first, quickly acknowledged chirps left it.
     let gap = |arrivals| {
         let flow = Flow { ack_every: 4, arrivals, ..bulk("dctcp:start=chirp-q", Via::Tcp) };
         let outcome = Dumbbell::new(100.0, 15, vec![flow]).run(1);
         *variable(&outcome.series.as_ref().unwrap().flows[0], "chirp_gap_us").last().unwrap()
     };
-    let (told, untold) = (gap(true), gap(false));
-    assert!((told / 120.0 - 1.0).abs() < 0.2, "{told} us, the link takes 120");
-    assert!(untold > 1.4 * 120.0, "{untold} us");
+    let (informed, uninformed) = (gap(true), gap(false));
+    assert!((informed / 120.0 - 1.0).abs() < 0.2, "{informed} us, the link takes 120");
+    assert!(uninformed > 1.4 * 120.0, "{untold} us");
 }
 
 /// Two flows of Reno over a drop-tail queue, the second with twice the round trip: rate of the first over that of the

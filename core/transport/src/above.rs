@@ -5,9 +5,9 @@
 //! mapping; one acknowledgement that covers several chunks is one event with several packets.
 //!
 //! The upper controller sees the time from a chunk's departure to its cumulative acknowledgement; a chunk departs when it
-//! is handed over, unless the layer below tells when it left. TCP repairs losses and delivers nothing behind a hole, so what
+//! is handed over, unless the lower TCP reports when it left. TCP repairs losses and delivers nothing behind a hole, so what
 //! was acknowledged cumulatively would stand still for a round trip at each loss, and a controller that answers losses would
-//! never learn of one. So the controller is told of what has [arrived behind a hole](Above::arrived_ahead) and of what
+//! never learn of one. So the controller is informed of what has [arrived behind a hole](Above::arrived_ahead) and of what
 //! TCP [sends again](Above::lost), as it would be natively; the repair itself is no sample.
 
 mod mode;
@@ -61,7 +61,7 @@ pub struct Delivered<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Took {
     /// As long as the two times say.
-    Told,
+    Reported,
     /// No longer than that, but longer than until `since`, when it was not acknowledged yet; within these bounds, the layer
     /// below's own estimate `rtt`.
     Within {
@@ -78,7 +78,7 @@ impl Took {
     /// When a chunk has to have left that departed at `sent_at` and was acknowledged by `now`.
     fn departure(self, sent_at: Time, now: Time) -> Time {
         match self {
-            Self::Told => sent_at,
+            Self::Reported => sent_at,
             Self::Within { since, rtt } => now - rtt.min(now - sent_at).max(since.min(now) - sent_at),
             Self::Known(rtt) => now - rtt,
         }
@@ -111,9 +111,9 @@ pub struct Above {
     end: u64,
     /// Everything below this position is known to have left.
     departed: u64,
-    /// Up to this position the controller was told what has arrived, holes apart.
+    /// Up to this position the controller was informed of what has arrived, holes apart.
     ahead: u64,
-    /// Losses below this position belong to an episode of which it was told.
+    /// Losses below this position belong to an episode of which it was informed.
     episode: u64,
     hold: Hold,
     /// Chunks handed over, and those for which TCP was the limit.
@@ -245,8 +245,8 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
-    /// TCP repairs losses, and of what is outstanding the `bytes` below `upto` have arrived behind them (RFC 2018): tells the
-    /// controller of those that are new. Which of the chunks below are holes is not told, only how much they are: the
+    /// TCP repairs losses, and of what is outstanding the `bytes` below `upto` have arrived behind them (RFC 2018): informs the
+    /// controller of those that are new. Which of the chunks below are holes is not reported, only how much they are: the
     /// lowest are taken for them.
     pub fn arrived_ahead(&mut self, now: Time, upto: u64, bytes: u64, took: Took) -> Option<News> {
         let upto = upto.min(self.next);

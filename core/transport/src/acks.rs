@@ -66,7 +66,7 @@ impl FlowSender {
         }
         self.board.fresh = fresh;
         if let Some(newest) = delivery.newest {
-            // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original. The time stamp tells
+            // RFC 8985 section 6.2 step 2: the answer to a retransmission may be of the original. The time stamp shows
             // only at the left edge: elsewhere it is an older one that is echoed (RFC 7323 section 4.3).
             let rtt = now - newest.sent_at;
             let original = advanced && newest.end() <= self.una && ack.echo_sent_at < newest.sent_at;
@@ -217,7 +217,7 @@ impl FlowSender {
         }
     }
 
-    /// Datagrams repair nothing: a controller that shapes recovery itself is told of none. (BBR would conserve packets
+    /// Datagrams repair nothing: a controller that shapes recovery itself is informed of none. (BBR would conserve packets
     /// for a round after each loss without the round in which a stream's repairs are acknowledged and it grows again.)
     fn phase_reported(&self) -> Phase {
         match (self.delivery, self.phase) {

@@ -6,20 +6,20 @@ use paceline_cc::Time;
 
 use crate::segment::{ArrivalTime, MAX_ARRIVALS};
 
-/// Arrivals since the last acknowledgement, where the receiver tells them.
+/// Arrivals since the last acknowledgement, where the receiver reports them.
 pub(crate) struct Arrivals {
-    told: bool,
+    reported: bool,
     since: VecDeque<ArrivalTime>,
 }
 
 impl Arrivals {
-    pub(crate) fn new(told: bool) -> Self {
-        Self { told, since: VecDeque::new() }
+    pub(crate) fn new(reported: bool) -> Self {
+        Self { reported, since: VecDeque::new() }
     }
 
     /// Data at `seq` arrived.
     pub(crate) fn note(&mut self, seq: u64, at: Time) {
-        if !self.told {
+        if !self.reported {
             return;
         }
         if self.since.len() == MAX_ARRIVALS {
@@ -30,7 +30,7 @@ impl Arrivals {
 
     /// For the acknowledgement that leaves now.
     pub(crate) fn take(&mut self) -> Option<Box<[ArrivalTime]>> {
-        self.told.then(|| self.since.drain(..).collect())
+        self.reported.then(|| self.since.drain(..).collect())
     }
 }
 

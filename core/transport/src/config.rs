@@ -66,7 +66,7 @@ pub struct AckPolicy {
     pub max_delay: Nanos,
     /// First packets that are acknowledged at once. 16: Linux `TCP_MAX_QUICKACKS`.
     pub quick: u32,
-    /// Each acknowledgement tells when the packets since the one before arrived. Off: TCP does not.
+    /// Each acknowledgement reports when the packets since the one before arrived. Off: TCP does not.
     pub arrivals: bool,
 }
 

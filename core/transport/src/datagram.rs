@@ -34,7 +34,7 @@ pub fn receiver(half: Option<Box<dyn ReceiverHalf>>) -> Box<dyn Receiver> {
     Box::new(new(half, false))
 }
 
-/// As [`receiver`], with acknowledgements that tell [when packets arrived](AckSegment::arrivals).
+/// As [`receiver`], with acknowledgements that report [when packets arrived](AckSegment::arrivals).
 pub fn receiver_with_arrivals(half: Option<Box<dyn ReceiverHalf>>) -> Box<dyn Receiver> {
     Box::new(new(half, true))
 }

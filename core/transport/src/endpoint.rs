@@ -124,7 +124,7 @@ pub trait Receiver: Send {
         self.poll_ack_into(now, &mut ack).then_some(ack)
     }
 
-    /// As [`Receiver::poll_ack`], over an acknowledgement that nobody needs any more; false and nothing where none is due.
+    /// As [`Receiver::poll_ack`], over an acknowledgement that is no longer needed; false and nothing where none is due.
     fn poll_ack_into(&mut self, now: Time, ack: &mut AckSegment) -> bool;
 
     /// When `poll_ack` wants to be asked again (delayed acknowledgement, the receiver half's tick).

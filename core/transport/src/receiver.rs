@@ -100,7 +100,7 @@ impl StreamReceiver {
         self.ack_at = Time::NEVER;
     }
 
-    /// The state is about to change: an acknowledgement of the old one that nobody has taken out is kept.
+    /// The state is about to change: an acknowledgement of the old one that has not been taken out is kept.
     fn keep_owed(&mut self) {
         if self.owed {
             let mut ack = AckSegment::default();

@@ -86,7 +86,7 @@ pub struct AckSegment {
     pub ce_bytes: u64,
     /// Packets with a CE mark since the start of the flow.
     pub ce_packets: u64,
-    /// When each packet of data since the acknowledgement before arrived, in that order, where the receiver tells: the
+    /// When each packet of data since the acknowledgement before arrived, in that order, where the receiver reports it: the
     /// last [`MAX_ARRIVALS`] of them. Those of an acknowledgement that is lost are lost with it.
     pub arrivals: Option<Box<[ArrivalTime]>>,
     /// The receiver half's blob, at most [`paceline_cc::MAX_FEEDBACK`] bytes.

@@ -4,8 +4,8 @@
 //! `tcp_input.c`, `tcp_recovery.c`. What differs:
 //! - A packet keeps its boundaries when it is sent again, so the scoreboard is by packets.
 //! - No receive window: the receiver reads at once (our choice; flow control is no part of the question).
-//! - A lost handshake is repeated after the initial RTO, doubled each time, and costs no window: the time stamp tells its
-//!   RTT (RFC 6298 section 5.7 and RFC 5681 section 3.1 are for those who cannot tell).
+//! - A lost handshake is repeated after the initial RTO, doubled each time, and costs no window: the time stamp gives its
+//!   RTT (RFC 6298 section 5.7 and RFC 5681 section 3.1 are for senders without it).
 //! - Empty packets (heartbeats) ignore window and pacing, and are not followed.
 //! - Spurious time-outs are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
 //!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
@@ -206,7 +206,7 @@ impl FlowSender {
         self.handshake == Handshake::Done
     }
 
-    /// The handshake's packet, which no controller is told of. It is not ECN-capable (RFC 3168 section 6.1.1).
+    /// The handshake's packet, of which no controller is informed. It is not ECN-capable (RFC 3168 section 6.1.1).
     #[cold]
     fn send_syn(&mut self, now: Time, again: bool) -> Segment {
         self.handshake = Handshake::Sent;
@@ -215,7 +215,7 @@ impl FlowSender {
         Segment { syn: true, ecn: Ecn::Off, ..self.segment(now, self.next, 0, again, 0) }
     }
 
-    /// The handshake's answer arrived, or one that comes too late or too early to tell anything.
+    /// The handshake's answer arrived, or one that comes too late or too early to measure anything.
     pub(crate) fn take_answer(&mut self, now: Time, ack: &AckSegment) {
         if ack.syn && !self.is_connected() {
             self.handshake = Handshake::Done;

@@ -50,7 +50,7 @@ fn the_upper_controller_hears_of_a_loss_once_and_answers_it() {
     assert_eq!((stats.retransmits, stats.packets_lost, stats.timeouts), (1, 1, 0));
     let notes = spy.notes();
     assert!(matches!(notes.losses[..], [(_, 1, true)]), "{:?}", notes.losses);
-    // What arrived behind it was told when it arrived, as by any sender; the repair alone is no sample.
+    // What arrived behind it was reported when it arrived, as by any sender; the repair alone is no sample.
     assert_eq!(notes.acks.iter().map(|ack| ack.packets.len()).sum::<usize>(), 300);
     let rtts: Vec<_> = notes.acks.iter().filter_map(|ack| ack.rtt).collect();
     assert!(rtts.iter().all(|rtt| *rtt == Nanos::from_millis(20)), "{rtts:?}");

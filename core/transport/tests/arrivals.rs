@@ -1,4 +1,4 @@
-//! Acknowledgements that tell when each packet arrived.
+//! Acknowledgements that report when each packet arrived.
 
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path};
@@ -83,7 +83,7 @@ fn the_list_is_bounded_and_counted() {
     let mut receiver = stream::receiver(&AckPolicy { every: 200, ..stretched(true) }, None);
     (0..200).for_each(|number| give(receiver.as_mut(), number));
     let ack = receiver.poll_ack(Time::from_millis(1200)).expect("after 200 packets");
-    let list = ack.arrivals.as_deref().expect("told");
+    let list = ack.arrivals.as_deref().expect("reported");
     let newest = |number| ArrivalTime { seq: number * MSS, at: Time::from_millis(1000 + number) };
     assert_eq!(list, (200 - MAX_ARRIVALS as u64..200).map(newest).collect::<Vec<_>>());
     assert_eq!(ack.wire_bytes(), HEADER_BYTES + 2 + 8 * MAX_ARRIVALS as u32);

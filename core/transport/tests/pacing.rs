@@ -28,8 +28,8 @@ fn a_rate_is_kept_exactly_when_nothing_holds_the_sender_up() {
     assert!(sent.windows(2).all(|pair| pair[1] - pair[0] == Nanos::from_millis(1)));
 }
 
-/// Polls `sender` late: only at multiples of `grain`.
-fn coarse(sender: &mut dyn Sender, grain: Nanos, end: Time) -> Vec<Time> {
+/// Polls `sender` late: only at multiples of `step`.
+fn coarse(sender: &mut dyn Sender, step: Nanos, end: Time) -> Vec<Time> {
     let mut sent = Vec::new();
     let mut now = Time::ZERO;
     while now < end {
@@ -37,7 +37,7 @@ fn coarse(sender: &mut dyn Sender, grain: Nanos, end: Time) -> Vec<Time> {
         while sender.poll_transmit(now).is_some() {
             sent.push(now);
         }
-        now += grain;
+        now += step;
     }
     sent
 }
@@ -45,7 +45,7 @@ fn coarse(sender: &mut dyn Sender, grain: Nanos, end: Time) -> Vec<Time> {
 #[test]
 fn a_coarse_timer_keeps_the_average_within_the_burst() {
     let notes = || Notes { pacing: |_| Pacing::Rate(PER_MS), window: 1e6, ..Notes::default() };
-    // The timer's grain is 2.5 packets: with credit for it nothing is lost.
+    // The timer's step is 2.5 packets: with credit for it nothing is lost.
     let config = Config { burst: Nanos::from_millis(3), ..Config::default() };
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);

@@ -1,4 +1,4 @@
-//! What controllers are told: rates, application limits, marks, restarts; and positions beyond 32 bits.
+//! What controllers are informed of: rates, application limits, marks, restarts; and positions beyond 32 bits.
 
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path, controller};

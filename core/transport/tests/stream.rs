@@ -21,7 +21,7 @@ fn a_clean_path_needs_no_repair() {
         assert_eq!(stats.bytes_sent, 1000 * MSS + 17);
         assert_eq!((stats.retransmits, stats.packets_lost, stats.timeouts, stats.probes), (0, 0, 0, 0));
         assert_eq!(world.sender.in_flight(), 0);
-        // Nobody follows the last packet, so its acknowledgement is delayed.
+        // Nothing follows the last packet, so its acknowledgement is delayed.
         assert_eq!(world.rtt, Some(Nanos::from_millis(60)));
     }
 }

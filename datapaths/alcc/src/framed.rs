@@ -232,7 +232,7 @@ fn take_ack(link: &mut Link, at: Time, ack: &Ack, fd: &OwnedFd) {
     link.counters.marked += u64::from(link.repairing);
     let at = now - ack.delay;
     let delivered =
-        Delivered { upto: ack.position, at, repaired: link.repairing, took: Took::Told, arrived: Arrived::Unknown };
+        Delivered { upto: ack.position, at, repaired: link.repairing, took: Took::Reported, arrived: Arrived::Unknown };
     let news = link.above.delivered(now, &delivered);
     link.note_rtt(now, news);
     link.above.set_chunk(link.chunk());

@@ -372,7 +372,7 @@ mod tests {
         flows[1].connected(Time::from_millis(3), ms(20));
         let (_, min_rtt, in_flight, _) = lock(&seen.0).pop().unwrap();
         assert_eq!((min_rtt, in_flight), (ms(20), 12 * MSS), "another handshake leaves what is in flight");
-        let news = |upto, at| Delivered { upto, at, repaired: false, took: Took::Told, arrived: Arrived::Unknown };
+        let news = |upto, at| Delivered { upto, at, repaired: false, took: Took::Reported, arrived: Arrived::Unknown };
         flows[0].delivered(Time::from_millis(32), &news(12 * MSS, Time::from_millis(32)));
         assert_eq!(lock(&seen.0).pop().map(|(.., limited)| limited), Some(false));
         flows[0].queued(u64::MAX);
@@ -417,7 +417,8 @@ mod tests {
             for n in [1, 0] {
                 let upto = flows[n].una() + MSS * 5;
                 let upto = upto.min(flows[n].next());
-                let news = Delivered { upto, at: now, repaired: false, took: Took::Told, arrived: Arrived::Unknown };
+                let news =
+                    Delivered { upto, at: now, repaired: false, took: Took::Reported, arrived: Arrived::Unknown };
                 flows[n].delivered(now, &news);
                 hand_over(&mut flows[n], now);
             }

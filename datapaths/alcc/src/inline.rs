@@ -151,7 +151,7 @@ impl Inline {
             link.counters.marked += u64::from(link.repairing);
             // When what was written left is known to a look, no better.
             let rtt = if is_fast(link) { info.smallest_rtt() } else { self.rtt_without_burst(link) };
-            let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Told };
+            let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Reported };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: link.repairing, took, arrived: Arrived::Unknown };
             let news = link.above.delivered(now, &delivered);

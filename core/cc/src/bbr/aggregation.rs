@@ -21,7 +21,7 @@ pub(super) struct Aggregation {
     slot_rounds: u32,
 }
 
-/// What one acknowledgement tells the estimator.
+/// What one acknowledgement gives the estimator.
 pub(super) struct Delivery {
     pub(super) now: Time,
     /// It starts a round.

@@ -31,7 +31,7 @@ pub(super) struct LongTerm {
     start_lost: u64,
 }
 
-/// What one sample tells the sampler. Counts are bytes since the flow began.
+/// What one sample gives the sampler. Counts are bytes since the flow began.
 pub(super) struct Progress {
     pub(super) now: Time,
     pub(super) delivered: u64,

@@ -3,10 +3,10 @@
 //! Source: Misund and Briscoe, "Paced Chirping" (2019); the choices below are ours, each decided by an
 //! experiment (`docs/results/paced-chirping.md`).
 //!
-//! - **Bursts first** (2018): two bursts of five without gaps, half a round trip apart, tell the bottleneck's own gap at
+//! - **Bursts first** (2018): two bursts of five without gaps, half a round trip apart, show the bottleneck's own gap at
 //!   any rate. A flow that fits the initial window sends it at once, in two parts.
 //! - **No rounds** (newest branch): a *load* says how many packets may be in flight. Each chirp that returns moves it.
-//! - **Calm and busy.** A chirp that finds the bottleneck's own gap and no mark met nobody: the load grows by the gain,
+//! - **Calm and busy.** A chirp that finds the bottleneck's own gap and no mark met no other flow: the load grows by the gain,
 //!   and towards the end by a third of what is missing. Any other chirp met traffic that has to yield first: the load
 //!   grows by a few packets a round trip, more the longer no mark came.
 //! - **Marks count** one by one: each takes about a third of a packet off the load. The window is not cut (the policy's alpha
@@ -41,7 +41,7 @@ const BURST_GUARD: Nanos = Nanos::from_millis(5);
 /// The two parts of a flow that fits the initial window are so much of an RTT apart (our choice: five packets at 100
 /// Mbit/s take 0.6 ms, a sixteenth of 15 ms is 0.9 ms).
 const SHORT_GUARD: u64 = 16;
-/// Average gap of the first chirps when the bursts told nothing: this part of an RTT (newest branch), or 200 us (2019).
+/// Average gap of the first chirps when the bursts measured nothing: this part of an RTT (newest branch), or 200 us (2019).
 const UNKNOWN: u64 = 64;
 const UNKNOWN_GAP: Nanos = Nanos::from_micros(200);
 /// Fewest packets of a chirp: pathChirp's shortest excursion.
@@ -66,9 +66,9 @@ const LEAST_LOAD: f64 = SHORTEST as f64;
 /// Near enough to what the gap found would fill, and what is handed over then.
 const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
-/// Round trips without calm growth, all told, that end it.
+/// Round trips without calm growth, in total, that end it.
 const PATIENCE: f64 = 20.0;
-/// The same while it looks whether capacity has become free: it takes what is free, and pushes nobody.
+/// The same while it looks whether capacity has become free: it takes what is free, and displaces no other flow.
 const LOOK: f64 = 2.0;
 /// A standing queue so long ends it (newest branch): the capacity has fallen, or somebody fills the queue.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
@@ -313,7 +313,7 @@ impl Adaptive {
         self.gap = Some((gap + reading).mul_div(1, 2).max(Nanos::from_nanos(1)));
     }
 
-    /// Growth of the load from one round trip to the next while nobody else is there.
+    /// Growth of the load from one round trip to the next while no other flow is there.
     fn gain(&self) -> f64 {
         let gain = self.settings.gain;
         if self.scatter < REPEATING {

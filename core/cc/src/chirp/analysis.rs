@@ -1,4 +1,4 @@
-//! What a chirp tells of the path: the gap at which the delay begins to rise and does not fall back.
+//! What a chirp shows of the path: the gap at which the delay begins to rise and does not fall back.
 //!
 //! Source: the released modules of Misund and Briscoe, "Paced Chirping" (2019), after Ribeiro et al., "pathChirp"
 //! (2003). As in the modules the *gaps* are averaged, without weights; pathChirp averages rates, weighted by gap.

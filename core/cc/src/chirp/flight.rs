@@ -35,7 +35,7 @@ impl Flying {
         self.acked += 1;
     }
 
-    /// What the chirp tells, once all of it is acknowledged.
+    /// What the chirp shows, once all of it is acknowledged.
     pub(super) fn estimate(&self) -> Option<Nanos> {
         if self.spoilt || self.coarse > self.packets / 4 {
             return None;
@@ -53,7 +53,7 @@ impl Flying {
         available_gap(gaps, &self.delays[..self.packets])
     }
 
-    /// What a train without gaps tells, once all of it is acknowledged: the mean time between arrivals, where one above
+    /// What a train without gaps shows, once all of it is acknowledged: the mean time between arrivals, where one above
     /// `longest` counts as none (the module of 2018).
     pub(super) fn arrival_gap(&self, longest: Nanos) -> Option<Nanos> {
         if self.spoilt || self.coarse > self.packets / 4 {

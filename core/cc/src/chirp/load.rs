@@ -44,7 +44,7 @@ const GAP_MAX: Nanos = Nanos::from_millis(1);
 /// The gaps at the start when no RTT is known.
 const GAP_BLIND: Nanos = Nanos::from_micros(120);
 const LOAD_BLIND: Nanos = Nanos::from_micros(2_400);
-/// An estimate above this tells nothing.
+/// An estimate above this is not used.
 const ESTIMATE_MAX: Nanos = Nanos::from_millis(100);
 /// The least step of a chirp: the smallest unit of the branch's gaps.
 const STEP_MIN: Nanos = Nanos::from_nanos(1_024);

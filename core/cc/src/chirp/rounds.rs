@@ -19,14 +19,14 @@
 //!   Without it the sum stays at 94 % of the RTT at many rates and the start-up never ends.
 //! - Gaps are those at which packets left, not those planned; a chirp is rejected by the rule of 2018 when they do not
 //!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter
-//!   of its packets shared acknowledgements that tell no times of arrival. A rejected chirp leaves the gap as it was.
+//!   of its packets shared acknowledgements that report no times of arrival. A rejected chirp leaves the gap as it was.
 //! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a
 //!   time-out.
 //! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only
 //!   when the application has written all of it, else packets leave unpaced.
 //! - What acknowledgements grant (2018) lasts for the round, so that its chirps stay spread over it; what is scheduled
 //!   at the exit still leaves in chirps, as from that module's list of gaps, before the steady pace of the transition.
-//! - Where no handshake has told an RTT, the guard interval of the first chirp is one gap, and for trains, which know
+//! - Where no handshake has measured an RTT, the guard interval of the first chirp is one gap, and for trains, which know
 //!   no gap yet, 200 µs.
 //! - The transition to congestion avoidance has the window of 2019 in both; that of 2018 leaves its own unsaid.
 //! - The rule of 2018 that adapts gain and geometry to the deviation of the estimates is left out: it was switched off
@@ -46,7 +46,7 @@ use super::geometry::{Chirp, Divisor};
 
 /// Average gap of the first chirps (2019).
 const FIRST_GAP: Nanos = Nanos::from_micros(200);
-/// A longer time between arrivals tells nothing of a train (2018).
+/// A longer time between arrivals says nothing of a train (2018).
 const LONGEST_ARRIVAL_GAP: Nanos = Nanos::from_millis(2);
 /// Chirps of the first rounds.
 const FIRST_CHIRPS: u64 = 2;

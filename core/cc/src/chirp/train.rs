@@ -1,4 +1,4 @@
-//! One train of packets in flight, and what its return tells of the path.
+//! One train of packets in flight, and what its return shows of the path.
 //!
 //! Source: Misund and Briscoe, "Paced Chirping" (2019), and the modules released with it; what is done about shared,
 //! late and missing acknowledgements is ours.
@@ -12,7 +12,7 @@ use super::geometry::LONGEST;
 /// Fewer exact samples than this give no estimate: a rise that lasts needs a few packets before it and in it.
 pub(super) const FEWEST: usize = 4;
 
-/// Why a train tells nothing.
+/// Why a train shows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     /// Too few arrivals are known, or the train was spoilt.
@@ -58,7 +58,7 @@ impl Train {
         Self { number, packets, acked: 0, samples, count: 0, receiver_clock: false, spoilt: false }
     }
 
-    /// It holds a packet that is no full one, or that was sent again: it tells nothing.
+    /// It holds a packet that is no full one, or that was sent again: it shows nothing.
     pub(super) fn spoil(&mut self) {
         self.spoilt = true;
     }
@@ -101,12 +101,12 @@ impl Train {
         (span > 0 && gaps > 0).then(|| Nanos::from_nanos(span).mul_div(1, gaps))
     }
 
-    /// What a burst without gaps tells: the bottleneck's own gap.
+    /// What a burst without gaps shows: the bottleneck's own gap.
     pub(super) fn read_burst(&self) -> Result<Nanos, Unread> {
         if self.spoilt { Err(Unread::Unseen) } else { self.dispersion().ok_or(Unread::Unseen) }
     }
 
-    /// What a chirp tells: the gap that the path can carry.
+    /// What a chirp shows: the gap that the path can carry.
     pub(super) fn read_chirp(&self) -> Result<Nanos, Unread> {
         if self.spoilt || self.count < FEWEST {
             return Err(Unread::Unseen);
@@ -129,7 +129,7 @@ impl Train {
         let onset = available_gap(gaps, &delays[..self.count]).ok_or(Unread::Unseen)?;
         let (first, last) = (gaps[0], gaps[gaps.len() - 1]);
         Ok(if onset >= first {
-            // The path is slower than any gap of the chirp: what arrived tells how slow.
+            // The path is slower than any gap of the chirp: what arrived shows how slow.
             first.max(self.dispersion().unwrap_or(first))
         } else {
             // Between the last gap that did not queue and the first that did.

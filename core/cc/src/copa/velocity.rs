@@ -6,7 +6,7 @@ use crate::units::{Nanos, Time};
 /// RTTs in one direction before v doubles (Arun and Balakrishnan, NSDI 2018, section 2.2).
 const PERSISTENCE: u32 = 3;
 
-/// What one acknowledged packet tells.
+/// What one acknowledged packet shows.
 pub(super) struct Move {
     pub(super) now: Time,
     /// The window in packets, now and when the packet was sent.

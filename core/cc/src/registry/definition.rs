@@ -40,7 +40,7 @@ pub struct Definition {
     pub make: Shared<dyn Controller>,
     /// Makes the receiving half, for controllers that need one.
     pub receiver: Option<Shared<dyn ReceiverHalf>>,
-    /// The TCP that it runs above where nobody names one.
+    /// The TCP that it runs above where none is named.
     pub lower: Option<String>,
 }
 
@@ -74,7 +74,7 @@ pub enum RegisterError {
     /// There is a controller of this name.
     #[error("there is a controller '{0}' already; take another name")]
     Taken(String),
-    /// A parameter that nobody could write, or whose default it does not take.
+    /// A parameter that cannot be written, or whose default it does not take.
     #[error("controller '{controller}': parameter '{param}': {what}")]
     Param {
         /// The controller.

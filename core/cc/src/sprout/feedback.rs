@@ -1,4 +1,4 @@
-//! What a Sprout receiver tells its sender, and what the sender writes on its packets.
+//! What a Sprout receiver reports to its sender, and what the sender writes on its packets.
 //!
 //! Source: the authors' release (`sproutconn.cc`, `network.cc`). What differs: varints (LEB128) instead of protocol
 //! buffers, counts as increments, and a throwaway number of 32 bits: the release's 16 bits are too few above 52 Mbit/s.
@@ -75,7 +75,7 @@ fn take(rest: &mut &[u8]) -> Result<u64, &'static str> {
     Err("a number of more than ten bytes")
 }
 
-/// What a data packet tells the receiver.
+/// What a data packet carries to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Everything this many bytes before the packet was sent too long ago to be merely reordered.

@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn announced_silence_is_no_outage() {
         let env = Env::default();
-        let (mut told, mut untold) = (
+        let (mut informed, mut uninformed) = (
             Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact, Nanos::ZERO),
             Receiver::new(&env, Bayesian::new(1000.0, Outage::Normalised), Idle::Exact, Nanos::ZERO),
         );
@@ -289,16 +289,16 @@ mod tests {
                 let now = Time::from_millis(100 * flight + 1);
                 let seq = (6 * flight + packet) * u64::from(MSS);
                 let next = if packet == 5 { Nanos::from_millis(100) } else { Nanos::ZERO };
-                told.on_arrival(&arrival(now, seq, MSS, 0, next));
-                untold.on_arrival(&arrival(now, seq, MSS, 0, Nanos::ZERO));
+                informed.on_arrival(&arrival(now, seq, MSS, 0, next));
+                uninformed.on_arrival(&arrival(now, seq, MSS, 0, Nanos::ZERO));
             }
         }
         let end = Time::from_millis(4999);
-        told.advance(end);
-        untold.advance(end);
-        assert!(told.forecaster.outage() < 0.01);
-        assert!(told.forecaster.mean_rate() > 200.0, "{}", told.forecaster.mean_rate());
-        assert!(untold.forecaster.mean_rate() < 100.0, "{}", untold.forecaster.mean_rate());
+        informed.advance(end);
+        uninformed.advance(end);
+        assert!(informed.forecaster.outage() < 0.01);
+        assert!(informed.forecaster.mean_rate() > 200.0, "{}", informed.forecaster.mean_rate());
+        assert!(uninformed.forecaster.mean_rate() < 100.0, "{}", uninformed.forecaster.mean_rate());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A small datapath that keeps the promises of `controller.rs`: what it tells a controller could have happened.
+//! A small datapath that keeps the promises of `controller.rs`: what it reports to a controller could have happened.
 //!
 //! There is no path behind it. The caller decides which packets arrive, which are lost, and when.
 

@@ -76,10 +76,10 @@ fn per_second(work: impl FnOnce() -> u64) -> f64 {
     packets as f64 * 1e9 / (cpu_nanos() - before).max(1) as f64
 }
 
-/// CPU time of this thread (Linux), or the time of day where the system does not tell.
+/// CPU time of this thread (Linux), or the time of day where the system does not report it.
 fn cpu_nanos() -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    told.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or_else(wall_nanos)
+    let reported = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    reported.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or_else(wall_nanos)
 }
 
 #[expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a bench measures time")]

@@ -65,10 +65,10 @@ impl Sender for AboveTcp {
         // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
         let upto = self.tcp.una;
-        let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Told, arrived });
+        let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Reported, arrived });
         let ahead = self.tcp.board.highest().and_then(|highest| {
             let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.driver.config.mss);
-            self.above.arrived_ahead(now, highest, bytes, Took::Told)
+            self.above.arrived_ahead(now, highest, bytes, Took::Reported)
         });
         ahead.and_then(|news| news.rtt).or(acked.and_then(|news| news.rtt))
     }

@@ -1,4 +1,4 @@
-//! A controller that does as it is told and writes down what it hears.
+//! A controller with a given window that writes down each call.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

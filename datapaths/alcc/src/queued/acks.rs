@@ -77,7 +77,7 @@ impl Queued {
         link.note_progress(now);
         link.counters.delivered = upto;
         link.counters.marked += u64::from(repaired);
-        let took = if self.source == Source::Info { took(link) } else { Took::Told };
+        let took = if self.source == Source::Info { took(link) } else { Took::Reported };
         let news = link.above.delivered(now, &Delivered { upto, at, repaired, took, arrived: Arrived::Unknown });
         self.news_at = now;
         link.note_rtt(now, news);

@@ -58,11 +58,11 @@ fn the_first_gaps_follow_from_a_known_rtt() {
     let mut blind = load(Settings::default());
     assert_eq!(blind.pacing(), None);
     assert_eq!(send(&mut blind, Time::ZERO, 1, u64::MAX).1, Some(Pacing::Gap(us(240))));
-    let mut told = load(Settings::default());
-    told.on_ack(&ack(Time::ZERO, Nanos::from_millis(64), 0), &mut window());
-    assert_eq!((told.gap, told.load), (Nanos::from_millis(1), Nanos::from_millis(4)));
-    told.on_ack(&ack(Time::ZERO, Nanos::from_millis(6_400), 0), &mut window());
-    assert_eq!(told.gap, Nanos::from_millis(1), "at most 1 ms");
+    let mut informed = load(Settings::default());
+    informed.on_ack(&ack(Time::ZERO, Nanos::from_millis(64), 0), &mut window());
+    assert_eq!((informed.gap, informed.load), (Nanos::from_millis(1), Nanos::from_millis(4)));
+    informed.on_ack(&ack(Time::ZERO, Nanos::from_millis(6_400), 0), &mut window());
+    assert_eq!(informed.gap, Nanos::from_millis(1), "at most 1 ms");
 }
 
 #[test]
