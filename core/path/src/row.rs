@@ -181,14 +181,16 @@ impl<P: Clone + Send> Path<P> {
     /// Takes out a packet that is due by `now`.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Packet<P>> {
-        if self.next > now { None } else { self.pop_due(now) }
-    }
-
-    fn pop_due(&mut self, now: Time) -> Option<Packet<P>> {
+        if self.next > now {
+            return None;
+        }
         if self.out.is_empty() {
             self.advance(now);
+            return self.take_out(now);
         }
-        self.take_out(now)
+        let packet = self.out.pop_front();
+        self.look_out();
+        packet
     }
 
     /// How far ahead of the present packets can be known that come out: the length of a fixed delay at the end.
@@ -205,8 +207,14 @@ impl<P: Clone + Send> Path<P> {
 
     fn take_out(&mut self, by: Time) -> Option<Packet<P>> {
         let packet = self.out.pop_front_if(|packet| packet.entered <= by);
-        self.next = self.out.front().map_or(self.ends, |packet| packet.entered);
+        self.look_out();
         packet
+    }
+
+    /// Looks up when the next packet may come out.
+    #[inline]
+    fn look_out(&mut self) {
+        self.next = self.out.front().map_or(self.ends, |packet| packet.entered);
     }
 
     /// Does inside what is due by `now`, so that lengths and counters are those of `now`.

@@ -60,18 +60,29 @@ impl<P: Clone + Send> Hops<P> {
     /// Looks again at a hop with which something was done.
     #[inline]
     fn touched(&mut self, hop: u32) {
-        let (path, due) = (&self.paths[hop as usize], &mut self.due[hop as usize]);
+        let path = &self.paths[hop as usize];
         self.dropped |= path.has_dropped();
-        self.moved |= *due != path.next();
-        *due = path.next();
+        let next = path.next();
+        let due = &mut self.due[hop as usize];
+        if *due == next {
+            return;
+        }
+        *due = next;
+        if (next, hop) < self.first {
+            self.first = (next, hop);
+        } else if hop == self.first.1 {
+            self.moved = true;
+        }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, hop: u32, now: Time, packet: Packet<P>) {
         self.paths[hop as usize].push(now, packet);
         self.touched(hop);
     }
 
     /// Takes out a packet that is due by `now`. To be called until there is none.
+    #[inline]
     pub(crate) fn pop(&mut self, hop: u32, now: Time) -> Option<Packet<P>> {
         let packet = self.paths[hop as usize].pop(now);
         if packet.is_none() {

@@ -53,7 +53,8 @@ impl Lateness {
 
 /// The two hosts of a flow.
 pub(crate) struct Hosts {
-    pacing: Lateness,
+    /// Of pacing and of arrivals.
+    others: Lateness,
     sender: Host,
     receiver: Host,
     departures: Departures,
@@ -77,7 +78,7 @@ impl Hosts {
             last: None,
         };
         Some(Self {
-            pacing: others,
+            others,
             sender: Host::new((timers, stream("timers")), (others, stream("acknowledgements"))),
             receiver: Host::new((timers, stream("receiver timers")), (others, stream("arrivals"))),
             departures,
@@ -94,7 +95,7 @@ impl Hosts {
 
     /// When a timer of the sender set for `due` wakes it; pacing holds a packet until `paced_until`.
     pub(crate) fn sender_wakes_at(&mut self, due: Time, paced_until: Time) -> Time {
-        if due == paced_until && matches!(self.pacing, Lateness::Never) { due } else { self.sender.wakes_at(due) }
+        if due == paced_until && self.is_prompt() { due } else { self.sender.wakes_at(due) }
     }
 
     /// When a timer of the receiver set for `due` wakes it.
@@ -104,13 +105,21 @@ impl Hosts {
 
     /// When the sender takes in an acknowledgement that arrives at `at`. Asked in the order of arrival, it answers in that
     /// order.
+    #[inline]
     pub(crate) fn sender_takes_in_at(&mut self, at: Time) -> Time {
-        self.sender.takes_in_at(at)
+        if self.is_prompt() { at } else { self.sender.takes_in_at(at) }
     }
 
     /// When the receiver takes in what arrives at `at`, as [`Hosts::sender_takes_in_at`].
+    #[inline]
     pub(crate) fn receiver_takes_in_at(&mut self, at: Time) -> Time {
-        self.receiver.takes_in_at(at)
+        if self.is_prompt() { at } else { self.receiver.takes_in_at(at) }
+    }
+
+    /// Nothing but timers is late.
+    #[inline]
+    fn is_prompt(&self) -> bool {
+        matches!(self.others, Lateness::Never)
     }
 
     /// A packet left.
@@ -119,13 +128,13 @@ impl Hosts {
     }
 
     /// From when on the next packet may leave for all that the host can do.
+    #[inline]
     pub(crate) fn ready_at(&self, pacing: impl FnOnce() -> Pacing) -> Time {
-        let Departures { held_until, least_gap, last, .. } = self.departures;
+        let Departures { held_until, least_gap, last, .. } = &self.departures;
         match last {
-            Some(last) if least_gap > Nanos::ZERO && matches!(pacing(), Pacing::Gap(_)) => {
-                held_until.max(last + least_gap)
-            }
-            _ => held_until,
+            _ if *least_gap == Nanos::ZERO => *held_until,
+            Some(last) if matches!(pacing(), Pacing::Gap(_)) => (*held_until).max(*last + *least_gap),
+            _ => *held_until,
         }
     }
 }

@@ -309,6 +309,7 @@ impl<'t> World<'t> {
     }
 
     /// Something from outside the sender may let it send: its host takes a moment, unless pacing sets the time.
+    #[inline]
     fn release(&mut self, number: u32) {
         if let Some(flow) = &mut self.live[number as usize]
             && let Some(hosts) = &mut flow.hosts
@@ -320,6 +321,7 @@ impl<'t> World<'t> {
     }
 
     /// Lets a sender send what it may, and sets its timer.
+    #[inline]
     fn pump(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let [hop, _] = flow.hops;
@@ -380,6 +382,7 @@ impl<'t> World<'t> {
     }
 
     /// Data reaches its receiver.
+    #[inline]
     fn deliver(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
@@ -401,6 +404,7 @@ impl<'t> World<'t> {
     }
 
     /// Sends the acknowledgements that are due, and sets the receiver's timer.
+    #[inline]
     fn acknowledge(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let [_, hop] = flow.hops;
@@ -416,6 +420,7 @@ impl<'t> World<'t> {
     }
 
     /// An acknowledgement reaches its sender.
+    #[inline]
     fn acknowledged(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
