@@ -39,8 +39,9 @@ impl Histogram {
     /// The index of a number's cell.
     fn index(&self, value: u64) -> usize {
         // By how many bits its cell is coarser than one.
-        let shift = u64::BITS - self.bits - (value | 1 << (self.bits - 1)).leading_zeros();
-        ((shift as usize) << (self.bits - 1)) + (value >> shift) as usize
+        let half = self.bits - 1;
+        let shift = (value | 1 << half).ilog2() - half;
+        ((shift as usize) << half) + (value >> shift) as usize
     }
 
     /// The smallest and the largest number of a cell.

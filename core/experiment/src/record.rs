@@ -83,6 +83,7 @@ impl Recorder {
     }
 
     /// A data packet reached its receiver after `delay`. Copies made on the way are in no figure.
+    #[inline]
     pub fn arrived<P>(&mut self, flow: usize, packet: &Packet<P>, delay: Nanos) {
         if packet.copy {
             return;
@@ -215,6 +216,7 @@ impl FlowRecorder {
         Self { outcome, mss: flow.mss, series, step: Step::default() }
     }
 
+    #[inline]
     fn arrived<P>(&mut self, packet: &Packet<P>, delay: Nanos) {
         let outcome = &mut self.outcome;
         outcome.packets_arrived += 1;

@@ -49,12 +49,8 @@ impl<P: Clone + Send> Hops<P> {
 
     fn find_first(&mut self) {
         self.moved = false;
-        self.first = (Time::NEVER, 0);
-        for (hop, due) in (0..).zip(&self.due) {
-            if *due < self.first.0 {
-                self.first = (*due, hop);
-            }
-        }
+        let first = self.due.iter().enumerate().min_by_key(|(_, due)| **due);
+        self.first = first.map_or((Time::NEVER, 0), |(hop, due)| (*due, hop as u32));
     }
 
     /// Looks again at a hop with which something was done.
