@@ -132,7 +132,7 @@ fn arrival_times_let_chirps_survive_stretched_acknowledgements() {
     };
     let (informed, uninformed) = (gap(true), gap(false));
     assert!((informed / 120.0 - 1.0).abs() < 0.2, "{informed} us, the link takes 120");
-    assert!(uninformed > 1.4 * 120.0, "{untold} us");
+    assert!(uninformed > 1.4 * 120.0, "{uninformed} us");
 }
 
 /// Two flows of Reno over a drop-tail queue, the second with twice the round trip: rate of the first over that of the
