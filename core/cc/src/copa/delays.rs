@@ -51,6 +51,7 @@ impl Delays {
     }
 
     /// Takes an RTT sample. With `keep` the smallest RTT does not age: a drain renews it.
+    #[inline]
     pub(super) fn update(&mut self, now: Time, rtt: Nanos, keep: bool) {
         self.latest = rtt;
         let gain = match self.rules {
@@ -98,6 +99,7 @@ impl Delays {
     }
 
     /// Smallest RTT of the last 10 s: the path without its queue.
+    #[inline]
     pub(super) fn min(&self) -> Nanos {
         self.min.get().unwrap_or(Nanos::ZERO)
     }
@@ -114,6 +116,7 @@ impl Delays {
 
     /// What the queue did in the last 5 RTT. `tolerance` is how much of the smallest RTT sample counts as empty in any case,
     /// `standing` the part of the swing (one in so many) that stays in a queue that stands.
+    #[inline]
     pub(super) fn queue(&self, tolerance: Nanos, standing: u64) -> Queue {
         let left = self.near.get().unwrap_or(Nanos::ZERO) - self.min();
         let swing = self.max.get().unwrap_or(Nanos::ZERO) - self.min();
