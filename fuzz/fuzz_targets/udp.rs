@@ -3,9 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_udp::wire::control::{Challenge, Close, Hello, PROOF, Refuse, Welcome};
-use paceline_udp::wire::{
-    HEADER, Header, Kind, ack_flags, data_flags, read_ack, read_data, write_ack, write_data,
-};
+use paceline_udp::wire::{HEADER, Header, Kind, ack_flags, data_flags, read_ack, read_data, write_ack, write_data};
 
 /// What signs the handshake here; the tag itself is left out, or nothing would ever get past it.
 const KEY: [u8; 32] = [0; 32];
