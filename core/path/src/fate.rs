@@ -25,7 +25,7 @@ pub struct Dropped<P> {
     pub element: usize,
     /// Why.
     pub reason: Reason,
-    /// The packet. [`Packet::entered`] and its delay are those at the element.
+    /// The packet. [`Contents::entered`](crate::Contents::entered) and its delay are those at the element.
     pub packet: Packet<P>,
 }
 

@@ -48,7 +48,7 @@ struct Place<P> {
 ///
 /// `push` packets in at one end; when [`Path::next`] has come, `pop` them at the other until it answers `None`, with
 /// times that never decrease. Inside, everything happens at the time at which it is due, however late the call
-/// comes: a packet popped says in [`Packet::entered`] when it arrived at the end.
+/// comes: a packet popped says in [`Contents::entered`](crate::Contents::entered) when it arrived at the end.
 pub struct Path<P> {
     places: Vec<Place<P>>,
     /// A fixed delay behind them. Its packets wait in `out`.
@@ -60,7 +60,7 @@ pub struct Path<P> {
     ends: Time,
     /// The same for any packet.
     next: Time,
-    /// Behind the stages: what comes out, with the time at which it does in [`Packet::entered`].
+    /// Behind the stages: what comes out, with the time at which it does in [`Contents::entered`](crate::Contents::entered).
     out: VecDeque<Packet<P>>,
     /// What was dropped, where somebody asks for it.
     dropped: Option<VecDeque<Dropped<P>>>,

@@ -1,4 +1,4 @@
-//! A world in real time: what [`paceline_sim::run`] does in virtual time, done by sockets, by the kernel's own TCP and by an
+//! A world in real time: what `paceline_sim::run` does in virtual time, done by sockets, by the kernel's own TCP and by an
 //! emulator that runs the same paths against the clock. The outcome is of the same kind.
 //!
 //! Delays are the emulator's own, by one clock: from when a packet entered the path to when it left, as in the simulator.

@@ -29,7 +29,7 @@ use crate::packet::Packet;
 /// A queue with its drop or mark policy. The packet in service is not in it.
 ///
 /// Every packet that goes in, leaves, is dropped or marked is reported to `ledger`, which also knows the present length
-/// ([`crate::LinkStats::queued`]). [`Packet::entered`] is the time at which a packet arrived.
+/// ([`crate::LinkStats::queued`]). [`Contents::entered`](crate::Contents::entered) is the time at which a packet arrived.
 pub trait Queue<P>: Send {
     /// A packet arrives; it may be dropped, or others for it.
     fn push(&mut self, now: Time, packet: Packet<P>, ledger: &mut Ledger<P>);

@@ -40,7 +40,7 @@ pub enum Shape {
     Nested,
 }
 
-/// The fields of a [`Record`](super::Record), in their order.
+/// The fields of a [`Record`], in their order.
 pub const RECORD: &[Field] = &[
     field("scenario", "", Shape::Text, "name of the scenario"),
     field(
