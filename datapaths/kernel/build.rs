@@ -1,23 +1,32 @@
-//! Compiles the eBPF programs, with clang.
+//! Compiles the eBPF programs, with clang: each `src/bpf/NAME.bpf.c` becomes the object `NAME.bpf.o`.
 
 #[cfg(target_os = "linux")]
 fn main() -> anyhow::Result<()> {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use anyhow::Context;
 
     let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo gives no OUT_DIR")?);
     println!("cargo:rerun-if-changed=src/bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
-    libbpf_cargo::SkeletonBuilder::new()
-        .source("src/bpf/open_window.bpf.c")
-        .obj(out.join("open_window.bpf.o"))
-        .clang(std::env::var_os("CLANG").unwrap_or_else(|| "clang".into()))
-        .clang_args(["-Wall", "-Werror", "-mcpu=v3"])
-        .build()
-        .context(
-            "eBPF programs need clang 14 or newer (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config)",
-        )
+    let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    for entry in Path::new("src/bpf").read_dir()? {
+        let source = entry?.path();
+        let Some(name) = source.file_name().and_then(|name| name.to_str()?.strip_suffix(".bpf.c")) else { continue };
+        libbpf_cargo::SkeletonBuilder::new()
+            .source(&source)
+            .obj(out.join(name).with_extension("bpf.o"))
+            .clang(&clang)
+            .clang_args(["-Wall", "-Werror", "-mcpu=v3"])
+            .build()
+            .with_context(|| {
+                format!(
+                    "{name}: eBPF programs need clang 14 or newer (Debian: apt-get install clang libelf-dev zlib1g-dev \
+                     pkg-config)"
+                )
+            })?;
+    }
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -57,12 +57,12 @@ use without_ebpf::{NAME, load};
 
 #[cfg(feature = "ebpf")]
 mod ebpf {
-    use paceline_kernel::OpenWindow;
+    use paceline_kernel::{Loaded, OPEN_WINDOW};
 
-    pub(super) const NAME: &str = OpenWindow::NAME;
+    pub(super) const NAME: &str = OPEN_WINDOW.name;
 
-    pub(super) fn load() -> anyhow::Result<OpenWindow> {
-        Ok(OpenWindow::load()?)
+    pub(super) fn load() -> anyhow::Result<Loaded> {
+        Ok(OPEN_WINDOW.load()?)
     }
 }
 

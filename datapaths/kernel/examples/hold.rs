@@ -2,8 +2,8 @@
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), paceline_kernel::LoadError> {
-    let _open_window = paceline_kernel::OpenWindow::load()?;
-    println!("{} is loaded", paceline_kernel::OpenWindow::NAME);
+    let _open_window = paceline_kernel::OPEN_WINDOW.load()?;
+    println!("{} is loaded", paceline_kernel::OPEN_WINDOW.name);
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     Ok(())
 }

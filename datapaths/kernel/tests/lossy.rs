@@ -5,7 +5,7 @@ use std::io::Write;
 
 use paceline_cc::{Nanos, Rate};
 use paceline_experiment::{Config, Flow, Handover, Outcome, Seed, Topology, Via};
-use paceline_kernel::{LoadError, OpenWindow};
+use paceline_kernel::{LoadError, OPEN_WINDOW};
 use paceline_path::{Direction, Loss};
 use paceline_testbed::race;
 
@@ -37,7 +37,7 @@ fn alcc(lower: &str) -> Via {
 #[test]
 fn a_lossy_path_costs_a_controller_above_the_open_window_little() {
     let test = "a_lossy_path_costs_a_controller_above_the_open_window_little";
-    let _held = match OpenWindow::load() {
+    let _held = match OPEN_WINDOW.load() {
         Ok(open_window) => open_window,
         Err(error @ LoadError::Refused { .. }) => panic!("{error}"),
         Err(reason) => {

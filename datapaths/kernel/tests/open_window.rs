@@ -15,7 +15,7 @@ use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
 use paceline_emulator::namespace::Namespace;
 use paceline_emulator::world::{Between, Far, World};
-use paceline_kernel::{LoadError, OpenWindow, is_loaded};
+use paceline_kernel::{LoadError, Loaded, OPEN_WINDOW};
 use paceline_path::{Direction, Loss, Path};
 use paceline_testbed::tcp::{Diagnosis, Info};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -28,7 +28,7 @@ const OPEN: u32 = (64 << 20) / 1448;
 static TURN: Mutex<()> = Mutex::new(());
 
 struct Held {
-    _open_window: OpenWindow,
+    _open_window: Loaded,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -39,7 +39,7 @@ fn turn() -> MutexGuard<'static, ()> {
 /// Loads it; where it cannot be had, says why the test is skipped.
 fn load(test: &str) -> Option<Held> {
     let turn = turn();
-    match OpenWindow::load() {
+    match OPEN_WINDOW.load() {
         Ok(open_window) => Some(Held { _open_window: open_window, _turn: turn }),
         Err(error @ LoadError::Refused { .. }) => panic!("{error}"),
         Err(reason) => {
@@ -87,16 +87,16 @@ fn select(stream: &TcpStream, name: &str) {
 #[test]
 fn it_is_there_while_it_is_held() {
     let Some(held) = load("it_is_there_while_it_is_held") else { return };
-    assert!(is_loaded());
-    assert!(matches!(OpenWindow::load(), Err(LoadError::Loaded)));
+    assert!(OPEN_WINDOW.is_loaded());
+    assert!(matches!(OPEN_WINDOW.load(), Err(LoadError::Loaded { .. })));
     let (near, far) = loopback();
-    select(&near, OpenWindow::NAME);
+    select(&near, OPEN_WINDOW.name);
     let Held { _open_window: open_window, _turn: turn } = held;
     drop(open_window);
-    assert!(!is_loaded());
-    assert!(SockRef::from(&far).set_tcp_congestion(OpenWindow::NAME.as_bytes()).is_err());
+    assert!(!OPEN_WINDOW.is_loaded());
+    assert!(SockRef::from(&far).set_tcp_congestion(OPEN_WINDOW.name.as_bytes()).is_err());
     // A socket that has it keeps it.
-    assert_eq!(controller(&near), OpenWindow::NAME);
+    assert_eq!(controller(&near), OPEN_WINDOW.name);
     drop(turn);
 }
 
@@ -105,12 +105,12 @@ fn root_loads_it_and_anyone_selects_it() {
     let Some(held) = load("root_loads_it_and_anyone_selects_it") else { return };
     unprivileged(|| {
         let (near, _far) = loopback();
-        select(&near, OpenWindow::NAME);
-        assert_eq!(controller(&near), OpenWindow::NAME);
+        select(&near, OPEN_WINDOW.name);
+        assert_eq!(controller(&near), OPEN_WINDOW.name);
     });
     let Held { _open_window: open_window, _turn: turn } = held;
     drop(open_window);
-    let error = unprivileged(OpenWindow::load).unwrap_err();
+    let error = unprivileged(|| OPEN_WINDOW.load()).unwrap_err();
     assert!(matches!(error, LoadError::NotRoot), "{error}");
     assert!(error.to_string().ends_with("run it as root") && !error.to_string().contains('\n'));
     drop(turn);
@@ -121,7 +121,7 @@ fn as_a_default_it_gives_way_to_reno() {
     let Some(_held) = load("as_a_default_it_gives_way_to_reno") else { return };
     let setting = "/proc/sys/net/ipv4/tcp_congestion_control";
     let inside = || {
-        fs::write(setting, OpenWindow::NAME).unwrap();
+        fs::write(setting, OPEN_WINDOW.name).unwrap();
         let (mut near, mut far) = loopback();
         near.write_all(b"x").unwrap();
         far.read_exact(&mut [0]).unwrap();
@@ -133,8 +133,8 @@ fn as_a_default_it_gives_way_to_reno() {
         // Elsewhere it is no default.
         fs::write(setting, "reno").unwrap();
         let (near, _far) = loopback();
-        select(&near, OpenWindow::NAME);
-        assert_eq!(controller(&near), OpenWindow::NAME);
+        select(&near, OPEN_WINDOW.name);
+        assert_eq!(controller(&near), OPEN_WINDOW.name);
     };
     Namespace::create().unwrap().enter(inside).unwrap();
 }
@@ -144,7 +144,7 @@ fn who_leaves_it_keeps_no_open_window() {
     let Some(_held) = load("who_leaves_it_keeps_no_open_window") else { return };
     let (near, far) = loopback();
     let to = far.local_addr().unwrap();
-    select(&near, OpenWindow::NAME);
+    select(&near, OPEN_WINDOW.name);
     let open = info(to);
     assert_eq!(open.window, (64 << 20) / open.mss);
     select(&near, "reno");
@@ -225,7 +225,7 @@ fn transfer(controller: &str) -> Outcome {
 #[test]
 fn loss_costs_it_no_window() {
     let Some(_held) = load("loss_costs_it_no_window") else { return };
-    let (open, cubic) = (transfer(OpenWindow::NAME), transfer("cubic"));
+    let (open, cubic) = (transfer(OPEN_WINDOW.name), transfer("cubic"));
     let median = |outcome: &Outcome| {
         let mut windows = outcome.windows.clone();
         windows.sort_unstable();
@@ -235,7 +235,7 @@ fn loss_costs_it_no_window() {
         std::io::stderr(),
         "received in 5 s: {} kB over {}, {} kB over CUBIC; windows: {} and {} packets; resent: {} and {}",
         open.received / 1000,
-        OpenWindow::NAME,
+        OPEN_WINDOW.name,
         cubic.received / 1000,
         median(&open),
         median(&cubic),

@@ -17,11 +17,10 @@
  * - A socket that leaves it for another controller keeps no open window.
  */
 #include "tcp.h"
-#include "open_window.h"
 
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
+
+#include "open_window.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -30,23 +29,7 @@ struct open {
 	__u32 delivered;
 };
 
-_Static_assert(sizeof(struct open) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
-	       "private state fits into the socket");
-
-static __always_inline struct inet_connection_sock *inet_csk(struct sock *sk)
-{
-	return (struct inet_connection_sock *)sk;
-}
-
-static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
-{
-	return (struct tcp_sock *)sk;
-}
-
-static __always_inline struct open *private(struct sock *sk)
-{
-	return (struct open *)inet_csk(sk)->icsk_ca_priv;
-}
+PRIVATE_STATE(struct open)
 
 static __always_inline __u32 open_window_of(struct sock *sk)
 {
@@ -125,9 +108,8 @@ SEC("struct_ops")
 void BPF_PROG(open_release, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 in_flight = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 
-	tp->snd_cwnd = window_left_behind(tp->snd_cwnd, in_flight);
+	tp->snd_cwnd = window_left_behind(tp->snd_cwnd, packets_in_flight(tp));
 }
 
 SEC(".struct_ops.link")

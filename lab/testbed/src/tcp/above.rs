@@ -26,7 +26,7 @@ pub(crate) fn above(
     lower: &Spec,
     handover: Handover,
 ) -> Result<(Kernel, Options, Vec<String>), KernelError> {
-    /// As `paceline_kernel::OpenWindow` loads it.
+    /// As `paceline_kernel::OPEN_WINDOW` loads it.
     const OPEN: &str = "paceline_open";
     let spec = &flow.controller;
     let (name, there) = (lower.entry().name, available());

@@ -1,0 +1,149 @@
+//! Loads a module, and holds it.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
+use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, PrintLevel, set_print};
+
+use crate::modules::Module;
+
+/// Where the kernel says what its types are.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// The controllers that a socket can select.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// A module in the kernel. Dropping it takes it out: no further socket can select it, and those that have it keep it until they
+/// close. The end of the process, however it ends, does the same.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let open_window = paceline_kernel::OPEN_WINDOW.load()?;
+/// // From here on: setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "paceline_open").
+/// drop(open_window);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Loaded {
+    module: &'static Module,
+    _link: Link,
+    _object: Object,
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Loaded").field(&self.module.name).finish()
+    }
+}
+
+impl Loaded {
+    /// Which module it is.
+    pub const fn module(&self) -> &'static Module {
+        self.module
+    }
+}
+
+/// Why a module could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The process lacks the privilege, or has it in a user namespace only.
+    #[error(
+        "a TCP controller is loaded by root alone (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN outside of user namespaces); run it as root"
+    )]
+    NotRoot,
+    /// The kernel does not say what its types are.
+    #[error("the kernel has no BTF ({BTF} is missing); take one built with CONFIG_DEBUG_INFO_BTF=y")]
+    NoBtf,
+    /// The kernel knows no TCP controllers by eBPF, or not those that end with a link.
+    #[error("the kernel takes no TCP controller from eBPF; take Linux 6.4 or newer with CONFIG_BPF_JIT=y")]
+    NoStructOps,
+    /// Another process has loaded it.
+    #[error("{module} is loaded already, by another process; use it as it is, or end that process")]
+    Loaded {
+        /// Its name.
+        module: &'static str,
+    },
+    /// The kernel refused it for another reason.
+    #[error("the kernel refuses {module}: {source}{}", said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
+    Refused {
+        /// The module's name.
+        module: &'static str,
+        /// The step, and what the system said.
+        source: libbpf_rs::Error,
+        /// libbpf's first complaint.
+        said: Option<String>,
+    },
+}
+
+impl Module {
+    /// Loads it, for every network namespace.
+    ///
+    /// # Errors
+    /// One line: the process is not root, the kernel lacks BTF or `struct_ops`, or it is loaded already.
+    pub fn load(&'static self) -> Result<Loaded, LoadError> {
+        if self.is_loaded() {
+            return Err(LoadError::Loaded { module: self.name });
+        }
+        if !Path::new(BTF).exists() {
+            return Err(LoadError::NoBtf);
+        }
+        if !has_struct_ops() {
+            return Err(LoadError::NoStructOps);
+        }
+        FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        set_print(Some((PrintLevel::Warn, complain)));
+        self.attach().map_err(|source| self.explain(source))
+    }
+
+    /// Whether a socket can select it now, whichever process loaded it.
+    pub fn is_loaded(&self) -> bool {
+        let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
+        available.split_whitespace().any(|name| name == self.name)
+    }
+
+    fn attach(&'static self) -> libbpf_rs::Result<Loaded> {
+        let mut object = ObjectBuilder::default().name(self.name)?.open_memory(self.object)?.load()?;
+        let mut operations = object.maps_mut().find(|map| map.name() == self.name).ok_or_else(|| {
+            // It is in the object that was compiled with this crate.
+            libbpf_rs::Error::from(std::io::Error::from(std::io::ErrorKind::NotFound))
+        })?;
+        let link = operations.attach_struct_ops()?;
+        Ok(Loaded { module: self, _link: link, _object: object })
+    }
+
+    fn explain(&self, source: libbpf_rs::Error) -> LoadError {
+        match source.kind() {
+            ErrorKind::PermissionDenied => LoadError::NotRoot,
+            ErrorKind::AlreadyExists => LoadError::Loaded { module: self.name },
+            _ => {
+                let said = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                LoadError::Refused { module: self.name, source, said: (!said.is_empty()).then_some(said) }
+            }
+        }
+    }
+}
+
+/// Kernels before 6.4 have structures of operations, but none that end with a link.
+fn has_struct_ops() -> bool {
+    Btf::from_vmlinux().is_ok_and(|btf| {
+        let has = |name| btf.type_by_name::<Struct<'_>>(name).is_some();
+        has("bpf_struct_ops_tcp_congestion_ops") && has("bpf_struct_ops_link")
+    })
+}
+
+/// What libbpf complained of first since loading began: the rest follows from it.
+static FIRST_COMPLAINT: Mutex<String> = Mutex::new(String::new());
+
+/// libbpf would print it.
+#[expect(clippy::needless_pass_by_value, reason = "libbpf-rs passes the text by value")]
+fn complain(_level: PrintLevel, text: String) {
+    let mut first = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(line) = text.lines().find(|line| !line.trim().is_empty()).filter(|_| first.is_empty()) {
+        line.trim().clone_into(&mut first);
+    }
+}

@@ -1,0 +1,53 @@
+//! What can be loaded into the kernel: one row for each object under `src/bpf`.
+
+/// A TCP congestion control as an eBPF object.
+#[derive(Debug)]
+pub struct Module {
+    /// Its name for `TCP_CONGESTION`, at most 15 characters; the map of its operations has the same.
+    pub name: &'static str,
+    /// One line for a list.
+    pub summary: &'static str,
+    /// The compiled programs.
+    pub(crate) object: &'static [u8],
+}
+
+/// The object that `build.rs` makes of `src/bpf/NAME.bpf.c`.
+macro_rules! object {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
+    };
+}
+
+/// Keeps TCP's window large and constant and repairs losses as always, so that a controller above the socket (ALCC) alone
+/// decides how much is in flight. Over it a loss costs the flow a repair and no window, which is what bounds ALCC over CUBIC
+/// (ALCC, section 7).
+///
+/// Never make it a default: nothing but the application then limits what is in flight. It refuses (a socket that gets it as
+/// its namespace's `net.ipv4.tcp_congestion_control` is given Reno).
+pub const OPEN_WINDOW: &Module = &Module {
+    name: "paceline_open",
+    summary: "a window that stays open at losses, below a controller of the application",
+    object: object!("open_window"),
+};
+
+/// Every module, in the order of lists.
+pub const MODULES: &[&Module] = &[OPEN_WINDOW];
+
+/// The module of that name.
+pub fn module(name: &str) -> Option<&'static Module> {
+    MODULES.iter().copied().find(|module| module.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_into_the_kernel_and_is_given_once() {
+        for module in MODULES {
+            // TCP_CA_NAME_MAX, with the zero byte at the end.
+            assert!(module.name.len() < 16, "{}", module.name);
+            assert_eq!(MODULES.iter().filter(|other| other.name == module.name).count(), 1, "{}", module.name);
+        }
+    }
+}
