@@ -307,6 +307,19 @@ pub enum Pacing {
     Gap(Nanos),
 }
 
+/// What a controller permits until the next event ([`Controller::permit`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// [`Controller::window`] in bytes.
+    pub window: u64,
+    /// [`Controller::pacing`].
+    pub pacing: Pacing,
+    /// [`Controller::next_tick`].
+    pub next_tick: Time,
+    /// [`Controller::outlasts_departures`].
+    pub outlasts_departures: bool,
+}
+
 /// Who shapes the sending rate while losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
@@ -401,6 +414,23 @@ pub trait Controller: Send {
     /// When the next packet may leave.
     fn pacing(&self) -> Pacing {
         Pacing::Free
+    }
+
+    /// [`Controller::window`], [`Controller::pacing`] and [`Controller::next_tick`] by one call, for a datapath that reads them
+    /// after every packet. No controller writes its own.
+    #[inline]
+    fn permit(&self) -> Permit {
+        Permit {
+            window: self.window(),
+            pacing: self.pacing(),
+            next_tick: self.next_tick(),
+            outlasts_departures: self.outlasts_departures(),
+        }
+    }
+
+    /// [`Controller::on_sent`] changes none of its answers at present: a datapath need not ask again after each packet.
+    fn outlasts_departures(&self) -> bool {
+        false
     }
 
     /// The slow-start threshold in bytes, [`u64::MAX`] where none is known: a datapath that paces what is [`Pacing::Free`]

@@ -33,7 +33,7 @@ pub mod window;
 pub use ability::Ability;
 pub use controller::{
     Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing,
-    Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Permit, Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 pub use datapath::{Datapath, Misfit};
 pub use entry::SpecError;

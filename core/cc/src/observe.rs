@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::controller::{
-    Ack, BadFeedback, Controller, Ecn, Loss, Lost, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, BadFeedback, Controller, Ecn, Loss, Lost, Pacing, Permit, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::units::{Nanos, Time};
 
@@ -104,10 +104,11 @@ pub struct Answers {
 impl Answers {
     /// Of this controller, now.
     pub fn of(controller: &dyn Controller) -> Self {
+        let Permit { window, pacing, next_tick, .. } = controller.permit();
         Self {
-            window: controller.window(),
-            pacing: controller.pacing(),
-            next_tick: controller.next_tick(),
+            window,
+            pacing,
+            next_tick,
             threshold: controller.threshold(),
             holds_against_marks: controller.holds_against_marks(),
         }

@@ -338,6 +338,10 @@ impl<P: Policy> Controller for WindowController<P> {
         start.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
     }
 
+    fn outlasts_departures(&self) -> bool {
+        !self.window.starting()
+    }
+
     fn threshold(&self) -> u64 {
         (self.window.ssthresh * f64::from(self.env.mss)) as u64
     }

@@ -8,7 +8,7 @@
 //! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`].
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Carrier, Controller, Ecn, Hop, Loss, Lost, Nanos, Pacing, Phase, Rate, RateSample,
+    Ack, Acked, BadFeedback, Carrier, Controller, Ecn, Hop, Loss, Lost, Nanos, Pacing, Permit, Phase, Rate, RateSample,
     Restart, Sent, Telemetry, Time, Timeout,
 };
 
@@ -36,7 +36,8 @@ pub struct Driver {
     pacer: Pacer,
     /// Scratch for one acknowledgement.
     acked: Vec<Acked>,
-    tick_at: Time,
+    /// What the controller answered at the last [`Driver::refresh`] or packet.
+    pub(crate) permit: Permit,
     heartbeat_at: Time,
     /// When the last packet left.
     last_sent_at: Option<Time>,
@@ -119,12 +120,12 @@ impl Driver {
             config: *config,
             ecn: controller.ecn(),
             heartbeat: controller.heartbeat(),
+            permit: controller.permit(),
             controller,
             rtt: Rtt::new(),
             rate: RateSampler::new(),
             pacer: Pacer::new(config.burst),
             acked: Vec::new(),
-            tick_at: Time::NEVER,
             heartbeat_at: Time::NEVER,
             last_sent_at: None,
             ran_dry: false,
@@ -153,11 +154,11 @@ impl Driver {
             unsent: load.unsent,
         });
         packet.tag = stamp.tag;
+        self.departed(now, packet.bytes);
         if !packet.retransmitted {
             // Linux `tcp_is_cwnd_limited` in slow start.
-            packet.window_limited = load.in_flight.saturating_mul(2) > self.controller.window();
+            packet.window_limited = load.in_flight.saturating_mul(2) > self.permit.window;
         }
-        self.departed(now, packet.bytes);
         stamp.note
     }
 
@@ -175,13 +176,15 @@ impl Driver {
     fn departed(&mut self, now: Time, bytes: u32) {
         self.packets += 1;
         self.last_sent_at = Some(now);
-        let answer = self.pacing();
-        if bytes > 0 {
-            self.pacer.sent(now, bytes, answer);
-        } else {
-            self.pacer.refresh(answer);
+        if !self.permit.outlasts_departures {
+            self.permit = self.controller.permit();
         }
-        self.tick_at = self.controller.next_tick();
+        let pacing = self.paced(&self.permit);
+        if bytes > 0 {
+            self.pacer.sent(now, bytes, pacing);
+        } else {
+            self.pacer.refresh(pacing);
+        }
         self.heartbeat_at = self.heartbeat.map_or(Time::NEVER, |silence| now + silence);
     }
 
@@ -351,30 +354,31 @@ impl Driver {
     /// Reads the controller's answers again. To be called after the events of one acknowledgement, and when an application
     /// that had nothing to send has written.
     pub fn refresh(&mut self) {
-        let answer = self.pacing();
-        self.pacer.refresh(answer);
-        self.tick_at = self.controller.next_tick();
+        self.permit = self.controller.permit();
+        let pacing = self.paced(&self.permit);
+        self.pacer.refresh(pacing);
     }
 
-    fn pacing(&self) -> Pacing {
-        match self.controller.pacing() {
-            Pacing::Free if self.config.pace == Pace::Linux => self.linux_pacing(),
-            answer => answer,
+    /// The pacing here, where the controller permits this.
+    #[inline]
+    fn paced(&self, permit: &Permit) -> Pacing {
+        match permit.pacing {
+            Pacing::Free if self.config.pace == Pace::Linux => self.linux_pacing(permit.window),
+            pacing => pacing,
         }
     }
 
-    fn linux_pacing(&self) -> Pacing {
+    fn linux_pacing(&self, window: u64) -> Pacing {
         let Some(srtt) = self.rtt.smoothed.filter(|_| self.packets >= UNPACED) else {
             return Pacing::Free;
         };
-        let window = self.controller.window();
         let percent = if window < self.controller.threshold() / 2 { 200 } else { 120 };
         Pacing::Rate(Rate::from_bytes_in(window.saturating_mul(percent) / 100, srtt))
     }
 
     /// Runs the controller's clock, where [`Driver::next_tick`] has come.
     pub fn tick(&mut self, now: Time) {
-        if self.tick_at <= now {
+        if self.permit.next_tick <= now {
             self.controller.on_tick(now);
             self.refresh();
         }
@@ -407,9 +411,9 @@ impl Driver {
     /// The most bytes that may leave at one moment, as the controller answers now: a packet where it sets gaps, what its rate
     /// permits in the time that a held-up flow may catch up and a packet where it sets a rate, else its window.
     pub fn largest_burst(&self) -> u64 {
-        let window = self.controller.window();
-        let mss = u64::from(self.config.mss);
-        match self.pacing() {
+        let permit = self.controller.permit();
+        let (window, mss) = (permit.window, u64::from(self.config.mss));
+        match self.paced(&permit) {
             Pacing::Free => window,
             Pacing::Rate(rate) => rate.bytes_in(self.pacer.burst()).saturating_add(mss).min(window.max(mss)),
             Pacing::Gap(_) => mss,
@@ -423,7 +427,7 @@ impl Driver {
 
     /// When [`Driver::tick`] wants to be called.
     pub fn next_tick(&self) -> Time {
-        self.tick_at
+        self.permit.next_tick
     }
 
     /// When an empty packet is due ([`Controller::heartbeat`]).

@@ -456,7 +456,7 @@ impl Sender for FlowSender {
         match (&self.prr, self.phase) {
             (Some(prr), Phase::Recovery) => prr.window,
             (Some(prr), Phase::Cwr) if !self.driver.controller.holds_against_marks() => prr.window,
-            _ => self.driver.window(),
+            _ => self.driver.permit.window,
         }
     }
 

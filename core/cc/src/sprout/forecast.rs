@@ -94,12 +94,17 @@ impl Bayesian {
     }
 
     fn observe(&mut self, count: f64) {
-        let possible = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
-        let likeliest =
-            possible.map(|(bin, _)| self.tables.log_likelihood(bin, count)).fold(f64::NEG_INFINITY, f64::max);
-        for (bin, weight) in self.weights.iter_mut().enumerate() {
+        let mut likeliest = f64::NEG_INFINITY;
+        // The array of the next step holds the likelihoods meanwhile.
+        for ((bin, weight), likelihood) in self.weights.iter().enumerate().zip(&mut self.next) {
             if *weight > 0.0 {
-                *weight *= libm::exp(self.tables.log_likelihood(bin, count) - likeliest);
+                *likelihood = self.tables.log_likelihood(bin, count);
+                likeliest = likeliest.max(*likelihood);
+            }
+        }
+        for (weight, likelihood) in self.weights.iter_mut().zip(&self.next) {
+            if *weight > 0.0 {
+                *weight *= libm::exp(*likelihood - likeliest);
             }
         }
         self.normalise();

@@ -153,12 +153,7 @@ impl Profile {
 
     /// Fits the curve again; without any points the old one stays.
     pub fn fit(&mut self, now: Time) {
-        for point in &mut self.points {
-            if now.since(point.refreshed) > MAX_AGE {
-                *point = Point::default();
-            }
-        }
-        self.regress();
+        self.regress(now);
         let Some(last) = self.blocks.last() else { return };
         let max = last.last;
         self.place_nodes(max);
@@ -219,10 +214,14 @@ impl Profile {
         over.map_or_else(largest, |index| index + 1).max(1) as f64
     }
 
-    /// Pool-adjacent-violators: `blocks` become the non-decreasing step function nearest to the points.
-    fn regress(&mut self) {
+    /// Pool-adjacent-violators: `blocks` become the non-decreasing step function nearest to the points. Old points go.
+    fn regress(&mut self, now: Time) {
         self.blocks.clear();
-        for (window, point) in self.points.iter().enumerate().filter(|(_, point)| point.delay > 0.0) {
+        for (window, point) in self.points.iter_mut().enumerate().filter(|(_, point)| point.delay > 0.0) {
+            if now.since(point.refreshed) > MAX_AGE {
+                *point = Point::default();
+                continue;
+            }
             let mut block = Block { last: window, sum: point.delay, count: 1.0 };
             while let Some(before) = self.blocks.last().filter(|before| before.mean() >= block.mean()) {
                 block.sum += before.sum;
