@@ -10,6 +10,9 @@ use clap::{Parser, Subcommand};
 
 mod commands;
 mod complaint;
+// Some commands are Linux's alone.
+#[cfg(all(test, target_os = "linux"))]
+mod documented;
 mod progress;
 
 /// Race congestion controllers, alone or together, on real and made-up paths.
