@@ -82,8 +82,10 @@ fn problems(project: &Project, page: &str, text: &str) -> Vec<String> {
     for Shown { line, command, complete } in shown(text) {
         for words in words_of(&command) {
             let problem = if !complete && words[0].starts_with("--") {
-                let option = words[0].split('=').next().expect("the first of a split");
-                (!is_option(project, option)).then(|| "no command has this option".to_owned())
+                let options = words.iter().filter(|word| word.starts_with("--") && word.len() > 2);
+                let unknown =
+                    options.filter_map(|word| word.split('=').next()).find(|option| !is_option(project, option));
+                unknown.map(|option| format!("no command has an option {option}"))
             } else if words.len() > 1 || words[0].contains('/') {
                 problem(project, &words, complete)
             } else {
@@ -112,7 +114,7 @@ fn every_command_of_a_page_exists() {
 #[test]
 fn what_does_not_exist_is_found() {
     let text = "\
-`paceline race` is good, `paceline run` is not, nor is `--contestant`; `--contestants LIST` is, `-p` and `now` are no matter.
+`paceline race` is good, `paceline run` is not, nor is `--runs 1 --contestant A`; `--contestants LIST` is, `-p` and `now` are no matter.
 
     paceline race SCENARIO --runs N     all of them
     sudo PREFIX=DIR paceline emulate --delay 20ms -- paceline emulate --los 0.01 -- sh -c 'paceline no'    # paceline no
@@ -136,7 +138,7 @@ paceline of other times
     let places: Vec<_> = found.iter().map(|line| line.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ")).collect();
     let expected = [
         "page.md:1: paceline run",
-        "page.md:1: --contestant",
+        "page.md:1: --runs 1 --contestant A",
         "page.md:3: paceline race SCENARIO --runs N all of them",
         "page.md:4: sudo PREFIX=DIR paceline emulate --delay 20ms -- paceline emulate --los 0.01 -- sh -c paceline no",
         "page.md:5: paceline shim --cc copa",
