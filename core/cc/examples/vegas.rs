@@ -6,7 +6,7 @@
 
 use paceline_cc::controller::{Ack, Controller, Env, Loss, Pacing, Sent, Stamp, Timeout};
 use paceline_cc::entry::{Entry, Kind, Param, Params};
-use paceline_cc::units::{Nanos, Rate};
+use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
 
 /// Pacing rate over window / RTT (Copa section 2: bursts are smoothed, the window still decides).
@@ -92,6 +92,12 @@ impl Controller for Vegas {
     fn on_timeout(&mut self, _timeout: &Timeout) {
         self.window = MINIMUM_WINDOW;
         self.starting = false;
+    }
+
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = mss.max(1);
+        self.window = (self.window * f64::from(self.mss) / f64::from(mss)).max(MINIMUM_WINDOW);
+        self.mss = mss;
     }
 
     fn window(&self) -> u64 {
