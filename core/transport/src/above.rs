@@ -235,6 +235,13 @@ impl Above {
         self.chunks.end_burst(false);
     }
 
+    /// TCP's own window is the controller's, and it has more to send: the window limits the flow, whatever room there is at this
+    /// moment.
+    pub fn filled(&mut self) {
+        self.hold = Hold::Window;
+        self.chunks.end_burst(true);
+    }
+
     /// The chunk that ends at `upto` left the host at `at`. Says how long it had waited since it was handed over; `None`
     /// for what is not outstanding or had left before (a retransmission).
     pub fn left(&mut self, upto: u64, at: Time) -> Option<Nanos> {

@@ -38,6 +38,8 @@ pub(crate) struct Info {
     pub(crate) rtt: Nanos,
     /// Mean deviation of the samples from it, smoothed.
     pub(crate) rtt_deviation: Nanos,
+    /// The slow-start threshold in segments; of the open window, the smallest RTT of late in microseconds.
+    threshold: u32,
     /// Its window, in segments.
     pub(crate) cwnd: u32,
     /// Segments without data that came since the connection began: acknowledgements, nearly all.
@@ -54,6 +56,8 @@ pub(crate) struct Info {
     pub(crate) rate: Rate,
     /// The application limited that sample.
     pub(crate) app_limited: bool,
+    /// So long the receiver's window has held it back since the connection began.
+    pub(crate) held_by_receiver: Nanos,
 }
 
 impl Info {
@@ -87,6 +91,7 @@ impl Info {
             again: u32_at(36),
             rtt: micros(68),
             rtt_deviation: micros(72),
+            threshold: u32_at(76),
             cwnd: u32_at(80),
             acks: u32_at(140).wrapping_sub(u32_at(152)),
             retransmits: u32_at(100),
@@ -94,6 +99,7 @@ impl Info {
             unsent: u32_at(144),
             min_rtt,
             rate: Rate::from_bytes_per_sec(u64_at(160)),
+            held_by_receiver: Nanos::from_micros(u64_at(176)),
         }
     }
 
@@ -134,6 +140,13 @@ impl Info {
     /// their mean. So they do whose packets left together: the first of them waits for none, and the last for all.
     pub(crate) fn smallest_rtt(&self) -> Nanos {
         (self.rtt - self.rtt_deviation.mul_div(2, 1)).max(self.min_rtt.min(self.rtt))
+    }
+
+    /// The same above the open window, which knows it; `None` before the first sample.
+    pub(crate) fn smallest_rtt_of_late(&self) -> Option<Nanos> {
+        /// The kernel's word for no threshold (Linux `TCP_INFINITE_SSTHRESH`).
+        const UNKNOWN: u32 = 0x7fff_ffff;
+        (self.threshold < UNKNOWN).then(|| Nanos::from_micros(u64::from(self.threshold)))
     }
 
     /// Something arrived behind what has not.

@@ -117,7 +117,8 @@ impl Inline {
             Ok(name) if name == OPEN_WINDOW => Limit::Window(window),
             _ => Limit::Below,
         };
-        if limit != Limit::Below {
+        link.obeys = limit != Limit::Below;
+        if link.obeys {
             let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
         }
         watch(link);
@@ -131,7 +132,7 @@ impl Inline {
         if link.look_at > now || link.dead {
             return;
         }
-        let since = link.looked_at;
+        let (since, last) = (link.looked_at, link.info);
         link.look(fd, now);
         let info = link.info;
         self.note_arrived(&info, now - since);
@@ -150,7 +151,12 @@ impl Inline {
             link.acked = acked;
             link.counters.marked += u64::from(link.repairing);
             // When what was written left is known to a look, no better.
-            let rtt = if is_fast(link) { info.smallest_rtt() } else { self.rtt_without_burst(link) };
+            let of_late = info.smallest_rtt_of_late().filter(|_| matches!(self.limit, Limit::Window(_)));
+            let rtt = match of_late {
+                Some(rtt) => rtt,
+                None if is_fast(link) => info.smallest_rtt(),
+                None => self.rtt_without_burst(link),
+            };
             let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Reported };
             let delivered =
                 Delivered { upto: acked, at: now, repaired: link.repairing, took, arrived: Arrived::Unknown };
@@ -163,6 +169,9 @@ impl Inline {
         link.above.cut();
         link.above.queued(u64::from(info.unsent));
         link.above.poll(now);
+        if link.obeys && info.unsent > 0 && info.held_by_receiver == last.held_by_receiver {
+            link.above.filled();
+        }
         // A controller with a clock permits so much until it rings again.
         let rings = link.above.controller().next_tick().max(now + LOOK);
         let next = (now + look_gap(link)).min(rings);

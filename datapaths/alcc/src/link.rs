@@ -72,6 +72,8 @@ pub(crate) struct Link {
     pub(crate) repairing: bool,
     /// TCP has held back bytes since.
     pub(crate) held_since: Option<Time>,
+    /// TCP's window is the controller's (inline mode above the open window): what waits in the kernel waits for it.
+    pub(crate) obeys: bool,
     /// TCP took nothing; it will say when it does.
     pub(crate) blocked: bool,
     /// Chunks that are not full do not wait.
@@ -123,6 +125,7 @@ impl Link {
             look_at: Time::NEVER,
             repairing: false,
             held_since: None,
+            obeys: false,
             blocked: false,
             nodelay,
             fill_until: None,
@@ -188,7 +191,8 @@ impl Link {
             self.above.timeout(now, u32::from(info.backoff.max(1)));
         }
         self.held_since = (info.unsent > 0).then(|| self.held_since.unwrap_or(now));
-        if self.is_held(now) {
+        let held_by_receiver = info.held_by_receiver > last.held_by_receiver;
+        if self.is_held(now) && (!self.obeys || held_by_receiver) {
             self.above.blocked(now);
         }
         if self.base.is_none() && info.is_quiet() {

@@ -14,6 +14,8 @@
  * - After a timeout the window grows back as in slow start (open_window.h).
  * - Safe only below something that limits the flight. So it refuses to be a default: a socket that gets it because it is
  *   its namespace's net.ipv4.tcp_congestion_control is given Reno, which every kernel has.
+ * - It has no slow start, and no use for a threshold: snd_ssthresh, which TCP_INFO shows, is the smallest RTT of late
+ *   (open_window.h).
  * - A socket that leaves it for another controller keeps no open window.
  */
 #include "tcp.h"
@@ -27,6 +29,7 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 struct open {
 	/* tcp_sock.delivered at the acknowledgement before. */
 	__u32 delivered;
+	struct smallest smallest;
 };
 
 PRIVATE_STATE(struct open)
@@ -72,8 +75,20 @@ void BPF_PROG(open_init, struct sock *sk)
 		return;
 	}
 	private(sk)->delivered = tcp_sk(sk)->delivered;
+	forget_rtt(&private(sk)->smallest);
+	tcp_sk(sk)->snd_ssthresh = UNKNOWN_RTT;
 	tcp_sk(sk)->snd_cwnd = asked_window_of(sk);
 	set_pacing(sk);
+}
+
+/* An acknowledgement has delivered something. */
+SEC("struct_ops")
+void BPF_PROG(open_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (sample->rtt_us > 0)
+		note_rtt(&private(sk)->smallest, tp->tcp_mstamp, sample->rtt_us, tp->srtt_us);
 }
 
 /* An acknowledgement has arrived and the losses that it shows are marked. */
@@ -86,6 +101,7 @@ void BPF_PROG(open_cong_control, struct sock *sk)
 
 	private(sk)->delivered = tp->delivered;
 	tp->snd_cwnd = window_after_ack(timed_out, tp->snd_cwnd, acked, asked_window_of(sk));
+	tp->snd_ssthresh = smallest_rtt(&private(sk)->smallest);
 	set_pacing(sk);
 }
 
@@ -93,7 +109,7 @@ void BPF_PROG(open_cong_control, struct sock *sk)
 SEC("struct_ops")
 __u32 BPF_PROG(open_ssthresh, struct sock *sk)
 {
-	return open_window_of(sk);
+	return smallest_rtt(&private(sk)->smallest);
 }
 
 /* The last repair was needless. */
@@ -109,12 +125,14 @@ void BPF_PROG(open_release, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
+	tp->snd_ssthresh = UNKNOWN_RTT;
 	tp->snd_cwnd = window_left_behind(tp->snd_cwnd, packets_in_flight(tp));
 }
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops paceline_open = {
 	.ssthresh = (void *)open_ssthresh,
+	.pkts_acked = (void *)open_pkts_acked,
 	.cong_control = (void *)open_cong_control,
 	.undo_cwnd = (void *)open_undo_cwnd,
 	.init = (void *)open_init,

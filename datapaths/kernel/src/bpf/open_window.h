@@ -76,6 +76,50 @@ static inline unsigned int window_after_ack(int timed_out, unsigned int window, 
 	return acked < open - window ? window + acked : open;
 }
 
+/*
+ * The smallest RTT of late, in microseconds: that of packets which wait for none of their own burst, so that what lies above the
+ * path's own is a queue. Kept by two spans of a quarter of the smoothed RTT, it covers the last one and what has passed of the next
+ * (our choice: Copa looks at half a round trip).
+ */
+#define SPANS_IN_RTT 4
+#define UNKNOWN_RTT 0x7fffffffu
+
+struct smallest {
+	/* In the present span and in the one before. */
+	unsigned int rtt, rtt_before;
+	/* When the present one ends; microseconds. */
+	unsigned long long end;
+};
+
+static inline unsigned int smaller(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+static inline void forget_rtt(struct smallest *smallest)
+{
+	smallest->rtt = smallest->rtt_before = UNKNOWN_RTT;
+	smallest->end = 0;
+}
+
+/* A sample arrived at `now`; `srtt` in eighths of a microsecond. */
+static inline void note_rtt(struct smallest *smallest, unsigned long long now, unsigned int rtt, unsigned int srtt)
+{
+	unsigned int span = srtt / 8 / SPANS_IN_RTT;
+
+	if (now >= smallest->end) {
+		smallest->rtt_before = now - smallest->end < span ? smallest->rtt : UNKNOWN_RTT;
+		smallest->rtt = UNKNOWN_RTT;
+		smallest->end = now + span;
+	}
+	smallest->rtt = smaller(smallest->rtt, rtt);
+}
+
+static inline unsigned int smallest_rtt(const struct smallest *smallest)
+{
+	return smaller(smallest->rtt, smallest->rtt_before);
+}
+
 /* What a controller that follows on the same connection begins with: no more than what is in flight, or an initial window. */
 static inline unsigned int window_left_behind(unsigned int window, unsigned int in_flight)
 {

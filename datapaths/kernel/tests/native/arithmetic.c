@@ -63,6 +63,23 @@ int main(void)
 	CHECK(rate_of_window(100, 1448, 0) == 0);
 	CHECK(rate_of_window(65536, 65535, 1) == 65536ull * 65535 * 10000000);
 
+	/* The smallest RTT of the last quarter of 20 ms, and of what has passed of the next; nothing is older. */
+	struct smallest smallest;
+	forget_rtt(&smallest);
+	CHECK(smallest_rtt(&smallest) == UNKNOWN_RTT);
+	note_rtt(&smallest, 1000000, 20900, 20000 * 8);
+	note_rtt(&smallest, 1004000, 20300, 20000 * 8);
+	note_rtt(&smallest, 1004500, 20800, 20000 * 8);
+	CHECK(smallest_rtt(&smallest) == 20300);
+	note_rtt(&smallest, 1005000, 20700, 20000 * 8);
+	CHECK(smallest_rtt(&smallest) == 20300);
+	note_rtt(&smallest, 1010000, 20800, 20000 * 8);
+	CHECK(smallest_rtt(&smallest) == 20700);
+	note_rtt(&smallest, 1025000, 20900, 20000 * 8);
+	CHECK(smallest_rtt(&smallest) == 20900);
+	note_rtt(&smallest, 1025001, 20800, 0);
+	CHECK(smallest_rtt(&smallest) == 20800);
+
 	/* Another controller begins with what is in flight, or ten packets; never with more than there was. */
 	CHECK(window_left_behind(46345, 60) == 60);
 	CHECK(window_left_behind(46345, 0) == 10);
