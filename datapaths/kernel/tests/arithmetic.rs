@@ -4,6 +4,11 @@
 mod native;
 
 #[test]
-fn the_arithmetic_holds() {
-    native::holds("the_arithmetic_holds", "arithmetic");
+fn the_open_windows_arithmetic_holds() {
+    native::holds("the_open_windows_arithmetic_holds", "open_window");
+}
+
+#[test]
+fn cubics_arithmetic_holds() {
+    native::holds("cubics_arithmetic_holds", "cubic");
 }

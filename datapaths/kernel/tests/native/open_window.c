@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The arithmetic of the open window, compiled natively. Ends with 0 when all holds; says what does not. */
-#include <stdio.h>
+#include "check.h"
 
 #include "../../src/bpf/open_window.h"
-
-static int failures;
-
-#define CHECK(what)                                                         \
-	do {                                                                \
-		if (!(what)) {                                              \
-			printf("line %d: %s does not hold\n", __LINE__, #what); \
-			failures++;                                         \
-		}                                                           \
-	} while (0)
 
 #define NO_CLAMP 0xffffffffu
 
