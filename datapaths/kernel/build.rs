@@ -1,4 +1,5 @@
-//! Compiles the eBPF programs, with clang: each `src/bpf/NAME.bpf.c` becomes the object `NAME.bpf.o`.
+//! Compiles the eBPF programs, with clang: each `src/bpf/NAME.bpf.c` becomes the object `NAME.bpf.o`, and so do those of `tests/bpf`,
+//! which tests alone load.
 
 #[cfg(target_os = "linux")]
 fn main() -> anyhow::Result<()> {
@@ -7,10 +8,14 @@ fn main() -> anyhow::Result<()> {
     use anyhow::Context;
 
     let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo gives no OUT_DIR")?);
-    println!("cargo:rerun-if-changed=src/bpf");
+    let folders = ["src/bpf", "tests/bpf"];
+    for folder in folders {
+        println!("cargo:rerun-if-changed={folder}");
+    }
     println!("cargo:rerun-if-env-changed=CLANG");
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
-    for entry in Path::new("src/bpf").read_dir()? {
+    let entries = folders.map(|folder| Path::new(folder).read_dir());
+    for entry in entries.into_iter().flatten().flatten() {
         let source = entry?.path();
         let Some(name) = source.file_name().and_then(|name| name.to_str()?.strip_suffix(".bpf.c")) else { continue };
         libbpf_cargo::SkeletonBuilder::new()

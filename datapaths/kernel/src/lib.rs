@@ -8,8 +8,10 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+mod hystart;
 mod load;
 mod modules;
 
+pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
-pub use modules::{MODULES, Module, OPEN_WINDOW, module};
+pub use modules::{CUBIC, MODULES, Module, OPEN_WINDOW, module};

@@ -30,8 +30,17 @@ pub const OPEN_WINDOW: &Module = &Module {
     object: object!("open_window"),
 };
 
+/// CUBIC with HyStart, window by window as Linux has it (RFC 9438; Linux 6.18 `net/ipv4/tcp_cubic.c`). Losses are repaired and
+/// marks answered by the kernel's proportional rate reduction, as for its own. What differs: HyStart can be switched off, for all
+/// flows or one ([`crate::HyStart`]).
+pub const CUBIC: &Module = &Module {
+    name: "pl_cubic",
+    summary: "CUBIC as the kernel has it, with a switch for HyStart",
+    object: object!("cubic"),
+};
+
 /// Every module, in the order of lists.
-pub const MODULES: &[&Module] = &[OPEN_WINDOW];
+pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC];
 
 /// The module of that name.
 pub fn module(name: &str) -> Option<&'static Module> {

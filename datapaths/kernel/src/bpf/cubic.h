@@ -38,7 +38,7 @@
 #define CUBIC_FASTEST 2u
 /* The same where the curve is not above the window: windows of them. */
 #define CUBIC_FLAT 100u
-/* While the window stands, the curve is read again after 1/32 s at the latest. */
+/* While the window stands, the curve is read again after more than 1/32 s. */
 #define CUBIC_READ_HZ 32u
 
 /* hystart_low_window: smaller windows are left alone. */
@@ -109,13 +109,27 @@ static const u8 cubic_estimates[64] = {
 	231, 232, 234, 236, 237, 239, 240, 242, 244, 245, 246, 248, 250, 251, 252, 254,
 };
 
+/* Bits up to the highest that is set. Steps of its own: clang 14 cannot count leading zeros for BPF. */
+arithmetic u32 bits_of(u64 a)
+{
+	u32 bits = 0, step;
+
+	for (step = 32; step; step >>= 1) {
+		if (a >> step) {
+			a >>= step;
+			bits += step;
+		}
+	}
+	return bits + (a != 0);
+}
+
 arithmetic u32 cubic_root(u64 a)
 {
 	u32 bits, thirds, x;
 
 	if (a < 64)
 		return (cubic_estimates[a & 63] + 35u) >> 6;
-	bits = 64 - (u32)__builtin_clzll(a);
+	bits = bits_of(a);
 	/* A third of the bits, less one: what is left in front has three to six. */
 	thirds = (bits * 84 >> 8) - 1;
 	x = ((cubic_estimates[(a >> (3 * thirds)) & 63] + 10u) << thirds) >> 6;
@@ -237,10 +251,8 @@ arithmetic void cubic_befriend_reno(struct cubic *c, u32 cwnd)
 /* Finds how many packets are to be acknowledged for one of the window. */
 arithmetic void cubic_update(struct cubic *c, u32 cwnd, u32 now, u32 hz, u32 acked)
 {
-	u32 rest = smaller(hz / CUBIC_READ_HZ, ticks_of(c->delay_min, hz));
-
 	c->ack_cnt += acked;
-	if (c->last_cwnd == cwnd && (s32)(now - c->last_time) <= (s32)rest)
+	if (c->last_cwnd == cwnd && (s32)(now - c->last_time) <= (s32)(hz / CUBIC_READ_HZ))
 		return;
 	if (!c->epoch_start || now != c->last_time)
 		cubic_read_curve(c, cwnd, now, hz, acked);

@@ -68,6 +68,7 @@ struct sock {
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	__u32 sk_gso_max_size;
 };
 
 struct inet_sock {
@@ -91,7 +92,7 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
-/* Times ending in _mstamp are in microseconds, in _ns in nanoseconds, _stamp in jiffies; srtt_us is in eighths of a microsecond. */
+/* Times ending in _mstamp are in microseconds, in _ns in nanoseconds, _stamp and lsndtime in jiffies; srtt_us is in eighths of a microsecond. */
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 mss_cache;
@@ -101,6 +102,7 @@ struct tcp_sock {
 	__u32 retrans_out;
 	__u32 total_retrans;
 	__u32 data_segs_out;
+	__u32 lsndtime;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 write_seq;
