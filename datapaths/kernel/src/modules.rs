@@ -39,8 +39,25 @@ pub const CUBIC: &Module = &Module {
     object: object!("cubic"),
 };
 
+/// DCTCP, both halves (RFC 8257; Linux 6.18 `net/ipv4/tcp_dctcp.c`): shrinks by half the share of marked packets, and echoes
+/// exactly which were. For paths that mark at a shallow step. The sockets of both ends must select it before they connect or
+/// listen; where ECN is not agreed on, the flow is Reno's.
+pub const DCTCP: &Module = &Module {
+    name: "pl_dctcp",
+    summary: "DCTCP, sender and receiver, for paths that mark at a shallow step",
+    object: object!("dctcp"),
+};
+
+/// Copa with its default parameters, in fixed point (Arun and Balakrishnan, NSDI 2018; `core/cc/src/copa.rs`): aims at the rate
+/// 1/(delta x queueing delay), competes where others fill the buffer. Paced by the socket's own timers.
+pub const COPA: &Module = &Module {
+    name: "pl_copa",
+    summary: "Copa: a short queue, and competition where others fill the buffer",
+    object: object!("copa"),
+};
+
 /// Every module, in the order of lists.
-pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC];
+pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC, DCTCP, COPA];
 
 /// The module of that name.
 pub fn module(name: &str) -> Option<&'static Module> {

@@ -12,3 +12,8 @@ fn the_open_windows_arithmetic_holds() {
 fn cubics_arithmetic_holds() {
     native::holds("cubics_arithmetic_holds", "cubic");
 }
+
+#[test]
+fn dctcps_arithmetic_holds() {
+    native::holds("dctcps_arithmetic_holds", "dctcp");
+}

@@ -80,6 +80,9 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
 	__u8 icsk_retransmits;
+	struct {
+		__u8 pending;
+	} icsk_ack;
 	__u64 icsk_ca_priv[104 / sizeof(__u64)];
 };
 
@@ -103,6 +106,7 @@ struct tcp_sock {
 	__u32 total_retrans;
 	__u32 data_segs_out;
 	__u32 lsndtime;
+	__u32 rcv_nxt;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 write_seq;
@@ -202,6 +206,13 @@ struct tcp_congestion_ops {
 /* It wants ECN, and the receiver's half of it. */
 #define TCP_CONG_NEEDS_ECN 2
 #define TCP_ECN_OK 1
+/* Acknowledgements echo a mark. */
+#define TCP_ECN_DEMAND_CWR 4
+/* Accurate ECN was agreed on instead (Linux 6.18). */
+#define TCP_ECN_MODE_ACCECN 16
+/* enum inet_csk_ack_state_t: an acknowledgement is being delayed, one is to leave at once. */
+#define ICSK_ACK_TIMER 2
+#define ICSK_ACK_NOW 16
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Copa in fixed point: a window that aims at the rate 1/(delta x queueing delay), and competes where others fill the buffer. Plain
+ * C without a library: compiled for the kernel and, by the tests, natively.
+ *
+ * Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI 2018, sections 2 and 3,
+ * as core/cc/src/copa.rs reads it with its default parameters: each constant that is not the paper's has its reason there.
+ *
+ *	symbol				here
+ *	1/delta				inverse
+ *	v				velocity
+ *	RTTstanding, RTTmin		standing, min
+ *
+ * Differs from copa.rs:
+ * - Windows, v and 1/delta are in 1/65536 (packets), times in microseconds.
+ * - The direction is judged by the window a smoothed RTT ago, not by that under which the packet just acknowledged was sent: a
+ *   socket keeps nothing with a packet.
+ * - The packets of an acknowledgement move the window at once, beyond its target by the step of one packet at most.
+ * - The extremes of the RTT are remembered a sixteenth of their window too long, not a 32nd (extreme.h).
+ */
+#ifndef PACELINE_COPA_H
+#define PACELINE_COPA_H
+
+#include "extreme.h"
+#include "window.h"
+
+#define COPA_SHIFT 16
+/* One packet. */
+#define COPA_ONE (1ull << COPA_SHIFT)
+/* The initial window (RFC 6928) and the smallest one (the authors' release, genericCC), in packets. */
+#define COPA_INITIAL (10 * COPA_ONE)
+#define COPA_MIN (2 * COPA_ONE)
+/* The largest window that does not overflow below. */
+#define COPA_MAX (1ull << 36)
+/* 1/delta: default (NSDI 2018, section 2) and largest; how much of it shows a competitor (copa/mode.rs, PROOF). */
+#define COPA_INVERSE (2 * COPA_ONE)
+#define COPA_INVERSE_MAX (1000 * COPA_ONE)
+#define COPA_PROOF (8 * COPA_INVERSE)
+/* RTTs in one direction before v doubles (section 2.2). */
+#define COPA_PERSISTENCE 3
+/* The queue is nearly empty where less than a tenth of its swing is left (section 3.3); it stands where a half or, proven, a fifth is. */
+#define COPA_EMPTY 10
+#define COPA_STANDING 2
+#define COPA_STANDING_IF_PROVEN 5
+/* RTTs over which the mode looks back (section 3.3), and of growth that are made up for. */
+#define COPA_MODE_RTTS 5
+#define COPA_MADE_UP 5
+/* copa/mode.rs: PROVEN, UNDOUBTED, SETTLING, AFTER_DRAIN, and the window of RTTmin (section 2.1); copa.rs: STALE. */
+#define COPA_SECOND 1000000ull
+#define COPA_PROVEN (10 * COPA_SECOND)
+#define COPA_UNDOUBTED (30 * COPA_SECOND)
+#define COPA_SETTLING (10 * COPA_SECOND)
+#define COPA_AFTER_DRAIN (3 * COPA_SECOND)
+#define COPA_MIN_WINDOW (10 * COPA_SECOND)
+#define COPA_STALE (10 * COPA_SECOND)
+/* Heavy loss (genericCC, ReduceOnLoss): from 3/10 of at least so many packets on, 7/10 of the window are kept at most. */
+#define COPA_GUARD_PACKETS 20
+
+enum copa_queue { COPA_EMPTIED, COPA_SWUNG, COPA_STOOD };
+enum copa_direction { COPA_NONE, COPA_DOWN, COPA_UP };
+
+struct copa {
+	u64 cwnd;
+	u64 velocity;
+	u64 inverse;
+	/* Until a drain ends the window is the smallest; the window and RTTstanding before it, when its smallest RTT was seen. */
+	u64 drain_until;
+	u64 drain_cwnd;
+	u64 drain_seen;
+	u32 drain_standing;
+	u32 drain_lowest;
+	/* When the epoch of v ends, and the window when it began. */
+	u64 epoch_end;
+	u64 epoch_cwnd;
+	/* When 1/delta was last moved, when it last answered a loss, and when that showed a competitor; 0: never. */
+	u64 last_change;
+	u64 last_cut;
+	u64 proof;
+	/* No queue is taken for a competitor's before. */
+	u64 settles;
+	u64 rests;
+	/* Packets and losses of the guard since. */
+	u64 guard_since;
+	u32 guard_packets;
+	u32 guard_lost;
+	u64 last_ack;
+	/* The window before the last timeout, for undo; 0: none. */
+	u64 before;
+	/* Eighths of a microsecond. */
+	u32 srtt;
+	u32 latest;
+	u8 steady;
+	u8 competitive;
+	u8 draining;
+	u8 direction;
+	u32 same;
+	struct extreme min;
+	struct extreme standing;
+	struct extreme near;
+	struct extreme most;
+};
+
+/* What an acknowledgement shows. */
+struct copa_ack {
+	/* Microseconds. */
+	u64 now;
+	/* Negative where it gave none. */
+	s32 rtt;
+	/* Packets. */
+	u32 delivered;
+	/* The flow used its window, so that it may grow. */
+	u8 used;
+};
+
+arithmetic u64 copa_smaller(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+arithmetic u64 copa_larger(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+arithmetic u32 copa_queueing(const struct copa *c)
+{
+	u32 standing = extreme_of(&c->standing), min = extreme_of(&c->min);
+
+	return standing > min ? standing - min : 0;
+}
+
+/* Forgets the direction; the next epoch ends an RTT from now. */
+arithmetic void copa_restart_velocity(struct copa *c, u64 now)
+{
+	c->velocity = COPA_ONE;
+	c->direction = COPA_NONE;
+	c->same = 0;
+	c->epoch_end = now + (c->srtt >> 3);
+	c->epoch_cwnd = c->cwnd;
+}
+
+/* Finds the path anew from at most the initial window; the mode stays. */
+arithmetic void copa_restart(struct copa *c)
+{
+	c->cwnd = copa_smaller(c->cwnd, COPA_INITIAL);
+	c->steady = 0;
+	c->draining = 0;
+	c->srtt = 0;
+	c->latest = 0;
+	c->min.count = 0;
+	c->standing.count = 0;
+	c->near.count = 0;
+	c->most.count = 0;
+	copa_restart_velocity(c, 0);
+}
+
+/* A connection begins; the memory was zero. */
+arithmetic void copa_reset(struct copa *c)
+{
+	c->cwnd = COPA_INITIAL;
+	c->inverse = COPA_INVERSE;
+	copa_restart(c);
+}
+
+/* It is in Competitive mode, and no loss has shown a competitor for long: it may mistake like flows for one. */
+arithmetic int copa_doubtful(const struct copa *c, u64 now)
+{
+	return c->competitive && (!c->proof || now - c->proof >= COPA_UNDOUBTED);
+}
+
+arithmetic void copa_measure(struct copa *c, u64 now, u32 rtt)
+{
+	u32 window, age = 0;
+
+	c->latest = rtt;
+	/* RFC 6298; the paper is silent. */
+	c->srtt = c->srtt ? c->srtt - (c->srtt >> 3) + rtt : rtt << 3;
+	/* While it is in doubt the smallest RTT does not age: a drain renews it. */
+	if (c->draining || copa_doubtful(c, now))
+		age = extreme_age(&c->min, now);
+	extreme_update(&c->min, 0, now, rtt, larger(COPA_MIN_WINDOW, age));
+	window = smaller(c->srtt >> 4, COPA_MIN_WINDOW);
+	extreme_update(&c->standing, 0, now, rtt, window);
+	window = smaller((u32)((u64)c->srtt * COPA_MODE_RTTS >> 3), COPA_MIN_WINDOW);
+	extreme_update(&c->near, 0, now, rtt, window);
+	extreme_update(&c->most, 1, now, rtt, window);
+}
+
+/* What the queue did in the last 5 RTT. */
+arithmetic enum copa_queue copa_queue_of(const struct copa *c, u64 now)
+{
+	u64 min = extreme_of(&c->min), left = extreme_of(&c->near) - min, swing = extreme_of(&c->most) - min;
+	/* A packet counts as none, but not a quarter of the RTT. */
+	u64 packet = copa_smaller(((u64)extreme_of(&c->standing) << COPA_SHIFT) / copa_larger(c->cwnd, 1), min / 4);
+	u64 part = c->proof && now - c->proof < COPA_PROVEN ? COPA_STANDING_IF_PROVEN : COPA_STANDING;
+
+	if (!swing || left * COPA_EMPTY < swing || left < packet)
+		return COPA_EMPTIED;
+	return left * part < swing ? COPA_SWUNG : COPA_STOOD;
+}
+
+/* Adds 1 to 1/delta each RTT, as Reno adds a packet. */
+arithmetic void copa_compete(struct copa *c, u64 now)
+{
+	u64 waited = now - c->last_change, rtts;
+
+	if (waited <= c->latest)
+		return;
+	rtts = copa_smaller(copa_larger(waited / larger(c->latest, 1), 1), COPA_MADE_UP);
+	c->inverse = copa_smaller(c->inverse + rtts * COPA_ONE, COPA_INVERSE_MAX);
+	c->last_change = now;
+}
+
+arithmetic void copa_switch_mode(struct copa *c, u64 now)
+{
+	const enum copa_queue queue = copa_queue_of(c, now);
+	const int before = c->competitive;
+
+	if (!c->settles)
+		c->settles = now + COPA_SETTLING;
+	if (queue == COPA_EMPTIED)
+		c->competitive = 0;
+	else if (queue == COPA_STOOD && now >= c->settles && now >= c->rests)
+		c->competitive = 1;
+	if (!c->competitive)
+		c->inverse = COPA_INVERSE;
+	else if (!before || !c->last_change)
+		c->last_change = now;
+	else if (queue == COPA_STOOD)
+		copa_compete(c, now);
+}
+
+/* Begins and ends drains; true while the window is held for one. */
+arithmetic int copa_drains(struct copa *c, u64 now)
+{
+	if (c->draining) {
+		if (c->latest <= c->drain_lowest) {
+			c->drain_seen = now;
+			c->drain_lowest = c->latest;
+		}
+		if (now < c->drain_until)
+			return 1;
+		c->draining = 0;
+		c->min.count = 0;
+		extreme_update(&c->min, 0, c->drain_seen, c->drain_lowest, COPA_MIN_WINDOW);
+		/* The rate from before the drain, without the queue. */
+		c->cwnd = copa_larger(c->drain_cwnd * c->drain_lowest / larger(c->drain_standing, 1), COPA_MIN);
+		copa_restart_velocity(c, now);
+		c->competitive = 0;
+		c->inverse = COPA_INVERSE;
+		c->rests = now + COPA_AFTER_DRAIN;
+	} else if (c->steady && copa_doubtful(c, now) && extreme_age(&c->min, now) > COPA_MIN_WINDOW) {
+		c->draining = 1;
+		c->drain_until = now + c->latest + extreme_of(&c->min);
+		c->drain_cwnd = c->cwnd;
+		c->drain_standing = extreme_of(&c->standing);
+		c->drain_seen = now;
+		c->drain_lowest = c->latest;
+		c->cwnd = COPA_MIN;
+	}
+	return c->draining;
+}
+
+arithmetic void copa_step_velocity(struct copa *c, u64 now, int up)
+{
+	if (now >= c->epoch_end) {
+		u8 direction = c->cwnd > c->epoch_cwnd ? COPA_UP : COPA_DOWN;
+
+		if (c->direction != direction) {
+			c->velocity = COPA_ONE;
+			c->same = 0;
+		} else if (++c->same >= COPA_PERSISTENCE) {
+			c->velocity *= 2;
+		}
+		c->direction = direction;
+		c->epoch_cwnd = c->cwnd;
+		c->epoch_end = now + (c->srtt >> 3);
+	}
+	/* What it was earned in has turned. */
+	if (c->velocity > COPA_ONE && c->direction != (up ? COPA_UP : COPA_DOWN)) {
+		c->velocity = COPA_ONE;
+		c->same = 0;
+	}
+	c->velocity = copa_larger(copa_smaller(c->velocity, (c->cwnd << COPA_SHIFT) / c->inverse), COPA_ONE);
+}
+
+/* Moves the window for the packets of an acknowledgement. */
+arithmetic void copa_move(struct copa *c, const struct copa_ack *ack)
+{
+	u32 queueing = copa_queueing(c);
+	/* At which the rate is 1/(delta d_q). */
+	u64 target = queueing ? extreme_of(&c->standing) * c->inverse / queueing : COPA_MAX;
+	u64 step, change, limit;
+	int up = c->cwnd <= target;
+
+	if (!c->steady) {
+		if (!up) {
+			c->steady = 1;
+			copa_restart_velocity(c, ack->now);
+		} else if (ack->used) {
+			limit = copa_larger(target, c->cwnd) + COPA_ONE;
+			c->cwnd = copa_smaller(c->cwnd + ack->delivered * COPA_ONE, limit);
+		}
+		return;
+	}
+	copa_step_velocity(c, ack->now, up);
+	/* v / (delta cwnd) a packet; v / delta is not above the window. */
+	step = ((c->velocity * c->inverse >> COPA_SHIFT) << COPA_SHIFT) / copa_larger(c->cwnd, 1);
+	change = step * ack->delivered;
+	if (!up) {
+		limit = copa_smaller(target, c->cwnd - copa_smaller(step, c->cwnd));
+		c->cwnd = copa_larger(c->cwnd > change + limit ? c->cwnd - change : limit, COPA_MIN);
+	} else if (ack->used) {
+		c->cwnd = copa_smaller(c->cwnd + change, copa_larger(target, c->cwnd) + step);
+	}
+}
+
+/* Cuts the window when nearly a third of the packets is lost, whatever the delay says: no more is kept than arrived. */
+arithmetic void copa_guard(struct copa *c, u64 now, u32 delivered, u32 lost)
+{
+	u32 packets = c->guard_packets + delivered + lost, all_lost = c->guard_lost + lost;
+
+	c->guard_packets = packets;
+	c->guard_lost = all_lost;
+	if (now <= c->guard_since + 2 * (u64)c->latest || packets <= COPA_GUARD_PACKETS)
+		return;
+	c->guard_since = now;
+	c->guard_packets = 0;
+	c->guard_lost = 0;
+	if ((u64)all_lost * 10 <= (u64)packets * 3)
+		return;
+	c->steady = 1;
+	copa_restart_velocity(c, now);
+	c->cwnd = copa_larger(copa_smaller(c->cwnd * (packets - all_lost) / packets, c->cwnd * 7 / 10), COPA_MIN);
+}
+
+/* Packets were lost. */
+arithmetic void copa_on_loss(struct copa *c, u64 now, u32 lost)
+{
+	c->rests = copa_larger(now, 1);
+	if (c->competitive && now > c->last_cut + c->latest) {
+		if (c->inverse >= COPA_PROOF)
+			c->proof = now;
+		c->inverse = copa_larger(c->inverse / 2, COPA_INVERSE);
+		c->last_cut = now;
+		c->last_change = now;
+	}
+	copa_guard(c, now, 0, lost);
+}
+
+/* An acknowledgement has arrived; its losses come first. */
+arithmetic void copa_on_ack(struct copa *c, const struct copa_ack *ack)
+{
+	c->last_ack = ack->now;
+	if (ack->rtt >= 0)
+		copa_measure(c, ack->now, larger((u32)ack->rtt, 1));
+	if (!extreme_known(&c->min) || copa_drains(c, ack->now))
+		return;
+	copa_switch_mode(c, ack->now);
+	if (ack->delivered)
+		copa_move(c, ack);
+	c->cwnd = copa_smaller(c->cwnd, COPA_MAX);
+	copa_guard(c, ack->now, ack->delivered, 0);
+}
+
+/* The retransmission timer has fired for the `count`th time in a row: the second says that nothing in flight arrived. */
+arithmetic void copa_on_timeout(struct copa *c, u64 now, u32 count)
+{
+	u64 cwnd = c->draining ? c->drain_cwnd : c->cwnd;
+
+	c->draining = 0;
+	if (count <= 1)
+		c->before = cwnd;
+	else
+		c->steady = 0;
+	c->cwnd = COPA_MIN;
+	copa_restart_velocity(c, now);
+}
+
+/* The last repair was needless. */
+arithmetic void copa_undo(struct copa *c)
+{
+	c->cwnd = copa_larger(c->cwnd, c->before);
+	c->before = 0;
+}
+
+/* The flow sends again after a silence. */
+arithmetic void copa_after_idle(struct copa *c, u64 now)
+{
+	if (c->last_ack && now - c->last_ack > COPA_STALE)
+		copa_restart(c);
+}
+
+/* Packets that may be in flight. */
+arithmetic u32 copa_window(const struct copa *c)
+{
+	return (u32)(c->cwnd >> COPA_SHIFT);
+}
+
+/* Bytes a second: twice the window each RTTstanding, so that pacing smooths and the window limits. 0 before the first RTT. */
+arithmetic u64 copa_pacing(const struct copa *c, u32 mss)
+{
+	u64 bytes = 2 * c->cwnd * mss >> COPA_SHIFT, standing = extreme_of(&c->standing);
+
+	return standing ? copa_larger(bytes * 1000000 / standing, 1) : 0;
+}
+
+#endif

@@ -1,0 +1,89 @@
+//! The controllers for the kernel, in the running kernel: each carries a flow over an emulated path.
+#![cfg(target_os = "linux")]
+
+mod path;
+
+use std::io::Write;
+use std::time::Duration;
+
+use paceline_kernel::HyStart;
+use path::{Link, Outcome, carry, load};
+use socket2::Socket;
+
+const SPAN: Duration = Duration::from_secs(5);
+
+fn run(controller: &str, link: &Link) -> Outcome {
+    carry(controller, link, SPAN, Duration::ZERO, |_| ())
+}
+
+/// The median of the smoothed RTT above the path's, in ms.
+fn queue_ms(outcome: &Outcome, link: &Link) -> f64 {
+    let mut queues: Vec<f64> =
+        outcome.looks.iter().map(|look| look.srtt.as_millis_f64() - link.rtt_ms as f64).collect();
+    queues.sort_unstable_by(f64::total_cmp);
+    queues[queues.len() / 2]
+}
+
+/// Says what a flow got, in Mbit/s, and its queue in ms.
+fn report(controller: &str, outcome: &Outcome, link: &Link) -> (f64, f64) {
+    let (mbps, queue) = (outcome.mbps(SPAN), queue_ms(outcome, link));
+    let resent = outcome.looks.last().map(|look| look.stats.retransmits);
+    let _ = writeln!(std::io::stderr(), "{controller}: {mbps:.2} Mbit/s, queue {queue:.2} ms, resent {resent:?}");
+    (mbps, queue)
+}
+
+#[test]
+fn each_carries_a_flow_through_losses() {
+    let link = Link { mbps: 12.0, rtt_ms: 20, queue: "droptail:bytes=60kB", loss: 0.005 };
+    for name in ["pl_cubic", "pl_dctcp", "pl_copa"] {
+        let Some(_held) = load("each_carries_a_flow_through_losses", name) else { return };
+        let outcome = run(name, &link);
+        let (mbps, _) = report(name, &outcome, &link);
+        // Reno's law at this loss and RTT: 1.22 / sqrt(0.005) packets are 17, of which 20 ms carry 10 Mbit/s.
+        assert!(mbps > 4.0, "{name}: {mbps} Mbit/s");
+        let resent = outcome.looks.last().unwrap().stats.retransmits;
+        assert!(resent > 5, "{name}: {resent} packets resent");
+    }
+}
+
+#[test]
+fn dctcp_holds_the_queue_at_the_step() {
+    let Some(_held) = load("dctcp_holds_the_queue_at_the_step", "pl_dctcp") else { return };
+    let link = Link { mbps: 20.0, rtt_ms: 15, queue: "step:threshold=3ms,limit=500packets", loss: 0.0 };
+    let (mbps, queue) = report("pl_dctcp", &run("pl_dctcp", &link), &link);
+    assert!(mbps > 0.9 * link.mbps * 1448.0 / 1500.0, "{mbps} Mbit/s");
+    // The step, and the packets of a round trip that follow a mark.
+    assert!(queue < 8.0, "{queue} ms");
+    // Without ECN the same queue is a plain one of 300 ms.
+    let (_, standing) = report("reno", &run("reno", &link), &link);
+    assert!(standing > 5.0 * queue, "{queue} and {standing} ms");
+}
+
+#[test]
+fn copa_has_a_shorter_queue_than_cubic() {
+    let Some(_held) = load("copa_has_a_shorter_queue_than_cubic", "pl_copa") else { return };
+    let link = Link { mbps: 20.0, rtt_ms: 40, queue: "droptail:bytes=200kB", loss: 0.0 };
+    let (mbps, queue) = report("pl_copa", &run("pl_copa", &link), &link);
+    let (_, cubics) = report("cubic", &run("cubic", &link), &link);
+    assert!(mbps > 0.8 * link.mbps * 1448.0 / 1500.0, "{mbps} Mbit/s");
+    assert!(3.0 * queue < cubics, "{queue} and {cubics} ms");
+}
+
+/// The smallest threshold that a flow of pl_cubic had: without HyStart it comes from the first loss alone.
+fn threshold(link: &Link, prepare: impl FnOnce(&Socket) + Send) -> u32 {
+    let outcome = carry("pl_cubic", link, Duration::from_secs(2), Duration::ZERO, prepare);
+    outcome.looks.iter().map(|look| look.threshold).min().unwrap()
+}
+
+#[test]
+fn hystart_is_a_switch() {
+    let Some(_held) = load("hystart_is_a_switch", "pl_cubic") else { return };
+    // Never full: two seconds of slow start send less than twice the 5 MB that the link carries.
+    let link = Link { mbps: 20.0, rtt_ms: 100, queue: "droptail:bytes=50MB", loss: 0.0 };
+    let never = |threshold: u32| threshold >= 0x7fff_ffff;
+    assert!(!never(threshold(&link, |_| ())), "on, as it is by default");
+    assert!(never(threshold(&link, |socket| HyStart::Off.set(socket).unwrap())), "off for this flow");
+    HyStart::Off.set_for_all().unwrap();
+    assert!(never(threshold(&link, |_| ())), "off for all");
+    assert!(!never(threshold(&link, |socket| HyStart::On.set(socket).unwrap())), "on for this flow");
+}
