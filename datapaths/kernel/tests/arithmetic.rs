@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod native;
+mod vectors;
 
 #[test]
 fn the_open_windows_arithmetic_holds() {

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Feeds what a sender reports, a line each on the standard input, to the arithmetic of the controller that is named, and prints
+ * after each line the window in 1/65536 packets, ssthresh in packets, and alpha in 1/1024 (of DCTCP). Times are in
+ * microseconds, sizes in packets.
+ *
+ *	ack NOW RTT UNA NEXT PACKETS MARKED ECHO USED PHASE	(RTT: -1 where there was none; PHASE: enum phase)
+ *	loss NOW PACKETS NEW_EPISODE
+ *	timeout NOW COUNT IN_FLIGHT
+ *	spurious NOW
+ *	restart NOW IDLE RTO
+ *	window NOW WINDOW					(in 1/65536 packets: Copa goes on from there)
+ *
+ * What the socket does around a controller with ssthresh and cong_avoid (one reduction an episode, undo, timeouts, idle restarts)
+ * is done here as core/cc/src/window.rs does it, in whole packets as Linux does.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../src/bpf/copa.h"
+#include "../../src/bpf/cubic.h"
+#include "../../src/bpf/dctcp.h"
+
+/* Ticks of a millisecond. */
+#define HZ 1000
+#define INITIAL 10
+
+enum phase { OPEN, CWR, RECOVERY, LOSS };
+
+struct event {
+	char name[16];
+	unsigned long long now;
+	/* As the lines above have them. */
+	long long rest[8];
+};
+
+static struct window w = { .cwnd = INITIAL, .ssthresh = SSTHRESH_INFINITE, .clamp = ~0u }, before;
+static int has_before, repairing;
+static struct cubic cubic;
+static struct dctcp dctcp;
+static struct dctcp_counts counts;
+static struct copa copa;
+
+/* The controllers behind a window: what the socket asks of them. */
+struct policy {
+	void (*measure)(const struct event *e);
+	void (*grow)(const struct event *e);
+	u32 (*reduce)(int lost);
+	void (*timeout)(const struct event *e);
+	void (*restart)(const struct event *e);
+};
+
+static struct cubic_ack cubic_ack_of(const struct event *e)
+{
+	return (struct cubic_ack){
+		.now = (u32)(e->now / 1000), .hz = HZ, .now_us = (u32)e->now,
+		.snd_una = (u32)e->rest[1], .snd_nxt = (u32)e->rest[2], .hystart = 1,
+	};
+}
+
+static void cubic_measures(const struct event *e)
+{
+	const struct cubic_ack ack = cubic_ack_of(e);
+
+	cubic_measure(&cubic, &w, &ack, (s32)e->rest[0]);
+}
+
+static void cubic_grows(const struct event *e)
+{
+	const struct cubic_ack ack = cubic_ack_of(e);
+
+	cubic_grow(&cubic, &w, &ack, (u32)e->rest[3]);
+}
+
+static u32 cubic_reduces(int lost)
+{
+	(void)lost;
+	return cubic_ssthresh(&cubic, w.cwnd);
+}
+
+static void cubic_times_out(const struct event *e)
+{
+	cubic_reset(&cubic, (u32)e->now, counts.snd_nxt);
+}
+
+static void cubic_restarts(const struct event *e)
+{
+	u64 now = e->now / 1000;
+
+	cubic_after_idle(&cubic, (u32)now, (u32)(now - e->rest[0] / 1000));
+}
+
+static void dctcp_measures(const struct event *e)
+{
+	counts.snd_una = (u32)e->rest[1];
+	counts.snd_nxt = (u32)e->rest[2];
+	counts.delivered += (u32)e->rest[3];
+	counts.delivered_ce += (u32)e->rest[4];
+	/* In Rust what delivers nothing ends no window of data. */
+	if (counts.delivered != dctcp.delivered)
+		dctcp_on_ack(&dctcp, &counts);
+}
+
+static void dctcp_grows(const struct event *e)
+{
+	reno_grow(&w, (u32)e->rest[3]);
+}
+
+static u32 dctcp_reduces(int lost)
+{
+	return lost ? dctcp_ssthresh_after_loss(&dctcp, w.cwnd) : dctcp_ssthresh(&dctcp, w.cwnd);
+}
+
+static void nothing(const struct event *e)
+{
+	(void)e;
+}
+
+static const struct policy cubics = { cubic_measures, cubic_grows, cubic_reduces, cubic_times_out, cubic_restarts };
+static const struct policy dctcps = { dctcp_measures, dctcp_grows, dctcp_reduces, nothing, nothing };
+
+static void reduce(const struct policy *policy, int lost)
+{
+	before = w;
+	has_before = 1;
+	w.ssthresh = policy->reduce(lost);
+	w.cwnd = w.ssthresh;
+	w.cwnd_cnt = 0;
+}
+
+static void feed_window(const struct policy *policy, const struct event *e)
+{
+	if (!strcmp(e->name, "ack")) {
+		const enum phase phase = (enum phase)e->rest[7];
+
+		repairing &= phase != OPEN;
+		policy->measure(e);
+		counts.snd_nxt = (u32)e->rest[2];
+		if (e->rest[5])
+			reduce(policy, 0);
+		else if (phase != RECOVERY && phase != CWR && e->rest[6] && e->rest[3])
+			policy->grow(e);
+	} else if (!strcmp(e->name, "loss")) {
+		if (!e->rest[1])
+			return;
+		repairing = 1;
+		reduce(policy, 1);
+	} else if (!strcmp(e->name, "timeout")) {
+		u32 cwnd = w.cwnd;
+
+		if (e->rest[0] == 1 && !repairing)
+			reduce(policy, 1);
+		policy->timeout(e);
+		w.cwnd = smaller((u32)e->rest[1] + 1, cwnd);
+		w.cwnd_cnt = 0;
+	} else if (!strcmp(e->name, "spurious")) {
+		if (!has_before)
+			return;
+		w.cwnd = larger(w.cwnd, before.cwnd);
+		w.ssthresh = larger(w.ssthresh, before.ssthresh);
+		has_before = 0;
+	} else if (!strcmp(e->name, "restart")) {
+		u32 halvings = smaller((u32)(e->rest[0] / e->rest[1]), 31), floor = smaller(INITIAL, w.cwnd);
+
+		policy->restart(e);
+		if (!halvings)
+			return;
+		w.ssthresh = larger(w.ssthresh, (w.cwnd >> 1) + (w.cwnd >> 2));
+		w.cwnd = larger(w.cwnd >> halvings, floor);
+		w.cwnd_cnt = 0;
+	}
+}
+
+static void feed_copa(const struct event *e)
+{
+	if (!strcmp(e->name, "ack")) {
+		const struct copa_ack ack = {
+			.now = e->now, .rtt = (s32)e->rest[0], .delivered = (u32)e->rest[3], .used = (u8)e->rest[6],
+		};
+
+		copa_on_ack(&copa, &ack);
+	} else if (!strcmp(e->name, "loss")) {
+		copa_on_loss(&copa, e->now, (u32)e->rest[0]);
+	} else if (!strcmp(e->name, "timeout")) {
+		copa_on_timeout(&copa, e->now, (u32)e->rest[0]);
+	} else if (!strcmp(e->name, "spurious")) {
+		copa_undo(&copa);
+	} else if (!strcmp(e->name, "restart")) {
+		copa_after_idle(&copa, e->now);
+	} else if (!strcmp(e->name, "window")) {
+		copa.cwnd = (u64)e->rest[0];
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct policy *policy = NULL;
+	char line[256];
+
+	if (argc != 2)
+		return 2;
+	if (!strcmp(argv[1], "cubic"))
+		policy = &cubics;
+	else if (!strcmp(argv[1], "dctcp"))
+		policy = &dctcps;
+	else if (strcmp(argv[1], "copa"))
+		return 2;
+	cubic_reset(&cubic, 0, 0);
+	dctcp_reset(&dctcp, &counts, DCTCP_ONE, 0);
+	copa_reset(&copa);
+	while (fgets(line, sizeof(line), stdin)) {
+		struct event e = { 0 };
+		long long *rest = e.rest;
+
+		if (sscanf(line, "%15s %llu %lld %lld %lld %lld %lld %lld %lld %lld", e.name, &e.now, &rest[0], &rest[1],
+			   &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7]) < 2)
+			return 2;
+		if (policy) {
+			feed_window(policy, &e);
+			printf("%llu %u %u\n", (u64)w.cwnd << COPA_SHIFT, w.ssthresh,
+			       policy == &dctcps ? dctcp.alpha : 0);
+		} else {
+			feed_copa(&e);
+			printf("%llu 0 0\n", copa.cwnd);
+		}
+	}
+	return 0;
+}
