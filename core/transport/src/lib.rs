@@ -4,6 +4,7 @@ pub mod above;
 mod acks;
 mod arrivals;
 pub mod config;
+pub mod counted;
 pub mod datagram;
 pub mod driver;
 pub mod endpoint;
@@ -22,6 +23,7 @@ pub mod stream;
 
 pub use above::{Above, Acks, Delivered, Hold, Mode, News, Took};
 pub use config::{AckPolicy, Config, Pace};
+pub use counted::{Counted, Counters, Limit, Samples};
 pub use driver::{Arrived, Delivery, Driver, Load, Marks, Progress};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use packet::Packet;
