@@ -14,4 +14,4 @@ mod modules;
 
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
-pub use modules::{COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};
+pub use modules::{AGENT, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};

@@ -56,8 +56,16 @@ pub const COPA: &Module = &Module {
     object: object!("copa"),
 };
 
+/// Steered from user space by an agent, which loads it and decides which flows run which controller. What no
+/// agent steers is CUBIC.
+pub const AGENT: &Module = &Module {
+    name: "paceline",
+    summary: "any controller of paceline in user space, by an agent; CUBIC without one",
+    object: object!("agent"),
+};
+
 /// Every module, in the order of lists.
-pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC, DCTCP, COPA];
+pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC, DCTCP, COPA, AGENT];
 
 /// The module of that name.
 pub fn module(name: &str) -> Option<&'static Module> {

@@ -30,6 +30,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_UNSPEC = 0,
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -44,8 +45,17 @@ struct netns_ipv4 {
 	const struct tcp_congestion_ops *tcp_congestion_control;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
 struct net {
+	struct ns_common ns;
 	struct netns_ipv4 ipv4;
+};
+
+struct in6_addr {
+	__u8 in6_u[16];
 };
 
 typedef struct {
@@ -59,8 +69,13 @@ typedef struct {
 struct sock_common {
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
 	__u16 skc_num;
+	unsigned short skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {
@@ -95,6 +110,10 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_rack {
+	__u32 end_seq;
+};
+
 /* Times ending in _mstamp are in microseconds, in _ns in nanoseconds, _stamp and lsndtime in jiffies; srtt_us is in eighths of a microsecond. */
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
@@ -116,6 +135,7 @@ struct tcp_sock {
 	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
 	__u32 prior_cwnd;
+	__u32 prr_out;
 	__u32 max_packets_out;
 	__u8 is_cwnd_limited : 1;
 	__u32 app_limited;
@@ -130,6 +150,7 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	__u64 bytes_acked;
 	__u64 bytes_sent;
+	struct tcp_rack rack;
 	__u8 ecn_flags;
 };
 
@@ -216,6 +237,7 @@ struct tcp_congestion_ops {
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 

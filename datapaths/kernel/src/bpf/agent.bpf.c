@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * "paceline": a TCP controller that is steered from user space. The kernel finds and repairs losses; the module reports to an
+ * agent what happened, through a ring, and applies the window and the pacing rate that it finds in the flow's slot of a shared
+ * array. The idea is that of CCP (Narayan et al., "Restructuring Endpoint Congestion Control", SIGCOMM 2018).
+ *
+ * - A flow without a slot, of which the agent has not heard yet, which it declines, or whose agent is silent is CUBIC, from the
+ *   window it has. Because there is `cong_control`, the kernel then leaves the rate reduction to the module too.
+ * - An answer is read at each event of the flow, and when it is about to send.
+ * - What the maps hold is checked; they belong to root.
+ */
+#include "tcp.h"
+
+#include <bpf/bpf_core_read.h>
+
+#include "agent.h"
+#include "cubic.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+/* Flows at a time; the agent may change it before loading. */
+#define SLOTS 16384
+#define AF_INET6 10
+/* Linux sysctl_tcp_min_tso_segs. */
+#define BURST_MIN 2
+/* The fallback's clock counts milliseconds. */
+#define TICKS 1000
+/* GSO_LEGACY_MAX_SIZE: what a flow sends at once at most. */
+#define BURST_MAX 65536
+
+/* What is known of a flow that has a slot. */
+struct flow {
+	u64 reported;
+	u64 first_sent;
+	u64 last_sent;
+	/* When the kernel was last about to send, and what it had sent by then. */
+	u64 called;
+	u32 next;
+	u32 generation;
+	/* The agent that it was announced to; 0: none. */
+	u32 agent;
+	/* The turn of the answer when the agent fell silent: none before is applied. */
+	u32 lapse_turn;
+	u32 lapsed;
+	u32 lost;
+	u32 rtt;
+	u32 rtt_least;
+	u32 recoveries;
+	u32 echoes;
+	u32 timeouts;
+	u32 undone;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SLOTS);
+	__type(key, u32);
+	__type(value, struct answer);
+} pl_answers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct control);
+} pl_control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct counts);
+} pl_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, u32);
+	__type(value, struct flow);
+} pl_flows SEC(".maps");
+
+/* Slots that no flow has. The agent fills it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, SLOTS);
+	__type(value, u32);
+} pl_free SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} pl_ring SEC(".maps");
+
+/* It was steered at its last event. */
+#define STEERED 1
+/* CUBIC's window is being reduced. */
+#define GLIDING 2
+/* The module switched pacing on. */
+#define PACED 4
+
+struct steered {
+	struct cubic cubic;
+	/* The slot, plus one; 0: none. */
+	u32 slot;
+	/* Of tcp_sock at the acknowledgement before, and its time in ticks. */
+	u32 delivered;
+	u32 lost;
+	u32 una;
+	u32 ticks;
+	/* Packets delivered since the reduction began. */
+	u32 glided;
+	u32 flags;
+};
+
+PRIVATE_STATE(struct steered)
+
+static __always_inline struct control *control_of_agent(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&pl_control, &key);
+}
+
+static __always_inline struct counts *counts(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&pl_counts, &key);
+}
+
+#define count(what)                                            \
+	do {                                                   \
+		struct counts *all = counts();                 \
+		if (all)                                       \
+			__sync_fetch_and_add(&all->what, 1);   \
+	} while (0)
+
+static __always_inline struct flow *flow_of(struct sock *sk)
+{
+	u32 slot = private(sk)->slot - 1;
+
+	return private(sk)->slot ? bpf_map_lookup_elem(&pl_flows, &slot) : 0;
+}
+
+static __always_inline u32 ticks(const struct tcp_sock *tp)
+{
+	return (u32)(tp->tcp_mstamp / (1000000 / TICKS));
+}
+
+static __always_inline u8 state_of(struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state);
+}
+
+static __always_inline u32 smoothed(const struct tcp_sock *tp)
+{
+	return tp->srtt_us >> 3;
+}
+
+static __always_inline int agent_lives(const struct control *control, u64 now)
+{
+	/* A sign of life later than the event is one as well. */
+	return control->agent && (__s64)(now - control->alive) < (__s64)AGENT_SILENCE;
+}
+
+static __always_inline u32 episodes(const struct flow *flow)
+{
+	return flow->recoveries + flow->echoes + flow->timeouts;
+}
+
+/* The answer that counts now, if one does. */
+static __always_inline struct answer *answer_to(struct sock *sk, struct flow *flow, struct control *control)
+{
+	u32 slot = private(sk)->slot - 1;
+	struct answer *answer;
+
+	answer = bpf_map_lookup_elem(&pl_answers, &slot);
+	if (!answer || answer->generation != flow->generation || !answer->window || (answer->flags & ANSWER_DECLINED))
+		return 0;
+	if (!agent_lives(control, tcp_sk(sk)->tcp_mstamp)) {
+		if (!flow->lapsed) {
+			flow->lapsed = 1;
+			flow->lapse_turn = answer->turn;
+			count(lapses);
+		}
+		return 0;
+	}
+	if (flow->lapsed && answer->turn == flow->lapse_turn)
+		return 0;
+	flow->lapsed = 0;
+	return answer;
+}
+
+/* What was sent since the kernel was last about to send left then. */
+static __always_inline void note_departures(const struct tcp_sock *tp, struct flow *flow)
+{
+	if (tp->snd_nxt == flow->next)
+		return;
+	flow->next = tp->snd_nxt;
+	if (!flow->first_sent)
+		flow->first_sent = flow->called;
+	flow->last_sent = flow->called;
+}
+
+static __noinline void fill(struct report *report, struct sock *sk, struct flow *flow, u8 kind, u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 in_flight = packets_in_flight(tp);
+
+	note_departures(tp, flow);
+	report->at = tp->tcp_mstamp;
+	report->first_sent = flow->first_sent;
+	report->last_sent = flow->last_sent;
+	report->slot = private(sk)->slot - 1;
+	report->generation = flow->generation;
+	report->kind = kind;
+	report->state = state;
+	report->backoff = inet_csk(sk)->icsk_retransmits;
+	report->flags = 0;
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		report->flags = REPORT_CWND_LIMITED;
+	else if ((s32)(tp->write_seq - tp->snd_nxt) < (s32)tp->mss_cache && in_flight < tp->snd_cwnd &&
+		 tp->lost_out <= tp->retrans_out)
+		report->flags = REPORT_APP_LIMITED;
+	report->mss = tp->mss_cache;
+	report->una = tp->snd_una;
+	report->next = tp->snd_nxt;
+	report->written = tp->write_seq;
+	report->highest = tp->rack.end_seq;
+	report->sacked = tp->sacked_out;
+	report->in_flight = in_flight;
+	report->delivered = tp->delivered;
+	report->marked = tp->delivered_ce;
+	report->lost = tp->lost;
+	report->resent = tp->total_retrans;
+	report->recoveries = flow->recoveries;
+	report->echoes = flow->echoes;
+	report->timeouts = flow->timeouts;
+	report->undone = flow->undone;
+	report->rtt = flow->rtt;
+	report->rtt_least = flow->rtt_least;
+	report->srtt = smoothed(tp);
+	report->window = tp->snd_cwnd;
+
+	flow->reported = tp->tcp_mstamp;
+	flow->lost = tp->lost;
+	flow->first_sent = 0;
+	flow->last_sent = 0;
+	flow->rtt = 0;
+	flow->rtt_least = 0;
+}
+
+/* The agent learns of the flow. */
+static __noinline void announce(struct sock *sk, struct flow *flow, struct control *control, u8 state)
+{
+	struct sock_common *common = &sk->__sk_common;
+	struct greeting *greeting;
+
+	greeting = bpf_ringbuf_reserve(&pl_ring, sizeof(*greeting), 0);
+	if (!greeting) {
+		count(no_room);
+		return;
+	}
+	if (!flow->rtt) {
+		/* That of the handshake. */
+		flow->rtt = smoothed(tcp_sk(sk));
+		flow->rtt_least = flow->rtt;
+	}
+	fill(&greeting->report, sk, flow, REPORT_NEW, state);
+	greeting->family = common->skc_family;
+	greeting->local_port = common->skc_num;
+	greeting->remote_port = bpf_ntohs(common->skc_dport);
+	greeting->unused = 0;
+	greeting->padding = 0;
+	greeting->namespace = common->skc_net.net->ns.inum;
+	__builtin_memset(greeting->local, 0, sizeof(greeting->local));
+	__builtin_memset(greeting->remote, 0, sizeof(greeting->remote));
+	if (common->skc_family == AF_INET6) {
+		bpf_probe_read_kernel(greeting->local, 16, &common->skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(greeting->remote, 16, &common->skc_v6_daddr);
+	} else {
+		__builtin_memcpy(greeting->local, &(u32){ common->skc_rcv_saddr }, 4);
+		__builtin_memcpy(greeting->remote, &(u32){ common->skc_daddr }, 4);
+	}
+	flow->agent = control->agent;
+	bpf_ringbuf_submit(greeting, 0);
+}
+
+/* Something happened. `urgent`: the agent is to know at once. */
+static __noinline void report(struct sock *sk, struct flow *flow, struct control *control, u8 state, int urgent)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 slot = private(sk)->slot - 1;
+	struct answer *answer;
+	struct report *room;
+	u32 interval = 0;
+
+	if (!agent_lives(control, tp->tcp_mstamp))
+		return;
+	if (flow->agent != control->agent) {
+		announce(sk, flow, control, state);
+		return;
+	}
+	answer = bpf_map_lookup_elem(&pl_answers, &slot);
+	if (answer && answer->generation == flow->generation) {
+		if (answer->flags & ANSWER_DECLINED)
+			return;
+		interval = smaller(answer->interval, AGENT_INTERVAL_MAX);
+	}
+	/* With nothing outstanding no acknowledgement would bring the report of this one. */
+	if (!urgent && tp->packets_out && tp->lost == flow->lost && tp->tcp_mstamp - flow->reported < interval)
+		return;
+	room = bpf_ringbuf_reserve(&pl_ring, sizeof(*room), 0);
+	if (!room) {
+		count(no_room);
+		return;
+	}
+	fill(room, sk, flow, REPORT_STATE, state);
+	bpf_ringbuf_submit(room, 0);
+}
+
+static __noinline void set_rate(struct sock *sk, u64 rate)
+{
+	struct steered *p = private(sk);
+	u64 usual;
+
+	if (rate) {
+		if (sk->sk_pacing_status == SK_PACING_NONE) {
+			sk->sk_pacing_status = SK_PACING_NEEDED;
+			p->flags |= PACED;
+		}
+		sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+		return;
+	}
+	if (p->flags & PACED) {
+		if (sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+		p->flags &= ~PACED;
+	}
+	usual = usual_rate(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->snd_ssthresh, tcp_sk(sk)->mss_cache, tcp_sk(sk)->srtt_us);
+	if (usual)
+		sk->sk_pacing_rate = usual < sk->sk_max_pacing_rate ? usual : sk->sk_max_pacing_rate;
+}
+
+static __always_inline int reduces(u8 state)
+{
+	return state == TCP_CA_CWR || state == TCP_CA_RECOVERY;
+}
+
+static __always_inline u32 glided(struct sock *sk, u32 target, u32 acked, int good)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct glide glide = {
+		.target = target,
+		.flight = tp->prior_cwnd,
+		.delivered = private(sk)->glided,
+		.out = tp->prr_out,
+	};
+
+	return glide_window(&glide, packets_in_flight(tp), acked, good);
+}
+
+/* The agent's answer becomes the window and the rate. */
+static __noinline void steer(struct sock *sk, struct flow *flow, struct answer *answer, u32 acked, int good)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 window = answered_window(answer, tp->delivered, tp->snd_cwnd_clamp);
+	int glides = answer->flags & ANSWER_GLIDES;
+	u8 state = state_of(sk);
+
+	private(sk)->flags |= STEERED;
+	private(sk)->flags &= ~GLIDING;
+	if (answer->episodes != episodes(flow) && (glides || state == TCP_CA_LOSS))
+		/* It has not heard of the loss yet: no more than what arrives. */
+		tp->snd_cwnd = larger(smaller(window, packets_in_flight(tp) + acked), 1);
+	else if (glides && reduces(state))
+		tp->snd_cwnd = larger(glided(sk, window, acked, good), 1);
+	else
+		tp->snd_cwnd = window;
+	set_rate(sk, answer->rate);
+}
+
+static __always_inline struct window load_window(const struct tcp_sock *tp)
+{
+	struct window w = {
+		.cwnd = tp->snd_cwnd,
+		.cwnd_cnt = tp->snd_cwnd_cnt,
+		.ssthresh = tp->snd_ssthresh,
+		.clamp = tp->snd_cwnd_clamp,
+	};
+
+	return w;
+}
+
+static __always_inline struct cubic_ack load_ack(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct cubic_ack ack = {
+		.now = ticks(tp),
+		.hz = TICKS,
+		.now_us = (u32)tp->tcp_mstamp,
+		.snd_una = tp->snd_una,
+		.snd_nxt = tp->snd_nxt,
+		.pacing_rate = sk->sk_pacing_rate,
+		.burst = BURST_MAX,
+		.paced = sk->sk_pacing_status != SK_PACING_NONE,
+		.hystart = 1,
+	};
+
+	return ack;
+}
+
+/* CUBIC takes over, from the window that the flow has. */
+static __always_inline void take_over(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct steered *p = private(sk);
+
+	if (!(p->flags & STEERED))
+		return;
+	p->flags &= ~STEERED;
+	cubic_reset(&p->cubic, (u32)tp->tcp_mstamp, tp->snd_nxt);
+	tp->snd_cwnd_cnt = 0;
+	tp->snd_ssthresh = larger(tp->snd_cwnd, WINDOW_MIN);
+	if (reduces(state_of(sk)))
+		p->flags |= GLIDING;
+}
+
+/* CUBIC, with the reduction that the kernel does for controllers without cong_control. */
+static __noinline void be_cubic(struct sock *sk, u32 acked, int good)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct steered *p = private(sk);
+	struct cubic_ack ack;
+	struct window w;
+
+	take_over(sk);
+	if (reduces(state_of(sk))) {
+		tp->snd_cwnd = larger(glided(sk, tp->snd_ssthresh, acked, good), 1);
+	} else {
+		ack = load_ack(sk);
+		w = load_window(tp);
+		if (acked && uses_window(&w, BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited), tp->max_packets_out)) {
+			cubic_grow(&p->cubic, &w, &ack, acked);
+			tp->snd_cwnd = w.cwnd;
+			tp->snd_cwnd_cnt = w.cwnd_cnt;
+		}
+	}
+	set_rate(sk, 0);
+}
+
+/* The connection is established, or had another controller before. */
+SEC("struct_ops")
+void BPF_PROG(agent_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct steered *p = private(sk);
+	struct control *control;
+	struct flow *flow;
+	u32 slot;
+
+	p->slot = 0;
+	p->delivered = tp->delivered;
+	p->lost = tp->lost;
+	p->una = tp->snd_una;
+	p->ticks = ticks(tp);
+	p->glided = 0;
+	p->flags = 0;
+	cubic_reset(&p->cubic, (u32)tp->tcp_mstamp, tp->snd_nxt);
+	if (bpf_map_pop_elem(&pl_free, &slot)) {
+		count(no_slot);
+		return;
+	}
+	flow = bpf_map_lookup_elem(&pl_flows, &slot);
+	control = control_of_agent();
+	if (!flow || !control)
+		return;
+	p->slot = slot + 1;
+	flow->reported = 0;
+	flow->first_sent = 0;
+	flow->last_sent = 0;
+	flow->called = tp->tcp_mstamp;
+	flow->next = tp->snd_nxt;
+	flow->generation++;
+	flow->agent = 0;
+	flow->lapsed = 0;
+	flow->lost = tp->lost;
+	flow->rtt = 0;
+	flow->rtt_least = 0;
+	flow->recoveries = 0;
+	flow->echoes = 0;
+	flow->timeouts = 0;
+	flow->undone = 0;
+	report(sk, flow, control, state_of(sk), 1);
+}
+
+/* The connection ends, or another controller follows. */
+SEC("struct_ops")
+void BPF_PROG(agent_release, struct sock *sk)
+{
+	struct steered *p = private(sk);
+	struct control *control = control_of_agent();
+	struct flow *flow = flow_of(sk);
+	struct report *room;
+	u32 slot = p->slot - 1;
+
+	if (!flow || !control)
+		return;
+	set_rate(sk, 0);
+	if (flow->agent == control->agent && agent_lives(control, tcp_sk(sk)->tcp_mstamp)) {
+		room = bpf_ringbuf_reserve(&pl_ring, sizeof(*room), 0);
+		if (room) {
+			fill(room, sk, flow, REPORT_CLOSED, state_of(sk));
+			bpf_ringbuf_submit(room, 0);
+		} else {
+			count(no_room);
+		}
+	}
+	p->slot = 0;
+	bpf_map_push_elem(&pl_free, &slot, 0);
+}
+
+/* An acknowledgement delivered something: its RTT, before cong_control. */
+SEC("struct_ops")
+void BPF_PROG(agent_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *flow = flow_of(sk);
+	s32 rtt = sample->rtt_us;
+	struct cubic_ack ack;
+	struct window w;
+
+	if (flow && rtt > 0) {
+		flow->rtt = rtt;
+		if (!flow->rtt_least || flow->rtt_least > (u32)rtt)
+			flow->rtt_least = rtt;
+	}
+	if (private(sk)->flags & STEERED)
+		return;
+	ack = load_ack(sk);
+	w = load_window(tp);
+	cubic_measure(&private(sk)->cubic, &w, &ack, rtt);
+	tp->snd_ssthresh = w.ssthresh;
+}
+
+/* An acknowledgement has arrived and the losses that it shows are marked. */
+SEC("struct_ops")
+void BPF_PROG(agent_cong_control, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct steered *p = private(sk);
+	u32 acked = tp->delivered - p->delivered;
+	int good = tp->snd_una != p->una && tp->lost == p->lost;
+	struct control *control = control_of_agent();
+	struct flow *flow = flow_of(sk);
+	struct answer *answer = 0;
+
+	p->delivered = tp->delivered;
+	p->lost = tp->lost;
+	p->una = tp->snd_una;
+	p->ticks = ticks(tp);
+	p->glided += acked;
+	if (flow && control)
+		answer = answer_to(sk, flow, control);
+	if (answer)
+		steer(sk, flow, answer, acked, good);
+	else
+		be_cubic(sk, acked, good);
+	if (flow && control)
+		report(sk, flow, control, state_of(sk), 0);
+}
+
+/* The kernel is about to send. */
+SEC("struct_ops")
+__u32 BPF_PROG(agent_min_tso_segs, struct sock *sk)
+{
+	struct control *control = control_of_agent();
+	struct flow *flow = flow_of(sk);
+	struct answer *answer;
+
+	if (!flow || !control)
+		return BURST_MIN;
+	note_departures(tcp_sk(sk), flow);
+	flow->called = tcp_sk(sk)->tcp_mstamp;
+	/* Where it is reduced, acknowledgements count. */
+	if (state_of(sk) == TCP_CA_OPEN) {
+		answer = answer_to(sk, flow, control);
+		if (answer)
+			steer(sk, flow, answer, 0, 0);
+	}
+	return BURST_MIN;
+}
+
+SEC("struct_ops")
+void BPF_PROG(agent_set_state, struct sock *sk, __u8 new_state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct steered *p = private(sk);
+	struct control *control = control_of_agent();
+	struct flow *flow = flow_of(sk);
+	int begins = new_state == TCP_CA_CWR || new_state == TCP_CA_RECOVERY;
+
+	if (begins)
+		p->glided = 0;
+	if (!(p->flags & STEERED)) {
+		if (begins) {
+			p->flags |= GLIDING;
+		} else {
+			/* The reduction is over, and has not been undone. */
+			if (new_state != TCP_CA_LOSS && (p->flags & GLIDING))
+				tp->snd_cwnd = larger(tp->snd_ssthresh, WINDOW_MIN);
+			p->flags &= ~GLIDING;
+		}
+		if (new_state == TCP_CA_LOSS)
+			cubic_reset(&p->cubic, (u32)tp->tcp_mstamp, tp->snd_nxt);
+	}
+	if (!flow || !control)
+		return;
+	if (new_state == TCP_CA_RECOVERY)
+		flow->recoveries++;
+	else if (new_state == TCP_CA_CWR)
+		flow->echoes++;
+	else if (new_state == TCP_CA_LOSS)
+		flow->timeouts++;
+	else
+		return;
+	report(sk, flow, control, new_state, 1);
+}
+
+SEC("struct_ops")
+void BPF_PROG(agent_cwnd_event, struct sock *sk, int event)
+{
+	/* New data after a silence. */
+	if (event == CA_EVENT_TX_START)
+		cubic_after_idle(&private(sk)->cubic, ticks(tcp_sk(sk)), private(sk)->ticks);
+}
+
+/* Losses were found, or the timer has fired. */
+SEC("struct_ops")
+__u32 BPF_PROG(agent_ssthresh, struct sock *sk)
+{
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+
+	/* Where the agent steers, it alone decides what a loss costs. */
+	if (private(sk)->flags & STEERED)
+		return larger(cwnd, WINDOW_MIN);
+	return cubic_ssthresh(&private(sk)->cubic, cwnd);
+}
+
+/* The last repair was needless. */
+SEC("struct_ops")
+__u32 BPF_PROG(agent_undo_cwnd, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *flow = flow_of(sk);
+
+	if (flow)
+		flow->undone++;
+	private(sk)->flags &= ~GLIDING;
+	if (private(sk)->flags & STEERED)
+		return tp->snd_cwnd;
+	return larger(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops paceline = {
+	.ssthresh = (void *)agent_ssthresh,
+	.set_state = (void *)agent_set_state,
+	.cwnd_event = (void *)agent_cwnd_event,
+	.pkts_acked = (void *)agent_pkts_acked,
+	.min_tso_segs = (void *)agent_min_tso_segs,
+	.cong_control = (void *)agent_cong_control,
+	.undo_cwnd = (void *)agent_undo_cwnd,
+	.init = (void *)agent_init,
+	.release = (void *)agent_release,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "paceline",
+};
