@@ -98,6 +98,22 @@ pub const QUIC: Datapath = Datapath {
 /// What may stand behind the `@` of a contestant, in the order of lists.
 pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, QUIC];
 
+/// [`TCP`] in the kernel, by an agent in user space that steers the flow.
+pub const TCP_AGENT: Datapath = Datapath {
+    name: "tcp/agent",
+    summary: "a TCP flow of the kernel, steered from user space by an agent",
+    lives: "`kernel::agent`",
+    simulated: false,
+    offers: &[],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback"),
+        Lack::new(Ability::ExactGaps, "the agent sets only a window and a pacing rate"),
+        Lack::new(Ability::ExactMarks, "the kernel at the other end repeats a mark until it is answered (RFC 3168)"),
+        Lack::new(Ability::ArrivalTimes, "TCP does not report them"),
+        NO_TELEMETRY,
+    ],
+};
+
 /// [`ALCC`] in chunks that the controller permits.
 pub const ALCC_QUEUE: Datapath = Datapath {
     name: "alcc:mode=queue",
@@ -162,7 +178,7 @@ pub const SHIM_QUEUE: Datapath = Datapath {
 };
 
 /// Ways to use a datapath that offer less than it, and the library that no contestant names.
-pub const WAYS: &[Datapath] = &[ALCC_QUEUE, ALCC_INLINE, ALCC_FRAMED, SHIM, SHIM_QUEUE];
+pub const WAYS: &[Datapath] = &[TCP_AGENT, ALCC_QUEUE, ALCC_INLINE, ALCC_FRAMED, SHIM, SHIM_QUEUE];
 
 impl Datapath {
     /// Whether it offers `ability`.
@@ -272,6 +288,11 @@ mod tests {
         assert_eq!(
             misfit("dctcp", &QUIC),
             "dctcp needs an exact count of ECN marks, and quinn reports only that something was marked; \
+             use @udp, @tcp or @alcc"
+        );
+        assert_eq!(
+            misfit("reno:start=chirp", &TCP_AGENT),
+            "start=chirp needs an exact gap before each packet, and the agent sets only a window and a pacing rate; \
              use @udp, @tcp or @alcc"
         );
         assert!(misfit("prague:start=chirp", &QUIC).starts_with("prague needs an exact count"));

@@ -8,10 +8,12 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+pub mod agent;
 mod hystart;
 mod load;
 mod modules;
 
+pub use agent::{Agent, AgentError, NewFlow};
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
 pub use modules::{AGENT, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
-use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, PrintLevel, set_print};
+use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
 use crate::modules::Module;
 
@@ -86,6 +86,18 @@ impl Module {
     /// # Errors
     /// One line: the process is not root, the kernel lacks BTF or `struct_ops`, or it is loaded already.
     pub fn load(&'static self) -> Result<Loaded, LoadError> {
+        self.load_with(|_| Ok(()), |_| Ok(()))
+    }
+
+    /// Loads it after `prepare` has seen the opened object, and lets sockets select it after `begin` has seen the loaded one.
+    ///
+    /// # Errors
+    /// Those of [`Module::load`], and what the two say.
+    pub(crate) fn load_with(
+        &'static self,
+        prepare: impl FnOnce(&mut OpenObject) -> libbpf_rs::Result<()>,
+        begin: impl FnOnce(&Object) -> libbpf_rs::Result<()>,
+    ) -> Result<Loaded, LoadError> {
         if self.is_loaded() {
             return Err(LoadError::Loaded { module: self.name });
         }
@@ -97,7 +109,7 @@ impl Module {
         }
         FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
         set_print(Some((PrintLevel::Warn, complain)));
-        self.attach().map_err(|source| self.explain(source))
+        self.attach(prepare, begin).map_err(|source| self.explain(source))
     }
 
     /// Whether a socket can select it now, whichever process loaded it.
@@ -106,8 +118,15 @@ impl Module {
         available.split_whitespace().any(|name| name == self.name)
     }
 
-    fn attach(&'static self) -> libbpf_rs::Result<Loaded> {
-        let mut object = ObjectBuilder::default().name(self.name)?.open_memory(self.object)?.load()?;
+    fn attach(
+        &'static self,
+        prepare: impl FnOnce(&mut OpenObject) -> libbpf_rs::Result<()>,
+        begin: impl FnOnce(&Object) -> libbpf_rs::Result<()>,
+    ) -> libbpf_rs::Result<Loaded> {
+        let mut object = ObjectBuilder::default().name(self.name)?.open_memory(self.object)?;
+        prepare(&mut object)?;
+        let mut object = object.load()?;
+        begin(&object)?;
         let mut operations = object.maps_mut().find(|map| map.name() == self.name).ok_or_else(|| {
             // It is in the object that was compiled with this crate.
             libbpf_rs::Error::from(std::io::Error::from(std::io::ErrorKind::NotFound))

@@ -30,6 +30,7 @@ pub const OPEN_WINDOW: &Module = &Module {
     object: object!("open_window"),
 };
 
+<<<<<<< HEAD
 /// CUBIC with HyStart, window by window as Linux has it (RFC 9438; Linux 6.18 `net/ipv4/tcp_cubic.c`). Losses are repaired and
 /// marks answered by the kernel's proportional rate reduction, as for its own. What differs: HyStart can be switched off, for all
 /// flows or one ([`crate::HyStart`]).
@@ -57,6 +58,9 @@ pub const COPA: &Module = &Module {
 };
 
 /// Steered from user space by an agent, which loads it and decides which flows run which controller. What no
+=======
+/// Steered from user space by an [`Agent`](crate::Agent), which loads it and decides which flows run which controller. What no
+>>>>>>> c0e421e (kernel: the agent runs any controller for the kernel's TCP flows)
 /// agent steers is CUBIC.
 pub const AGENT: &Module = &Module {
     name: "paceline",

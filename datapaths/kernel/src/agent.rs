@@ -1,0 +1,301 @@
+//! The agent: runs any controller of `paceline_cc` for TCP flows of the kernel, from user space.
+//!
+//! The module [`AGENT`](crate::AGENT) (`paceline`) reports through a ring what became of a flow; the agent informs the flow's controller
+//! (`transport::Counted`), and writes window and pacing rate into memory that the module reads. A socket takes part by
+//! selecting the module (`TCP_CONGESTION`). One thread serves all flows; an idle flow costs nothing.
+//!
+//! When the agent is silent for half a second, its flows are CUBIC, in the kernel, from the window that they have; when it is back,
+//! or another is started, they are steered again. Only root can start an agent, and only root reaches its maps: an ordinary user
+//! chooses whether a socket of theirs takes part, and nothing about anyone else's.
+
+mod figures;
+mod flows;
+mod mapped;
+mod orphans;
+mod report;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject, RingBufferBuilder};
+use paceline_cc::{Misfit, Nanos, Spec, Time};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::load::{LoadError, Loaded};
+use crate::modules::AGENT;
+use figures::Counting;
+use flows::{Choose, Flows};
+use mapped::{ANSWER_BYTES, Answers, CONTROL_BYTES, COUNTS_BYTES, Mapped};
+
+pub use figures::Figures;
+pub use report::NewFlow;
+
+/// The agent does not look at the ring more often. Our choice: 5000 times a second cost a few per cent of a core at any rate, and
+/// an answer still comes well within a millisecond.
+const REST: Nanos = Nanos::from_micros(200);
+/// It shows a sign of life at least that often: a fifth of the silence after which the module takes over (`AGENT_SILENCE`).
+const SIGN_OF_LIFE: Nanos = Nanos::from_millis(100);
+/// Timers of the thread may be late by so much. Our choice: Linux's default, 50 us, is a quarter of [`REST`].
+const SLACK_NS: u64 = 5_000;
+
+/// How much an agent can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Flows at a time; others are CUBIC. 16384: what 10 000 idle connections and as many new ones need, in 3 MB of the kernel.
+    pub slots: u32,
+    /// Bytes of the ring, a power of two and at least a page. 1 MiB: 9000 reports.
+    pub ring: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { slots: 16384, ring: 1 << 20 }
+    }
+}
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// Its module could not be loaded; another agent holds it, say.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The system lacks something for it.
+    #[error("the agent cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+impl From<libbpf_rs::Error> for AgentError {
+    fn from(error: libbpf_rs::Error) -> Self {
+        Self::System(io::Error::new(error.kind_of(), error.to_string()))
+    }
+}
+
+/// libbpf-rs has its own kinds of errors.
+trait KindOf {
+    fn kind_of(&self) -> io::ErrorKind;
+}
+
+impl KindOf for libbpf_rs::Error {
+    fn kind_of(&self) -> io::ErrorKind {
+        match self.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+            libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
+            _ => io::ErrorKind::Other,
+        }
+    }
+}
+
+/// A running agent. Dropping it ends it: the module is taken out, and the flows that it steered are CUBIC at once.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = paceline_kernel::Agent::start(|flow| {
+///     (flow.remote.port() == 443).then(|| "copa:delta=0.1".parse().expect("a registered controller"))
+/// })?;
+/// // From here on: setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "paceline").
+/// println!("{:?}", agent.figures());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Agent {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    counts: Mapped,
+    _module: Loaded,
+}
+
+/// What the agent and its thread share.
+struct Shared {
+    counting: Arc<Counting>,
+    misfit: Mutex<Option<Misfit>>,
+    ended: AtomicBool,
+    wake: OwnedFd,
+    control: Mapped,
+}
+
+impl Agent {
+    /// Loads the module and serves the flows that select it. `choose` says, in the agent's thread, which controller steers a
+    /// flow; `None` leaves it to CUBIC, and so does a controller that a kernel flow cannot carry
+    /// ([`TCP_AGENT`](paceline_cc::datapath::TCP_AGENT)`.carries` says so beforehand).
+    ///
+    /// # Errors
+    /// One line: not root, the kernel lacks something, or another agent is there already.
+    pub fn start(choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static) -> Result<Self, AgentError> {
+        Self::start_with(Options::default(), choose)
+    }
+
+    /// As [`Agent::start`], with room for as many flows and reports.
+    ///
+    /// # Errors
+    /// Those of [`Agent::start`].
+    pub fn start_with(
+        options: Options,
+        choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static,
+    ) -> Result<Self, AgentError> {
+        let adopted = Cell::new(false);
+        let mut parts = None;
+        let module = AGENT.load_with(
+            |object| {
+                size(object, &options)?;
+                adopted.set(orphans::adopt(object)?);
+                Ok(())
+            },
+            |object| {
+                if !adopted.get() {
+                    fill(&map(object, "pl_free")?, options.slots)?;
+                }
+                let handle = |name| map(object, name);
+                parts = Some((handle("pl_control")?, handle("pl_answers")?, handle("pl_counts")?, handle("pl_ring")?));
+                Ok(())
+            },
+        )?;
+        let Some((control, answers, counts, ring)) = parts else {
+            return Err(io::Error::from(io::ErrorKind::NotFound).into());
+        };
+        let counting = Arc::new(Counting::new());
+        let shared = Arc::new(Shared {
+            counting: counting.clone(),
+            misfit: Mutex::new(None),
+            ended: AtomicBool::new(false),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?,
+            control: Mapped::new(control, CONTROL_BYTES)?,
+        });
+        let answers = Answers(Mapped::new(answers, options.slots as usize * ANSWER_BYTES)?);
+        let counts = Mapped::new(counts, COUNTS_BYTES)?;
+        let choose: Choose = Box::new(choose);
+        let flows = Flows::new(choose, answers, options.slots, counting);
+        // The number that says which agent it is, before the sign of life that makes it one.
+        shared.control.word(8).fetch_add(1, Ordering::Release);
+        shared.live(now());
+        let served = shared.clone();
+        let serve = move || {
+            if let Err(error) = served.serve(flows, &ring) {
+                eprintln!("the agent ends, its flows are CUBIC: {error}");
+            }
+        };
+        let thread = thread::Builder::new().name("paceline-agent".to_owned()).spawn(serve)?;
+        Ok(Self { shared, thread: Some(thread), counts, _module: module })
+    }
+
+    /// What became of its flows so far.
+    pub fn figures(&self) -> Figures {
+        let count = |offset| self.counts.wide(offset).load(Ordering::Relaxed);
+        Figures { no_slot: count(0), no_room: count(8), lapses: count(16), ..self.shared.counting.figures() }
+    }
+
+    /// Why the last flow was refused of which the chosen controller needs what a kernel flow does not offer.
+    pub fn last_refusal(&self) -> Option<Misfit> {
+        self.shared.misfit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether its thread is running. It ends early only where the system fails it.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Agent").field(&self.figures()).finish()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+        let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        // Its flows need not find out by its silence.
+        self.shared.live(Time::ZERO);
+    }
+}
+
+impl Shared {
+    /// Shows a sign of life.
+    fn live(&self, now: Time) {
+        self.control.wide(0).store(now.as_nanos() / 1000, Ordering::Release);
+    }
+
+    fn serve(&self, flows: Flows, ring: &MapHandle) -> Result<(), AgentError> {
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(SLACK_NS));
+        let flows = Rc::new(RefCell::new(flows));
+        let mut builder = RingBufferBuilder::new();
+        let taker = flows.clone();
+        let counting = self.counting.clone();
+        builder.add(ring, move |bytes| {
+            taker.borrow_mut().take(bytes);
+            // A report begins with its time.
+            if let Some(at) = bytes.first_chunk().map(|at| u64::from_ne_bytes(*at)) {
+                counting.reacted((now().as_nanos() / 1000).saturating_sub(at));
+            }
+            0
+        })?;
+        let reports = builder.build()?;
+        let mut looked = Time::ZERO;
+        while !self.ended.load(Ordering::Acquire) {
+            let rest = REST - (now() - looked);
+            if rest > Nanos::ZERO {
+                thread::sleep(Duration::from_nanos(rest.as_nanos()));
+            }
+            looked = now();
+            self.live(looked);
+            Counting::note(&self.counting.wakes);
+            reports.consume()?;
+            let mut flows = flows.borrow_mut();
+            flows.tick(now());
+            if let Some(misfit) = flows.take_misfit() {
+                *self.misfit.lock().unwrap_or_else(PoisonError::into_inner) = Some(misfit);
+            }
+            let wait = (flows.next_tick() - now()).min(SIGN_OF_LIFE);
+            drop(flows);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
+            let mut ready = [PollFd::new(ring, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+            match poll(&mut ready, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The monotonic clock, which the kernel's TCP goes by.
+fn now() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    Time::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+}
+
+/// Makes the maps as large as wanted.
+fn size(object: &mut OpenObject, options: &Options) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        let entries = match map.name().as_encoded_bytes() {
+            b"pl_answers" | b"pl_flows" | b"pl_free" => options.slots,
+            b"pl_ring" => options.ring,
+            _ => continue,
+        };
+        map.set_max_entries(entries)?;
+    }
+    Ok(())
+}
+
+fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
+    let map = object.maps().find(|map| map.name() == name);
+    // It is in the object that was compiled with this crate.
+    let map = map.ok_or_else(|| libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound)))?;
+    MapHandle::try_from(&map)
+}
+
+/// All slots are free.
+fn fill(free: &MapHandle, slots: u32) -> libbpf_rs::Result<()> {
+    (0..slots).try_for_each(|slot| free.update(&[], &slot.to_ne_bytes(), MapFlags::ANY))
+}

@@ -1,0 +1,110 @@
+//! What an agent counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What became of an agent's flows so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Flows that a controller steers now.
+    pub steered: u64,
+    /// Flows that were left to CUBIC because nothing was chosen for them.
+    pub declined: u64,
+    /// Flows that were left to CUBIC because the chosen controller needs what a kernel flow does not offer.
+    pub refused: u64,
+    /// Flows that are CUBIC because all slots were taken. Counts from when the module was first loaded, as the next two do.
+    pub no_slot: u64,
+    /// Reports for which the ring had no room.
+    pub no_room: u64,
+    /// Times that a flow became CUBIC because the agent was silent.
+    pub lapses: u64,
+    /// Reports taken in.
+    pub reports: u64,
+    /// Times that the agent woke up.
+    pub wakes: u64,
+    /// Time from an event in the kernel until the answer was written: the median.
+    pub reaction_p50: Duration,
+    /// The same: 99 of 100 came sooner.
+    pub reaction_p99: Duration,
+}
+
+/// Width of a class of reaction times.
+const CLASS_US: u64 = 5;
+/// Classes: up to 10 ms, and what is later in the last.
+const CLASSES: usize = 2000;
+
+/// Written by the agent's thread, read by others.
+pub(super) struct Counting {
+    pub(super) steered: AtomicU64,
+    pub(super) declined: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) reports: AtomicU64,
+    pub(super) wakes: AtomicU64,
+    reactions: Vec<AtomicU64>,
+}
+
+impl Counting {
+    pub(super) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            steered: zero(),
+            declined: zero(),
+            refused: zero(),
+            reports: zero(),
+            wakes: zero(),
+            reactions: std::iter::repeat_with(zero).take(CLASSES).collect(),
+        }
+    }
+
+    pub(super) fn note(what: &AtomicU64) {
+        what.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An answer was written `micros` after the event.
+    pub(super) fn reacted(&self, micros: u64) {
+        let class = ((micros / CLASS_US) as usize).min(CLASSES - 1);
+        Self::note(&self.reactions[class]);
+    }
+
+    /// The time that `share` of the reactions did not exceed, to a class.
+    fn quantile(&self, share: f64) -> Duration {
+        let counts: Vec<u64> = self.reactions.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let wanted = (counts.iter().sum::<u64>() as f64 * share).ceil() as u64;
+        let mut sum = 0;
+        let class = counts.iter().position(|count| {
+            sum += count;
+            sum >= wanted.max(1)
+        });
+        Duration::from_micros(class.map_or(0, |class| (class as u64 + 1) * CLASS_US))
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let read = |what: &AtomicU64| what.load(Ordering::Relaxed);
+        Figures {
+            steered: read(&self.steered),
+            declined: read(&self.declined),
+            refused: read(&self.refused),
+            reports: read(&self.reports),
+            wakes: read(&self.wakes),
+            reaction_p50: self.quantile(0.5),
+            reaction_p99: self.quantile(0.99),
+            ..Figures::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_classes() {
+        let counting = Counting::new();
+        assert_eq!(counting.figures().reaction_p50, Duration::ZERO);
+        (0..100).for_each(|micros| counting.reacted(micros * 10));
+        counting.reacted(1 << 40);
+        let figures = counting.figures();
+        assert_eq!(figures.reaction_p50, Duration::from_micros(505));
+        assert_eq!(figures.reaction_p99, Duration::from_micros(995));
+    }
+}

@@ -1,0 +1,205 @@
+//! The flows of an agent: a controller for each, one list of timers for all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use paceline_cc::datapath::TCP_AGENT;
+use paceline_cc::{Env, Misfit, Nanos, Rate, Spec, Time};
+use paceline_transport::{Config, Counted};
+
+use super::figures::Counting;
+use super::mapped::{Answer, Answers, DECLINED, FOLLOWS, GLIDES};
+use super::report::{Kind, NewFlow, Report};
+
+/// The least time between two reports of a flow. Our choice: less than the agent's own [`super::REST`], so that a report finds it
+/// at the next look.
+const INTERVAL_MIN: Nanos = Nanos::from_micros(100);
+/// The most. Our choice: the time for which Linux lets a paced flow send at once (`tcp_tso_autosize`), which no controller resolves.
+const INTERVAL_MAX: Nanos = Nanos::from_millis(1);
+/// Reports of a round trip. Our choice, because controllers that look at a part of the last round trip (Copa: half of it) then
+/// have a sample in it.
+const REPORTS_PER_RTT: u64 = 4;
+/// The clock of a controller stops when nothing was heard of the flow for so long: it is idle, or its end was not reported. Our
+/// choice: longer than the waits of a path that works, so that what is missed are ticks in the void.
+const QUIET: Nanos = Nanos::from_secs(2);
+
+/// Who decides what steers a flow.
+pub(super) type Choose = Box<dyn FnMut(&NewFlow) -> Option<Spec> + Send>;
+
+struct Flow {
+    counted: Counted,
+    answer: Answer,
+    /// The earliest timer set for it.
+    armed: Time,
+    /// When something was heard of it.
+    heard: Time,
+}
+
+/// What the agent's thread keeps.
+pub(super) struct Flows {
+    choose: Choose,
+    answers: Answers,
+    counting: Arc<Counting>,
+    /// By slot.
+    flows: Vec<Option<Box<Flow>>>,
+    /// Time, slot and generation.
+    timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
+    seed: u64,
+    /// Why the last flow was refused.
+    misfit: Option<Misfit>,
+}
+
+impl Flows {
+    pub(super) fn new(choose: Choose, answers: Answers, slots: u32, counting: Arc<Counting>) -> Self {
+        let flows = std::iter::repeat_with(|| None).take(slots as usize).collect();
+        Self { choose, answers, counting, flows, timers: BinaryHeap::new(), seed: 0, misfit: None }
+    }
+
+    /// Takes in what the module wrote into the ring, and answers it.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        let Some(report) = Report::read(bytes).filter(|report| (report.slot as usize) < self.flows.len()) else {
+            return;
+        };
+        Counting::note(&self.counting.reports);
+        match report.kind {
+            Kind::New => {
+                self.end(report.slot);
+                if let Some(flow) = NewFlow::read(bytes) {
+                    self.begin(&report, &flow);
+                }
+            }
+            Kind::State => self.hear(&report),
+            Kind::Closed => {
+                if self.flow(report.slot, report.generation).is_some() {
+                    self.end(report.slot);
+                }
+            }
+        }
+    }
+
+    fn flow(&mut self, slot: u32, generation: u32) -> Option<&mut Flow> {
+        let flow = self.flows.get_mut(slot as usize)?.as_deref_mut()?;
+        (flow.answer.generation == generation).then_some(flow)
+    }
+
+    fn end(&mut self, slot: u32) {
+        if self.flows[slot as usize].take().is_some() {
+            self.counting.steered.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn begin(&mut self, report: &Report, flow: &NewFlow) {
+        let answer = Answer { generation: report.generation, window: 1, ..Answer::default() };
+        let chosen = (self.choose)(flow);
+        let spec = chosen.and_then(|spec| match TCP_AGENT.carries(&spec) {
+            Ok(()) => Some(spec),
+            Err(misfit) => {
+                Counting::note(&self.counting.refused);
+                self.misfit = Some(misfit);
+                None
+            }
+        });
+        let Some(spec) = spec else {
+            Counting::note(&self.counting.declined);
+            self.answers.write(report.slot, &Answer { flags: DECLINED, ..answer });
+            return;
+        };
+        let counters = report.counters(None);
+        self.seed += 1;
+        let env = Env { mss: counters.mss.max(1), seed: self.seed, paced: false };
+        let counted = Counted::new(&Config::default(), spec.build(&env), &counters);
+        let flow = Flow { counted, answer, armed: Time::NEVER, heard: counters.at };
+        self.flows[report.slot as usize] = Some(Box::new(flow));
+        Counting::note(&self.counting.steered);
+        self.answer(report.slot, Some(report));
+    }
+
+    fn hear(&mut self, report: &Report) {
+        let Some(flow) = self.flow(report.slot, report.generation) else { return };
+        let counters = report.counters(Some(flow.counted.last()));
+        flow.heard = counters.at;
+        flow.counted.report(&counters);
+        self.answer(report.slot, Some(report));
+    }
+
+    /// Writes what the controller says, after a report or a tick, and sets its timer.
+    fn answer(&mut self, slot: u32, report: Option<&Report>) {
+        let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_deref_mut) else { return };
+        let counted = &flow.counted;
+        let mss = u64::from(counted.last().mss.max(1));
+        let packets = (counted.window() / mss).clamp(1, u64::from(u32::MAX)) as u32;
+        let mut answer = Answer {
+            rate: counted
+                .pacing()
+                .map_or(0, |rate| rate.as_bytes_per_sec().clamp(1, Rate::INFINITY.as_bytes_per_sec() - 1)),
+            window: packets,
+            interval: interval(counted.rtt().min()).as_micros() as u32,
+            flags: u32::from(counted.glides()) * GLIDES + u32::from(counted.follows()) * FOLLOWS,
+            ..flow.answer
+        };
+        if let Some(report) = report {
+            answer.delivered = report.delivered;
+            answer.episodes = report.episodes();
+        }
+        // A report is always answered: a flow that the agent had left alone goes on by it.
+        if report.is_some() || answer != flow.answer {
+            flow.answer = answer;
+            self.answers.write(slot, &answer);
+        }
+        let due = flow.counted.next_tick();
+        if due < flow.armed {
+            flow.armed = due;
+            self.timers.push(Reverse((due, slot, answer.generation)));
+        }
+    }
+
+    /// Runs the clocks that are due.
+    pub(super) fn tick(&mut self, now: Time) {
+        while let Some(&Reverse((due, slot, generation))) = self.timers.peek() {
+            if due > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(flow) = self.flow(slot, generation).filter(|flow| flow.armed == due) else { continue };
+            flow.armed = Time::NEVER;
+            if now - flow.heard > QUIET {
+                continue;
+            }
+            flow.counted.tick(now);
+            self.answer(slot, None);
+        }
+    }
+
+    /// When [`Flows::tick`] has something to do.
+    pub(super) fn next_tick(&self) -> Time {
+        self.timers.peek().map_or(Time::NEVER, |Reverse((due, _, _))| *due)
+    }
+
+    /// Why the last flow was refused, if it is news.
+    pub(super) fn take_misfit(&mut self) -> Option<Misfit> {
+        self.misfit.take()
+    }
+}
+
+/// The time between two reports of a flow with this smallest RTT.
+fn interval(least: Nanos) -> Nanos {
+    if least == Nanos::MAX {
+        return Nanos::ZERO;
+    }
+    least.mul_div(1, REPORTS_PER_RTT).clamp(INTERVAL_MIN, INTERVAL_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_come_four_times_in_a_round_trip_within_bounds() {
+        assert_eq!(interval(Nanos::MAX), Nanos::ZERO);
+        assert_eq!(interval(Nanos::from_micros(50)), INTERVAL_MIN);
+        assert_eq!(interval(Nanos::from_millis(2)), Nanos::from_micros(500));
+        assert_eq!(interval(Nanos::from_millis(40)), INTERVAL_MAX);
+    }
+}
