@@ -12,8 +12,10 @@ pub mod agent;
 mod hystart;
 mod load;
 mod modules;
+mod needs;
 
 pub use agent::{Agent, AgentError, NewFlow};
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
 pub use modules::{AGENT, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};
+pub use needs::{Kernel, Need};

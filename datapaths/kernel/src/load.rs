@@ -2,17 +2,12 @@
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Struct;
 use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
 use crate::modules::Module;
-
-/// Where the kernel says what its types are.
-const BTF: &str = "/sys/kernel/btf/vmlinux";
+use crate::needs::{BTF, Kernel, Need};
 
 /// The controllers that a socket can select.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -62,6 +57,14 @@ pub enum LoadError {
     /// The kernel knows no TCP controllers by eBPF, or not those that end with a link.
     #[error("the kernel takes no TCP controller from eBPF; take Linux 6.4 or newer with CONFIG_BPF_JIT=y")]
     NoStructOps,
+    /// The kernel is too old for this module, or was built without what it needs.
+    #[error("{} needs {need}, which this kernel does not have; take Linux {} or newer", module.name, module.since)]
+    Lacks {
+        /// The module.
+        module: &'static Module,
+        /// What it needs.
+        need: Need,
+    },
     /// Another process has loaded it.
     #[error("{module} is loaded already, by another process; use it as it is, or end that process")]
     Loaded {
@@ -101,12 +104,7 @@ impl Module {
         if self.is_loaded() {
             return Err(LoadError::Loaded { module: self.name });
         }
-        if !Path::new(BTF).exists() {
-            return Err(LoadError::NoBtf);
-        }
-        if !has_struct_ops() {
-            return Err(LoadError::NoStructOps);
-        }
+        Kernel::running().allows(self)?;
         FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
         set_print(Some((PrintLevel::Warn, complain)));
         self.attach(prepare, begin).map_err(|source| self.explain(source))
@@ -145,14 +143,6 @@ impl Module {
             }
         }
     }
-}
-
-/// Kernels before 6.4 have structures of operations, but none that end with a link.
-fn has_struct_ops() -> bool {
-    Btf::from_vmlinux().is_ok_and(|btf| {
-        let has = |name| btf.type_by_name::<Struct<'_>>(name).is_some();
-        has("bpf_struct_ops_tcp_congestion_ops") && has("bpf_struct_ops_link")
-    })
 }
 
 /// What libbpf complained of first since loading began: the rest follows from it.

@@ -1,15 +1,38 @@
-//! What can be loaded into the kernel: one row for each object under `src/bpf`.
+//! What can be loaded into the kernel: one row for each object under `src/bpf` that is a TCP congestion control.
+
+use crate::needs::Need;
 
 /// A TCP congestion control as an eBPF object.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Module {
     /// Its name for `TCP_CONGESTION`, at most 15 characters; the map of its operations has the same.
     pub name: &'static str,
     /// One line for a list.
     pub summary: &'static str,
+    /// What it can do, in a word or two each, such as `pacing` or `ECN`.
+    pub abilities: &'static [&'static str],
+    /// The oldest Linux that has what it needs, for people.
+    pub since: &'static str,
+    /// What it needs of the kernel beyond TCP controllers that end with a link.
+    pub needs: &'static [Need],
+    /// Why it must not be a namespace's default, if it must not.
+    pub never_default: Option<&'static str>,
     /// The compiled programs.
     pub(crate) object: &'static [u8],
 }
+
+/// What most modules are; a row names what differs: `Module { name, summary, object, ..PLAIN }`.
+const PLAIN: Module = Module {
+    name: "",
+    summary: "",
+    abilities: &[],
+    // Linux kernel/bpf/bpf_struct_ops.c: links of struct_ops came with 6.4.
+    since: "6.4",
+    needs: &[],
+    never_default: None,
+    object: &[],
+};
 
 /// The object that `build.rs` makes of `src/bpf/NAME.bpf.c`.
 macro_rules! object {
@@ -27,17 +50,21 @@ macro_rules! object {
 pub const OPEN_WINDOW: &Module = &Module {
     name: "paceline_open",
     summary: "a window that stays open at losses, below a controller of the application",
+    abilities: &["open window"],
+    never_default: Some("nothing but an application above it limits what is in flight"),
     object: object!("open_window"),
+    ..PLAIN
 };
 
-<<<<<<< HEAD
 /// CUBIC with HyStart, window by window as Linux has it (RFC 9438; Linux 6.18 `net/ipv4/tcp_cubic.c`). Losses are repaired and
 /// marks answered by the kernel's proportional rate reduction, as for its own. What differs: HyStart can be switched off, for all
 /// flows or one ([`crate::HyStart`]).
 pub const CUBIC: &Module = &Module {
     name: "pl_cubic",
     summary: "CUBIC as the kernel has it, with a switch for HyStart",
+    abilities: &["window"],
     object: object!("cubic"),
+    ..PLAIN
 };
 
 /// DCTCP, both halves (RFC 8257; Linux 6.18 `net/ipv4/tcp_dctcp.c`): shrinks by half the share of marked packets, and echoes
@@ -46,7 +73,9 @@ pub const CUBIC: &Module = &Module {
 pub const DCTCP: &Module = &Module {
     name: "pl_dctcp",
     summary: "DCTCP, sender and receiver, for paths that mark at a shallow step",
+    abilities: &["window", "ECN"],
     object: object!("dctcp"),
+    ..PLAIN
 };
 
 /// Copa with its default parameters, in fixed point (Arun and Balakrishnan, NSDI 2018; `core/cc/src/copa.rs`): aims at the rate
@@ -54,18 +83,19 @@ pub const DCTCP: &Module = &Module {
 pub const COPA: &Module = &Module {
     name: "pl_copa",
     summary: "Copa: a short queue, and competition where others fill the buffer",
+    abilities: &["window", "pacing"],
     object: object!("copa"),
+    ..PLAIN
 };
 
-/// Steered from user space by an agent, which loads it and decides which flows run which controller. What no
-=======
 /// Steered from user space by an [`Agent`](crate::Agent), which loads it and decides which flows run which controller. What no
->>>>>>> c0e421e (kernel: the agent runs any controller for the kernel's TCP flows)
 /// agent steers is CUBIC.
 pub const AGENT: &Module = &Module {
     name: "paceline",
     summary: "any controller of paceline in user space, by an agent; CUBIC without one",
+    abilities: &["any controller", "pacing", "fallback"],
     object: object!("agent"),
+    ..PLAIN
 };
 
 /// Every module, in the order of lists.
@@ -84,8 +114,9 @@ mod tests {
     fn a_name_fits_into_the_kernel_and_is_given_once() {
         for module in MODULES {
             // TCP_CA_NAME_MAX, with the zero byte at the end.
-            assert!(module.name.len() < 16, "{}", module.name);
+            assert!((1..16).contains(&module.name.len()), "{}", module.name);
             assert_eq!(MODULES.iter().filter(|other| other.name == module.name).count(), 1, "{}", module.name);
+            assert!(!module.abilities.is_empty() && !module.summary.is_empty(), "{}", module.name);
         }
     }
 }
