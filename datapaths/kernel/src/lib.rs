@@ -1,6 +1,6 @@
 //! paceline in the kernel: TCP congestion controls that are loaded by eBPF (`struct_ops`). [`MODULES`] lists them,
-//! [`Module::load`] loads one; its source is `src/bpf/NAME.bpf.c`, its arithmetic `src/bpf/NAME.h`, which tests compile for
-//! the host too.
+//! [`Module::load`] loads one, [`Selection`] gives it to the sockets of one cgroup. A module's source is `src/bpf/NAME.bpf.c`, its
+//! arithmetic `src/bpf/NAME.h`, which tests compile for the host too.
 //!
 //! Needs Linux 6.4 or newer with BTF, and to load it root. What is loaded may be selected by any user's socket
 //! (`TCP_CONGESTION`).
@@ -9,13 +9,19 @@
 #![cfg(target_os = "linux")]
 
 pub mod agent;
+mod cgroup;
+mod holders;
 mod hystart;
 mod load;
 mod modules;
 mod needs;
+mod select;
 
 pub use agent::{Agent, AgentError, NewFlow};
+pub use cgroup::{Cgroup, CgroupError};
+pub use holders::{Holder, holders};
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
 pub use modules::{AGENT, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};
 pub use needs::{Kernel, Need};
+pub use select::Selection;

@@ -2,18 +2,20 @@
 
 use std::fmt;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
+use crate::holders::Holder;
 use crate::modules::Module;
 use crate::needs::{BTF, Kernel, Need};
 
 /// The controllers that a socket can select.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// A module in the kernel. Dropping it takes it out: no further socket can select it, and those that have it keep it until they
-/// close. The end of the process, however it ends, does the same.
+/// A module in the kernel. Dropping it takes it out, unless another process holds it too: no further socket can select it, and
+/// those that have it keep it until they close. The end of the process, however it ends, does the same.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,8 +27,13 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// ```
 pub struct Loaded {
     module: &'static Module,
-    _link: Link,
-    _object: Object,
+    _kept: Kept,
+}
+
+/// What keeps a module in the kernel.
+enum Kept {
+    Own { _link: Link, _object: Object },
+    Shared { _link: OwnedFd },
 }
 
 impl fmt::Debug for Loaded {
@@ -55,7 +62,9 @@ pub enum LoadError {
     #[error("the kernel has no BTF ({BTF} is missing); take one built with CONFIG_DEBUG_INFO_BTF=y")]
     NoBtf,
     /// The kernel knows no TCP controllers by eBPF, or not those that end with a link.
-    #[error("the kernel takes no TCP controller from eBPF; take Linux 6.4 or newer with CONFIG_BPF_JIT=y")]
+    #[error(
+        "the kernel takes no TCP controller from eBPF that ends with its owner; take Linux 6.4 or newer with CONFIG_BPF_JIT=y"
+    )]
     NoStructOps,
     /// The kernel is too old for this module, or was built without what it needs.
     #[error("{} needs {need}, which this kernel does not have; take Linux {} or newer", module.name, module.since)]
@@ -65,17 +74,19 @@ pub enum LoadError {
         /// What it needs.
         need: Need,
     },
-    /// Another process has loaded it.
-    #[error("{module} is loaded already, by another process; use it as it is, or end that process")]
+    /// Another process has loaded it, or something of the same name.
+    #[error("{module} is loaded already, by {}; use it as it is, or end that process", named(by.as_ref()))]
     Loaded {
         /// Its name.
         module: &'static str,
+        /// The process, where it can be seen.
+        by: Option<Holder>,
     },
     /// The kernel refused it for another reason.
-    #[error("the kernel refuses {module}: {source}{}", said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
+    #[error("the kernel refuses {name}: {source}{}", said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
     Refused {
-        /// The module's name.
-        module: &'static str,
+        /// What it refuses.
+        name: &'static str,
         /// The step, and what the system said.
         source: libbpf_rs::Error,
         /// libbpf's first complaint.
@@ -83,11 +94,15 @@ pub enum LoadError {
     },
 }
 
+fn named(by: Option<&Holder>) -> String {
+    by.map_or_else(|| "another process".to_owned(), |by| format!("process {} ({})", by.process, by.program))
+}
+
 impl Module {
     /// Loads it, for every network namespace.
     ///
     /// # Errors
-    /// One line: the process is not root, the kernel lacks BTF or `struct_ops`, or it is loaded already.
+    /// One line: the process is not root, the kernel lacks something, or it is loaded already.
     pub fn load(&'static self) -> Result<Loaded, LoadError> {
         self.load_with(|_| Ok(()), |_| Ok(()))
     }
@@ -102,12 +117,34 @@ impl Module {
         begin: impl FnOnce(&Object) -> libbpf_rs::Result<()>,
     ) -> Result<Loaded, LoadError> {
         if self.is_loaded() {
-            return Err(LoadError::Loaded { module: self.name });
+            return Err(self.taken());
         }
         Kernel::running().allows(self)?;
-        FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        set_print(Some((PrintLevel::Warn, complain)));
-        self.attach(prepare, begin).map_err(|source| self.explain(source))
+        listen();
+        self.attach(prepare, begin).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => self.taken(),
+            _ => explain(self.name, source),
+        })
+    }
+
+    /// Loads it, or holds what another process has loaded, so that it stays when that one ends.
+    ///
+    /// # Errors
+    /// As [`Module::load`]; [`LoadError::Loaded`] where its holder cannot be seen.
+    pub fn load_or_share(&'static self) -> Result<Loaded, LoadError> {
+        // It may come and go between the two.
+        const ATTEMPTS: usize = 3;
+        let mut result = self.load();
+        for _ in 1..ATTEMPTS {
+            if !matches!(result, Err(LoadError::Loaded { .. })) {
+                break;
+            }
+            if let Some(link) = self.holders().iter().find_map(|holder| holder.share().ok()) {
+                return Ok(Loaded { module: self, _kept: Kept::Shared { _link: link } });
+            }
+            result = self.load();
+        }
+        result
     }
 
     /// Whether a socket can select it now, whichever process loaded it.
@@ -125,30 +162,39 @@ impl Module {
         prepare(&mut object)?;
         let mut object = object.load()?;
         begin(&object)?;
-        let mut operations = object.maps_mut().find(|map| map.name() == self.name).ok_or_else(|| {
-            // It is in the object that was compiled with this crate.
-            libbpf_rs::Error::from(std::io::Error::from(std::io::ErrorKind::NotFound))
-        })?;
+        let mut operations = object.maps_mut().find(|map| map.name() == self.name).ok_or_else(missing)?;
         let link = operations.attach_struct_ops()?;
-        Ok(Loaded { module: self, _link: link, _object: object })
+        Ok(Loaded { module: self, _kept: Kept::Own { _link: link, _object: object } })
     }
 
-    fn explain(&self, source: libbpf_rs::Error) -> LoadError {
-        match source.kind() {
-            ErrorKind::PermissionDenied => LoadError::NotRoot,
-            ErrorKind::AlreadyExists => LoadError::Loaded { module: self.name },
-            _ => {
-                let said = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                LoadError::Refused { module: self.name, source, said: (!said.is_empty()).then_some(said) }
-            }
-        }
+    fn taken(&self) -> LoadError {
+        LoadError::Loaded { module: self.name, by: self.holders().into_iter().next() }
     }
+}
+
+/// Something is not in an object that was compiled with this crate.
+pub(crate) fn missing() -> libbpf_rs::Error {
+    std::io::Error::from(std::io::ErrorKind::NotFound).into()
 }
 
 /// What libbpf complained of first since loading began: the rest follows from it.
 static FIRST_COMPLAINT: Mutex<String> = Mutex::new(String::new());
 
-/// libbpf would print it.
+/// Listens to libbpf, which would print what it complains of.
+pub(crate) fn listen() {
+    FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    set_print(Some((PrintLevel::Warn, complain)));
+}
+
+/// Why `name` was refused, after [`listen`].
+pub(crate) fn explain(name: &'static str, source: libbpf_rs::Error) -> LoadError {
+    if source.kind() == ErrorKind::PermissionDenied {
+        return LoadError::NotRoot;
+    }
+    let said = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    LoadError::Refused { name, source, said: (!said.is_empty()).then_some(said) }
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "libbpf-rs passes the text by value")]
 fn complain(_level: PrintLevel, text: String) {
     let mut first = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner);

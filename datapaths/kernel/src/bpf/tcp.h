@@ -94,6 +94,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_setsockopt : 1;
 	__u8 icsk_retransmits;
 	struct {
 		__u8 pending;
