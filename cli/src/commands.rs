@@ -14,7 +14,9 @@ pub(crate) mod emulate;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
 #[cfg(target_os = "linux")]
-pub(crate) mod open_window;
+pub(crate) mod kernel;
+#[cfg(target_os = "linux")]
+mod live;
 pub(crate) mod race;
 pub(crate) mod replay;
 pub(crate) mod report;

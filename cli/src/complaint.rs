@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use clap::error::{ContextKind, ContextValue};
+
 /// Prints `paceline: text`, in one line whatever the text holds.
 pub(crate) fn print(text: &str) {
     // When standard error is closed there is nowhere to report to.
@@ -25,8 +27,16 @@ pub(crate) fn of_error(error: &anyhow::Error) -> String {
     line
 }
 
+/// Commands of earlier versions, and what does the same now.
+const RENAMED: [(&str, &str); 1] = [("open-window", "paceline kernel run paceline_open -- COMMAND")];
+
 /// What clap says of wrong arguments, in one line: the error, its tips, and what to write instead.
 pub(crate) fn of_arguments(error: &clap::Error) -> String {
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some((before, now)) = RENAMED.iter().find(|(before, _)| before == given)
+    {
+        return format!("{before} is gone; write {now}; see paceline kernel --help");
+    }
     let text = error.to_string();
     let mut line = String::new();
     for part in text.lines().map(str::trim).take_while(|part| !part.starts_with("Usage:")) {

@@ -43,7 +43,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
-    OpenWindow(commands::open_window::Args),
+    Kernel(commands::kernel::Args),
     #[cfg(target_os = "linux")]
     Shim(Box<commands::shim::Args>),
     #[cfg(target_os = "linux")]
@@ -56,7 +56,9 @@ impl Command {
     fn moves(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Emulate(_) | Self::Doctor(_) | Self::OpenWindow(_) => true,
+            Self::Emulate(_) | Self::Doctor(_) => true,
+            #[cfg(target_os = "linux")]
+            Self::Kernel(args) => args.moves(),
             _ => false,
         }
     }
@@ -64,7 +66,7 @@ impl Command {
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(status) = paceline_emulator::command::reentered() {
+    if let Some(status) = paceline_emulator::command::reentered().or_else(commands::kernel::reentered) {
         return status;
     }
     std::panic::set_hook(Box::new(|panic| {
@@ -121,7 +123,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Fetch(args) => commands::fetch::run(args),
         #[cfg(target_os = "linux")]
-        Command::OpenWindow(args) => commands::open_window::run(args),
+        Command::Kernel(args) => commands::kernel::run(args),
         #[cfg(target_os = "linux")]
         Command::Shim(args) => commands::shim::run(args),
         #[cfg(target_os = "linux")]

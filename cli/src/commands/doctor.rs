@@ -19,6 +19,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut checkup = examine();
     checkup.others.push(quic());
+    checkup.others.extend(super::kernel::doctor::features());
     checkup.others.extend(alcc::features());
     let features: Vec<&Feature> = checkup.emulation.iter().chain(&checkup.others).collect();
     if args.json {
@@ -67,12 +68,15 @@ fn words(verdict: &Verdict) -> (&'static str, &str) {
 fn as_json(checkup: &Checkup, features: &[&Feature]) -> Value {
     let facts: Map<String, Value> =
         checkup.facts.iter().map(|fact| (fact.name.to_owned(), Value::from(fact.value.clone()))).collect();
-    let features: Map<String, Value> = features
-        .iter()
-        .map(|feature| {
-            let (verdict, detail) = words(&feature.verdict);
-            (feature.name.to_owned(), json!({ "verdict": verdict, "detail": detail }))
-        })
-        .collect();
+    let features = features_as_json(features);
     json!({ "machine": facts, "features": features, "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// A verdict and its detail, by the feature's name.
+pub(super) fn features_as_json(features: &[&Feature]) -> Value {
+    let verdicts = features.iter().map(|feature| {
+        let (verdict, detail) = words(&feature.verdict);
+        (feature.name.to_owned(), json!({ "verdict": verdict, "detail": detail }))
+    });
+    Value::Object(verdicts.collect())
 }

@@ -193,7 +193,7 @@ fn servable(options: &Options) -> anyhow::Result<()> {
         && !there.contains(lower)
     {
         let fix = match lower.as_str() {
-            "paceline_open" => "as root, keep it loaded with: paceline open-window".to_owned(),
+            "paceline_open" => "as root, keep it loaded with: paceline kernel load paceline_open".to_owned(),
             other => format!("as root: modprobe tcp_{other}"),
         };
         bail!("--lower: this kernel's TCP has no {lower}, it has {}; {fix}", there.join(", "));

@@ -3,73 +3,38 @@
 mod table;
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use paceline_alcc::export::{Process, survey};
 use serde_json::{Value, json};
 
+use super::live;
 use crate::complaint;
 
 /// Watch the connections of programs under `paceline shim`: those of this user's programs; for root of everybody's, in
 /// containers too. Programs that do not answer within a second are counted, in a line below.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Once, then end.
-    #[arg(long)]
-    once: bool,
-    /// One JSON object per connection; a line that is empty ends each round. What may be missing goes to standard error.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    live: live::Args,
 }
 
-/// Time between rounds.
-const ROUND: Duration = Duration::from_secs(1);
-/// Start of the screen; what is behind the text is cleared line by line, so that nothing flickers.
-const HOME: &str = "\x1b[H";
-const CLEAR_LINE: &str = "\x1b[K\n";
-const CLEAR_BELOW: &str = "\x1b[J";
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let live = io::stdout().is_terminal() && !args.once && !args.json;
-    let mut first = true;
     let mut before = None;
     let mut said = Vec::new();
-    loop {
+    live::show(&args.live, |space| {
         let mut answers = survey();
         let notes = answers.notes();
-        let processes = &mut answers.processes;
-        if args.json {
+        if args.live.json {
             // Once as long as it stays so.
             notes.iter().filter(|note| !said.contains(*note)).for_each(|note| complaint::print(note));
             said.clone_from(&notes);
-        } else {
-            before = Some(as_seen(processes, before.as_ref()));
+            return Ok(as_json(&answers.processes));
         }
-        let text = match (args.json, live) {
-            (true, _) => as_json(processes),
-            (false, true) => {
-                let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-                let size = size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()));
-                on_screen(&table::draw(processes, &notes, size.0, size.1), first)
-            }
-            (false, false) => table::draw(processes, &notes, usize::MAX, usize::MAX),
-        };
-        let separator = if first || live { "" } else { "\n" };
-        let mut out = io::stdout().lock();
-        match write!(out, "{separator}{text}").and_then(|()| out.flush()) {
-            // `paceline top | head`
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
-            result => result?,
-        }
-        drop(out);
-        if args.once {
-            return Ok(ExitCode::SUCCESS);
-        }
-        first = false;
-        std::thread::sleep(ROUND);
-    }
+        before = Some(as_seen(&mut answers.processes, before.as_ref()));
+        Ok(table::draw(&answers.processes, &notes, space))
+    })
 }
 
 /// What was delivered by then, by process and socket.
@@ -98,13 +63,6 @@ fn as_seen(processes: &mut [Process], before: Option<&Round>) -> Round {
     now
 }
 
-/// A text in the place of the one before.
-fn on_screen(text: &str, first: bool) -> String {
-    let start = if first { format!("{HOME}{CLEAR_BELOW}") } else { HOME.to_owned() };
-    // No end of line behind the last, which would scroll a full screen.
-    start + &text.trim_end().replace('\n', CLEAR_LINE) + CLEAR_LINE.trim_end() + CLEAR_BELOW
-}
-
 fn as_json(processes: &[Process]) -> String {
     let mut text = String::new();
     for process in processes {
@@ -121,6 +79,8 @@ fn as_json(processes: &[Process]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use paceline_alcc::export::Line;
 

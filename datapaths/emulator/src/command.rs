@@ -246,6 +246,18 @@ impl Signals {
     }
 }
 
+/// A program with its arguments, for a process that has taken its [`Signals`]: what it starts would begin with them blocked, and
+/// this does not.
+///
+/// # Errors
+/// When there is no such program, or it cannot be run.
+pub fn unblocked(words: &[OsString]) -> Result<process::Command, CommandError> {
+    find(words.first().map_or(OsStr::new(""), OsString::as_os_str))?;
+    let mut command = process::Command::new(OURSELVES);
+    command.arg0("paceline").arg(BECOME).args(words);
+    Ok(command)
+}
+
 /// A signal that a process sent; those of the terminal come from the kernel.
 fn sent(info: &siginfo) -> Option<Signal> {
     let number = i32::try_from(info.ssi_signo).ok()?;

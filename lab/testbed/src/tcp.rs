@@ -19,7 +19,7 @@ use paceline_cc::{Ability, Bytes, Nanos, Spec, Time};
 use paceline_experiment::{Flow, Workload};
 
 pub(crate) use above::{Engines, above};
-pub use diag::{Diagnosis, Info};
+pub use diag::{Connection, Diagnosis, Info, Recovery};
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
 
@@ -70,8 +70,8 @@ pub enum KernelError {
     },
     /// Nobody has loaded the open window.
     #[error(
-        "{controller}@alcc/open: this kernel's TCP has no open window; load it by 'paceline open-window' \
-         (docs/guide/open-window.md), or write {controller}@alcc"
+        "{controller}@alcc/open: this kernel's TCP has no open window; load it by 'paceline kernel load \
+         paceline_open' (docs/guide/kernel.md), or write {controller}@alcc"
     )]
     OpenWindow {
         /// The controller above it.

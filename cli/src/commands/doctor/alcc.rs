@@ -1,6 +1,5 @@
 //! What this machine allows of congestion control above TCP.
 
-use std::fs;
 use std::io::{self, IoSlice, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -11,18 +10,12 @@ use paceline_emulator::machine::{Feature, Verdict};
 use crate::commands::shim;
 use crate::complaint;
 
-/// The kernel's table of operations that an eBPF congestion control fills, among its types.
-const STRUCT_OPS: &[u8] = b"bpf_struct_ops_tcp_congestion_ops";
 /// How long a loopback connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Starts threads: comes after everything that needs to be alone.
 pub(super) fn features() -> Vec<Feature> {
-    vec![
-        Feature { name: "shim", verdict: library() },
-        Feature { name: "acks from stamps", verdict: stamps() },
-        Feature { name: "TCP controllers in eBPF", verdict: struct_ops() },
-    ]
+    vec![Feature { name: "shim", verdict: library() }, Feature { name: "acks from stamps", verdict: stamps() }]
 }
 
 fn library() -> Verdict {
@@ -57,19 +50,4 @@ fn loopback() -> io::Result<Acks> {
     let acks = socket.stats().acks;
     socket.close(PATIENCE);
     Ok(acks)
-}
-
-fn struct_ops() -> Verdict {
-    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    let supported = types.windows(STRUCT_OPS.len()).any(|window| window == STRUCT_OPS);
-    match (supported, rustix::process::getuid().is_root()) {
-        (false, _) => {
-            Verdict::No("the kernel has no struct_ops for TCP (CONFIG_BPF_JIT, CONFIG_DEBUG_INFO_BTF)".to_owned())
-        }
-        (true, false) => Verdict::No("root alone may load them".to_owned()),
-        (true, true) if !cfg!(feature = "ebpf") => Verdict::No(
-            "the kernel could, this build cannot; cargo build --release -p paceline-cli --features ebpf".to_owned(),
-        ),
-        (true, true) => Verdict::Works("the kernel has struct_ops for TCP".to_owned()),
-    }
 }

@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use paceline_alcc::export::{Line, Process};
 use paceline_alcc::figures::{Figure, Kind, Unit, Value};
 
+use super::live::{self, Space, amount, clipped, counted};
+
 /// What a column shows.
 enum Shown {
     Pid,
@@ -72,17 +74,15 @@ impl Column {
         }
     }
 }
-/// Between columns.
-const GAP: usize = 2;
 /// Most lines on what is missing (our choice: the rest is for sockets).
 const NOTES: usize = 3;
 
 /// A line of sums, then one a socket, the fastest first, and what is missing, within so many columns and rows of a screen.
-pub(super) fn draw(processes: &[Process], notes: &[String], width: usize, height: usize) -> String {
+pub(super) fn draw(processes: &[Process], notes: &[String], space: Space) -> String {
     let notes = shortened(notes);
-    let mut text = sockets(processes, width, height.saturating_sub(notes.len()));
+    let mut text = sockets(processes, Space { height: space.height.saturating_sub(notes.len()), ..space });
     for note in notes {
-        text += &(clipped(&note, width) + "\n");
+        text += &(clipped(&note, space.width) + "\n");
     }
     text
 }
@@ -93,65 +93,25 @@ fn shortened(notes: &[String]) -> Vec<String> {
     first.iter().cloned().chain(more).collect()
 }
 
-fn sockets(processes: &[Process], width: usize, height: usize) -> String {
+fn sockets(processes: &[Process], space: Space) -> String {
     let mut sockets: Vec<(&Process, &Line)> =
         processes.iter().flat_map(|process| process.sockets.iter().map(move |line| (process, line))).collect();
     sockets.sort_by_key(|(process, line)| (Reverse((line.rate_mbps * 1e3) as u64), process.pid, line.id));
     let rate: f64 = sockets.iter().map(|(_, line)| line.rate_mbps).sum();
-    let mut text = match processes.len() {
+    let heading = match processes.len() {
         0 => "no program runs under paceline shim (or none has sent anything yet)".to_owned(),
         count => {
             let (programs, connections) = (counted(count, "program"), counted(sockets.len(), "connection"));
             format!("{programs}, {connections}, {} Mbit/s", amount(rate))
         }
     };
-    text = clipped(&text, width) + "\n";
-    if sockets.is_empty() {
-        return text;
-    }
-    // The line of sums, the titles, and what is left out.
-    let room = height.saturating_sub(3).max(1);
-    let left_out = sockets.len().saturating_sub(room);
-    sockets.truncate(room);
-    let titles = COLUMNS.iter().map(|column| column.title().to_owned()).collect();
-    let cells = sockets.iter().map(|(process, line)| COLUMNS.iter().map(|column| column.text(process, line)).collect());
-    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
-    let longest = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(longest).collect();
-    let shown = shown(&widths, width);
-    for row in &rows {
-        let cells = shown.iter().map(|&index| {
-            let (cell, width) = (&row[index], widths[index]);
-            if COLUMNS[index].is_number() { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
-        let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
-        text += &clipped(line.trim_end(), width);
-        text.push('\n');
-    }
-    if left_out > 0 {
-        text += &clipped(&format!("and {left_out} more"), width);
-        text.push('\n');
-    }
-    text
-}
-
-/// The columns that fit, in their order.
-fn shown(widths: &[usize], room: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..widths.len()).collect();
-    let needed = |shown: &[usize]| shown.iter().map(|&index| widths[index] + GAP).sum::<usize>() - GAP;
-    while shown.len() > 1 && needed(&shown) > room {
-        let Some(most) = (0..shown.len()).max_by_key(|&at| COLUMNS[shown[at]].dispensable) else { break };
-        shown.remove(most);
-    }
-    shown
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn clipped(text: &str, width: usize) -> String {
-    text.chars().take(width).collect()
+    let cells = |(process, line): &(&Process, &Line)| COLUMNS.iter().map(|column| column.text(process, line)).collect();
+    let columns = COLUMNS.each_ref().map(|column| live::Column {
+        title: column.title(),
+        dispensable: column.dispensable,
+        number: column.is_number(),
+    });
+    live::table(&heading, &columns, sockets.iter().map(cells).collect(), space)
 }
 
 /// A figure of a socket, in as few digits as say enough.
@@ -164,16 +124,6 @@ fn cell(figure: &Figure, line: &Line) -> String {
         Value::Count(bytes) if figure.unit == Unit::Bytes => kilobytes(bytes),
         Value::Count(count) => count.to_string(),
         Value::Amount(value) => amount(value),
-    }
-}
-
-/// Three significant digits, as far as a column takes them.
-fn amount(value: f64) -> String {
-    match value {
-        // The sum of nothing is -0.
-        value if value < 9.995 => format!("{:.2}", value + 0.0),
-        value if value < 99.95 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
     }
 }
 
@@ -211,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_fastest_comes_first_and_every_column_is_there() {
-        let text = draw(&processes(), &[], usize::MAX, usize::MAX);
+        let text = draw(&processes(), &[], Space::ANY);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[0], "1 program, 2 connections, 13.0 Mbit/s");
         for column in &COLUMNS {
@@ -229,16 +179,16 @@ mod tests {
     #[test]
     fn no_row_is_wider_than_the_screen() {
         for width in [1, 10, 20, 40, 60, 80, 100, 120] {
-            let text = draw(&processes(), &[], width, 24);
+            let text = draw(&processes(), &[], Space { width, height: 24 });
             assert!(text.lines().all(|row| row.chars().count() <= width), "{width}: {text}");
         }
-        let narrow = draw(&processes(), &[], 45, 24);
+        let narrow = draw(&processes(), &[], Space { width: 45, height: 24 });
         assert!(narrow.contains("PEER") && narrow.contains("Mbit/s") && !narrow.contains("PID"), "{narrow}");
     }
 
     #[test]
     fn what_has_no_room_below_is_counted() {
-        let text = draw(&processes(), &[], 80, 4);
+        let text = draw(&processes(), &[], Space { width: 80, height: 4 });
         assert_eq!(text.lines().count(), 4);
         assert!(text.ends_with("and 1 more\n"), "{text}");
     }
@@ -246,10 +196,10 @@ mod tests {
     #[test]
     fn what_is_missing_has_lines_of_its_own() {
         let notes: Vec<String> = (1..=5).map(|user| format!("{user} programs of uid {user} did not answer")).collect();
-        let text = draw(&processes(), &notes[..1], 21, 5);
+        let text = draw(&processes(), &notes[..1], Space { width: 21, height: 5 });
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(text.ends_with("\nand 1 more\n1 programs of uid 1 d\n"), "{text}");
-        let text = draw(&[], &notes, 80, 24);
+        let text = draw(&[], &notes, Space { width: 80, height: 24 });
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(text.starts_with("no program runs") && text.contains("\n3 programs of uid 3"), "{text}");
         assert!(text.ends_with("\nand 2 more lines as these (--json has them)\n"), "{text}");

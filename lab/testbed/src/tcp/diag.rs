@@ -4,6 +4,7 @@
 //! Source: sock_diag(7), Linux `include/uapi/linux/{netlink,inet_diag,tcp}.h`.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -24,8 +25,18 @@ const ENDS: [u16; 2] = [2, 3];
 const DUMP: u16 = 0x301;
 /// `INET_DIAG_INFO`: the attribute with `struct tcp_info`.
 const INFO: u16 = 2;
+/// `INET_DIAG_CONG`: the attribute with the congestion control's name.
+const CONG: u16 = 4;
 /// `IPPROTO_TCP`.
 const TCP: u8 = 6;
+/// `TCP_ESTABLISHED`, `TCP_CLOSE_WAIT`.
+const ESTABLISHED: u8 = 1;
+const CLOSE_WAIT: u8 = 8;
+/// Connections in every state.
+const ALL: u32 = u32::MAX;
+/// Those that may have something to send or to repair: established, and `TCP_FIN_WAIT1`, `TCP_CLOSE_WAIT`, `TCP_LAST_ACK`,
+/// `TCP_CLOSING`.
+const SENDING: u32 = 1 << ESTABLISHED | 1 << 4 | 1 << CLOSE_WAIT | 1 << 9 | 1 << 11;
 
 /// Asks the kernel about the connections of one namespace.
 pub struct Diagnosis {
@@ -58,6 +69,61 @@ pub struct Info {
     pub stats: SenderStats,
 }
 
+/// A connection with its two ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Our end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Whether it may still send data: it is established, or its other end has closed.
+    pub open: bool,
+    /// Its congestion control.
+    pub controller: String,
+    /// How it stands with losses.
+    pub recovery: Recovery,
+    /// What else the kernel knows.
+    pub info: Info,
+}
+
+/// How a connection stands with losses. Linux `include/uapi/linux/tcp.h`, `enum tcp_ca_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nothing is missing.
+    Open,
+    /// Something came out of order.
+    Disorder,
+    /// The window shrinks, for a mark of ECN or a full queue of this host.
+    Reducing,
+    /// Losses are repaired.
+    Repairing,
+    /// The retransmission timer has fired.
+    TimedOut,
+}
+
+impl Recovery {
+    /// In a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Disorder => "disorder",
+            Self::Reducing => "reducing",
+            Self::Repairing => "repairing",
+            Self::TimedOut => "timed out",
+        }
+    }
+
+    const fn of(state: u8) -> Self {
+        match state {
+            1 => Self::Disorder,
+            2 => Self::Reducing,
+            3 => Self::Repairing,
+            4 => Self::TimedOut,
+            _ => Self::Open,
+        }
+    }
+}
+
 impl Diagnosis {
     /// For the namespace of the calling thread.
     ///
@@ -67,7 +133,7 @@ impl Diagnosis {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkSockDiag)?;
         let diagnosis = Self { socket, buffer: vec![0; 64 * 1024] };
-        diagnosis.ask(0)?;
+        diagnosis.ask(AddressFamily::Inet, 0, ALL)?;
         Ok(diagnosis)
     }
 
@@ -76,24 +142,42 @@ impl Diagnosis {
     /// # Errors
     /// What the kernel says.
     pub fn of(&mut self, to: u16) -> io::Result<Vec<Info>> {
-        while self.receive()?.is_some() {}
-        self.ask(to)?;
         let mut found = Vec::new();
-        while let Some(bytes) = self.receive()? {
-            read(bytes, to, &mut found);
+        self.answers(AddressFamily::Inet, to, ALL, |message| found.extend(to_port(message, to)))?;
+        Ok(found)
+    }
+
+    /// Every connection of the namespace, over IPv4 and IPv6, that has begun and may still send or repair something.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn all(&mut self) -> io::Result<Vec<Connection>> {
+        let mut found = Vec::new();
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            self.answers(family, 0, SENDING, |message| found.extend(Connection::read(message)))?;
         }
         Ok(found)
     }
 
-    fn ask(&self, to: u16) -> io::Result<()> {
+    /// Hands over what the kernel knows of each connection.
+    fn answers(&mut self, family: AddressFamily, to: u16, states: u32, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        while self.receive()?.is_some() {}
+        self.ask(family, to, states)?;
+        while let Some(bytes) = self.receive()? {
+            messages(bytes, &mut take);
+        }
+        Ok(())
+    }
+
+    fn ask(&self, family: AddressFamily, to: u16, states: u32) -> io::Result<()> {
         let mut request = Vec::with_capacity(HEADER + 56);
         request.extend(((HEADER + 56) as u32).to_ne_bytes());
         request.extend(BY_FAMILY.to_ne_bytes());
         request.extend(DUMP.to_ne_bytes());
         request.extend([0; 8]);
-        // Family, protocol, which attributes (bit 0 is attribute 1), padding; every state.
-        request.extend([AddressFamily::Inet as u8, TCP, 1 << (INFO - 1), 0]);
-        request.extend(u32::MAX.to_ne_bytes());
+        // Family, protocol, which attributes (bit 0 is attribute 1), padding; states.
+        request.extend([family as u8, TCP, 1 << (INFO - 1) | 1 << (CONG - 1), 0]);
+        request.extend(states.to_ne_bytes());
         request.extend([0, 0]);
         request.extend(to.to_be_bytes());
         request.extend([0; 44]);
@@ -112,36 +196,72 @@ impl Diagnosis {
     }
 }
 
-/// The connections to port `to` in a batch of netlink messages.
-fn read(mut bytes: &[u8], to: u16, found: &mut Vec<Info>) {
+/// Takes a batch of netlink messages apart.
+fn messages(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() || ENDS.contains(&kind) {
             return;
         }
-        let message = &bytes[HEADER..length];
-        if let Some(info) = connection(message, to) {
-            found.push(info);
-        }
+        take(&bytes[HEADER..length]);
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
 }
 
-fn connection(message: &[u8], to: u16) -> Option<Info> {
-    let port = |at: usize| message.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
-    let (source, destination) = (port(4)?, port(6)?);
+/// What the message says of a connection to port `to`.
+fn to_port(message: &[u8], to: u16) -> Option<Info> {
+    let info = attribute(message, INFO)?;
+    (port(message, 6)? == to).then(|| Info::read(port(message, 4)?, info)).flatten()
+}
+
+/// A port, as the network writes it.
+fn port(message: &[u8], at: usize) -> Option<u16> {
+    message.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+}
+
+/// The attribute of that kind behind a `struct inet_diag_msg`.
+fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {
     let mut attributes = message.get(MESSAGE..)?;
     while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
         let length = usize::from(length);
         if length < 4 || length > attributes.len() {
             return None;
         }
-        if kind == INFO && destination == to {
-            return Info::read(source, &attributes[4..length]);
+        if kind == wanted {
+            return Some(&attributes[4..length]);
         }
         attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     None
+}
+
+impl Connection {
+    /// Reads `struct inet_diag_msg` and what follows it.
+    fn read(message: &[u8]) -> Option<Self> {
+        let local = SocketAddr::new(address(message, 8)?, port(message, 4)?);
+        let remote = SocketAddr::new(address(message, 24)?, port(message, 6)?);
+        let name = attribute(message, CONG)?;
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let info = attribute(message, INFO)?;
+        Some(Self {
+            local,
+            remote,
+            open: [ESTABLISHED, CLOSE_WAIT].contains(message.get(1)?),
+            controller: String::from_utf8_lossy(name).into_owned(),
+            recovery: Recovery::of(*info.get(1)?),
+            info: Info::read(local.port(), info)?,
+        })
+    }
+}
+
+/// An address; one of IPv4 on a socket of IPv6 as what it is.
+fn address(message: &[u8], at: usize) -> Option<IpAddr> {
+    let bytes: [u8; 16] = message.get(at..at + 16)?.try_into().ok()?;
+    if message.first() == Some(&(AddressFamily::Inet as u8)) {
+        let [a, b, c, d, ..] = bytes;
+        return Some(Ipv4Addr::new(a, b, c, d).into());
+    }
+    Some(IpAddr::from(Ipv6Addr::from(bytes)).to_canonical())
 }
 
 impl Info {
@@ -220,14 +340,35 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_are_there_with_their_controller() {
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(any).unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            socket2::SockRef::from(&stream).set_tcp_congestion(b"reno").unwrap();
+            let (near, far) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+            let found = Diagnosis::open().unwrap().all().unwrap();
+            let of = |local, remote| found.iter().find(|one| (one.local, one.remote) == (local, remote));
+            let sender = of(near, far).unwrap();
+            assert_eq!((sender.controller.as_str(), sender.recovery, sender.open), ("reno", Recovery::Open, true));
+            assert!(sender.info.window >= 2 && of(far, near).is_some(), "{found:?}");
+            // One that listens is no connection.
+            assert!(!found.iter().any(|one| one.remote.port() == 0), "{found:?}");
+        }
+    }
+
+    #[test]
     fn any_bytes_are_read_without_harm() {
         let mut found = Vec::new();
+        let mut all = Vec::new();
         for length in 0..200_u32 {
             let mut bytes: Vec<u8> = (0..200).map(|byte| byte as u8).collect();
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             bytes[16..18].copy_from_slice(&(length as u16).to_ne_bytes());
-            read(&bytes[..length as usize], 7, &mut found);
+            messages(&bytes[..length as usize], &mut |message| {
+                found.extend(to_port(message, 7));
+                all.extend(Connection::read(message));
+            });
         }
-        assert!(found.is_empty());
+        assert!(found.is_empty() && all.is_empty());
     }
 }

@@ -1,0 +1,120 @@
+//! `paceline kernel`: TCP congestion controls in the kernel, by eBPF.
+
+pub(super) mod doctor;
+#[cfg(feature = "ebpf")]
+mod ebpf;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::live;
+
+/// TCP congestion controls of ours in the kernel, by eBPF: which there are, load one, give it to one command, watch its flows.
+///
+/// Loading takes root, Linux 6.4 or newer, and a paceline built with the feature ebpf. Nothing becomes a default, and nothing stays
+/// loaded when what loaded it ends.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The modules: what each can do, whether it runs on this kernel, and which processes have it loaded.
+    List(ListArgs),
+    /// Load a module until this command ends: any user's sockets may select it meanwhile.
+    Load(LoadArgs),
+    /// End the `paceline kernel load` that holds a module.
+    Unload(NameArgs),
+    /// Run a command whose TCP connections, and no others, use a module; it is loaded where it is not.
+    Run(RunArgs),
+    /// Watch the connections of this network namespace that use a module.
+    Watch(WatchArgs),
+    /// Check what of this machine and of this build modules need. Exit status 2 when one cannot be loaded here.
+    Doctor(DoctorArgs),
+}
+
+#[derive(clap::Args)]
+struct ListArgs {
+    /// One JSON object per module.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct NameArgs {
+    /// The module, as `paceline kernel list` has it.
+    name: String,
+}
+
+#[derive(clap::Args)]
+struct LoadArgs {
+    #[command(flatten)]
+    of: NameArgs,
+    /// Make it the default of this network namespace until then; the one before is restored afterwards.
+    #[arg(long)]
+    default: bool,
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    of: NameArgs,
+    /// The command and its arguments, after --.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+struct WatchArgs {
+    #[command(flatten)]
+    live: live::Args,
+    /// Connections of every congestion control.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(clap::Args)]
+struct DoctorArgs {
+    /// As one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Whether it needs a process with a single thread, and handles signals itself.
+    pub(crate) fn moves(&self) -> bool {
+        matches!(self.command, Command::Load(_) | Command::Run(_))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Doctor(args) => doctor::run(args),
+        command => others(command),
+    }
+}
+
+#[cfg(feature = "ebpf")]
+use ebpf::{reentered_as_guard as reentered_here, run as others};
+
+/// How to get what this build lacks.
+const BUILD: &str = "build one with: cargo build --release -p paceline-cli --features ebpf";
+
+#[cfg(not(feature = "ebpf"))]
+fn others(_: &Command) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("kernel: this paceline has no eBPF; {BUILD}")
+}
+
+#[cfg(not(feature = "ebpf"))]
+fn reentered_here() -> Option<ExitCode> {
+    None
+}
+
+/// Whether this process was started to restore a default: then it does that. To be called first in `main`.
+pub(crate) fn reentered() -> Option<ExitCode> {
+    reentered_here()
+}

@@ -1,0 +1,98 @@
+//! `paceline kernel load` and `unload`.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use nix::sys::signal::{SigSet, Signal};
+use paceline_kernel::{Holder, Module};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+
+use super::super::{LoadArgs, NameArgs};
+use super::module;
+use super::restore::Default;
+
+/// What ends `load`. Others end it as well, without the chance to restore anything.
+const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
+    let module = module(&args.of.name)?;
+    if let Some(reason) = module.never_default.filter(|_| args.default) {
+        let name = module.name;
+        bail!(
+            "{name} refuses to be a default: {reason}; leave --default out, or write paceline kernel run {name} -- COMMAND"
+        );
+    }
+    // Before anything is loaded, and before any thread starts.
+    let ends: SigSet = ENDS.into_iter().collect();
+    ends.thread_block().context("cannot take signals")?;
+    let _loaded = module.load()?;
+    let default = if args.default { Some(Default::set(module.name)?) } else { None };
+    let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
+    crate::print(&format!("{} is loaded until this command ends{}\n", module.name, also.unwrap_or_default()))?;
+    ends.wait().context("cannot wait for a signal")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long an ending process may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks whether it has ended.
+const ROUND: Duration = Duration::from_millis(20);
+
+pub(super) fn unload(args: &NameArgs) -> anyhow::Result<ExitCode> {
+    let module = module(&args.name)?;
+    let name = module.name;
+    if !module.is_loaded() {
+        bail!("{name} is not loaded; see paceline kernel list");
+    }
+    let holders = module.holders();
+    if holders.is_empty() {
+        bail!(
+            "{name} is loaded, and no process that can be seen from here holds it; run it as root, outside of containers"
+        );
+    }
+    if let Some(other) = holders.iter().find(|holder| !holds_only(holder, name)) {
+        bail!(
+            "{name} is held by process {} ({}), which is no 'paceline kernel load'; it goes when that process ends",
+            other.process,
+            described(other)
+        );
+    }
+    for holder in &holders {
+        end(holder).with_context(|| format!("process {} holds {name} and cannot be ended", holder.process))?;
+    }
+    let ids: Vec<String> = holders.iter().map(|holder| holder.process.to_string()).collect();
+    wait_until_gone(module, &ids)?;
+    crate::print(&format!("{name} is unloaded: process {} has ended\n", ids.join(", ")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the process is there for nothing else: one that runs a command would take it along.
+fn holds_only(holder: &Holder, name: &str) -> bool {
+    let words: Vec<&str> = holder.words.iter().skip(1).map(String::as_str).collect();
+    holder.program == "paceline" && words.starts_with(&["kernel", "load"]) && words.contains(&name)
+}
+
+/// What it runs, as a line is long.
+fn described(holder: &Holder) -> String {
+    let words = if holder.words.is_empty() { holder.program.clone() } else { holder.words.join(" ") };
+    words.chars().take(80).collect()
+}
+
+fn end(holder: &Holder) -> rustix::io::Result<()> {
+    let process = Pid::from_raw(holder.process.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    pidfd_send_signal(&process, rustix::process::Signal::TERM)
+}
+
+fn wait_until_gone(module: &Module, ids: &[String]) -> anyhow::Result<()> {
+    let start = Instant::now();
+    while module.is_loaded() {
+        if start.elapsed() > PATIENCE {
+            bail!("{} is still loaded: process {} was asked to end, and has not", module.name, ids.join(", "));
+        }
+        thread::sleep(ROUND);
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! `paceline kernel run`.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitCode};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use paceline_emulator::command::{CommandError, Signals, unblocked};
+use paceline_kernel::{Cgroup, Selection};
+
+use super::super::RunArgs;
+use super::module;
+use crate::commands::live::counted;
+use crate::complaint;
+
+/// How often signals and the command are looked after.
+const ROUND: Duration = Duration::from_millis(20);
+
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let module = module(&args.of.name)?;
+    let mut command = match unblocked(&args.command) {
+        Ok(command) => command,
+        Err(error) => return Ok(cannot_be_run(&error)),
+    };
+    // Before anything is loaded, and before any thread starts.
+    let signals = Signals::take().context("cannot take signals")?;
+    let _loaded = module.load_or_share()?;
+    let cgroup = Cgroup::create()?;
+    let selection = Selection::start(cgroup.open()?.as_fd(), module.name)?;
+    let child = cgroup.enter(|| command.spawn())?.with_context(|| shown(&args.command))?;
+    let status = attend(child, &signals)?;
+    let others = cgroup.processes().len();
+    if others > 0 {
+        let others = counted(others, "process");
+        complaint::print(&format!("{others} of the command still run; connections they open now have the default"));
+    }
+    let refused = selection.refused();
+    if refused > 0 {
+        let sockets = counted(refused.try_into().unwrap_or(usize::MAX), "socket");
+        complaint::print(&format!("{sockets} kept another congestion control than {}: it was not loaded", module.name));
+    }
+    Ok(status)
+}
+
+fn cannot_be_run(error: &CommandError) -> ExitCode {
+    complaint::print(&error.to_string());
+    ExitCode::from(error.exit_status())
+}
+
+fn shown(command: &[OsString]) -> String {
+    command.first().map_or_else(String::new, |program| program.to_string_lossy().into_owned())
+}
+
+/// Waits for the end of the command and answers its exit status, as a shell has it; passes signals on. Those of the terminal
+/// reach the command anyway.
+fn attend(mut child: Child, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let command = Pid::from_raw(child.id().cast_signed());
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for the command")? {
+            let shell = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+            return Ok(ExitCode::from(u8::try_from(shell).unwrap_or(u8::MAX)));
+        }
+        for signal in signals.sent() {
+            let _ = kill(command, signal);
+        }
+        thread::sleep(ROUND);
+    }
+}

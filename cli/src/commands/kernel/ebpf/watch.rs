@@ -1,0 +1,116 @@
+//! `paceline kernel watch`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use paceline_kernel::MODULES;
+use paceline_testbed::tcp::{Connection, Diagnosis};
+use serde_json::{Value, json};
+
+use super::super::WatchArgs;
+use crate::commands::live::{self, Column, Space, amount, counted, table};
+
+const fn text(title: &'static str, dispensable: u8) -> Column {
+    Column { title, dispensable, number: false }
+}
+
+const fn number(title: &'static str, dispensable: u8) -> Column {
+    Column { title, dispensable, number: true }
+}
+
+const COLUMNS: [Column; 10] = [
+    text("LOCAL", 9),
+    text("PEER", 0),
+    text("CONTROL", 1),
+    number("Mbit/s", 2),
+    number("RTT ms", 3),
+    number("WINDOW", 4),
+    number("IN FLIGHT", 6),
+    number("PACING", 7),
+    number("RESENT", 8),
+    text("STATE", 5),
+];
+
+pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
+    let mut diagnosis =
+        Diagnosis::open().context("the kernel does not say what its connections are (CONFIG_INET_DIAG)")?;
+    live::show(&args.live, |space| {
+        let mut all = diagnosis.all()?;
+        all.retain(|one| args.all || MODULES.iter().any(|module| module.name == one.controller));
+        Ok(if args.live.json { as_json(&all) } else { draw(all, space) })
+    })
+}
+
+/// A line of sums, then the fastest connections first.
+fn draw(mut connections: Vec<Connection>, space: Space) -> String {
+    connections.sort_by_key(|one| (Reverse(one.info.delivery), one.local, one.remote));
+    let heading = match connections.len() {
+        0 => "no connection of this network namespace uses a module of paceline's (--all shows others)".to_owned(),
+        count => format!("{} (window and flight in packets, pacing in Mbit/s)", counted(count, "connection")),
+    };
+    table(&heading, &COLUMNS, connections.iter().map(cells).collect(), space)
+}
+
+fn cells(one: &Connection) -> Vec<String> {
+    let info = &one.info;
+    let unknown = || "-".to_owned();
+    vec![
+        one.local.to_string(),
+        one.remote.to_string(),
+        one.controller.clone(),
+        amount(mbps(info.delivery)),
+        rtt_ms(one).map_or_else(unknown, amount),
+        info.window.to_string(),
+        info.in_flight.to_string(),
+        pacing_mbps(one).map_or_else(unknown, amount),
+        info.stats.retransmits.to_string(),
+        state(one).to_owned(),
+    ]
+}
+
+/// How it stands with losses, or that it ends.
+const fn state(one: &Connection) -> &'static str {
+    if one.open { one.recovery.name() } else { "closing" }
+}
+
+fn mbps(bytes_per_second: u64) -> f64 {
+    bytes_per_second as f64 * 8e-6
+}
+
+fn rtt_ms(one: &Connection) -> Option<f64> {
+    let nanos = one.info.srtt.as_nanos();
+    (nanos > 0).then_some(nanos as f64 / 1e6)
+}
+
+/// `None` where nothing paces.
+fn pacing_mbps(one: &Connection) -> Option<f64> {
+    (one.info.pacing < u64::MAX).then(|| mbps(one.info.pacing))
+}
+
+fn as_json(connections: &[Connection]) -> String {
+    connections.iter().map(|one| format!("{}\n", object(one))).collect()
+}
+
+fn object(one: &Connection) -> Value {
+    let info = &one.info;
+    // TCP_INFINITE_SSTHRESH: not known yet.
+    let threshold = (info.threshold < 0x7fff_ffff).then_some(info.threshold);
+    json!({
+        "local": one.local,
+        "peer": one.remote,
+        "controller": one.controller,
+        "state": state(one),
+        "window_packets": info.window,
+        "threshold_packets": threshold,
+        "packet_bytes": info.mss,
+        "in_flight_packets": info.in_flight,
+        "pacing_mbps": pacing_mbps(one),
+        "delivery_mbps": mbps(info.delivery),
+        "rtt_ms": rtt_ms(one),
+        "delivered_bytes": info.stats.bytes_delivered,
+        "retransmits": info.stats.retransmits,
+        "timeouts": info.stats.timeouts,
+        "ce_packets": info.stats.ce_packets,
+    })
+}

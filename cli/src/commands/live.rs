@@ -1,0 +1,141 @@
+//! What is looked at again and again: a table in the place of the one before on a terminal, one text after the other elsewhere.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Time between rounds.
+const ROUND: Duration = Duration::from_secs(1);
+/// Start of the screen; what is behind the text is cleared line by line, so that nothing flickers.
+const HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K\n";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// How long it goes on, and for whom.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Once, then end.
+    #[arg(long)]
+    pub(super) once: bool,
+    /// One JSON object per connection; a line that is empty ends each round. What may be missing goes to standard error.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The space for a text: columns and rows.
+#[derive(Clone, Copy)]
+pub(super) struct Space {
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+impl Space {
+    pub(super) const ANY: Self = Self { width: usize::MAX, height: usize::MAX };
+}
+
+/// Shows a text each second, until nobody reads it.
+///
+/// # Errors
+/// What `text` fails for, or standard output.
+pub(super) fn show(args: &Args, mut text: impl FnMut(Space) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+    let live = io::stdout().is_terminal() && !args.once && !args.json;
+    let mut first = true;
+    loop {
+        let text = if live { on_screen(&text(screen())?, first) } else { text(Space::ANY)? };
+        let separator = if first || live { "" } else { "\n" };
+        let mut out = io::stdout().lock();
+        match write!(out, "{separator}{text}").and_then(|()| out.flush()) {
+            // `paceline top | head`
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            result => result?,
+        }
+        drop(out);
+        if args.once {
+            return Ok(ExitCode::SUCCESS);
+        }
+        first = false;
+        std::thread::sleep(ROUND);
+    }
+}
+
+fn screen() -> Space {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.map_or(Space { width: 80, height: 24 }, |size| Space { width: size.ws_col.into(), height: size.ws_row.into() })
+}
+
+/// A text in the place of the one before.
+fn on_screen(text: &str, first: bool) -> String {
+    let start = if first { format!("{HOME}{CLEAR_BELOW}") } else { HOME.to_owned() };
+    // No end of line behind the last, which would scroll a full screen.
+    start + &text.trim_end().replace('\n', CLEAR_LINE) + CLEAR_LINE.trim_end() + CLEAR_BELOW
+}
+
+/// A column's title, and how it is set.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    /// How soon it is left out when there is too little space: the highest goes first.
+    pub(super) dispensable: u8,
+    /// Numbers stand at the right.
+    pub(super) number: bool,
+}
+
+/// Between columns.
+const GAP: usize = 2;
+
+/// A heading, the titles, and one line a row, as many columns and rows as there is space for; the rest is counted.
+pub(super) fn table(heading: &str, columns: &[Column], mut rows: Vec<Vec<String>>, space: Space) -> String {
+    let mut text = clipped(heading, space.width) + "\n";
+    if rows.is_empty() {
+        return text;
+    }
+    // The heading, the titles, and what is left out.
+    let room = space.height.saturating_sub(3).max(1);
+    let left_out = rows.len().saturating_sub(room);
+    rows.truncate(room);
+    rows.insert(0, columns.iter().map(|column| column.title.to_owned()).collect());
+    let longest = |index: usize| rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(longest).collect();
+    let shown = shown(columns, &widths, space.width);
+    for row in &rows {
+        let cells = shown.iter().map(|&index| {
+            let (cell, width) = (&row[index], widths[index]);
+            if columns[index].number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
+        text += &(clipped(line.trim_end(), space.width) + "\n");
+    }
+    if left_out > 0 {
+        text += &(clipped(&format!("and {left_out} more"), space.width) + "\n");
+    }
+    text
+}
+
+/// The columns that fit, in their order.
+fn shown(columns: &[Column], widths: &[usize], room: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..widths.len()).collect();
+    let needed = |shown: &[usize]| shown.iter().map(|&index| widths[index] + GAP).sum::<usize>() - GAP;
+    while shown.len() > 1 && needed(&shown) > room {
+        let Some(most) = (0..shown.len()).max_by_key(|&at| columns[shown[at]].dispensable) else { break };
+        shown.remove(most);
+    }
+    shown
+}
+
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+pub(super) fn clipped(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
+}
+
+/// Three significant digits, as far as a column takes them.
+pub(super) fn amount(value: f64) -> String {
+    match value {
+        // The sum of nothing is -0.
+        value if value < 9.995 => format!("{:.2}", value + 0.0),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
