@@ -41,11 +41,11 @@ test-quic: ## tests of the QUIC crate and of races over it, which take longest t
 	@scripts/test $(QUIET) -p paceline-quic
 	@scripts/test $(QUIET) -p paceline-cli --features quic --test real quic
 
-test-ebpf: ## tests of the open window, which needs clang to build and root to run
+test-ebpf: ## tests of what runs in the kernel, which needs clang to build and root to run
 	@scripts/setup build
 	@if scripts/setup ebpf; then \
 	    scripts/test $(QUIET) -p paceline-kernel && \
-	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command open_window; \
+	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command kernel; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 soak-alcc: ## gigabytes above TCP over each controller and mode, hashes compared: some minutes

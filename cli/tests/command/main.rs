@@ -1,8 +1,8 @@
 //! The command as a script sees it: exit statuses, one-line errors, the same bytes again, whole files or none.
 
-mod lab;
 #[cfg(target_os = "linux")]
-mod open_window;
+mod kernel;
+mod lab;
 mod refusals;
 mod reproduce;
 mod serve;

@@ -163,8 +163,10 @@ fn doctor_has_a_verdict_on_every_feature() {
     // What the machine could do and this build does not have is no feature.
     let quic = if cfg!(feature = "quic") { "works" } else { "no" };
     assert_eq!(features["quic"]["verdict"], quic);
-    if !cfg!(feature = "ebpf") {
-        assert_eq!(features["TCP controllers in eBPF"]["verdict"], "no");
+    let ebpf = if cfg!(feature = "ebpf") { "works" } else { "no" };
+    assert_eq!(features["kernel: build"]["verdict"], ebpf);
+    for part in ["rights", "BTF", "struct_ops", "JIT", "cgroup v2"] {
+        assert!(features[&format!("kernel: {part}")]["verdict"].is_string(), "{part}");
     }
     for fact in ["namespaces", "timers", "clock source", "spare CPU", "TCP congestion control", "TCP ECN", "eBPF"] {
         assert!(found["machine"][fact].as_str().is_some_and(|text| !text.is_empty()), "{fact} in {found}");
