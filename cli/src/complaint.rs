@@ -28,7 +28,8 @@ pub(crate) fn of_error(error: &anyhow::Error) -> String {
 }
 
 /// Commands of earlier versions, and what does the same now.
-const RENAMED: [(&str, &str); 1] = [("open-window", "paceline kernel run paceline_open -- COMMAND")];
+const RENAMED: [(&str, &str); 1] =
+    [("open-window", "paceline kernel load paceline_open, and run the program beside it")];
 
 /// What clap says of wrong arguments, in one line: the error, its tips, and what to write instead.
 pub(crate) fn of_arguments(error: &clap::Error) -> String {

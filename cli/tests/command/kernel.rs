@@ -14,7 +14,7 @@ fn the_command_of_before_names_the_new_one() {
     let lab = Lab::new();
     for args in [&["open-window"][..], &["open-window", "--", "true"]] {
         let said = refusal(&lab.run(args));
-        assert!(said.starts_with("open-window is gone; write paceline kernel run paceline_open -- COMMAND"), "{said}");
+        assert!(said.starts_with("open-window is gone; write paceline kernel load paceline_open, "), "{said}");
     }
 }
 

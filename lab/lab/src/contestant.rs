@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The TCP under `@alcc` where neither the contestant nor its controller names one (Linux's default).
 const LOWER: &str = "cubic";
-/// The TCP under `@alcc/open`, whose window is never the limit: in the real world the open window (docs/guide/open-window.md), 65536
+/// The TCP under `@alcc/open`, whose window is never the limit: in the real world the open window (docs/guide/kernel.md), 65536
 /// packets.
 const OPEN: &str = "fixed:window=65536";
 

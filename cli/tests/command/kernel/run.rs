@@ -184,7 +184,7 @@ fn what_the_command_leaves_running_is_said() {
     assert!(Command::new("kill").arg(&left).status().unwrap().success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(said.starts_with("paceline: 1 process of the command still run") && said.lines().count() == 1, "{said}");
+    assert!(said.starts_with("paceline: a process of the command still runs") && said.lines().count() == 1, "{said}");
     // It is where the command came from.
     assert!(!place.ends_with("paceline-run"), "{place:?}");
     assert_eq!(place, cgroup("self"));

@@ -36,8 +36,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let status = attend(child, &signals)?;
     let others = cgroup.processes().len();
     if others > 0 {
-        let others = counted(others, "process");
-        complaint::print(&format!("{others} of the command still run; connections they open now have the default"));
+        let still = if others == 1 {
+            "a process of the command still runs".to_owned()
+        } else {
+            format!("{others} processes of the command still run")
+        };
+        complaint::print(&format!("{still}; new connections have the default"));
     }
     let refused = selection.refused();
     if refused > 0 {
