@@ -100,8 +100,8 @@ pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, QUIC];
 
 /// [`TCP`] in the kernel, by an agent in user space that steers the flow.
 pub const TCP_AGENT: Datapath = Datapath {
-    name: "tcp/agent",
-    summary: "a TCP flow of the kernel, steered from user space by an agent",
+    name: "tcp:driven_by=agent",
+    summary: "with `--real`, a TCP flow of the kernel that an agent steers from user space",
     lives: "`kernel::agent`",
     simulated: false,
     offers: &[],

@@ -1,6 +1,6 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
-use paceline_cc::datapath::{Datapath, QUIC, TCP, UDP};
+use paceline_cc::datapath::{Datapath, QUIC, TCP, TCP_AGENT, UDP};
 use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
 use paceline_transport::{Acks, Mode};
 use serde::{Deserialize, Serialize};
@@ -65,8 +65,8 @@ impl From<Direction> for Way {
 pub enum Via {
     /// Native datagrams.
     Udp,
-    /// A TCP flow that the controller itself drives.
-    Tcp,
+    /// A TCP flow that the controller itself drives; in the real world by this, or by the first that can.
+    Tcp(Option<DrivenBy>),
     /// Above a TCP flow that the named controller drives.
     Alcc(Spec, Handover),
     /// QUIC, in the real world alone ([`crate::endpoints::check`]).
@@ -78,9 +78,35 @@ impl Via {
     pub fn datapath(&self) -> &'static Datapath {
         match self {
             Self::Udp => &UDP,
-            Self::Tcp => &TCP,
+            Self::Tcp(None | Some(DrivenBy::Kernel | DrivenBy::Module)) => &TCP,
+            Self::Tcp(Some(DrivenBy::Agent)) => &TCP_AGENT,
             Self::Alcc(_, handover) => handover.mode.datapath(),
             Self::Quic => &QUIC,
+        }
+    }
+}
+
+/// Who runs the controller of a kernel TCP flow. The simulator's sender drives its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrivenBy {
+    /// The kernel: a congestion control of its own.
+    Kernel,
+    /// A module of ours, loaded by eBPF.
+    Module,
+    /// A program beside the kernel, to which a module reports.
+    Agent,
+}
+
+impl DrivenBy {
+    /// Every one, in the order in which they are tried.
+    pub const ALL: [Self; 3] = [Self::Kernel, Self::Module, Self::Agent];
+
+    /// Its name in contestants and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Module => "module",
+            Self::Agent => "agent",
         }
     }
 }

@@ -52,7 +52,9 @@ pub fn make(
             let receiver = if flow.arrivals { datagram::receiver_with_arrivals } else { datagram::receiver };
             (datagram::sender(&config, build(&flow.controller, Layer::Packets)), receiver(half))
         }
-        Via::Tcp => (stream::sender(&config, build(&flow.controller, Layer::Packets)), stream::receiver(&policy, half)),
+        Via::Tcp(_) => {
+            (stream::sender(&config, build(&flow.controller, Layer::Packets)), stream::receiver(&policy, half))
+        }
         Via::Alcc(lower, _) => {
             let (lower, upper) = (build(lower, Layer::Packets), build(&flow.controller, Layer::Above));
             (above::sender(&config, upper, lower), stream::receiver(&policy, half))

@@ -14,7 +14,7 @@ pub mod tap;
 pub mod topology;
 pub mod workload;
 
-pub use config::{Config, Cross, Cut, Direction, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
+pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};

@@ -169,7 +169,7 @@ fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
         ("reno", 80, 1.0, 0.35, 0.6),
     ] {
         let limit = Limit { bytes: None, packets: None, bdp: Some(bdp) };
-        let flows = vec![copa("copa"), bulk(rival, Via::Tcp)];
+        let flows = vec![copa("copa"), bulk(rival, Via::Tcp(None))];
         let outcome = Dumbbell { limit, ..Dumbbell::new(48.0, rtt, flows) }.run(90);
         let share = share(&outcome, 0, 45_000, 90_000);
         assert!((least..=most).contains(&share), "{rival}, {rtt} ms, {bdp} BDP: {share}");
@@ -180,7 +180,7 @@ fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
 #[test]
 fn against_cubic_it_competes_and_then_relents() {
     let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };
-    let cubic = Flow { stop: Some(Time::from_millis(60_000)), ..bulk("cubic", Via::Tcp) };
+    let cubic = Flow { stop: Some(Time::from_millis(60_000)), ..bulk("cubic", Via::Tcp(None)) };
     let world = Dumbbell { limit, ..Dumbbell::new(48.0, 40, vec![copa("copa"), cubic]) };
     let outcome = world.run(70);
     let share = share(&outcome, 0, 10_000, 60_000);

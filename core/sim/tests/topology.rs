@@ -57,7 +57,7 @@ fn long_share(each: usize, hop_ms: u64, extra_ms: u64, seed: u64) -> f64 {
     let reno = |from: &str, to: &str, extra: u64| Flow {
         way: way(&topology, from, to),
         extra_delay: Nanos::from_millis(extra),
-        ..bulk("reno", Via::Tcp)
+        ..bulk("reno", Via::Tcp(None))
     };
     let kinds =
         [reno("r1", "r4", 0), reno("r1", "r2", extra_ms), reno("r2", "r3", extra_ms), reno("r3", "r4", extra_ms)];
@@ -132,7 +132,7 @@ fn a_chain_delays_by_the_sum_of_its_hops_and_every_drop_names_its_hop() {
     let topology = chain();
     let way = way(&topology, "sta1", "sta2");
     let mut watch = Watch::default();
-    let flow = Flow { way, ..bulk("cubic", Via::Tcp) };
+    let flow = Flow { way, ..bulk("cubic", Via::Tcp(None)) };
     let outcome = run(topology, vec![flow], 1, 20, Some(&mut watch));
     let flow = &outcome.flows[0];
     // 2 + 10 + 2 ms, and 1500 bytes at 20, 100 and 10 Mbit/s.
@@ -195,7 +195,7 @@ fn receivers_behind_one_router_share_what_is_before_it() {
     let topology = topology(&links, 1);
     let flows: Vec<Flow> = ["alice", "bob", "carol"]
         .iter()
-        .map(|name| Flow { way: way(&topology, "server", name), ..bulk("cubic", Via::Tcp) })
+        .map(|name| Flow { way: way(&topology, "server", name), ..bulk("cubic", Via::Tcp(None)) })
         .collect();
     let ways: Vec<Way> = flows.iter().map(|flow| flow.way).collect();
     let outcome = run(topology, flows, 1, 30, None);

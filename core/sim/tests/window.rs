@@ -8,7 +8,7 @@ use paceline_experiment::{Flow, Outcome, Timing, Via};
 use paceline_path::queue::Limit;
 
 fn tcp(controller: &str) -> Flow {
-    bulk(controller, Via::Tcp)
+    bulk(controller, Via::Tcp(None))
 }
 
 /// One flow over 100 Mbit/s and a drop-tail queue of one BDP.

@@ -18,6 +18,10 @@ pub struct Module {
     pub needs: &'static [Need],
     /// Why it must not be a namespace's default, if it must not.
     pub never_default: Option<&'static str>,
+    /// The controller that it is, as contestants name it: `copa`; `None` where it is none by itself.
+    pub controller: Option<&'static str>,
+    /// It uses ECN, so both ends have to agree on it.
+    pub ecn: bool,
     /// The compiled programs.
     pub(crate) object: &'static [u8],
 }
@@ -31,6 +35,8 @@ const PLAIN: Module = Module {
     since: "6.4",
     needs: &[],
     never_default: None,
+    controller: None,
+    ecn: false,
     object: &[],
 };
 
@@ -63,6 +69,7 @@ pub const CUBIC: &Module = &Module {
     name: "pl_cubic",
     summary: "CUBIC as the kernel has it, with a switch for HyStart",
     abilities: &["window"],
+    controller: Some("cubic"),
     object: object!("cubic"),
     ..PLAIN
 };
@@ -74,6 +81,8 @@ pub const DCTCP: &Module = &Module {
     name: "pl_dctcp",
     summary: "DCTCP, sender and receiver, for paths that mark at a shallow step",
     abilities: &["window", "ECN"],
+    controller: Some("dctcp"),
+    ecn: true,
     object: object!("dctcp"),
     ..PLAIN
 };
@@ -84,6 +93,7 @@ pub const COPA: &Module = &Module {
     name: "pl_copa",
     summary: "Copa: a short queue, and competition where others fill the buffer",
     abilities: &["window", "pacing"],
+    controller: Some("copa"),
     object: object!("copa"),
     ..PLAIN
 };

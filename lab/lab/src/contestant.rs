@@ -1,4 +1,4 @@
-//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `sprout@alcc/bbr`, `copa@alcc:mode=inline/reno`.
+//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `copa@tcp:driven_by=agent`, `sprout@alcc/bbr`, `copa@alcc:mode=inline/reno`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use paceline_cc::datapath::{ALCC, DATAPATHS, TCP};
 use paceline_cc::names::{either, nearest};
 use paceline_cc::{Bytes, Misfit, Spec, SpecError};
-use paceline_experiment::{Acks, Handover, Mode, Via};
+use paceline_experiment::{Acks, DrivenBy, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The TCP under `@alcc` where neither the contestant nor its controller names one (Linux's default).
@@ -67,6 +67,14 @@ pub enum ContestantError {
         /// The option as given.
         option: String,
     },
+    /// What stands behind `tcp:` is none of its options.
+    #[error("'{text}': tcp takes driven_by={list}, not '{option}'", list = either(&DrivenBy::ALL.map(DrivenBy::name)))]
+    DrivenBy {
+        /// The contestant as given.
+        text: String,
+        /// The option as given.
+        option: String,
+    },
     /// The controller needs what the datapath lacks.
     #[error("'{text}': {misfit}")]
     Misfit {
@@ -106,7 +114,8 @@ impl Contestant {
     /// The datapath as text: `udp`, `tcp`, `alcc`, `alcc/bbr`.
     pub fn via_text(&self) -> String {
         match &self.via {
-            Via::Udp | Via::Tcp | Via::Quic => self.via.datapath().name.to_owned(),
+            Via::Udp | Via::Tcp(None) | Via::Quic => self.via.datapath().name.to_owned(),
+            Via::Tcp(Some(driven_by)) => format!("tcp:driven_by={}", driven_by.name()),
             Via::Alcc(lower, handover) => match lower.to_string() {
                 lower if lower == default_lower(&self.controller) => format!("alcc{}", handover_text(*handover)),
                 lower if lower == OPEN => format!("alcc{}/open", handover_text(*handover)),
@@ -142,19 +151,23 @@ impl FromStr for Contestant {
             return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
         }
         let (via, options) = match via.split_once(':') {
-            Some(("alcc", options)) => ("alcc", options),
+            Some((via @ ("alcc" | "tcp"), options)) => (via, options),
             _ => (via, ""),
         };
-        let handover = handover(options).map_err(|option| ContestantError::Handover { text: shown(), option })?;
         let via = match via {
             "udp" => Via::Udp,
-            "tcp" => Via::Tcp,
+            "tcp" => {
+                let driven_by = driven_by(options);
+                Via::Tcp(driven_by.map_err(|option| ContestantError::DrivenBy { text: shown(), option })?)
+            }
             "alcc" => {
                 let lower: Spec = match lower {
                     None => default_lower(&controller).parse()?,
                     Some("open") => OPEN.parse()?,
                     Some(lower) => lower.parse()?,
                 };
+                let handover =
+                    handover(options).map_err(|option| ContestantError::Handover { text: shown(), option })?;
                 TCP.carries(&lower).map_err(|misfit| ContestantError::Lower { text: shown(), misfit })?;
                 Via::Alcc(lower, handover)
             }
@@ -173,6 +186,16 @@ impl FromStr for Contestant {
 
 const MODES: [(&str, Mode); 3] = [("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
 const ACKS: [(&str, Acks); 2] = [("stamps", Acks::Stamps), ("info", Acks::Info)];
+
+/// Reads `driven_by=agent`, or nothing; the error is what is none.
+fn driven_by(options: &str) -> Result<Option<DrivenBy>, String> {
+    if options.is_empty() {
+        return Ok(None);
+    }
+    let named = |by: &DrivenBy| options.strip_prefix("driven_by=") == Some(by.name());
+    let found = DrivenBy::ALL.into_iter().find(named);
+    found.map(Some).ok_or_else(|| options.chars().filter(|c| !c.is_control()).take(40).collect())
+}
 
 /// Reads `mode=inline,acks=info`; the error is the option that is none.
 fn handover(options: &str) -> Result<Handover, String> {
@@ -256,6 +279,7 @@ mod tests {
     fn text_round_trips() {
         for text in [
             "reno@tcp",
+            "copa@tcp:driven_by=agent",
             "reno@quic",
             "fixed:window=7@udp",
             "copa@alcc",
@@ -290,7 +314,7 @@ mod tests {
             ),
             (
                 "copa@tcp:mode=inline",
-                "'copa@tcp:mode=inline': unknown datapath 'tcp:mode=inline'; known are udp, tcp, alcc, quic",
+                "'copa@tcp:mode=inline': tcp takes driven_by=kernel, module or agent, not 'mode=inline'",
             ),
             (
                 "sprout@alcc:mode=inline",

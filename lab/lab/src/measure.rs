@@ -31,6 +31,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         world: "sim".to_owned(),
         controller: contestant.controller.to_string(),
         via: contestant.via_text(),
+        driven_by: None,
         seed: scenario.seed,
         run: plan.number,
         seconds,
@@ -72,6 +73,7 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
     FlowRecord {
         controller: who.controller.to_string(),
         via: who.via_text(),
+        driven_by: None,
         direction: direction.map(|direction| match direction {
             Direction::Down => "down".to_owned(),
             Direction::Up => "up".to_owned(),

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Outcome, config};
+use paceline_experiment::{DrivenBy, Outcome, config};
 
 use crate::contestant::Contestant;
 use crate::record::{Record, ReleaseError, rounded};
@@ -51,9 +51,12 @@ pub enum RealError {
 }
 
 /// What the host had to do with a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Host {
     cpu: Nanos,
+    /// By flow, and of the contestant's own together.
+    driven_by: Vec<Option<DrivenBy>>,
+    own_driven_by: Option<DrivenBy>,
     error: [Nanos; 3],
     late: u64,
     trusted: bool,
@@ -75,6 +78,11 @@ impl Host {
         let micros = |value: Nanos| rounded(value.as_nanos() as f64 / 1e3);
         let [p50, p99, max] = self.error.map(micros);
         "real".clone_into(&mut record.world);
+        let text = |driven_by: Option<DrivenBy>| driven_by.map(|by| by.name().to_owned());
+        record.driven_by = text(self.own_driven_by);
+        for (flow, driven_by) in record.flows.iter_mut().zip(&self.driven_by) {
+            flow.driven_by = text(*driven_by);
+        }
         record.cpu_s = Some(rounded(self.cpu.as_secs_f64()));
         record.release_error_us = Some(ReleaseError { p50, p99, max });
         record.late = Some(self.late);
@@ -138,10 +146,14 @@ mod linux {
         let race::Finished { outcome, host } = race::run_in(world, plan.scenario.tunnel.as_deref())?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
+        let mut own_by = host.driven_by.iter().zip(&own).filter(|(_, own)| **own).map(|(driven_by, _)| *driven_by);
+        let first = own_by.next().flatten();
         let lateness = &host.lateness;
         let host = Host {
             cpu: cpu.fold(Nanos::ZERO, |sum, cpu| sum + cpu),
             error: [lateness.p50(), lateness.p99(), lateness.max()],
+            own_driven_by: first.filter(|_| own_by.all(|driven_by| driven_by == first)),
+            driven_by: host.driven_by,
             late: lateness.late(),
             trusted: host.trusted,
         };

@@ -28,6 +28,9 @@ pub struct Record {
     pub controller: String,
     /// Datapath: `udp`, `tcp`, `alcc`, `alcc/LOWER`, `quic`.
     pub via: String,
+    /// Real world, `tcp`: who ran the controller of the contestant's own flows: `kernel`, `module` or `agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven_by: Option<String>,
     /// Seed of the race.
     pub seed: u64,
     /// Number of the run, from 1; seed and number determine everything random in it.
@@ -117,6 +120,9 @@ pub struct FlowRecord {
     pub controller: String,
     /// Datapath.
     pub via: String,
+    /// Real world, `tcp`: who ran the controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven_by: Option<String>,
     /// `down` or `up`, where there are no links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<String>,

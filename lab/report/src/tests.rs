@@ -63,6 +63,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
     let flow = FlowRecord {
         controller: controller.to_owned(),
         via: via.to_owned(),
+        driven_by: None,
         direction: Some("down".to_owned()),
         from: None,
         to: None,
@@ -90,6 +91,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         world: "sim".to_owned(),
         controller: controller.to_owned(),
         via: via.to_owned(),
+        driven_by: None,
         seed: 1,
         run,
         seconds: 60.0,

@@ -23,9 +23,12 @@ use std::time::Duration;
 
 use paceline_alcc::{Mode, Options};
 use paceline_cc::{Ability, Nanos, Time};
-use paceline_experiment::{Config, Cross, Distribution, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way};
+use paceline_experiment::{
+    Config, Cross, Distribution, DrivenBy, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way,
+};
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
+use socket2::SockRef;
 
 use crate::tcp::{self, Engines, Kernel, KernelError, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
@@ -67,6 +70,8 @@ pub struct Host {
     /// CPU time of each flow's endpoints: of the threads that write and read, with the system calls they made. What the
     /// kernel does for a TCP flow elsewhere (acknowledgements, timers) is not in it, because it cannot be attributed.
     pub cpu: Vec<Nanos>,
+    /// Who drove each flow of the kernel's TCP.
+    pub driven_by: Vec<Option<DrivenBy>>,
     /// CPU time of the emulator's thread.
     pub emulator_cpu: Nanos,
     /// How late packets were released.
@@ -138,7 +143,7 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
                 ));
             }
             Via::Udp => {}
-            Via::Tcp => {
+            Via::Tcp(_) => {
                 let (kernel, more) = tcp::kernel(flow).map_err(|problem| format!("--real: {problem}"))?;
                 notes.extend(more);
                 kernel_flow(&kernel)?;
@@ -212,6 +217,9 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     let hosts = Hosts::new(&graph, &flows);
     paths.extend(hosts.paths());
     let flows = &hosts.flows;
+    // Nothing is loaded while the threads of a run are at work.
+    let driven_by = flows.iter().map(driven_by).collect();
+    let _loads = tcp::Loads::of(kernels(flows)?.into_iter())?;
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     let until = Time::ZERO + duration;
@@ -242,7 +250,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     let (mut report, ended) = (report?, ended?);
     let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
     report.taps.extend(inside.flatten());
-    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended));
+    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
         let stats = way.link.take().unwrap_or_default();
         let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
@@ -273,9 +281,10 @@ fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, RaceError> {
     tap.map(|tap| *tap).ok_or_else(|| RaceError::Flow("the emulator lost its recorder; please report it".to_owned()))
 }
 
-fn host(report: &EmulatorReport, ended: &[Ended]) -> Host {
+fn host(report: &EmulatorReport, ended: &[Ended], driven_by: Vec<Option<DrivenBy>>) -> Host {
     Host {
         cpu: ended.iter().map(|flow| flow.cpu).collect(),
+        driven_by,
         emulator_cpu: report.cpu,
         lateness: report.lateness.clone(),
         trusted: report.trusted(),
@@ -332,7 +341,7 @@ impl Crew<'_> {
         let (tell, told) = mpsc::channel();
         for (index, flow) in flows.iter().enumerate() {
             let work = match flow.via {
-                Via::Tcp | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
+                Via::Tcp(_) | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
                 Via::Quic => quic::work(self, index, flow)?,
                 _ => self.datagrams(index, flow, &glimpses[index], &numbers),
             };
@@ -420,6 +429,11 @@ impl Crew<'_> {
         let (source, target) = self.ends(flow.way);
         let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
         let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(|error| listen_error(&error))?;
+        if flow.controller.needs(Ability::ExactMarks) {
+            // It echoes each packet's mark as such a receiver does (RFC 8257 section 3.2).
+            let exact = SockRef::from(&listener).set_tcp_congestion(kernel.name.as_bytes());
+            exact.map_err(|error| listen_error(&error))?;
+        }
         let ledger = Arc::new(Ledger::default());
         let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);
         let (flow, clock, until, abort) = (flow.clone(), self.clock, self.until, self.abort.clone());
@@ -483,12 +497,25 @@ impl Crew<'_> {
 /// own.
 fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, KernelError> {
     match &flow.via {
-        Via::Tcp => tcp::kernel(flow).map(|(kernel, _)| Some((kernel, None))),
+        Via::Tcp(_) => tcp::kernel(flow).map(|(kernel, _)| Some((kernel, None))),
         Via::Alcc(lower, handover) => {
             tcp::above(flow, lower, *handover).map(|(kernel, options, _)| Some((kernel, Some(options))))
         }
         Via::Udp | Via::Quic => Ok(None),
     }
+}
+
+/// Who drives a flow, where it is one of the kernel's TCP.
+fn driven_by(flow: &Flow) -> Option<DrivenBy> {
+    let kernel = matches!(flow.via, Via::Tcp(_)).then(|| tcp::kernel(flow).ok()).flatten();
+    kernel.map(|(kernel, _)| kernel.driven_by)
+}
+
+/// The flows of the kernel, each with the port that it goes to.
+fn kernels(flows: &[Flow]) -> Result<Vec<(u16, &Flow, Kernel)>, KernelError> {
+    let kernel =
+        |(index, flow)| Some(below(flow).transpose()?.map(|(kernel, _)| (port(FLOW_PORT, index), flow, kernel)));
+    flows.iter().enumerate().filter_map(kernel).collect()
 }
 
 fn port(base: u16, index: usize) -> u16 {

@@ -8,6 +8,8 @@
 
 mod above;
 mod diag;
+#[cfg_attr(not(feature = "ebpf"), path = "tcp/no_ebpf.rs")]
+mod ebpf;
 mod receiving;
 mod sending;
 
@@ -15,11 +17,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use paceline_cc::{Ability, Bytes, Nanos, Spec, Time};
-use paceline_experiment::{Flow, Workload};
+use paceline_cc::{Ability, Bytes, Misfit, Nanos, Spec, Time};
+use paceline_experiment::{DrivenBy, Flow, Via, Workload};
 
 pub(crate) use above::{Engines, above};
 pub use diag::{Connection, Diagnosis, Info, Recovery};
+pub(crate) use ebpf::Loads;
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
 
@@ -41,6 +44,8 @@ pub struct Kernel {
     pub name: &'static str,
     /// Whether it uses ECN.
     pub ecn: bool,
+    /// Who runs it.
+    pub driven_by: DrivenBy,
 }
 
 /// Congestion controls that the kernel offers; empty when it does not say.
@@ -89,6 +94,38 @@ pub enum KernelError {
         /// A contestant that can run.
         instead: String,
     },
+    /// No module of ours is this controller.
+    #[error("{flow}: no module is {controller}; they are {}; write {controller}@tcp:driven_by=agent", there.join(", "))]
+    NoModule {
+        /// The contestant.
+        flow: String,
+        /// The controller.
+        controller: Spec,
+        /// The controllers that a module is.
+        there: Vec<&'static str>,
+    },
+    /// This build loads nothing.
+    #[error(
+        "{flow}: this paceline has no eBPF; build it with 'cargo build --release -p paceline-cli --features ebpf', or write \
+         {controller}@udp"
+    )]
+    NoEbpf {
+        /// The contestant.
+        flow: String,
+        /// The controller.
+        controller: Spec,
+    },
+    /// The agent cannot run the controller.
+    #[error("{0}")]
+    Misfit(Misfit),
+    /// What a flow needs could not be loaded.
+    #[error("{flow}: {problem}")]
+    Load {
+        /// The contestant.
+        flow: String,
+        /// Why not, and what to do.
+        problem: String,
+    },
     /// Its acknowledgements do not say when packets arrived.
     #[error("{flow}: arrivals: the kernel's TCP does not report when packets arrived; take it out")]
     Arrivals {
@@ -97,37 +134,61 @@ pub enum KernelError {
     },
 }
 
-/// How the kernel runs this flow, and what of it the kernel decides alone, one line each.
+/// How the kernel runs this flow, and what of it the kernel decides alone, one line each. Where the flow does not say who drives it,
+/// the kernel's own congestion control does if there is one, then a module of ours, then the agent.
 ///
 /// # Errors
 /// What the kernel does not have, and how to fix it.
 pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), KernelError> {
+    let Via::Tcp(wanted) = flow.via else { return native(flow).map(|kernel| noted(flow, kernel)) };
+    if flow.arrivals {
+        return Err(KernelError::Arrivals { flow: itself(flow) });
+    }
+    let kernel = match wanted {
+        Some(DrivenBy::Kernel) => native(flow),
+        Some(DrivenBy::Module) => ebpf::module(flow),
+        Some(DrivenBy::Agent) => ebpf::agent(flow),
+        None => native(flow).or_else(|missing| {
+            let ours = ebpf::module(flow).or_else(|_| ebpf::agent(flow));
+            ours.map_err(|error| if ebpf::BUILT { error } else { missing })
+        }),
+    };
+    kernel.map(|kernel| noted(flow, kernel))
+}
+
+/// The flow as its contestant.
+fn itself(flow: &Flow) -> String {
+    format!("{}@tcp", flow.controller)
+}
+
+/// By a congestion control of the kernel's own.
+fn native(flow: &Flow) -> Result<Kernel, KernelError> {
     let spec = &flow.controller;
-    let name = spec.entry().name;
-    let (itself, there) = (format!("{spec}@tcp"), available());
+    let (name, there) = (spec.entry().name, available());
     if !there.iter().any(|known| known == name) {
-        return Err(KernelError::Missing { flow: itself, name, there, instead: format!("{spec}@udp") });
+        return Err(KernelError::Missing { flow: itself(flow), name, there, instead: format!("{spec}@udp") });
     }
     let mut ecn = spec.needs(Ability::ExactMarks);
     for param in given(spec) {
         if param != "ecn=on" {
             let instead = format!("{name}@tcp or {spec}@udp");
-            return Err(KernelError::Parameter { flow: itself, name, param, instead });
+            return Err(KernelError::Parameter { flow: itself(flow), name, param, instead });
         }
         ecn = true;
     }
-    if flow.arrivals {
-        return Err(KernelError::Arrivals { flow: itself });
-    }
+    Ok(Kernel { name, ecn, driven_by: DrivenBy::Kernel })
+}
+
+fn noted(flow: &Flow, kernel: Kernel) -> (Kernel, Vec<String>) {
     let mut notes = Vec::new();
-    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@tcp: {key}: {what}"));
+    let mut note = |key: &str, what: &str| notes.push(format!("{}: {key}: {what}", itself(flow)));
     if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
         note("ack_every, ack_delay", "the kernel decides when it acknowledges");
     }
-    if flow.paced && name != "bbr" {
+    if flow.paced && kernel.name != "bbr" {
         note("paced", "without fq the kernel paces bbr alone");
     }
-    Ok((Kernel { name, ecn }, notes))
+    (kernel, notes)
 }
 
 /// Parameters that differ from their defaults, as `key=value`.
@@ -162,17 +223,16 @@ pub(crate) fn goal(workload: &Workload) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline_experiment::Via;
 
     pub(super) fn flow(controller: &str) -> Flow {
-        Flow::bulk(controller.parse().unwrap(), Via::Tcp)
+        Flow::bulk(controller.parse().unwrap(), Via::Tcp(None))
     }
 
     #[test]
     fn what_the_kernel_cannot_honour_is_refused_or_noted() {
         // Every Linux has Reno.
         let (reno, notes) = kernel(&flow("reno")).unwrap();
-        assert_eq!((reno, notes.len()), (Kernel { name: "reno", ecn: false }, 0));
+        assert_eq!((reno, notes.len()), (Kernel { name: "reno", ecn: false, driven_by: DrivenBy::Kernel }, 0));
         assert!(kernel(&flow("reno:ecn=on")).unwrap().0.ecn);
         let refused = |controller: &str, what: &str| {
             let error = kernel(&flow(controller)).unwrap_err().to_string();

@@ -22,7 +22,7 @@ pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
     };
     let up = Direction { delay: DELAY, ..Direction::default() };
     let controller: Spec = "cubic".parse().expect("cubic is registered");
-    let flow = Flow::bulk(controller, Via::Tcp);
+    let flow = Flow::bulk(controller, Via::Tcp(None));
     let no_trace = |name: &str| Err(format!("no trace {name} here"));
     let outcome: Outcome = run(
         Config {

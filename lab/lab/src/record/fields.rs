@@ -60,8 +60,15 @@ pub const RECORD: &[Field] = &[
         "via",
         "",
         Shape::Text,
-        "datapath: `udp`, `tcp`, `alcc` (above CUBIC), `alcc/LOWER`, with options `alcc:mode=inline/LOWER`, \
+        "datapath: `udp`, `tcp`, `alcc` (above CUBIC), `alcc/LOWER`, with options `alcc:mode=inline/LOWER`, `tcp:driven_by=agent`, \
          `quic`",
+    ),
+    field(
+        "driven_by",
+        "",
+        Shape::Text,
+        "real race, `tcp`: who ran the controller: `kernel` (a congestion control of its own), `module` (ours, by eBPF), \
+         `agent` ([kernel.md](kernel.md)); of the contestant's own flows, where it is the same for all",
     ),
     field("seed", "", Shape::Count, "seed of the race"),
     field("run", "", Shape::Count, "number of the run, from 1; with `seed` it determines everything random"),

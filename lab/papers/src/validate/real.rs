@@ -204,7 +204,7 @@ impl Rival {
     /// When one does not exist.
     fn of(case: &Case) -> Result<Vec<Self>, ClaimError> {
         let rival = |name| {
-            let kernel = ClaimError::check(&case.heading, name)?.via == Via::Tcp;
+            let kernel = ClaimError::check(&case.heading, name)?.via == Via::Tcp(None);
             Ok(Self { name, datapath: if kernel { Datapath::Kernel } else { Datapath::Ours } })
         };
         case.contestants.split(',').map(rival).collect()

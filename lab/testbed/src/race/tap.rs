@@ -230,7 +230,7 @@ mod tests {
     const SHOWN: Shown = Shown { hop: 0, schedule: None };
 
     fn flow(direction: Direction, stop: Option<Time>) -> Flow {
-        Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }
+        Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp(None)) }
     }
 
     /// A TCP packet over IPv4 of `length` bytes.
@@ -294,7 +294,7 @@ mod tests {
             graph.link(name, between).unwrap();
         }
         let way = Way { from: graph.node("a").unwrap(), to: graph.node("d").unwrap() };
-        let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp) }];
+        let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp(None)) }];
         let (glimpses, end) = (vec![Arc::default()], Time::from_millis(100));
         let mut tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end);
         // What routers change is not what a packet is known by.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paceline_alcc::options::{Lower, Mode, Options};
 use paceline_alcc::{Engine, Hooks};
 use paceline_cc::{Ability, Nanos, Spec};
-use paceline_experiment::{Flow, Handover, Way};
+use paceline_experiment::{DrivenBy, Flow, Handover, Way};
 
-use super::{Kernel, KernelError, available, given};
+use super::{Kernel, KernelError, available, ebpf, given};
 
 /// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
 /// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
@@ -32,10 +32,12 @@ pub(crate) fn above(
     let (name, there) = (lower.entry().name, available());
     let open = name == "fixed";
     let name = if open { OPEN } else { name };
-    if open && !there.iter().any(|known| known == name) {
+    let there_already = there.iter().any(|known| known == name);
+    let loads = if open && !there_already { ebpf::open_window(flow) } else { None };
+    if open && !there_already && loads.is_none() {
         return Err(KernelError::OpenWindow { controller: spec.clone() });
     }
-    if !there.iter().any(|known| known == name) {
+    if !open && !there_already {
         let other = if name == "cubic" { "reno" } else { "cubic" };
         let (flow, instead) = (format!("{spec}@alcc/{name}"), format!("{spec}@alcc/{other}"));
         return Err(KernelError::Missing { flow, name, there, instead });
@@ -68,7 +70,8 @@ pub(crate) fn above(
     if flow.paced && name != "bbr" {
         note("paced", "without fq the kernel paces bbr alone");
     }
-    Ok((Kernel { name, ecn: false }, options, notes))
+    let kernel = loads.unwrap_or(Kernel { name, ecn: false, driven_by: DrivenBy::Kernel });
+    Ok((kernel, options, notes))
 }
 
 /// Engines of a world's flows. Those that share, with the same options and the same way, are sockets of one.

@@ -1,0 +1,75 @@
+//! Flows whose congestion control is loaded by eBPF: a module of ours, or the agent's.
+
+use std::collections::HashMap;
+
+use paceline_cc::Spec;
+use paceline_cc::datapath::TCP_AGENT;
+use paceline_experiment::{DrivenBy, Flow};
+use paceline_kernel::{AGENT, Agent, AgentError, LoadError, Loaded, MODULES, Module, OPEN_WINDOW, module as named};
+
+use super::{Kernel, KernelError, available};
+
+/// Whether this build loads anything.
+pub(super) const BUILT: bool = true;
+
+/// By a module that is this controller.
+pub(super) fn module(flow: &Flow) -> Result<Kernel, KernelError> {
+    let controller = flow.controller.to_string();
+    let found = MODULES.iter().find(|module| module.controller == Some(controller.as_str()));
+    let module = found.ok_or_else(|| KernelError::NoModule {
+        flow: super::itself(flow),
+        controller: flow.controller.clone(),
+        there: MODULES.iter().filter_map(|module| module.controller).collect(),
+    })?;
+    Ok(Kernel { name: module.name, ecn: module.ecn, driven_by: DrivenBy::Module })
+}
+
+/// By the agent.
+pub(super) fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
+    TCP_AGENT.carries(&flow.controller).map_err(KernelError::Misfit)?;
+    Ok(Kernel { name: AGENT.name, ecn: false, driven_by: DrivenBy::Agent })
+}
+
+/// The open window, which a run loads for itself.
+pub(super) fn open_window(_: &Flow) -> Option<Kernel> {
+    Some(Kernel { name: OPEN_WINDOW.name, ecn: false, driven_by: DrivenBy::Module })
+}
+
+/// What the flows of a world need in the kernel; it is there as long as this is.
+pub(crate) struct Loads {
+    _modules: Vec<Loaded>,
+    _agent: Option<Agent>,
+}
+
+impl Loads {
+    /// For these flows, each with the port that it goes to.
+    ///
+    /// # Errors
+    /// What cannot be loaded, and what to do.
+    pub(crate) fn of<'a>(flows: impl Iterator<Item = (u16, &'a Flow, Kernel)>) -> Result<Self, KernelError> {
+        let mut modules: Vec<Loaded> = Vec::new();
+        let mut driven: HashMap<u16, Spec> = HashMap::new();
+        let mut first = String::new();
+        for (port, flow, kernel) in flows {
+            let failed =
+                |problem: &dyn ToString| KernelError::Load { flow: super::itself(flow), problem: problem.to_string() };
+            match kernel.driven_by {
+                DrivenBy::Kernel => {}
+                DrivenBy::Agent => {
+                    first = super::itself(flow);
+                    driven.insert(port, flow.controller.clone());
+                }
+                // What another process holds is as good, as long as it does.
+                DrivenBy::Module if available().iter().any(|known| known == kernel.name) => {}
+                DrivenBy::Module => {
+                    let module: &'static Module = named(kernel.name).ok_or_else(|| failed(&kernel.name))?;
+                    modules.push(module.load().map_err(|error: LoadError| failed(&error))?);
+                }
+            }
+        }
+        let agent = (!driven.is_empty()).then(|| Agent::start(move |flow| driven.get(&flow.remote.port()).cloned()));
+        let agent = agent.transpose();
+        let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
+        Ok(Self { _modules: modules, _agent: agent })
+    }
+}
