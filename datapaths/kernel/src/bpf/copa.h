@@ -13,10 +13,9 @@
  *
  * Differs from copa.rs:
  * - Windows, v and 1/delta are in 1/65536 (packets), times in microseconds.
- * - The direction is judged by the window a smoothed RTT ago, not by that under which the packet just acknowledged was sent: a
- *   socket keeps nothing with a packet.
+ * - A socket keeps nothing with a packet: the window under which the packet just acknowledged was sent, by which the direction is
+ *   judged, is looked up by time, in a history that has an entry each 32nd of a smoothed RTT.
  * - The packets of an acknowledgement move the window at once, beyond its target by the step of one packet at most.
- * - The extremes of the RTT are remembered a sixteenth of their window too long, not a 32nd (extreme.h).
  */
 #ifndef PACELINE_COPA_H
 #define PACELINE_COPA_H
@@ -56,6 +55,10 @@
 /* Heavy loss (genericCC, ReduceOnLoss): from 3/10 of at least so many packets on, 7/10 of the window are kept at most. */
 #define COPA_GUARD_PACKETS 20
 
+/* Entries of the history, a power of two: two RTTs, as a queue may double the RTT in one. */
+#define COPA_HISTORY 64
+#define COPA_HISTORY_PER_RTT 32
+
 enum copa_queue { COPA_EMPTIED, COPA_SWUNG, COPA_STOOD };
 enum copa_direction { COPA_NONE, COPA_DOWN, COPA_UP };
 
@@ -69,9 +72,8 @@ struct copa {
 	u64 drain_seen;
 	u32 drain_standing;
 	u32 drain_lowest;
-	/* When the epoch of v ends, and the window when it began. */
+	/* When the epoch of v ends. */
 	u64 epoch_end;
-	u64 epoch_cwnd;
 	/* When 1/delta was last moved, when it last answered a loss, and when that showed a competitor; 0: never. */
 	u64 last_change;
 	u64 last_cut;
@@ -94,10 +96,18 @@ struct copa {
 	u8 draining;
 	u8 direction;
 	u32 same;
+	/* From here on nothing has to be zero but the counts. */
 	struct extreme min;
 	struct extreme standing;
 	struct extreme near;
 	struct extreme most;
+	/* The windows of late, and from when on they were; the newest is at history_last, and so many are known. */
+	struct {
+		u64 since;
+		u64 cwnd;
+	} history[COPA_HISTORY];
+	u32 history_last;
+	u32 history_count;
 };
 
 /* What an acknowledgement shows. */
@@ -136,7 +146,6 @@ arithmetic void copa_restart_velocity(struct copa *c, u64 now)
 	c->direction = COPA_NONE;
 	c->same = 0;
 	c->epoch_end = now + (c->srtt >> 3);
-	c->epoch_cwnd = c->cwnd;
 }
 
 /* Finds the path anew from at most the initial window; the mode stays. */
@@ -151,6 +160,7 @@ arithmetic void copa_restart(struct copa *c)
 	c->standing.count = 0;
 	c->near.count = 0;
 	c->most.count = 0;
+	c->history_count = 0;
 	copa_restart_velocity(c, 0);
 }
 
@@ -261,10 +271,40 @@ arithmetic int copa_drains(struct copa *c, u64 now)
 	return c->draining;
 }
 
+/* Notes the window after it has moved. */
+arithmetic void copa_note(struct copa *c, u64 now)
+{
+	u32 last = c->history_last % COPA_HISTORY;
+
+	if (c->history_count && now - c->history[last].since < (c->srtt >> 3) / COPA_HISTORY_PER_RTT)
+		return;
+	last = (last + 1) % COPA_HISTORY;
+	c->history[last].since = now;
+	c->history[last].cwnd = c->cwnd;
+	c->history_last = last;
+	c->history_count = smaller(c->history_count + 1, COPA_HISTORY);
+}
+
+/* The window at `time`, or the oldest that is known. */
+arithmetic u64 copa_window_at(const struct copa *c, u64 time)
+{
+	u64 cwnd = c->cwnd;
+	u32 back;
+
+	for (back = 0; back < COPA_HISTORY && back < c->history_count; back++) {
+		u32 at = (c->history_last - back) % COPA_HISTORY;
+
+		cwnd = c->history[at].cwnd;
+		if (c->history[at].since <= time)
+			break;
+	}
+	return cwnd;
+}
+
 arithmetic void copa_step_velocity(struct copa *c, u64 now, int up)
 {
 	if (now >= c->epoch_end) {
-		u8 direction = c->cwnd > c->epoch_cwnd ? COPA_UP : COPA_DOWN;
+		u8 direction = c->cwnd > copa_window_at(c, now - c->latest) ? COPA_UP : COPA_DOWN;
 
 		if (c->direction != direction) {
 			c->velocity = COPA_ONE;
@@ -273,7 +313,6 @@ arithmetic void copa_step_velocity(struct copa *c, u64 now, int up)
 			c->velocity *= 2;
 		}
 		c->direction = direction;
-		c->epoch_cwnd = c->cwnd;
 		c->epoch_end = now + (c->srtt >> 3);
 	}
 	/* What it was earned in has turned. */
@@ -361,6 +400,7 @@ arithmetic void copa_on_ack(struct copa *c, const struct copa_ack *ack)
 		copa_move(c, ack);
 	c->cwnd = copa_smaller(c->cwnd, COPA_MAX);
 	copa_guard(c, ack->now, ack->delivered, 0);
+	copa_note(c, ack->now);
 }
 
 /* The retransmission timer has fired for the `count`th time in a row: the second says that nothing in flight arrived. */

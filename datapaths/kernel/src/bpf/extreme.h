@@ -2,8 +2,8 @@
 /*
  * The smallest or largest RTT of the last so many microseconds, in bounded memory: a monotone queue, each entry of which beats all
  * later ones. A sample that does not beat the newest entry and follows its opening by less than a slice of the window only
- * prolongs that entry: an extreme is never forgotten early, and is remembered at most a slice too long. As core/cc/src/filter.rs,
- * with half of its slices. Plain C without a library.
+ * prolongs that entry: an extreme is never forgotten early, and is remembered at most a slice too long. As core/cc/src/filter.rs.
+ * Plain C without a library.
  *
  * Times are in microseconds and wrap around; what is remembered is younger than half an hour.
  */
@@ -12,9 +12,9 @@
 
 #include "window.h"
 
-#define EXTREME_SLICES 16
+#define EXTREME_SLICES 32
 /* Twice the slices, because a window may grow while entries of the shorter one are still held. A power of two. */
-#define EXTREME_ENTRIES 32
+#define EXTREME_ENTRIES 64
 
 struct extreme {
 	u32 first;
