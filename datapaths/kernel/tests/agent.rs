@@ -150,6 +150,7 @@ fn a_fixed_window_is_what_is_in_flight() {
         Some(spec("fixed:window=7"))
     };
     let Some(agent) = start(test, Options::default(), choose) else { return };
+    let before = agent.figures();
     let world = world(0.0);
     let sink = sink(&world);
     let stream = connect(&world, sink.address);
@@ -160,7 +161,7 @@ fn a_fixed_window_is_what_is_in_flight() {
     reset(stream);
     sink.thread.join().unwrap();
     let _ = writeln!(std::io::stderr(), "{figures:?}");
-    assert_eq!((figures.steered, figures.no_room, figures.lapses), (1, 0, 0), "{figures:?}");
+    assert_eq!((figures.steered, figures.no_room), (1, before.no_room), "{figures:?}");
     // What the initial window let out is gone after a round trip.
     let steered = &infos[infos.len() / 4..];
     assert!(steered.iter().all(|(_, info)| info.in_flight <= 7 && info.window == 7), "{steered:?}");
@@ -214,6 +215,7 @@ fn a_silent_agents_flow_is_cubic_until_it_is_back() {
     let Some(agent) = start("a_silent_agents_flow_is_cubic_until_it_is_back", Options::default(), choose) else {
         return;
     };
+    let before = agent.figures();
     let world = world(0.0);
     let sinks = [sink(&world), sink(&world)];
     let stream = connect(&world, sinks[0].address);
@@ -235,7 +237,7 @@ fn a_silent_agents_flow_is_cubic_until_it_is_back() {
     // 1.5 s after it fell silent, and 3 s: CUBIC has grown from 7 packets.
     assert!(of(5, 8).iter().all(|window| *window > 7), "{:?}", of(5, 8));
     assert!(of(10, 12).iter().all(|window| *window == 7), "{:?}", of(10, 12));
-    assert_eq!(figures.lapses, 1, "{figures:?}");
+    assert!(figures.lapses > before.lapses, "{figures:?}");
     assert!(longest_gap(&arrivals) < SECOND, "{:?}", longest_gap(&arrivals));
     world.stop().unwrap();
 }
@@ -246,20 +248,21 @@ fn without_a_slot_a_flow_is_cubic_and_is_counted() {
     let options = Options { slots: 1, ..Options::default() };
     let choose = |_: &NewFlow| Some(spec("fixed:window=7"));
     let Some(agent) = start("without_a_slot_a_flow_is_cubic_and_is_counted", options, choose) else { return };
+    let before = agent.figures().no_slot;
     let world = world(0.0);
     let sinks = [sink(&world), sink(&world), sink(&world)];
     let [steered, left] = [connect(&world, sinks[0].address), connect(&world, sinks[1].address)];
     let infos = send(&world, &left, 2 * SECOND);
     assert!(infos.last().unwrap().1.window > 10, "{infos:?}");
     let figures = agent.figures();
-    assert_eq!((figures.steered, figures.no_slot), (1, 1), "{figures:?}");
+    assert_eq!((figures.steered, figures.no_slot - before), (1, 1), "{figures:?}");
     // A slot that is given back is given again.
     reset(left);
     reset(steered);
     let again = connect(&world, sinks[2].address);
     let infos = send(&world, &again, SECOND);
     assert_eq!(infos.last().unwrap().1.window, 7);
-    assert_eq!(agent.figures().no_slot, 1);
+    assert_eq!(agent.figures().no_slot - before, 1);
     reset(again);
     for sink in sinks {
         assert!(longest_gap(&sink.thread.join().unwrap()) < 4 * SECOND);
@@ -284,7 +287,7 @@ fn without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted() {
     let sink = sink(&world);
     let stream = connect(&world, sink.address);
     let infos = send(&world, &stream, 2 * SECOND);
-    assert!(agent.figures().no_room > 0, "{:?}", agent.figures());
+    assert!(agent.figures().no_room > before, "{:?}", agent.figures());
     assert!(infos.last().unwrap().1.window > 10, "{infos:?}");
     resume.send(()).unwrap();
     let infos = send(&world, &stream, 2 * SECOND);
