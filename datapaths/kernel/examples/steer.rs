@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let more = lines.next().is_some();
         let span = start.0.elapsed().as_nanos() as f64;
         let share = |nanos: u64| 100.0 * nanos as f64 / span;
-        let (thread, programs) = (share(of_thread() - start.1), share(of_programs() - start.2));
+        let (thread, programs) = (share(of_thread() - start.1), share(of_programs().saturating_sub(start.2)));
         println!("{:.1} s: the agent's thread {thread:.2} %, the module {programs:.2} % of a core", span / 1e9);
         println!("{:?}", agent.figures());
         if !more {

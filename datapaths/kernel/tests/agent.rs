@@ -283,6 +283,7 @@ fn without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted() {
     let Some(agent) = start("without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted", options, choose) else {
         return;
     };
+    let before = agent.figures().no_room;
     let world = world(0.0);
     let sink = sink(&world);
     let stream = connect(&world, sink.address);

@@ -18,3 +18,8 @@ fn cubics_arithmetic_holds() {
 fn dctcps_arithmetic_holds() {
     native::holds("dctcps_arithmetic_holds", "dctcp");
 }
+
+#[test]
+fn the_agents_arithmetic_holds() {
+    native::holds("the_agents_arithmetic_holds", "agent");
+}
