@@ -46,7 +46,8 @@ struct ListArgs {
 
 #[derive(clap::Args)]
 struct NameArgs {
-    /// The module, as `paceline kernel list` has it.
+    /// The module, as `paceline kernel list` has it; or a controller such as copa:delta=0.1, which this process then runs for the
+    /// flows of the module paceline.
     name: String,
 }
 

@@ -5,8 +5,10 @@ use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use paceline_kernel::{Cgroup, LoadError, Loaded, OPEN_WINDOW, Selection};
+use paceline_kernel::agent::Options;
+use paceline_kernel::{AGENT, Agent, AgentError, Cgroup, LoadError, Loaded, OPEN_WINDOW, Selection};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// The process is moved as a whole: a test at a time.
@@ -80,6 +82,33 @@ fn sockets_of_the_cgroup_have_it_and_no_others() {
         assert_eq!(controller(&socket), default);
     }
     drop(loaded);
+}
+
+#[test]
+fn a_connection_takes_one_slot_of_the_agent() {
+    let test = "a_connection_takes_one_slot_of_the_agent";
+    let Some(World { cgroup, selection, loaded, _turn }) = world(test) else { return };
+    drop((selection, loaded));
+    let options = Options { slots: 4, ..Options::default() };
+    let agent = match Agent::start_with(options, |_| "reno".parse().ok()) {
+        Ok(agent) => agent,
+        Err(AgentError::Load(reason @ LoadError::Loaded { .. })) => {
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let selection = Selection::start(cgroup.open().unwrap().as_fd(), AGENT.name).unwrap();
+    // Two slots each.
+    for _ in 0..8 {
+        let ends = cgroup.enter(|| connect(loopback())).unwrap();
+        assert_eq!(controller(&ends[0]), AGENT.name);
+        for end in &ends[..2] {
+            // Gone at once.
+            end.set_linger(Some(Duration::ZERO)).unwrap();
+        }
+    }
+    assert_eq!((selection.refused(), agent.figures().no_slot), (0, 0));
 }
 
 #[test]

@@ -127,13 +127,15 @@ fn what_cannot_be_is_refused_in_a_line() {
             assert!(said.starts_with(expected), "{args:?}: {said}");
         }
     };
-    refused(&["paceline_opem"], "unknown module 'paceline_opem'; did you mean paceline_open");
+    refused(&["paceline_opem"], "unknown module or controller 'paceline_opem'; did you mean paceline_open");
     refused(
         &["cubic-of-tomorrow"],
         "'cubic-of-tomorrow' has 17 characters, and TCP congestion controls have at most 15",
     );
     refused(&["abcdefghijklmnop"], "'abcdefghijklmnop' has 16 characters");
-    refused(&["a\nb"], "unknown module 'a b'; ");
+    refused(&["a\nb"], "unknown module or controller 'a b'; ");
+    refused(&["copa:delta=x"], "controller 'copa': delta=x is not a number");
+    refused(&["sprout"], "sprout cannot steer a flow of the kernel: sprout needs a receiver half");
     let default = refusal(&lab.run(&["kernel", "load", OPEN, "--default"]));
     assert!(default.starts_with("paceline_open refuses to be a default: "), "{default}");
     assert!(refusal(&lab.run(&["kernel", "run", OPEN])).contains("paceline kernel run"));

@@ -110,6 +110,49 @@ fn its_connections_have_the_module_and_watch_shows_them() {
 }
 
 #[test]
+fn a_controller_steers_the_connections_of_a_command() {
+    let test = "a_controller_steers_the_connections_of_a_command";
+    let _turn = turn();
+    if needs_modules(test) {
+        return;
+    }
+    if Command::new("bash").args(["-c", "true"]).output().is_err() {
+        return skipped(test, "there is no bash, which connects without another program");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    // After the second line the agent has had a round trip to react to.
+    let script = format!(
+        "exec 3<>/dev/tcp/{}/{} && for i in 1 2; do echo sent >&3; read -r line <&3; done; echo ready && cat",
+        to.ip(),
+        to.port()
+    );
+    let mut running = Running::start(&["kernel", "run", "fixed:window=65536", "--", "bash", "-c", &script]);
+    let (mut accepted, _) = listener.accept().unwrap();
+    accepted.write_all(b"x\nx\n").unwrap();
+    assert_eq!(running.line(), "ready");
+    until("the agent's window is there", || {
+        let ours = watched(to, &[]);
+        assert_eq!((ours.len(), &ours[0]["controller"]), (1, &"paceline".into()), "{ours:?}");
+        // CUBIC has 10, and a few messages do not open it much.
+        (ours[0]["window_packets"].as_u64() > Some(500)).then_some(())
+    });
+    // One agent at a time.
+    let lab = Lab::new();
+    let second = refusal(&lab.run(&["kernel", "run", "copa", "--", "true"]));
+    assert!(second.starts_with(&format!("paceline is loaded already, by process {} (", running.id())), "{second}");
+    drop(running.child.stdin.take());
+    assert_eq!(running.ended(), Some(0));
+    until_gone("paceline");
+
+    let mut loaded = Running::start(&["kernel", "load", "copa:delta=0.1"]);
+    assert_eq!(loaded.line(), "paceline is loaded, and steered by copa:delta=0.1, until this command ends");
+    let output = lab.run(&["kernel", "unload", "copa"]);
+    assert!(output.status.success() && loaded.ended() == Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    until_gone("paceline");
+}
+
+#[test]
 fn a_server_has_it_on_what_it_accepts() {
     let test = "a_server_has_it_on_what_it_accepts";
     let _turn = turn();

@@ -10,14 +10,15 @@ use paceline_kernel::{Holder, Module};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::super::{LoadArgs, NameArgs};
-use super::module;
+use super::Named;
 use super::restore::Default;
 
 /// What ends `load`. Others end it as well, without the chance to restore anything.
 const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
-    let module = module(&args.of.name)?;
+    let named = Named::parse(&args.of.name)?;
+    let module = named.module();
     if let Some(reason) = module.never_default.filter(|_| args.default) {
         let name = module.name;
         bail!(
@@ -27,10 +28,14 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     // Before anything is loaded, and before any thread starts.
     let ends: SigSet = ENDS.into_iter().collect();
     ends.thread_block().context("cannot take signals")?;
-    let _loaded = module.load()?;
+    let _held = named.load()?;
     let default = if args.default { Some(Default::set(module.name)?) } else { None };
     let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
-    crate::print(&format!("{} is loaded until this command ends{}\n", module.name, also.unwrap_or_default()))?;
+    let what = match &named {
+        Named::Module(module) => format!("{} is loaded", module.name),
+        Named::Controller(spec) => format!("{} is loaded, and steered by {spec},", module.name),
+    };
+    crate::print(&format!("{what} until this command ends{}\n", also.unwrap_or_default()))?;
     ends.wait().context("cannot wait for a signal")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -41,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ROUND: Duration = Duration::from_millis(20);
 
 pub(super) fn unload(args: &NameArgs) -> anyhow::Result<ExitCode> {
-    let module = module(&args.name)?;
+    let module = Named::parse(&args.name)?.module();
     let name = module.name;
     if !module.is_loaded() {
         bail!("{name} is not loaded; see paceline kernel list");
@@ -52,7 +57,7 @@ pub(super) fn unload(args: &NameArgs) -> anyhow::Result<ExitCode> {
             "{name} is loaded, and no process that can be seen from here holds it; run it as root, outside of containers"
         );
     }
-    if let Some(other) = holders.iter().find(|holder| !holds_only(holder, name)) {
+    if let Some(other) = holders.iter().find(|holder| !holds_only(holder)) {
         bail!(
             "{name} is held by process {} ({}), which is no 'paceline kernel load'; it goes when that process ends",
             other.process,
@@ -69,9 +74,9 @@ pub(super) fn unload(args: &NameArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether the process is there for nothing else: one that runs a command would take it along.
-fn holds_only(holder: &Holder, name: &str) -> bool {
+fn holds_only(holder: &Holder) -> bool {
     let words: Vec<&str> = holder.words.iter().skip(1).map(String::as_str).collect();
-    holder.program == "paceline" && words.starts_with(&["kernel", "load"]) && words.contains(&name)
+    holder.program == "paceline" && words.starts_with(&["kernel", "load"])
 }
 
 /// What it runs, as a line is long.

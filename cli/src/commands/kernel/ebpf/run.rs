@@ -14,7 +14,7 @@ use paceline_emulator::command::{CommandError, Signals, unblocked};
 use paceline_kernel::{Cgroup, Selection};
 
 use super::super::RunArgs;
-use super::module;
+use super::{Held, Named};
 use crate::commands::live::counted;
 use crate::complaint;
 
@@ -22,14 +22,15 @@ use crate::complaint;
 const ROUND: Duration = Duration::from_millis(20);
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let module = module(&args.of.name)?;
+    let named = Named::parse(&args.of.name)?;
+    let module = named.module();
     let mut command = match unblocked(&args.command) {
         Ok(command) => command,
         Err(error) => return Ok(cannot_be_run(&error)),
     };
     // Before anything is loaded, and before any thread starts.
     let signals = Signals::take().context("cannot take signals")?;
-    let _loaded = module.load_or_share()?;
+    let held = named.load_or_share()?;
     let cgroup = Cgroup::create()?;
     let selection = Selection::start(cgroup.open()?.as_fd(), module.name)?;
     let child = cgroup.enter(|| command.spawn())?.with_context(|| shown(&args.command))?;
@@ -47,6 +48,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if refused > 0 {
         let sockets = counted(refused.try_into().unwrap_or(usize::MAX), "socket");
         complaint::print(&format!("{sockets} kept another congestion control than {}: it was not loaded", module.name));
+    }
+    if let Held::Agent(agent) = &held
+        && !agent.is_running()
+    {
+        complaint::print("the agent ended before the command; its connections were CUBIC's from then on");
     }
     Ok(status)
 }
