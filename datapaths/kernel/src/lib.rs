@@ -22,6 +22,6 @@ pub use cgroup::{Cgroup, CgroupError};
 pub use holders::{Holder, holders};
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
-pub use modules::{AGENT, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};
+pub use modules::{AGENT, CHIRP, CHIRP_CUBIC, CHIRP_R, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};
 pub use needs::{Kernel, Need};
 pub use select::Selection;

@@ -108,8 +108,41 @@ pub const AGENT: &Module = &Module {
     ..PLAIN
 };
 
+/// Paced chirping, ours (`start=chirp`), and then DCTCP: a flow finds the free capacity by trains of ever closer packets
+/// (docs/design/paced-chirping.md).
+pub const CHIRP: &Module = &Module {
+    name: "pl_chirp",
+    summary: "paced chirping, ours, then DCTCP: up to speed with a queue of a few packets",
+    abilities: &["chirps", "pacing", "ECN"],
+    controller: Some("dctcp:start=chirp"),
+    ecn: true,
+    object: object!("chirp"),
+    ..PLAIN
+};
+
+/// Paced chirping as the newest kernel branch of its authors has it (`start=chirp-r`), and then DCTCP.
+pub const CHIRP_R: &Module = &Module {
+    name: "pl_chirp_r",
+    summary: "paced chirping, the newest kernel branch, then DCTCP",
+    abilities: &["chirps", "pacing", "ECN"],
+    controller: Some("dctcp:start=chirp-r"),
+    ecn: true,
+    object: object!("chirp"),
+    ..PLAIN
+};
+
+/// As [`CHIRP`], and then the kernel's CUBIC: the socket's controller is `cubic` from there on.
+pub const CHIRP_CUBIC: &Module = &Module {
+    name: "pl_chirp_cubic",
+    summary: "paced chirping, ours, then the kernel's CUBIC",
+    abilities: &["chirps", "pacing"],
+    controller: Some("cubic:start=chirp"),
+    object: object!("chirp"),
+    ..PLAIN
+};
+
 /// Every module, in the order of lists.
-pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC, DCTCP, COPA, AGENT];
+pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC, DCTCP, COPA, CHIRP, CHIRP_R, CHIRP_CUBIC, AGENT];
 
 /// The module of that name.
 pub fn module(name: &str) -> Option<&'static Module> {

@@ -146,6 +146,8 @@ struct tcp_sock {
 	__u32 rate_delivered;
 	__u32 rate_interval_us;
 	__u8 rate_app_limited : 1;
+	__u64 tcp_wstamp_ns;
+	__u64 tcp_clock_cache;
 	__u64 tcp_mstamp;
 	__u32 srtt_us;
 	struct minmax rtt_min;
