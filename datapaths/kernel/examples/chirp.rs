@@ -1,7 +1,7 @@
 //! Measures paced chirping from a kernel socket: how exact the gaps are, what the chirps find, and how soon a new flow has half of
 //! its share beside a greedy one.
 //!
-//! `sudo cargo run --release -p paceline-kernel --example chirp -- gaps | estimates | newcomer [RUNS]`
+//! `sudo cargo run --release -p paceline-kernel --example chirp -- gaps | estimates | newcomer [TIMES]`
 //!
 //! Sender, bottleneck and receiver are in namespaces of their own, joined by the emulator. What left when is what the kernel stamped
 //! on the sender's interface. Each result is a line of JSON.
@@ -38,7 +38,7 @@ mod measure {
     use paceline_emulator::namespace::{Namespace, acquire};
     use paceline_emulator::world::{Between, Far, World};
     use paceline_experiment::Direction as Way;
-    use paceline_kernel::{CHIRP, CHIRP_R, Module};
+    use paceline_kernel::{CHIRP, CHIRP_R, DCTCP, Module};
     use paceline_path::{Direction, Path};
     use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
@@ -209,7 +209,7 @@ mod measure {
     struct Flow {
         start: Adaptive,
         marked_at: u64,
-        words: [u32; 8],
+        words: [u32; 7],
         flags: [u8; 7],
         ack: [u64; 6],
         trains: [Train; 64],
@@ -247,23 +247,24 @@ mod measure {
         gap: u64,
         load: f64,
         plans: Vec<Plan>,
-        more: [u64; 5],
     }
 
-    struct Flows(MapHandle);
+    /// The maps of flows of all modules that are loaded.
+    struct Flows(Vec<MapHandle>);
 
     impl Flows {
         fn open() -> Result<Self, Failure> {
-            let id = MapInfoIter::default().filter(|map| map.name == "chirp_flows").map(|map| map.id).max();
-            let map = MapHandle::from_map_id(id.ok_or("the module is not loaded")?)?;
-            if map.value_size() as usize != size_of::<Flow>() {
-                return Err(format!("a flow has {} bytes, not {}", map.value_size(), size_of::<Flow>()).into());
+            let ids = MapInfoIter::default().filter(|map| map.name == "chirp_flows").map(|map| map.id);
+            let maps: Vec<MapHandle> = ids.map(MapHandle::from_map_id).collect::<Result<_, _>>()?;
+            match maps.iter().find(|map| map.value_size() as usize != size_of::<Flow>()) {
+                None => Ok(Self(maps)),
+                Some(map) => Err(format!("a flow has {} bytes, not {}", map.value_size(), size_of::<Flow>()).into()),
             }
-            Ok(Self(map))
         }
 
         fn look(&self, stream: &TcpStream) -> Option<Look> {
-            let bytes = self.0.lookup(&stream.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+            let key = stream.as_raw_fd().to_ne_bytes();
+            let bytes = self.0.iter().find_map(|map| map.lookup(&key, MapFlags::ANY).ok()?)?;
             let long = |at: usize| bytes.get(at..at + 8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap()));
             let short = |at: usize| bytes.get(at..at + 4).map(|bytes| u32::from_ne_bytes(bytes.try_into().unwrap()));
             let plans = (0..64).filter_map(|index| {
@@ -283,7 +284,6 @@ mod measure {
                 gap: long(offset_of!(Flow, start) + offset_of!(Adaptive, gap))?,
                 load: long(offset_of!(Flow, start) + offset_of!(Adaptive, load))? as f64 / 65536.0,
                 plans: plans.collect(),
-                more: [long(8)?, long(64)?, long(56)?, u64::from(short(80 + 16)?), u64::from(short(80 + 20)?)],
             })
         }
     }
@@ -413,36 +413,25 @@ mod measure {
         Some((at + WINDOW) as f64 / 1e3)
     }
 
-    /// A new flow beside a greedy one over 100 Mbit/s, 15 ms, step marking at 1 ms.
-    fn newcomer(module: &'static Module, greedy: &str, own: &str, runs: u32) -> Result<(), Failure> {
-        let _held = module.load()?;
+    /// A new flow beside a greedy one of DCTCP over 100 Mbit/s, 15 ms, step marking at 1 ms.
+    fn newcomer(own: &'static Module, runs: u32) -> Result<(), Failure> {
+        let mut held = vec![DCTCP.load()?];
+        if own.name != DCTCP.name {
+            held.push(own.load()?);
+        }
+        let own = own.name;
         let (mut times, mut peaks) = (Vec::new(), Vec::new());
         for run in 0..runs {
-            let bench = Bench::new(100.0, Nanos::from_micros(7_500), "step:threshold=1ms", module.name)?;
-            let first = bench.connect(greedy)?;
-            let (port, looks) = thread::scope(|scope| -> Result<_, Failure> {
+            let bench = Bench::new(100.0, Nanos::from_micros(7_500), "step:threshold=1ms", DCTCP.name)?;
+            let first = bench.connect(DCTCP.name)?;
+            let port = thread::scope(|scope| -> Result<u16, Failure> {
                 scope.spawn(|| write(&first, Duration::from_millis(4_500)));
                 thread::sleep(Duration::from_millis(2_000 + 37 * u64::from(run % 3)));
                 let second = bench.connect(own)?;
                 let port = second.local_addr()?.port();
-                Ok((port, write_and_look(&second, Duration::from_millis(2_300))?))
+                write(&second, Duration::from_millis(2_300));
+                Ok(port)
             })?;
-            if std::env::var_os("CHIRP_LOOKS").is_some() {
-                for look in looks.iter().take_while(|look| look.stage < 2).step_by(16) {
-                    eprintln!(
-                        "{:?} stage {} gap {} load {:.1} cap {} near {} wait {:.1} unread {}/{}",
-                        (look.at - looks[0].at),
-                        look.stage,
-                        look.gap,
-                        look.load,
-                        look.more[0],
-                        look.more[1],
-                        look.more[2] as f64 / 65536.0,
-                        look.more[3],
-                        look.more[4]
-                    );
-                }
-            }
             drop(first);
             let packets = bench.finish()?;
             let start = packets.iter().filter(|packet| packet.port == port).map(|packet| packet.entered).min();
@@ -480,14 +469,14 @@ mod measure {
         acquire()?;
         let mut arguments = std::env::args().skip(1);
         let (what, runs) = (arguments.next(), arguments.next().and_then(|runs| runs.parse().ok()));
-        let outcome = match what.as_deref() {
-            Some("gaps") => gaps(CHIRP, runs.unwrap_or(3)),
+        let run = || match what.as_deref() {
+            Some("gaps") => gaps(CHIRP, runs.unwrap_or(4)),
             Some("estimates") => estimates(CHIRP, runs.unwrap_or(10)),
-            Some("estimates-r") => estimates(CHIRP_R, runs.unwrap_or(10)),
-            Some("newcomer") => newcomer(CHIRP, CHIRP.name, CHIRP.name, runs.unwrap_or(5)),
-            Some("newcomer-r") => newcomer(CHIRP_R, CHIRP_R.name, CHIRP_R.name, runs.unwrap_or(5)),
-            _ => Err("write gaps, estimates or newcomer".into()),
+            Some("newcomer") => {
+                [DCTCP, CHIRP, CHIRP_R].into_iter().try_for_each(|own| newcomer(own, runs.unwrap_or(5)))
+            }
+            _ => Err("write gaps, estimates or newcomer, and how often".into()),
         };
-        outcome.map_err(|error| error as Box<dyn Error>)
+        run().map_err(|error: Failure| error as Box<dyn Error>)
     }
 }
