@@ -229,7 +229,7 @@ mod measure {
         bursts: [u8; 2],
         times: [u64; 6],
         shrinking: [u64; 2],
-        onset: [u64; 9],
+        onset: [u64; 10],
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -245,6 +245,7 @@ mod measure {
         at: Instant,
         stage: u8,
         gap: u64,
+        capacity: u64,
         load: f64,
         plans: Vec<Plan>,
     }
@@ -282,6 +283,7 @@ mod measure {
                 at: Instant::now(),
                 stage: bytes[offset_of!(Flow, flags) + 1],
                 gap: long(offset_of!(Flow, start) + offset_of!(Adaptive, gap))?,
+                capacity: long(offset_of!(Flow, start) + offset_of!(Adaptive, capacity))?,
                 load: long(offset_of!(Flow, start) + offset_of!(Adaptive, load))? as f64 / 65536.0,
                 plans: plans.collect(),
             })
@@ -383,9 +385,11 @@ mod measure {
             let packets = bench.finish()?;
             let ended = looks.iter().find(|look| look.stage != 0);
             let queue = packets.iter().map(|packet| packet.queue.as_nanos()).max().unwrap_or(0) as f64 / 1e6;
-            let found = ended.or(looks.last()).map_or(f64::NAN, |look| look.gap as f64 / 1e3);
+            let last = ended.or(looks.last()).ok_or("the flow was not seen")?;
+            let (found, burst) = (last.gap as f64 / 1e3, last.capacity as f64 / 1e3);
             println!(
-                "{{\"what\":\"estimate\",\"module\":\"{}\",\"mbps\":{rate},\"true_gap_us\":{truth:.1},\"gap_us\":{found:.1},\
+                "{{\"what\":\"estimate\",\"module\":\"{}\",\"mbps\":{rate},\"true_gap_us\":{truth:.1},\"burst_us\":{burst:.1},\
+                 \"gap_us\":{found:.1},\
                  \"off\":{:.3},\"load\":{:.1},\"chirping_ms\":{:.0},\"stage\":{},\"queue_ms\":{queue:.2}}}",
                 module.name,
                 found / truth - 1.0,

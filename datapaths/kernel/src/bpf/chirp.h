@@ -135,6 +135,8 @@ struct chirp_onset {
 	/* Of the packet before: its delay, and the gap before it. */
 	__s64 delay;
 	__u64 gap;
+	/* The delay of the next is longer when it is so much longer: what the hosts' clocks and timers add. 0 in core/cc. */
+	__u64 slack;
 	struct chirp_rise rise;
 	/* Of rises that fell back: number and sum of the gaps that they explain. */
 	__u64 explained_sum;
@@ -201,7 +203,7 @@ static inline void chirp_settle(struct chirp_onset *onset, int rises)
 static inline void chirp_last_push(struct chirp_onset *onset, __u64 gap, __s64 delay)
 {
 	if (onset->taken > 1)
-		chirp_settle(onset, onset->delay < delay);
+		chirp_settle(onset, onset->delay + (__s64)onset->slack < delay);
 	onset->taken++;
 	onset->delay = delay;
 	onset->gap = gap;
@@ -365,7 +367,8 @@ static inline __u64 chirp_read(struct chirp_train *train)
 	if (onset >= train->first_gap)
 		return chirp_max(train->first_gap, chirp_dispersion(train));
 	step = chirp_less(train->first_gap, train->last_gap) / (train->samples - 2);
-	return chirp_less(onset, step / 2);
+	/* The queue grew by more than the slack, so that the path's gap is so much wider than this one. */
+	return chirp_less(onset + train->onset.slack, step / 2);
 }
 
 #endif

@@ -116,6 +116,8 @@ struct way {
 	unsigned int shared;
 	/* A packet that comes after two later ones, one that is lost, one that leaves late; 0 for none. */
 	unsigned int late, lost, held_up;
+	/* What the hosts add to the delay of every second packet, and what the reading allows for. */
+	unsigned int noise, slack;
 };
 
 static __u64 read_by(struct way way)
@@ -127,10 +129,11 @@ static __u64 read_by(struct way way)
 
 	chirp_train_begin(&train, CHIRP_OF_GAPS, 16);
 	train.plan = plan;
+	train.onset.slack = way.slack;
 	for (at = 0; at < 16; at++) {
 		sent[at] = now + (at && way.held_up == at ? chirp_gap(&plan, at - 1) / 2 : 0);
 		link = chirp_max(link, sent[at]) + 120 * US;
-		arrived[at] = link + 15 * MS;
+		arrived[at] = link + 15 * MS + (at % 2 ? 0 : way.noise);
 		now += chirp_gap(&plan, at);
 		order[at] = at;
 	}
@@ -162,6 +165,10 @@ static void trains(void)
 	CHECK(read_by((struct way){ .shared = 1, .late = 6 }) < 132 * US);
 	CHECK(read_by((struct way){ .shared = 1, .lost = 4 }) == CHIRP_UNSEEN);
 	CHECK(read_by((struct way){ .shared = 1, .held_up = 6 }) == CHIRP_RAGGED);
+	/* Noise of 7 us makes the delay rise a packet earlier; who allows for it finds the link within a step. */
+	CHECK(read_by((struct way){ .shared = 1, .noise = 7 * US }) >= 136 * US);
+	CHECK(read_by((struct way){ .shared = 1, .noise = 7 * US, .slack = 8 * US }) >= 112 * US);
+	CHECK(read_by((struct way){ .shared = 1, .noise = 7 * US, .slack = 8 * US }) <= 128 * US);
 	/* A burst shows how far apart its packets arrived; one packet nothing. */
 	chirp_train_begin(&burst, CHIRP_OF_NO_GAPS, 5);
 	for (at = 0; at < 5; at++) {
