@@ -28,7 +28,7 @@ mod measure {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use libbpf_rs::query::MapInfoIter;
+    use libbpf_rs::query::{MapInfo, MapInfoIter};
     use libbpf_rs::{MapCore, MapFlags, MapHandle};
     use paceline_cc::{Nanos, Rate, Time};
     use paceline_clock::{Clock, Lateness};
@@ -255,12 +255,13 @@ mod measure {
 
     impl Flows {
         fn open() -> Result<Self, Failure> {
-            let ids = MapInfoIter::default().filter(|map| map.name == "chirp_flows").map(|map| map.id);
+            let of_flows = |map: &MapInfo| map.name == "chirp_flows" && map.value_size as usize == size_of::<Flow>();
+            let ids = MapInfoIter::default().filter(of_flows).map(|map| map.id);
             let maps: Vec<MapHandle> = ids.map(MapHandle::from_map_id).collect::<Result<_, _>>()?;
-            match maps.iter().find(|map| map.value_size() as usize != size_of::<Flow>()) {
-                None => Ok(Self(maps)),
-                Some(map) => Err(format!("a flow has {} bytes, not {}", map.value_size(), size_of::<Flow>()).into()),
+            if maps.is_empty() {
+                return Err(format!("no module has flows of {} bytes", size_of::<Flow>()).into());
             }
+            Ok(Self(maps))
         }
 
         fn look(&self, stream: &TcpStream) -> Option<Look> {

@@ -239,6 +239,9 @@ static __always_inline int plan(struct flow *f, const struct tcp_sock *tp)
 	struct chirp_train *train = train_of(f, f->next);
 	__u32 unsent = tp->write_seq - tp->snd_nxt, mss = tp->mss_cache, left, full, size;
 
+	/* With nothing in flight no acknowledgement comes that could make room. */
+	if (!packets_in_flight(tp))
+		f->oldest = f->next;
 	if (!mss || f->next - f->oldest >= TRAINS)
 		return 0;
 	full = unsent / mss;
@@ -343,7 +346,12 @@ __attribute__((noinline)) int chirp_collect(struct flow *f)
 	if ((leaves && (!f->planned || !train->sent)) || !after(f->ack.una, train->start) || !mss)
 		return NOTHING;
 	whole = !leaves && !after(train->end, f->ack.una);
-	covered = whole ? train->plan.packets : chirp_min((f->ack.una - train->start) / mss, train->sent);
+	if (whole)
+		covered = train->plan.packets;
+	else if (f->ack.una == f->snd_nxt)
+		covered = train->sent;
+	else
+		covered = chirp_min((f->ack.una - train->start) / mss, train->sent);
 	if (f->disordered && after(f->disorder, train->start))
 		train->spoilt = 1;
 	if (covered > train->acked) {
