@@ -163,8 +163,9 @@ void BPF_PROG(chirp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	if (f && private(sk)->policy == CUBIC) {
 		char cubic[] = "cubic";
 
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic));
-		return;
+		/* Where the kernel has none it stays DCTCP's. */
+		if (!bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic)))
+			return;
 	}
 	w = window_of(sk);
 	limited = may_grow(sk, &w);
