@@ -180,7 +180,7 @@ mod measure {
 
     /// Writes for so long, then resets the connection.
     fn write(mut stream: &TcpStream, span: Duration) {
-        let (start, chunk) = (Instant::now(), vec![0; 1 << 12]);
+        let (start, chunk) = (Instant::now(), vec![0; 1 << 16]);
         let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
         while start.elapsed() < span {
             let _ = stream.write(&chunk);
