@@ -135,7 +135,7 @@ fn what_cannot_be_is_refused_in_a_line() {
     refused(&["abcdefghijklmnop"], "'abcdefghijklmnop' has 16 characters");
     refused(&["a\nb"], "unknown module or controller 'a b'; ");
     refused(&["copa:delta=x"], "controller 'copa': delta=x is not a number");
-    refused(&["sprout"], "sprout cannot steer a flow of the kernel: sprout needs a receiver half");
+    refused(&["sprout"], "sprout cannot steer a flow of the kernel: sprout needs its receiver half");
     let default = refusal(&lab.run(&["kernel", "load", OPEN, "--default"]));
     assert!(default.starts_with("paceline_open refuses to be a default: "), "{default}");
     assert!(refusal(&lab.run(&["kernel", "run", OPEN])).contains("paceline kernel run"));
