@@ -62,8 +62,8 @@ pub const UDP: Datapath = Datapath {
 /// A TCP flow that the controller itself drives.
 pub const TCP: Datapath = Datapath {
     name: "tcp",
-    summary: "a TCP flow that the controller drives; with `--real` the kernel's own congestion control of that name",
-    lives: "`transport::stream`; in the kernel `testbed::tcp`",
+    summary: "a TCP flow that the controller drives; with `--real` in the kernel, by its own of that name, a module of ours, or an agent",
+    lives: "`transport::stream`; in the kernel `testbed::tcp`, `kernel`",
     simulated: true,
     offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
     lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback"), NO_TELEMETRY],

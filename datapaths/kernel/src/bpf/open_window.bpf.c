@@ -10,7 +10,7 @@
  * - Because there is `cong_control`, the kernel neither reduces the window while it repairs losses nor restarts it after
  *   an idle time. It does not set the pacing rate either: that is SO_MAX_PACING_RATE, or none.
  * - A socket may ask for a window of its own, in SO_MAX_PACING_RATE (open_window.h): then that many packets, and no pacing
- *   by timers.
+ *   by timers but where the receiver joins packets.
  * - After a timeout the window grows back as in slow start (open_window.h).
  * - Safe only below something that limits the flight. So it refuses to be a default: a socket that gets it because it is
  *   its namespace's net.ipv4.tcp_congestion_control is given Reno, which every kernel has.
@@ -30,6 +30,8 @@ struct open {
 	/* tcp_sock.delivered at the acknowledgement before. */
 	__u32 delivered;
 	struct smallest smallest;
+	/* Microseconds of tcp_sock.tcp_mstamp. */
+	__u64 paced_until;
 };
 
 PRIVATE_STATE(struct open)
@@ -48,13 +50,16 @@ static __always_inline __u32 asked_window_of(struct sock *sk)
 static __always_inline void set_pacing(struct sock *sk)
 {
 	__u64 rate = sk->sk_max_pacing_rate, bursts;
+	int paced;
 
 	if (asks_for_window(rate)) {
-		bursts = rate_of_window(asked_window_of(sk), tcp_sk(sk)->mss_cache, tcp_sk(sk)->srtt_us);
+		paced = tcp_sk(sk)->tcp_mstamp < private(sk)->paced_until;
+		bursts = rate_of_window(asked_window_of(sk), tcp_sk(sk)->mss_cache, tcp_sk(sk)->srtt_us,
+					paced ? PACED_PERCENT : BURST_PERCENT);
 		rate = bursts ? bursts : rate;
-		/* Asking has switched it on. */
-		if (sk->sk_pacing_status == SK_PACING_NEEDED)
-			sk->sk_pacing_status = SK_PACING_NONE;
+		/* Asking has switched it on; a queueing discipline that paces is left alone. */
+		if (sk->sk_pacing_status <= SK_PACING_NEEDED)
+			sk->sk_pacing_status = paced ? SK_PACING_NEEDED : SK_PACING_NONE;
 	}
 	sk->sk_pacing_rate = rate;
 }
@@ -75,6 +80,7 @@ void BPF_PROG(open_init, struct sock *sk)
 		return;
 	}
 	private(sk)->delivered = tcp_sk(sk)->delivered;
+	private(sk)->paced_until = 0;
 	forget_rtt(&private(sk)->smallest);
 	tcp_sk(sk)->snd_ssthresh = UNKNOWN_RTT;
 	tcp_sk(sk)->snd_cwnd = asked_window_of(sk);
@@ -86,9 +92,14 @@ SEC("struct_ops")
 void BPF_PROG(open_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct open *open = private(sk);
 
+	open->paced_until = paced_until(open->paced_until, tp->tcp_mstamp, sample->pkts_acked, tp->srtt_us);
 	if (sample->rtt_us > 0)
-		note_rtt(&private(sk)->smallest, tp->tcp_mstamp, sample->rtt_us, tp->srtt_us);
+		note_rtt(&open->smallest, tp->tcp_mstamp,
+			 rtt_of_first(sample->rtt_us, sample->pkts_acked, tp->rate_delivered, tp->rate_interval_us,
+				      tp->rtt_min.s[0].v),
+			 tp->srtt_us);
 }
 
 /* An acknowledgement has arrived and the losses that it shows are marked. */

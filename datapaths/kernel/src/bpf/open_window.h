@@ -56,12 +56,12 @@ static inline unsigned int asked_window(unsigned long long rate, unsigned int ms
 }
 
 /*
- * Bytes a second at which such a window leaves, and a quarter more, so that the window is what limits; `srtt` in eighths of a
+ * Bytes a second of `percent` of such a window in a round trip, above 100 so that the window is what limits; `srtt` in eighths of a
  * microsecond. The kernel makes its bursts by it: what leaves in a millisecond. 0 where the RTT is not known.
  */
-static inline unsigned long long rate_of_window(unsigned int window, unsigned int mss, unsigned int srtt)
+static inline unsigned long long rate_of_window(unsigned int window, unsigned int mss, unsigned int srtt, unsigned int percent)
 {
-	return srtt ? (unsigned long long)window * mss * 10000000ull / srtt : 0;
+	return srtt ? (unsigned long long)window * mss * (80000ull * percent) / srtt : 0;
 }
 
 /*
@@ -94,6 +94,39 @@ struct smallest {
 static inline unsigned int smaller(unsigned int a, unsigned int b)
 {
 	return a < b ? a : b;
+}
+
+/*
+ * The RTT of the first of two packets that one acknowledgement covers (RFC 5681, section 4.2): the sample is the second one's, and that has
+ * waited for the first while it passed, at the delivery rate of `delivered` packets in `interval`. Never below the path's own.
+ */
+static inline unsigned int rtt_of_first(unsigned int rtt, unsigned int acked, unsigned int delivered,
+					unsigned int interval, unsigned int least)
+{
+	unsigned int wait = acked > 1 && delivered ? interval / delivered : 0;
+
+	if (rtt <= least)
+		return rtt;
+	return wait < rtt - least ? rtt - wait : least;
+}
+
+/*
+ * An acknowledgement of more packets than this says that the receiver joins packets (GRO, frames of a radio, a busy host). A whole window
+ * may then leave as one burst, pass the bottleneck in its own time, and be acknowledged at once: taken for a queue, that time holds Copa
+ * at the window at which both agree, far below the path. So the flow is paced for some round trips, which takes the burst apart.
+ * 8: four acknowledgements of a receiver that delays them; 8 round trips: a timer is not switched with each acknowledgement (our choice).
+ */
+#define JOINED_PACKETS 8u
+#define PACED_RTTS 8u
+/* Twice the window in a round trip, as Copa paces (section 2.1). */
+#define PACED_PERCENT 200u
+#define BURST_PERCENT 125u
+
+/* Until when it is paced, in microseconds, after an acknowledgement of `acked` packets; `srtt` in eighths of a microsecond. */
+static inline unsigned long long paced_until(unsigned long long before, unsigned long long now, unsigned int acked,
+					     unsigned int srtt)
+{
+	return acked > JOINED_PACKETS ? now + (unsigned long long)srtt / 8 * PACED_RTTS : before;
 }
 
 static inline void forget_rtt(struct smallest *smallest)

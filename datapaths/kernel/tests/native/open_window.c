@@ -49,9 +49,9 @@ int main(void)
 	CHECK(asked_window((64ull << 20) << WINDOW_SHIFT, 1448, 100) == 100);
 	CHECK(asked_window(14480ull << WINDOW_SHIFT, 0, 46345) == 14480);
 	/* 100 packets in 20 ms are 7.24 MB a second, and a quarter more. */
-	CHECK(rate_of_window(100, 1448, 20000 * 8) == 9050000);
-	CHECK(rate_of_window(100, 1448, 0) == 0);
-	CHECK(rate_of_window(65536, 65535, 1) == 65536ull * 65535 * 10000000);
+	CHECK(rate_of_window(100, 1448, 20000 * 8, 125) == 9050000);
+	CHECK(rate_of_window(100, 1448, 0, 125) == 0);
+	CHECK(rate_of_window(65536, 65535, 1, 125) == 65536ull * 65535 * 10000000);
 
 	/* The smallest RTT of the last quarter of 20 ms, and of what has passed of the next; nothing is older. */
 	struct smallest smallest;
@@ -69,6 +69,18 @@ int main(void)
 	CHECK(smallest_rtt(&smallest) == 20900);
 	note_rtt(&smallest, 1025001, 20800, 0);
 	CHECK(smallest_rtt(&smallest) == 20800);
+
+	/* The second of a pair has waited 116 us for the first; so has the last of many, as far as is known. */
+	CHECK(rtt_of_first(20500, 2, 100, 11600, 20060) == 20384);
+	CHECK(rtt_of_first(20500, 18, 100, 11600, 20060) == 20384);
+	CHECK(rtt_of_first(20500, 1, 100, 11600, 20060) == 20500);
+	CHECK(rtt_of_first(20500, 2, 0, 11600, 20060) == 20500);
+	CHECK(rtt_of_first(20500, 2, 1, 11600, 20060) == 20060);
+	CHECK(rtt_of_first(20000, 2, 100, 11600, 20060) == 20000);
+
+	/* A receiver that joins more than eight packets is one to pace for, for eight round trips. */
+	CHECK(paced_until(7, 1000000, 8, 20000 * 8) == 7);
+	CHECK(paced_until(7, 1000000, 9, 20000 * 8) == 1160000);
 
 	/* Another controller begins with what is in flight, or ten packets; never with more than there was. */
 	CHECK(window_left_behind(46345, 60) == 60);
