@@ -61,10 +61,16 @@ impl HyStart {
             Self::On => 1,
             Self::Off => 2,
         };
-        let not_loaded = || io::Error::new(io::ErrorKind::NotFound, "pl_cubic is not loaded; load it first");
-        let id = MapInfoIter::default().find(|info| info.name == map).ok_or_else(not_loaded)?.id;
-        let map = MapHandle::from_map_id(id).map_err(into_io)?;
-        map.update(key, &value.to_ne_bytes(), MapFlags::ANY).map_err(into_io)
+        // Sockets that outlive a load keep its maps: there may be several of that name, and the switch is for all of them.
+        let ids: Vec<u32> = MapInfoIter::default().filter(|info| info.name == map).map(|info| info.id).collect();
+        if ids.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "pl_cubic is not loaded; load it first"));
+        }
+        for id in ids {
+            let map = MapHandle::from_map_id(id).map_err(into_io)?;
+            map.update(key, &value.to_ne_bytes(), MapFlags::ANY).map_err(into_io)?;
+        }
+        Ok(())
     }
 }
 

@@ -72,6 +72,8 @@ fn sink(world: &World) -> Sink {
     let address = SocketAddr::from((world.near().ipv4, listener.local_addr().unwrap().port()));
     let thread = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
+        // The path may lose the sender's last word.
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut buffer = vec![0; 1 << 16];
         let (mut arrivals, mut sum) = (vec![(Instant::now(), 0)], 0);
         while let Ok(bytes @ 1..) = stream.read(&mut buffer) {

@@ -1,7 +1,8 @@
 //! One flow of the kernel's over an emulated path between two namespaces of its own.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,10 +44,18 @@ impl Outcome {
     }
 }
 
+/// A module, and the turn of the test that has it: one at a time holds a name, and measures.
+pub(crate) struct Held {
+    _loaded: Loaded,
+    _turn: MutexGuard<'static, ()>,
+}
+
 /// Loads the module of that name; where it cannot be had, says why the test is skipped.
-pub(crate) fn load(test: &str, name: &str) -> Option<Loaded> {
+pub(crate) fn load(test: &str, name: &str) -> Option<Held> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     match module(name).unwrap().load() {
-        Ok(loaded) => Some(loaded),
+        Ok(loaded) => Some(Held { _loaded: loaded, _turn: turn }),
         Err(error @ LoadError::Refused { .. }) => panic!("{error}"),
         Err(reason) => {
             // Not by a macro, whose output is not shown for tests that pass.
@@ -93,8 +102,10 @@ pub(crate) fn carry(
     let listener = world.near().namespace.enter(listen).unwrap();
     let port = listener.local_addr().unwrap().as_socket().unwrap().port();
     let to = SocketAddr::from((world.near().ipv4, port));
+    let (accepted, far_end) = mpsc::channel();
     let receiver = thread::spawn(move || {
         let mut stream = TcpStream::from(listener.accept().unwrap().0);
+        accepted.send(stream.try_clone().unwrap()).unwrap();
         let (mut buffer, mut received) = (vec![0; 1 << 16], 0);
         while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
             received += bytes as u64;
@@ -132,6 +143,8 @@ pub(crate) fn carry(
         looks
     };
     let looks = world.far().namespace.enter(send).unwrap();
+    // The path may lose the sender's last word.
+    let _ = far_end.recv().unwrap().shutdown(Shutdown::Both);
     let received = receiver.join().unwrap();
     world.stop().unwrap();
     Outcome { received, looks }
