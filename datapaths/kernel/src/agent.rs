@@ -1,6 +1,6 @@
 //! The agent: runs any controller of `paceline_cc` for TCP flows of the kernel, from user space.
 //!
-//! The module [`AGENT`](crate::AGENT) (`paceline`) reports through a ring what became of a flow; the agent informs the flow's controller
+//! The module [`AGENT`] (`paceline`) reports through a ring what became of a flow; the agent informs the flow's controller
 //! (`transport::Counted`), and writes window and pacing rate into memory that the module reads. A socket takes part by
 //! selecting the module (`TCP_CONGESTION`). One thread serves all flows; an idle flow costs nothing.
 //!
