@@ -72,7 +72,7 @@ struct RunArgs {
 #[derive(clap::Args)]
 struct WatchArgs {
     #[command(flatten)]
-    live: live::Args,
+    live: live::Live,
     /// Connections of every congestion control.
     #[arg(long)]
     all: bool,

@@ -13,7 +13,7 @@ const CLEAR_BELOW: &str = "\x1b[J";
 
 /// How long it goes on, and for whom.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct Live {
     /// Once, then end.
     #[arg(long)]
     pub(super) once: bool,
@@ -37,7 +37,7 @@ impl Space {
 ///
 /// # Errors
 /// What `text` fails for, or standard output.
-pub(super) fn show(args: &Args, mut text: impl FnMut(Space) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+pub(super) fn show(args: &Live, mut text: impl FnMut(Space) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
     let live = io::stdout().is_terminal() && !args.once && !args.json;
     let mut first = true;
     loop {

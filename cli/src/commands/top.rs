@@ -17,7 +17,7 @@ use crate::complaint;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    live: live::Args,
+    live: live::Live,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
