@@ -72,6 +72,35 @@ pub struct Counters {
     pub limit: Limit,
 }
 
+impl Counters {
+    /// Of a flow that has done nothing.
+    pub const fn start(mss: u32) -> Self {
+        Self {
+            at: Time::ZERO,
+            una: 0,
+            next: 0,
+            highest: 0,
+            ahead: 0,
+            in_flight: 0,
+            mss,
+            unsent: 0,
+            lost: 0,
+            resent: 0,
+            marked: 0,
+            recoveries: 0,
+            echoes: 0,
+            timeouts: 0,
+            backoff: 0,
+            undone: 0,
+            rtt: None,
+            srtt: None,
+            departures: None,
+            phase: Phase::Open,
+            limit: Limit::Unknown,
+        }
+    }
+}
+
 /// RTT samples of packets that were sent once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {

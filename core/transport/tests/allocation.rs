@@ -3,7 +3,7 @@
 
 use std::alloc::System;
 
-use paceline_cc::{Env, Nanos, Phase, Spec, Time};
+use paceline_cc::{Env, Nanos, Phase, Spec};
 use paceline_transport::{Config, Counted, Counters, Limit, Samples};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -24,29 +24,7 @@ struct Feed {
 
 impl Feed {
     fn new(spec: &str) -> Self {
-        let now = Counters {
-            at: Time::ZERO,
-            una: 0,
-            next: 0,
-            highest: 0,
-            ahead: 0,
-            in_flight: 0,
-            mss: MSS as u32,
-            unsent: u64::MAX / 2,
-            lost: 0,
-            resent: 0,
-            marked: 0,
-            recoveries: 0,
-            echoes: 0,
-            timeouts: 0,
-            backoff: 0,
-            undone: 0,
-            rtt: None,
-            srtt: None,
-            departures: None,
-            phase: Phase::Open,
-            limit: Limit::Window,
-        };
+        let now = Counters { unsent: u64::MAX / 2, limit: Limit::Window, ..Counters::start(MSS as u32) };
         let controller = spec.parse::<Spec>().expect("a registered controller").build(&Env::default());
         Self { flow: Counted::new(&Config::default(), controller, &now), now, count: 0 }
     }

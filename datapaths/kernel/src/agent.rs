@@ -33,7 +33,7 @@ use thread_priority::{
     thread_native_id,
 };
 
-use crate::load::{LoadError, Loaded};
+use crate::load::{LoadError, Loaded, into_io, missing};
 use crate::modules::AGENT;
 use figures::Counting;
 use flows::{Choose, Flows};
@@ -79,22 +79,7 @@ pub enum AgentError {
 
 impl From<libbpf_rs::Error> for AgentError {
     fn from(error: libbpf_rs::Error) -> Self {
-        Self::System(io::Error::new(error.kind_of(), error.to_string()))
-    }
-}
-
-/// libbpf-rs has its own kinds of errors.
-trait KindOf {
-    fn kind_of(&self) -> io::ErrorKind;
-}
-
-impl KindOf for libbpf_rs::Error {
-    fn kind_of(&self) -> io::ErrorKind {
-        match self.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-            libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
-            _ => io::ErrorKind::Other,
-        }
+        Self::System(into_io(error))
     }
 }
 
@@ -304,9 +289,7 @@ fn size(object: &mut OpenObject, options: &Options) -> libbpf_rs::Result<()> {
 }
 
 fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
-    let map = object.maps().find(|map| map.name() == name);
-    // It is in the object that was compiled with this crate.
-    let map = map.ok_or_else(|| libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound)))?;
+    let map = object.maps().find(|map| map.name() == name).ok_or_else(missing)?;
     MapHandle::try_from(&map)
 }
 

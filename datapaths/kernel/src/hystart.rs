@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::load::into_io;
+
 /// Whether HyStart (Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 2011) may end slow start, for flows
 /// of [`CUBIC`](crate::CUBIC).
 ///
@@ -72,13 +74,4 @@ impl HyStart {
         }
         Ok(())
     }
-}
-
-fn into_io(error: libbpf_rs::Error) -> io::Error {
-    let kind = match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-        libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
-        _ => io::ErrorKind::Other,
-    };
-    io::Error::new(kind, error)
 }

@@ -172,6 +172,16 @@ impl Module {
     }
 }
 
+/// The same as an error of the system: libbpf-rs has kinds of its own.
+pub(crate) fn into_io(error: libbpf_rs::Error) -> std::io::Error {
+    let kind = match error.kind() {
+        ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
+        ErrorKind::NotFound => std::io::ErrorKind::NotFound,
+        _ => std::io::ErrorKind::Other,
+    };
+    std::io::Error::new(kind, error)
+}
+
 /// Something is not in an object that was compiled with this crate.
 pub(crate) fn missing() -> libbpf_rs::Error {
     std::io::Error::from(std::io::ErrorKind::NotFound).into()

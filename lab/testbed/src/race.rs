@@ -143,8 +143,8 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
                 ));
             }
             Via::Udp => {}
-            Via::Tcp(_) => {
-                let (kernel, more) = tcp::kernel(flow).map_err(|problem| format!("--real: {problem}"))?;
+            Via::Tcp(driven_by) => {
+                let (kernel, more) = tcp::kernel(flow, *driven_by).map_err(|problem| format!("--real: {problem}"))?;
                 notes.extend(more);
                 kernel_flow(&kernel)?;
             }
@@ -218,8 +218,14 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     paths.extend(hosts.paths());
     let flows = &hosts.flows;
     // Nothing is loaded while the threads of a run are at work.
-    let driven_by = flows.iter().map(driven_by).collect();
-    let _loads = tcp::Loads::of(kernels(flows)?.into_iter())?;
+    let kernels = flows.iter().map(below).collect::<Result<Vec<_>, _>>()?;
+    let _loads = tcp::Loads::of(
+        flows
+            .iter()
+            .zip(&kernels)
+            .enumerate()
+            .filter_map(|(index, (flow, kernel))| Some((port(FLOW_PORT, index), flow, kernel.as_ref()?.0.clone()))),
+    )?;
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     let until = Time::ZERO + duration;
@@ -241,7 +247,9 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     let inside = tunnel.as_ref().map(|tunnel| [tunnel.far().clone(), tunnel.near().clone()]);
     let sites = inside.as_ref().map_or(network.sites(), |inside| inside);
     let engines = Arc::default();
-    let crew = Crew { network: &network, sites, seed, clock, until, sample_every, engines, abort: abort.clone() };
+    let kernels = kernels.as_slice();
+    let crew =
+        Crew { network: &network, sites, seed, clock, until, sample_every, engines, kernels, abort: abort.clone() };
     let ended = crew.race(flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let inside = tunnel.map(Tunnel::stop).transpose();
@@ -250,7 +258,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     let (mut report, ended) = (report?, ended?);
     let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
     report.taps.extend(inside.flatten());
-    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by));
+    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(flows, kernels)));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
         let stats = way.link.take().unwrap_or_default();
         let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
@@ -325,6 +333,8 @@ struct Crew<'a> {
     until: Time,
     sample_every: Option<Nanos>,
     engines: Arc<Engines>,
+    /// The kernel's part of each flow.
+    kernels: &'a [Option<Below>],
     abort: Arc<AtomicBool>,
 }
 
@@ -333,7 +343,7 @@ type Work = Box<dyn FnOnce() -> Result<Ended, String> + Send>;
 impl Crew<'_> {
     /// Runs everything to the end.
     fn race(&self, flows: &[Flow], cross: &[Cross], glimpses: &[Glimpse]) -> Result<Vec<Ended>, RaceError> {
-        self.settings(flows)?;
+        self.settings()?;
         // Keeps the ports of cross traffic open: a closed one would answer.
         let _sinks = self.cross(cross)?;
         // As in the simulator: sources of cross traffic have the first numbers.
@@ -380,13 +390,12 @@ impl Crew<'_> {
     }
 
     /// Sets the nodes up for the kernel's flows.
-    fn settings(&self, flows: &[Flow]) -> Result<(), RaceError> {
-        let kernel = flows.iter().find_map(|flow| below(flow).transpose()?.ok());
-        let Some((Kernel { ecn, .. }, _)) = kernel else { return Ok(()) };
+    fn settings(&self) -> Result<(), RaceError> {
+        let Some((Kernel { ecn, .. }, _)) = self.kernels.iter().flatten().next() else { return Ok(()) };
         for site in self.network.sites() {
             site.namespace.enter(|| {
                 for (setting, value) in
-                    tcp::SETTINGS.into_iter().chain([("net/ipv4/tcp_ecn", if ecn { "1" } else { "2" })])
+                    tcp::SETTINGS.into_iter().chain([("net/ipv4/tcp_ecn", if *ecn { "1" } else { "2" })])
                 {
                     // A kernel without the setting does without it.
                     let _ = std::fs::write(std::path::Path::new("/proc/sys").join(setting), value);
@@ -424,7 +433,8 @@ impl Crew<'_> {
     }
 
     fn kernel_flow(&self, index: usize, flow: &Flow, glimpse: &Glimpse) -> Result<Work, RaceError> {
-        let (kernel, above) = below(flow)?
+        let (kernel, above) = self.kernels[index]
+            .clone()
             .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
         let (source, target) = self.ends(flow.way);
         let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
@@ -493,11 +503,14 @@ impl Crew<'_> {
     }
 }
 
+/// See [`below`].
+type Below = (Kernel, Option<Options>);
+
 /// The kernel's part of a flow, and the options of the controller above it where there is one; nothing for datapaths of our
 /// own.
-fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, KernelError> {
+fn below(flow: &Flow) -> Result<Option<Below>, KernelError> {
     match &flow.via {
-        Via::Tcp(_) => tcp::kernel(flow).map(|(kernel, _)| Some((kernel, None))),
+        Via::Tcp(driven_by) => tcp::kernel(flow, *driven_by).map(|(kernel, _)| Some((kernel, None))),
         Via::Alcc(lower, handover) => {
             tcp::above(flow, lower, *handover).map(|(kernel, options, _)| Some((kernel, Some(options))))
         }
@@ -505,17 +518,12 @@ fn below(flow: &Flow) -> Result<Option<(Kernel, Option<Options>)>, KernelError> 
     }
 }
 
-/// Who drives a flow, where it is one of the kernel's TCP.
-fn driven_by(flow: &Flow) -> Option<DrivenBy> {
-    let kernel = matches!(flow.via, Via::Tcp(_)).then(|| tcp::kernel(flow).ok()).flatten();
-    kernel.map(|(kernel, _)| kernel.driven_by)
-}
-
-/// The flows of the kernel, each with the port that it goes to.
-fn kernels(flows: &[Flow]) -> Result<Vec<(u16, &Flow, Kernel)>, KernelError> {
-    let kernel =
-        |(index, flow)| Some(below(flow).transpose()?.map(|(kernel, _)| (port(FLOW_PORT, index), flow, kernel)));
-    flows.iter().enumerate().filter_map(kernel).collect()
+/// Who drives each flow that is one of the kernel's TCP.
+fn driven_by(flows: &[Flow], kernels: &[Option<Below>]) -> Vec<Option<DrivenBy>> {
+    let driven_by = |(flow, below): (&Flow, &Option<Below>)| {
+        below.as_ref().filter(|_| matches!(flow.via, Via::Tcp(_))).map(|(kernel, _)| kernel.driven_by)
+    };
+    flows.iter().zip(kernels).map(driven_by).collect()
 }
 
 fn port(base: u16, index: usize) -> u16 {

@@ -18,7 +18,7 @@ use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::{Ability, Bytes, Misfit, Nanos, Spec, Time};
-use paceline_experiment::{DrivenBy, Flow, Via, Workload};
+use paceline_experiment::{DrivenBy, Flow, Workload};
 
 pub(crate) use above::{Engines, above};
 pub use diag::{Connection, Diagnosis, Info, Recovery};
@@ -118,6 +118,14 @@ pub enum KernelError {
     /// The agent cannot run the controller.
     #[error("{0}")]
     Misfit(Misfit),
+    /// The agent's flows do not ask for ECN.
+    #[error("{flow}: the agent's flows use no ECN; write it without ecn=on, or {instead}")]
+    NoEcn {
+        /// The contestant.
+        flow: String,
+        /// A contestant that can run.
+        instead: String,
+    },
     /// What a flow needs could not be loaded.
     #[error("{flow}: {problem}")]
     Load {
@@ -134,13 +142,12 @@ pub enum KernelError {
     },
 }
 
-/// How the kernel runs this flow, and what of it the kernel decides alone, one line each. Where the flow does not say who drives it,
+/// How the kernel runs this flow, and what of it the kernel decides alone, one line each. Where it is not `wanted` who drives it,
 /// the kernel's own congestion control does if there is one, then a module of ours, then the agent.
 ///
 /// # Errors
 /// What the kernel does not have, and how to fix it.
-pub fn kernel(flow: &Flow) -> Result<(Kernel, Vec<String>), KernelError> {
-    let Via::Tcp(wanted) = flow.via else { return native(flow).map(|kernel| noted(flow, kernel)) };
+pub fn kernel(flow: &Flow, wanted: Option<DrivenBy>) -> Result<(Kernel, Vec<String>), KernelError> {
     if flow.arrivals {
         return Err(KernelError::Arrivals { flow: itself(flow) });
     }
@@ -223,6 +230,7 @@ pub(crate) fn goal(workload: &Workload) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paceline_experiment::Via;
 
     pub(super) fn flow(controller: &str) -> Flow {
         Flow::bulk(controller.parse().unwrap(), Via::Tcp(None))
@@ -231,18 +239,18 @@ mod tests {
     #[test]
     fn what_the_kernel_cannot_honour_is_refused_or_noted() {
         // Every Linux has Reno.
-        let (reno, notes) = kernel(&flow("reno")).unwrap();
+        let (reno, notes) = kernel(&flow("reno"), None).unwrap();
         assert_eq!((reno, notes.len()), (Kernel { name: "reno", ecn: false, driven_by: DrivenBy::Kernel }, 0));
-        assert!(kernel(&flow("reno:ecn=on")).unwrap().0.ecn);
+        assert!(kernel(&flow("reno:ecn=on"), None).unwrap().0.ecn);
         let refused = |controller: &str, what: &str| {
-            let error = kernel(&flow(controller)).unwrap_err().to_string();
+            let error = kernel(&flow(controller), None).unwrap_err().to_string();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
         };
         refused("copa", "copa@tcp: this kernel's TCP has no copa");
         refused("reno:start=hystart", "takes no start=hystart");
-        let arrivals = kernel(&Flow { arrivals: true, ..flow("reno") }).unwrap_err();
+        let arrivals = kernel(&Flow { arrivals: true, ..flow("reno") }, None).unwrap_err();
         assert_eq!(arrivals, KernelError::Arrivals { flow: "reno@tcp".to_owned() });
-        let (_, notes) = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }).unwrap();
+        let (_, notes) = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }, None).unwrap();
         assert_eq!(notes.len(), 2, "{notes:?}");
     }
 }

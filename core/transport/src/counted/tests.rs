@@ -74,29 +74,7 @@ struct Agent {
 }
 
 /// A flow that has done nothing.
-const START: Counters = Counters {
-    at: Time::ZERO,
-    una: 0,
-    next: 0,
-    highest: 0,
-    ahead: 0,
-    in_flight: 0,
-    mss: MSS as u32,
-    unsent: 0,
-    lost: 0,
-    resent: 0,
-    marked: 0,
-    recoveries: 0,
-    echoes: 0,
-    timeouts: 0,
-    backoff: 0,
-    undone: 0,
-    rtt: None,
-    srtt: None,
-    departures: None,
-    phase: Phase::Open,
-    limit: Limit::Unknown,
-};
+const START: Counters = Counters::start(MSS as u32);
 
 impl Agent {
     fn new(config: &Config, controller: Box<dyn Controller>, interval: Nanos) -> Self {

@@ -9,20 +9,15 @@
  * - An answer is read at each event of the flow, and when it is about to send.
  * - What the maps hold is checked; they belong to root.
  */
-#include "tcp.h"
-
-#include <bpf/bpf_core_read.h>
+#include "cubic_socket.h"
 
 #include "agent.h"
-#include "cubic.h"
 #include "agent_report.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 /* Linux sysctl_tcp_min_tso_segs. */
 #define BURST_MIN 2
-/* GSO_LEGACY_MAX_SIZE: what a flow sends at once at most. */
-#define BURST_MAX 65536
 
 static __noinline void set_rate(struct sock *sk, u64 rate)
 {
@@ -85,36 +80,6 @@ static __noinline void steer(struct sock *sk, struct flow *flow, struct answer *
 	set_rate(sk, answer->rate);
 }
 
-static __always_inline struct window load_window(const struct tcp_sock *tp)
-{
-	struct window w = {
-		.cwnd = tp->snd_cwnd,
-		.cwnd_cnt = tp->snd_cwnd_cnt,
-		.ssthresh = tp->snd_ssthresh,
-		.clamp = tp->snd_cwnd_clamp,
-	};
-
-	return w;
-}
-
-static __always_inline struct cubic_ack load_ack(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct cubic_ack ack = {
-		.now = ticks(tp),
-		.hz = TICKS,
-		.now_us = (u32)tp->tcp_mstamp,
-		.snd_una = tp->snd_una,
-		.snd_nxt = tp->snd_nxt,
-		.pacing_rate = sk->sk_pacing_rate,
-		.burst = BURST_MAX,
-		.paced = sk->sk_pacing_status != SK_PACING_NONE,
-		.hystart = 1,
-	};
-
-	return ack;
-}
-
 /* CUBIC takes over, from the window that the flow has. */
 static __always_inline void take_over(struct sock *sk)
 {
@@ -124,7 +89,7 @@ static __always_inline void take_over(struct sock *sk)
 	if (!(p->flags & STEERED))
 		return;
 	p->flags &= ~STEERED;
-	cubic_reset(&p->cubic, (u32)tp->tcp_mstamp, tp->snd_nxt);
+	cubic_socket_reset(sk, &p->cubic);
 	tp->snd_cwnd_cnt = 0;
 	tp->snd_ssthresh = larger(tp->snd_cwnd, WINDOW_MIN);
 	if (reduces(state_of(sk)))
@@ -136,21 +101,12 @@ static __noinline void be_cubic(struct sock *sk, u32 acked, int good)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct steered *p = private(sk);
-	struct cubic_ack ack;
-	struct window w;
 
 	take_over(sk);
-	if (reduces(state_of(sk))) {
+	if (reduces(state_of(sk)))
 		tp->snd_cwnd = larger(glided(sk, tp->snd_ssthresh, acked, good), 1);
-	} else {
-		ack = load_ack(sk);
-		w = load_window(tp);
-		if (acked && uses_window(&w, BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited), tp->max_packets_out)) {
-			cubic_grow(&p->cubic, &w, &ack, acked);
-			tp->snd_cwnd = w.cwnd;
-			tp->snd_cwnd_cnt = w.cwnd_cnt;
-		}
-	}
+	else if (acked)
+		cubic_socket_grow(sk, &p->cubic, acked);
 	set_rate(sk, 0);
 }
 
@@ -168,10 +124,9 @@ void BPF_PROG(agent_init, struct sock *sk)
 	p->delivered = tp->delivered;
 	p->lost = tp->lost;
 	p->una = tp->snd_una;
-	p->ticks = ticks(tp);
 	p->glided = 0;
 	p->flags = 0;
-	cubic_reset(&p->cubic, (u32)tp->tcp_mstamp, tp->snd_nxt);
+	cubic_socket_reset(sk, &p->cubic);
 	if (bpf_map_pop_elem(&pl_free, &slot)) {
 		count(no_slot);
 		return;
@@ -229,11 +184,8 @@ void BPF_PROG(agent_release, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(agent_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *flow = flow_of(sk);
 	s32 rtt = sample->rtt_us;
-	struct cubic_ack ack;
-	struct window w;
 
 	if (flow && rtt > 0) {
 		flow->rtt = rtt;
@@ -242,10 +194,7 @@ void BPF_PROG(agent_pkts_acked, struct sock *sk, const struct ack_sample *sample
 	}
 	if (private(sk)->flags & STEERED)
 		return;
-	ack = load_ack(sk);
-	w = load_window(tp);
-	cubic_measure(&private(sk)->cubic, &w, &ack, rtt);
-	tp->snd_ssthresh = w.ssthresh;
+	cubic_socket_measure(sk, &private(sk)->cubic, 1, rtt);
 }
 
 /* An acknowledgement has arrived and the losses that it shows are marked. */
@@ -263,7 +212,6 @@ void BPF_PROG(agent_cong_control, struct sock *sk)
 	p->delivered = tp->delivered;
 	p->lost = tp->lost;
 	p->una = tp->snd_una;
-	p->ticks = ticks(tp);
 	p->glided += acked;
 	if (flow && control)
 		answer = answer_to(sk, flow, control);
@@ -317,7 +265,7 @@ void BPF_PROG(agent_set_state, struct sock *sk, __u8 new_state)
 			p->flags &= ~GLIDING;
 		}
 		if (new_state == TCP_CA_LOSS)
-			cubic_reset(&p->cubic, (u32)tp->tcp_mstamp, tp->snd_nxt);
+			cubic_socket_reset(sk, &p->cubic);
 	}
 	if (!flow || !control)
 		return;
@@ -337,7 +285,7 @@ void BPF_PROG(agent_cwnd_event, struct sock *sk, int event)
 {
 	/* New data after a silence. */
 	if (event == CA_EVENT_TX_START)
-		cubic_after_idle(&private(sk)->cubic, ticks(tcp_sk(sk)), private(sk)->ticks);
+		cubic_socket_after_idle(sk, &private(sk)->cubic);
 }
 
 /* Losses were found, or the timer has fired. */
@@ -364,7 +312,7 @@ __u32 BPF_PROG(agent_undo_cwnd, struct sock *sk)
 	private(sk)->flags &= ~GLIDING;
 	if (private(sk)->flags & STEERED)
 		return tp->snd_cwnd;
-	return larger(tp->snd_cwnd, tp->prior_cwnd);
+	return undone_window(sk);
 }
 
 SEC(".struct_ops.link")

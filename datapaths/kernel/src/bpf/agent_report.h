@@ -9,8 +9,6 @@
 /* Flows at a time; the agent may change it before loading. */
 #define SLOTS 16384
 #define AF_INET6 10
-/* The fallback's clock counts milliseconds. */
-#define TICKS 1000
 
 /* What is known of a flow that has a slot. */
 struct flow {
@@ -89,11 +87,10 @@ struct steered {
 	struct cubic cubic;
 	/* The slot, plus one; 0: none. */
 	u32 slot;
-	/* Of tcp_sock at the acknowledgement before, and its time in ticks. */
+	/* Of tcp_sock at the acknowledgement before. */
 	u32 delivered;
 	u32 lost;
 	u32 una;
-	u32 ticks;
 	/* Packets delivered since the reduction began. */
 	u32 glided;
 	u32 flags;
@@ -127,11 +124,6 @@ static __always_inline struct flow *flow_of(struct sock *sk)
 	u32 slot = private(sk)->slot - 1;
 
 	return private(sk)->slot ? bpf_map_lookup_elem(&pl_flows, &slot) : 0;
-}
-
-static __always_inline u32 ticks(const struct tcp_sock *tp)
-{
-	return (u32)(tp->tcp_mstamp / (1000000 / TICKS));
 }
 
 static __always_inline u8 state_of(struct sock *sk)

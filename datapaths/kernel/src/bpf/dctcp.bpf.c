@@ -7,30 +7,16 @@
  *
  * Where ECN was not agreed on, the flow is Reno's.
  */
-#include "socket.h"
-
-#include "dctcp.h"
+#include "dctcp_socket.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 PRIVATE_STATE(struct dctcp)
 
-static __always_inline struct dctcp_counts counts_of(struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	return (struct dctcp_counts){
-		.snd_una = tp->snd_una,
-		.snd_nxt = tp->snd_nxt,
-		.delivered = tp->delivered,
-		.delivered_ce = tp->delivered_ce,
-	};
-}
-
 SEC("struct_ops")
 void BPF_PROG(dctcp_init, struct sock *sk)
 {
-	const struct dctcp_counts counts = counts_of(sk);
+	const struct dctcp_counts counts = dctcp_counts_of(sk);
 
 	if (!(tcp_sk(sk)->ecn_flags & (TCP_ECN_OK | TCP_ECN_MODE_ACCECN))) {
 		char fallback[] = "reno";
@@ -44,7 +30,7 @@ void BPF_PROG(dctcp_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(dctcp_in_ack_event, struct sock *sk, __u32 flags)
 {
-	const struct dctcp_counts counts = counts_of(sk);
+	const struct dctcp_counts counts = dctcp_counts_of(sk);
 
 	dctcp_on_ack(private(sk), &counts);
 }
@@ -79,41 +65,13 @@ void BPF_PROG(dctcp_set_state, struct sock *sk, __u8 state)
 		halve(sk);
 }
 
-/* Acknowledgements carry the mark, or do not. */
-static __always_inline void echo_marks(struct sock *sk, __u32 ce)
-{
-	if (ce)
-		tcp_sk(sk)->ecn_flags |= TCP_ECN_DEMAND_CWR;
-	else
-		tcp_sk(sk)->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
-}
-
-static __always_inline void receive(struct sock *sk, __u32 ce)
-{
-	const int delayed = inet_csk(sk)->icsk_ack.pending & ICSK_ACK_TIMER;
-	const struct dctcp_echo echo = dctcp_receive(private(sk), ce, tcp_sk(sk)->rcv_nxt, delayed);
-
-	if (echo.acknowledge_before) {
-		echo_marks(sk, echo.ce_before);
-		bpf_tcp_send_ack(tcp_sk(sk), echo.up_to);
-	}
-	if (echo.acknowledge_now)
-		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-	echo_marks(sk, ce);
-}
-
 SEC("struct_ops")
 void BPF_PROG(dctcp_cwnd_event, struct sock *sk, int event)
 {
-	switch (event) {
-	case CA_EVENT_ECN_IS_CE:
-	case CA_EVENT_ECN_NO_CE:
-		receive(sk, event == CA_EVENT_ECN_IS_CE);
-		break;
-	case CA_EVENT_LOSS:
+	if (event == CA_EVENT_LOSS)
 		halve(sk);
-		break;
-	}
+	else
+		dctcp_receive_event(sk, private(sk), event);
 }
 
 SEC("struct_ops")

@@ -6,6 +6,8 @@
 #ifndef PACELINE_OPEN_WINDOW_H
 #define PACELINE_OPEN_WINDOW_H
 
+#include "window.h"
+
 /*
  * Bytes of the open window: our choice, 16 times the largest send buffer that Linux grows by itself (tcp_wmem, 4 MB), so
  * that the send buffer and the receiver's window are always the tighter limits.
@@ -26,17 +28,12 @@
 /* The initial window of RFC 6928. */
 #define INITIAL_PACKETS 10u
 
-static inline unsigned int at_most(unsigned int value, unsigned int limit)
-{
-	return value < limit ? value : limit;
-}
-
 /* The window of a connection whose full packets have `mss` bytes of payload. */
 static inline unsigned int open_window(unsigned int mss, unsigned int clamp)
 {
 	unsigned int packets = OPEN_BYTES / (mss ? mss : 1);
 
-	return at_most(at_most(packets, OPEN_PACKETS), clamp);
+	return smaller(smaller(packets, OPEN_PACKETS), clamp);
 }
 
 /* SO_MAX_PACING_RATE says a window. */
@@ -52,7 +49,7 @@ static inline unsigned int asked_window(unsigned long long rate, unsigned int ms
 
 	if (!asks_for_window(rate))
 		return open;
-	return at_most(packets ? packets : 1, open);
+	return smaller(packets ? packets : 1, open);
 }
 
 /*
@@ -82,7 +79,7 @@ static inline unsigned int window_after_ack(int timed_out, unsigned int window, 
  * (our choice: Copa looks at half a round trip).
  */
 #define SPANS_IN_RTT 4
-#define UNKNOWN_RTT 0x7fffffffu
+#define UNKNOWN_RTT SSTHRESH_INFINITE
 
 struct smallest {
 	/* In the present span and in the one before. */
@@ -90,11 +87,6 @@ struct smallest {
 	/* When the present one ends; microseconds. */
 	unsigned long long end;
 };
-
-static inline unsigned int smaller(unsigned int a, unsigned int b)
-{
-	return a < b ? a : b;
-}
 
 /*
  * The RTT of the first of two packets that one acknowledgement covers (RFC 5681, section 4.2): the sample is the second one's, and that has
@@ -156,7 +148,7 @@ static inline unsigned int smallest_rtt(const struct smallest *smallest)
 /* What a controller that follows on the same connection begins with: no more than what is in flight, or an initial window. */
 static inline unsigned int window_left_behind(unsigned int window, unsigned int in_flight)
 {
-	return at_most(window, in_flight > INITIAL_PACKETS ? in_flight : INITIAL_PACKETS);
+	return smaller(window, in_flight > INITIAL_PACKETS ? in_flight : INITIAL_PACKETS);
 }
 
 #endif

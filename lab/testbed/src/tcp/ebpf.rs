@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use paceline_cc::Spec;
 use paceline_cc::datapath::TCP_AGENT;
+use paceline_cc::{Ecn, Env, Spec};
 use paceline_experiment::{DrivenBy, Flow};
 use paceline_kernel::{AGENT, Agent, AgentError, LoadError, Loaded, MODULES, Module, OPEN_WINDOW, module as named};
 
-use super::{Kernel, KernelError, available};
+use super::{Kernel, KernelError};
 
 /// Whether this build loads anything.
 pub(super) const BUILT: bool = true;
@@ -27,6 +27,9 @@ pub(super) fn module(flow: &Flow) -> Result<Kernel, KernelError> {
 /// By the agent.
 pub(super) fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
     TCP_AGENT.carries(&flow.controller).map_err(KernelError::Misfit)?;
+    if flow.controller.build(&Env::default()).ecn() != Ecn::Off {
+        return Err(KernelError::NoEcn { flow: super::itself(flow), instead: format!("{}@udp", flow.controller) });
+    }
     Ok(Kernel { name: AGENT.name, ecn: false, driven_by: DrivenBy::Agent })
 }
 
@@ -59,11 +62,10 @@ impl Loads {
                     first = super::itself(flow);
                     driven.insert(port, flow.controller.clone());
                 }
-                // What another process holds is as good, as long as it does.
-                DrivenBy::Module if available().iter().any(|known| known == kernel.name) => {}
+                DrivenBy::Module if modules.iter().any(|loaded| loaded.module().name == kernel.name) => {}
                 DrivenBy::Module => {
                     let module: &'static Module = named(kernel.name).ok_or_else(|| failed(&kernel.name))?;
-                    modules.push(module.load().map_err(|error: LoadError| failed(&error))?);
+                    modules.push(module.load_or_share().map_err(|error: LoadError| failed(&error))?);
                 }
             }
         }

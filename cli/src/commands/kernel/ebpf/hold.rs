@@ -21,9 +21,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let module = named.module();
     if let Some(reason) = module.never_default.filter(|_| args.default) {
         let name = module.name;
-        bail!(
-            "{name} refuses to be a default: {reason}; leave --default out, or write paceline kernel run {name} -- COMMAND"
-        );
+        bail!("{name} refuses to be a default: {reason}; leave --default out");
     }
     // Before anything is loaded, and before any thread starts.
     let ends: SigSet = ENDS.into_iter().collect();
