@@ -257,6 +257,8 @@ pub struct Hop {
     pub queue_bytes: Option<u64>,
     /// Packets for which its queue had room.
     pub room_packets: Option<u32>,
+    /// Packets that its queue holds when it is full.
+    pub limit_packets: Option<u32>,
     /// Capacity of the link at present.
     pub capacity: Option<Rate>,
     /// Rate at which traffic arrives.
@@ -282,13 +284,19 @@ pub struct Carrier {
     pub tag: u64,
 }
 
-/// What the hops of the path reported on one packet.
+/// What the hops of the path reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Telemetry<'a> {
     /// Now.
     pub now: Time,
-    /// The packet.
-    pub packet: Carrier,
+    /// The packet that carried it, where the datapath knows it: a report over a broker names none.
+    pub packet: Option<Carrier>,
+    /// Why packets of the flow were lost in the time that the report covers, as its receiver sees it;
+    /// [`Cause::Unknown`] where nothing was lost.
+    pub verdict: Cause,
+    /// For how long from now on the report may be relied upon. Each report sets it anew; afterwards the controller must work as
+    /// if there had never been one.
+    pub fresh_for: Nanos,
     /// Hops in the direction of data.
     pub hops: &'a [Hop],
 }

@@ -8,8 +8,8 @@
 //! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`].
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Carrier, Controller, Ecn, Hop, Loss, Lost, Nanos, Pacing, Permit, Phase, Rate, RateSample,
-    Restart, Sent, Telemetry, Time, Timeout,
+    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Lost, Nanos, Pacing, Permit, Phase, Rate, RateSample, Restart,
+    Sent, Telemetry, Time, Timeout,
 };
 
 use crate::arrivals::Lookup;
@@ -320,9 +320,9 @@ impl Driver {
         self.controller.on_spurious(now);
     }
 
-    /// The hops of the path reported on `packet`.
-    pub fn telemetry(&mut self, now: Time, packet: &Carrier, hops: &[Hop]) {
-        self.controller.on_telemetry(&Telemetry { now, packet: *packet, hops });
+    /// The hops of the path reported.
+    pub fn telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.controller.on_telemetry(telemetry);
         self.refresh();
     }
 

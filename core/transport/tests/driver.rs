@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::registry::CONTROLLERS;
-use paceline_cc::{Carrier, Cause, Controller, Env, Hop, Lost, Nanos, Pacing, Rate, Spec, Time};
+use paceline_cc::{Carrier, Cause, Controller, Env, Hop, Lost, Nanos, Pacing, Rate, Spec, Telemetry, Time};
 use paceline_transport::{Arrived, Config, Driver, Load, Packet, Progress};
 
 const MSS: u32 = 1000;
@@ -27,7 +27,9 @@ impl Observer for Log {
             ),
             Event::Lost(loss) => format!("lost {} of {}", loss.bytes, loss.packets.len()),
             Event::Cause { packets, .. } => format!("cause {:?}", packets[0].cause),
-            Event::Telemetry(telemetry) => format!("hops {} on {}", telemetry.hops.len(), telemetry.packet.seq),
+            Event::Telemetry(telemetry) => {
+                format!("hops {} on {:?}", telemetry.hops.len(), telemetry.packet.map(|packet| packet.seq))
+            }
             Event::Restart(restart) => format!("restart after {}", restart.idle.as_millis_f64()),
             Event::AppLimited { in_flight, .. } => format!("dry at {in_flight}"),
             Event::Mss { mss, .. } => format!("mss {mss}"),
@@ -76,7 +78,13 @@ fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
     driver.lose(at(50), &[lost.lost()], 1000, 0, true);
     driver.lose(at(50), &[], 0, 0, true);
     driver.explain(at(60), &[Lost { cause: Cause::Medium, ..lost.lost() }]);
-    driver.telemetry(at(61), &Carrier { seq: 1000, sent_at: at(1), tag: 0 }, &[Hop::default()]);
+    driver.telemetry(&Telemetry {
+        now: at(61),
+        packet: Some(Carrier { seq: 1000, sent_at: at(1), tag: 0 }),
+        verdict: Cause::Medium,
+        fresh_for: Nanos::from_millis(50),
+        hops: &[Hop::default()],
+    });
     driver.shared_rtt(at(62), Nanos::from_millis(30));
     driver.run_dry(at(63), 0);
     driver.run_dry(at(64), 0);
@@ -91,7 +99,7 @@ fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
             "ack 2000 rtt Some(39.0) of 2 una 2000 limited false",
             "lost 1000 of 1",
             "cause Medium",
-            "hops 1 on 1000",
+            "hops 1 on Some(1000)",
             "shared 30",
             "dry at 0",
             "restart after 1000",

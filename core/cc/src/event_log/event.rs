@@ -16,7 +16,7 @@ fields!(Ack<'_> {
 fields!(Loss<'_> { now bytes prior_in_flight in_flight new_episode } list packets);
 fields!(Timeout<'_> { now prior_in_flight in_flight count } list packets);
 fields!(Restart { now idle rto });
-fields!(Telemetry<'_> { now packet } list hops);
+fields!(Telemetry<'_> { now packet verdict fresh_for } list hops);
 fields!(Answers { window pacing next_tick threshold holds_against_marks });
 fields!(Constants { recovery ecn heartbeat });
 

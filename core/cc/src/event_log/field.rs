@@ -277,7 +277,7 @@ macro_rules! optional {
     )+};
 }
 
-optional!(u32 u64 Time Nanos Rate RateSample);
+optional!(u32 u64 Time Nanos Rate RateSample Carrier);
 
 /// Units are the number inside; an instant is never left out.
 macro_rules! unit {
@@ -427,7 +427,7 @@ objects! {
     Lost { seq bytes sent_at tag cause } left out None, |_| false;
     RateSample { delivered interval prior_delivered app_limited retransmission } left out None, |_| false;
     Hop {
-        id arrived_at delay queue_bytes room_packets capacity arrival flows drops signal_dbm radio_retry_share
+        id arrived_at delay queue_bytes room_packets limit_packets capacity arrival flows drops signal_dbm radio_retry_share
     } left out None, |_| false;
     Carrier { seq sent_at tag } left out None, |_| false;
     Env { mss seed paced } left out None, |_| false;

@@ -7,7 +7,7 @@ use super::event::{Recorded, Reply};
 use super::field::Field;
 use super::reader::{Line, LogError, Reader};
 use super::{Constants, Header};
-use crate::controller::{Acked, Carrier, Controller, Lost};
+use crate::controller::{Acked, Controller, Lost};
 use crate::observe::Answers;
 use crate::units::Time;
 
@@ -158,8 +158,9 @@ impl Substitute {
             }
             Recorded::Telemetry(telemetry, hops) => {
                 let mut telemetry = *telemetry;
-                let Carrier { seq, sent_at, .. } = telemetry.packet;
-                telemetry.packet.tag = self.tag(seq, sent_at);
+                if let Some(packet) = &mut telemetry.packet {
+                    packet.tag = self.tag(packet.seq, packet.sent_at);
+                }
                 Recorded::Telemetry(telemetry, hops.clone()).feed(self.controller.as_mut());
             }
             _ => {

@@ -77,6 +77,7 @@ fn each_event(mut see: impl FnMut(&Event<'_>)) {
         delay: Some(Nanos::ZERO),
         queue_bytes: Some(0),
         room_packets: Some(4),
+        limit_packets: Some(40),
         capacity: Some(Rate::INFINITY),
         arrival: Some(Rate::ZERO),
         flows: Some(5),
@@ -97,7 +98,9 @@ fn each_event(mut see: impl FnMut(&Event<'_>)) {
     see(&Event::Mss { now: ms(70), mss: 1200 });
     see(&Event::Restart(&Restart { now: ms(80), idle: Nanos::from_nanos(81), rto: Nanos::from_nanos(82) }));
     see(&Event::AppLimited { now: ms(90), in_flight: 91 });
-    see(&Event::Telemetry(&Telemetry { now: ms(100), packet, hops: &[hop, Hop::default()] }));
+    let hops = [hop, Hop::default()];
+    let (verdict, fresh_for) = (Cause::Medium, Nanos::from_millis(150));
+    see(&Event::Telemetry(&Telemetry { now: ms(100), packet: Some(packet), verdict, fresh_for, hops: &hops }));
     see(&Event::SharedRtt { now: ms(110), min: Nanos::from_nanos(111) });
     see(&Event::Feedback { now: ms(120), blob: &[0, 0xff, 0x1a], result: Ok(()) });
     see(&Event::Feedback { now: ms(130), blob: &[], result: Err(BadFeedback { len: 0, what: "empty" }) });
@@ -171,8 +174,9 @@ fn what_is_not_finite_is_not_reported() {
     let mut log = Log::new(Vec::new(), &spec("reno"), &Env::default(), "").unwrap();
     let answers = log.answers;
     let hops = [Hop { signal_dbm: Some(f32::NAN), radio_retry_share: Some(f32::INFINITY), ..Hop::default() }];
-    let packet = Carrier { seq: 0, sent_at: Time::ZERO, tag: 0 };
-    log.write(&Event::Telemetry(&Telemetry { now: Time::ZERO, packet, hops: &hops }), &answers).unwrap();
+    let (verdict, fresh_for) = (Cause::Unknown, Nanos::ZERO);
+    let telemetry = Telemetry { now: Time::ZERO, packet: None, verdict, fresh_for, hops: &hops };
+    log.write(&Event::Telemetry(&telemetry), &answers).unwrap();
     let written = String::from_utf8(log.finish().unwrap()).unwrap();
     assert!(written.ends_with("\"hops\":[{}]}\n"), "{written}");
 }

@@ -216,8 +216,9 @@ fn run(flow: &mut Datapath, packet: &mut u32, operation: &Operation) {
         Operation::Telemetry { queue, rate } => {
             let hop =
                 Hop { queue_bytes: Some(*queue), capacity: Some(Rate::from_bytes_per_sec(*rate)), ..Hop::default() };
-            let packet = Carrier { seq: 0, sent_at: flow.now, tag: 0 };
-            flow.controller.on_telemetry(&Telemetry { now: flow.now, packet, hops: &[hop] });
+            let packet = Some(Carrier { seq: 0, sent_at: flow.now, tag: 0 });
+            let (verdict, fresh_for) = (Cause::Medium, Nanos::from_millis(50));
+            flow.controller.on_telemetry(&Telemetry { now: flow.now, packet, verdict, fresh_for, hops: &[hop] });
         }
         Operation::SharedRtt(rtt) => flow.controller.on_shared_rtt(flow.now, *rtt),
         Operation::AppLimited => flow.controller.on_app_limited(flow.now, flow.in_flight),
