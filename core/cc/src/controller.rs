@@ -448,6 +448,12 @@ pub trait Controller: Send {
         u64::MAX
     }
 
+    /// The window is what is in flight and a budget on top of it: what is delivered makes no room for more. Whoever applies a
+    /// window some time after it was given must take off what was delivered since.
+    fn window_is_budget(&self) -> bool {
+        false
+    }
+
     /// Who shapes the rate during recovery.
     fn recovery(&self) -> Recovery {
         Recovery::Prr

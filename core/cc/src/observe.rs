@@ -242,6 +242,10 @@ impl Controller for Observed {
         self.controller.threshold()
     }
 
+    fn window_is_budget(&self) -> bool {
+        self.controller.window_is_budget()
+    }
+
     fn recovery(&self) -> Recovery {
         self.controller.recovery()
     }

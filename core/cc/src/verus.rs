@@ -441,6 +441,10 @@ impl Controller for Verus {
         self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss))
     }
 
+    fn window_is_budget(&self) -> bool {
+        !self.slow_start
+    }
+
     fn pacing(&self) -> Pacing {
         self.pacing
     }

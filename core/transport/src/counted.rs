@@ -313,6 +313,11 @@ impl Counted {
         self.follows
     }
 
+    /// What was delivered since the last report makes no room for more ([`Controller::window_is_budget`]).
+    pub fn is_budget(&self) -> bool {
+        self.driver.controller().window_is_budget()
+    }
+
     /// The datapath shapes the window while losses are repaired ([`paceline_cc::Recovery::Prr`]).
     pub fn glides(&self) -> bool {
         glides(self.driver.controller())

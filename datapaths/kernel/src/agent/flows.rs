@@ -10,7 +10,7 @@ use paceline_cc::{Env, Misfit, Nanos, Rate, Spec, Time};
 use paceline_transport::{Config, Counted};
 
 use super::figures::Counting;
-use super::mapped::{Answer, Answers, DECLINED, FOLLOWS, GLIDES};
+use super::mapped::{Answer, Answers, BUDGET, DECLINED, FOLLOWS, GLIDES};
 use super::report::{Kind, NewFlow, Report};
 
 /// The least time between two reports of a flow. Our choice: less than the agent's own [`super::REST`], so that a report finds it
@@ -136,7 +136,9 @@ impl Flows {
                 .map_or(0, |rate| rate.as_bytes_per_sec().clamp(1, Rate::INFINITY.as_bytes_per_sec() - 1)),
             window: packets,
             interval: interval(counted.rtt().min()).as_micros() as u32,
-            flags: u32::from(counted.glides()) * GLIDES + u32::from(counted.follows()) * FOLLOWS,
+            flags: u32::from(counted.glides()) * GLIDES
+                + u32::from(counted.follows()) * FOLLOWS
+                + u32::from(counted.is_budget()) * BUDGET,
             ..flow.answer
         };
         if let Some(report) = report {

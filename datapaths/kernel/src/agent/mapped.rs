@@ -94,6 +94,7 @@ pub(super) struct Answer {
 pub(super) const DECLINED: u32 = 1;
 pub(super) const GLIDES: u32 = 2;
 pub(super) const FOLLOWS: u32 = 4;
+pub(super) const BUDGET: u32 = 8;
 
 /// Bytes of `struct answer`, `struct control` and `struct counts`.
 pub(super) const ANSWER_BYTES: usize = 40;

@@ -90,6 +90,8 @@ struct greeting {
 #define ANSWER_GLIDES 2
 /* Slow start: what has been delivered since is added to the window. */
 #define ANSWER_FOLLOWS 4
+/* What has been delivered since makes no room for more: it is taken off the window. */
+#define ANSWER_BUDGET 8
 
 /* What the agent wants of a flow, one for each slot. It writes `turn` last. */
 struct answer {
@@ -173,6 +175,8 @@ arithmetic u32 answered_window(const struct answer *answer, u32 delivered, u32 c
 
 	if ((answer->flags & ANSWER_FOLLOWS) && (s32)since > 0)
 		window += smaller(since, window);
+	else if ((answer->flags & ANSWER_BUDGET) && (s32)since > 0)
+		window -= smaller(since, window);
 	return larger(smaller(smaller(window, AGENT_WINDOW_MAX), clamp), 1);
 }
 

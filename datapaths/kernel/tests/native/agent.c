@@ -57,6 +57,11 @@ static void answers(void)
 	/* It at most doubles, and what was delivered before the answer does not count. */
 	CHECK(answered_window(&answer, 5000, ~0u) == 100);
 	CHECK(answered_window(&answer, 990, ~0u) == 50);
+	/* A budget: what was delivered since makes no room. */
+	answer.flags = ANSWER_BUDGET;
+	CHECK(answered_window(&answer, 1010, ~0u) == 40);
+	CHECK(answered_window(&answer, 5000, ~0u) == 1);
+	CHECK(answered_window(&answer, 990, ~0u) == 50);
 	/* Whatever the map holds, the flow lives, and the kernel's send buffer does not overflow. */
 	answer.window = 0;
 	CHECK(answered_window(&answer, 5000, ~0u) == 1);
