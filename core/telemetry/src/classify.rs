@@ -1,0 +1,1 @@
+//! Why packets are missing: a full queue, or the medium.

@@ -1,0 +1,97 @@
+//! What a hop measures of a queue: how much comes, and of how many flows.
+
+use std::collections::BTreeMap;
+
+use paceline_cc::{Nanos, Time};
+
+use crate::wire::NodeRecord;
+
+/// Time constant of the arrival rate (the paper names the rate and not its window; our choice: two to ten round trips).
+pub const RATE_SPAN: Nanos = Nanos::from_millis(100);
+/// Span in which flows are counted (our choice, with [`RATE_SPAN`]).
+pub const FLOW_SPAN: Nanos = Nanos::from_secs(1);
+/// Most flows kept apart: more than the wire can say.
+const MAX_FLOWS: usize = 1024;
+
+/// A queue at one moment, in whatever it is limited by. What is not known is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Queue {
+    /// Packets for which there is room: the limit less what waits, in packets; of a queue that is limited in octets, those of
+    /// [`crate::report::REFERENCE`] octets.
+    pub room_packets: Option<u32>,
+    /// Octets that wait.
+    pub queue_bytes: Option<u32>,
+    /// Share of the limit in use.
+    pub occupancy: Option<f64>,
+    /// Packets dropped since the start.
+    pub dropped: Option<u64>,
+    /// Frames lost by the link since the start.
+    pub link_lost: Option<u64>,
+    /// The link's data rate in 0.1 Mbit/s.
+    pub rate_100k: Option<u16>,
+}
+
+/// Meters the arrivals of one egress queue.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    node: u32,
+    ingress: Option<u16>,
+    egress: Option<u16>,
+    /// Packets a second at `last`.
+    pps: f64,
+    last: Time,
+    /// By flow: when it was last seen.
+    flows: BTreeMap<u64, Time>,
+}
+
+impl Meter {
+    /// Of the queue of interface `egress` of `node`.
+    pub fn new(node: u32, ingress: Option<u16>, egress: Option<u16>) -> Self {
+        Self { node, ingress, egress, pps: 0.0, last: Time::ZERO, flows: BTreeMap::new() }
+    }
+
+    /// A packet of `flow` (a hash of what names it) comes to the queue.
+    pub fn arrived(&mut self, now: Time, flow: u64) {
+        self.pps = self.arrival_pps(now) + 1.0 / RATE_SPAN.as_secs_f64();
+        self.last = self.last.max(now);
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&flow) {
+            self.flows.retain(|_, seen| now.since(*seen) <= FLOW_SPAN);
+            if self.flows.len() >= MAX_FLOWS {
+                return;
+            }
+        }
+        self.flows.insert(flow, now);
+    }
+
+    /// Packets a second that come: each counts with a weight that falls by e in [`RATE_SPAN`].
+    pub fn arrival_pps(&self, now: Time) -> f64 {
+        self.pps * libm::exp(-now.since(self.last).as_secs_f64() / RATE_SPAN.as_secs_f64())
+    }
+
+    /// Flows of which a packet came in the last [`FLOW_SPAN`].
+    pub fn flows(&self, now: Time) -> u32 {
+        self.flows.values().filter(|seen| now.since(**seen) <= FLOW_SPAN).count() as u32
+    }
+
+    /// What the hop writes into a packet that leaves with `hop_limit` and finds `queue`.
+    pub fn record(&self, now: Time, hop_limit: u8, queue: &Queue) -> NodeRecord {
+        NodeRecord {
+            hop_limit,
+            node: self.node,
+            ingress: self.ingress,
+            egress: self.egress,
+            at: Some(now),
+            transit: None,
+            room_packets: queue.room_packets,
+            flows: Some(self.flows(now).max(1)),
+            arrival_pps: Some(self.arrival_pps(now)),
+            queue_bytes: queue.queue_bytes,
+            occupancy: queue.occupancy,
+            link_lost: queue.link_lost.map(|count| count as u16),
+            dropped: queue.dropped.map(|count| count as u16),
+            rssi_dbm: None,
+            mcs: None,
+            rate_100k: queue.rate_100k,
+        }
+    }
+}

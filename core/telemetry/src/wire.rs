@@ -1,0 +1,355 @@
+//! The header on a packet: one IPv6 Hop-by-Hop Options header, built whole by the sending host and never resized on the way.
+//! `docs/design/telemetry-wire.md` says it octet by octet.
+//!
+//! Sources: RFC 8200 section 4.3 (the header), RFC 9486 section 3 (the option), RFC 9197 section 4.4 (the trace and its
+//! fields) and 4.6 (edge to edge). Ours are the words of namespace [`NAMESPACE`] and the option [`EDGE_OPTION`], after the
+//! end-to-end option of Bhat et al., "Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF", figure 2.
+//!
+//! All numbers are big-endian. Decoding is total: any octets are a header or a [`WireError`].
+
+mod edge;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use edge::{Edge, Long, Standard};
+pub use record::{NodeRecord, rate_code, rate_of};
+
+use std::cmp::Ordering;
+
+/// The IOAM namespace of this layout (RFC 9197 section 4.3: 0x8000 to 0xFFFF are an operator's own). A change of meaning of a
+/// private field takes another.
+pub const NAMESPACE: u16 = 0x8001;
+/// Type of the option that holds the trace: skip if unknown, body changes on the way (RFC 9486 section 3).
+pub const TRACE_OPTION: u8 = 0x31;
+/// Type of the option that holds [`Standard`]: skip if unknown, body stays (RFC 9486 section 3).
+pub const STANDARD_OPTION: u8 = 0x11;
+/// Type of the option that holds [`Edge`]: skip if unknown, body stays; of the experimental types of RFC 4727 section 2.4.
+pub const EDGE_OPTION: u8 = 0x1e;
+/// Most octets of node data in a trace (Linux `IOAM6_TRACE_DATA_SIZE_MAX`, include/uapi/linux/ioam6.h).
+pub const MAX_TRACE: usize = 244;
+/// Most options, padding aside, that a header may have (Linux `net.ipv6.max_hbh_opts_number`).
+pub const MAX_OPTIONS: usize = 8;
+/// Most hops that a trace has room for: of [`Profile::Lean`].
+pub const MAX_HOPS: usize = MAX_TRACE / (4 * LEAN_WORDS);
+
+const LEAN_WORDS: usize = 4;
+const PAD1: u8 = 0;
+const PADN: u8 = 1;
+/// Octets before the first option that counts: next header, length, and an empty PadN, for options start at multiples of four.
+const FIXED: usize = 4;
+/// IOAM option types (RFC 9197 section 4.1).
+const PREALLOCATED: u8 = 0;
+const EDGE_TO_EDGE: u8 = 3;
+/// Octets of a trace option before its node data: type, length, reserved, IOAM type, and the trace's own header.
+const TRACE_HEADER: usize = 12;
+/// Where the trace begins in a header of ours: its reserved octet and those after it.
+const TRACE_AT: usize = FIXED;
+const OVERFLOW: u8 = 0x04;
+
+/// Which fields a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Profile {
+    /// Node, interfaces, the short word, queue depth: 16 octets a hop.
+    #[default]
+    Lean,
+    /// As lean, and when: 24 octets a hop.
+    Timed,
+    /// As lean, and the wide word with counters of drops and losses: 24 octets a hop. Not of the paper: it is what telling
+    /// medium losses from drops at a full queue takes, on each packet.
+    Counted,
+    /// Everything: 40 octets a hop.
+    Full,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Lean, Self::Timed, Self::Counted, Self::Full];
+
+    /// The IOAM-Trace-Type: 24 bits, bit 0 the most significant (RFC 9197 section 4.4.1).
+    pub const fn trace_type(self) -> u32 {
+        match self {
+            Self::Lean => 0xc6_0000,
+            Self::Timed => 0xf6_0000,
+            Self::Counted => 0xc6_2000,
+            Self::Full => 0xfe_3000,
+        }
+    }
+
+    /// Words of four octets in a record: the NodeLen.
+    pub const fn words(self) -> usize {
+        match self {
+            Self::Lean => LEAN_WORDS,
+            Self::Timed | Self::Counted => 6,
+            Self::Full => 10,
+        }
+    }
+
+    /// Hops that a trace can have room for.
+    pub const fn max_hops(self) -> usize {
+        MAX_TRACE / (4 * self.words())
+    }
+
+    fn of(trace_type: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.trace_type() == trace_type)
+    }
+}
+
+/// A Hop-by-Hop Options header with telemetry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// What follows it: 6 for TCP.
+    pub next_header: u8,
+    /// The IOAM namespace; only [`NAMESPACE`] is read.
+    pub namespace: u16,
+    /// Which fields the records have.
+    pub profile: Profile,
+    /// For how many hops there is room, those of `records` included; at most [`Profile::max_hops`].
+    pub capacity_hops: u8,
+    /// A hop found no room.
+    pub overflow: bool,
+    /// What the hops wrote, first hop first.
+    pub records: Vec<NodeRecord>,
+    /// From the sending host to the receiving one.
+    pub edge: Option<Edge>,
+    /// The same in the form of RFC 9197.
+    pub standard: Option<Standard>,
+}
+
+/// Why octets are no header of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// There are fewer octets than the header says.
+    #[error("the Hop-by-Hop header says {need} octets, and there are {have}")]
+    Truncated {
+        /// Octets that it says.
+        need: usize,
+        /// Octets that there are.
+        have: usize,
+    },
+    /// An option ends behind the header.
+    #[error("option {kind:#04x} at octet {at} ends behind the header")]
+    Option {
+        /// Its type.
+        kind: u8,
+        /// Where it begins.
+        at: usize,
+    },
+    /// More options than a receiver takes.
+    #[error("the header has more than {MAX_OPTIONS} options")]
+    Options,
+    /// An option that may be there once is there again.
+    #[error("option {0:#04x} is there twice")]
+    Twice(u8),
+    /// No IOAM trace.
+    #[error("the header has no pre-allocated IOAM trace (option {TRACE_OPTION:#04x})")]
+    NoTrace,
+    /// Another namespace.
+    #[error("the trace is of IOAM namespace {0:#06x}, this is {NAMESPACE:#06x}")]
+    Namespace(u16),
+    /// A trace type that is none of the profiles'.
+    #[error("trace type {0:#08x} is none of the profiles'")]
+    TraceType(u32),
+    /// A length that does not fit.
+    #[error("{what} is {value}, which cannot be")]
+    Length {
+        /// Of what.
+        what: &'static str,
+        /// What it says.
+        value: usize,
+    },
+    /// Another version of the edge-to-edge option.
+    #[error("the edge-to-edge option is of version {0}, this is version {version}", version = edge::VERSION)]
+    Version(u8),
+}
+
+/// Why a hop wrote nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// There is no room; the overflow flag says so now.
+    #[error("the trace is full")]
+    Full,
+    /// Not a header that a hop of ours writes into; it is untouched.
+    #[error("not a trace of ours: {0}")]
+    Foreign(&'static str),
+}
+
+impl Header {
+    /// An empty header: what a source puts on a packet.
+    pub fn new(profile: Profile, capacity_hops: u8, edge: Edge) -> Self {
+        let (namespace, records) = (NAMESPACE, Vec::new());
+        let (edge, standard) = (Some(edge), None);
+        Self { next_header: 6, namespace, profile, capacity_hops, overflow: false, records, edge, standard }
+    }
+
+    /// Octets that it takes on the wire, a multiple of eight.
+    pub fn octets(&self) -> usize {
+        let edge = self.edge.map_or(0, |edge| edge.octets());
+        let standard = if self.standard.is_some() { edge::STANDARD } else { 0 };
+        (FIXED + TRACE_HEADER + 4 * self.profile.words() * self.capacity() + standard + edge).next_multiple_of(8)
+    }
+
+    /// Hops with room: as many as it says, at least those that wrote, at most what fits.
+    fn capacity(&self) -> usize {
+        usize::from(self.capacity_hops).max(self.records.len()).min(self.profile.max_hops())
+    }
+
+    /// The octets. Records beyond the room that there can be are left out, and the overflow flag says so.
+    pub fn encode(&self) -> Vec<u8> {
+        let (words, capacity) = (self.profile.words(), self.capacity());
+        let records = &self.records[..self.records.len().min(capacity)];
+        let overflow = self.overflow || records.len() < self.records.len();
+        let octets = self.octets();
+        let mut out = Vec::with_capacity(octets);
+        out.extend_from_slice(&[self.next_header, (octets / 8 - 1) as u8, PADN, 0]);
+        let data = 4 * words * capacity;
+        out.extend_from_slice(&[TRACE_OPTION, (TRACE_HEADER - 2 + data) as u8, 0, PREALLOCATED]);
+        out.extend_from_slice(&self.namespace.to_be_bytes());
+        out.push((words as u8) << 3 | if overflow { OVERFLOW } else { 0 });
+        out.push(((capacity - records.len()) * words) as u8);
+        out.extend_from_slice(&(self.profile.trace_type() << 8).to_be_bytes());
+        // Hops fill the room from its end.
+        out.resize(out.len() + 4 * words * (capacity - records.len()), 0);
+        for record in records.iter().rev() {
+            record.write(self.profile, &mut out);
+        }
+        if let Some(standard) = self.standard {
+            standard.write(self.namespace, &mut out);
+        }
+        if let Some(edge) = self.edge {
+            edge.write(&mut out);
+        }
+        match octets - out.len() {
+            0 => {}
+            1 => out.push(PAD1),
+            pad => {
+                out.extend_from_slice(&[PADN, (pad - 2) as u8]);
+                out.resize(octets, 0);
+            }
+        }
+        out
+    }
+
+    /// Reads the header in front of `bytes`, which begin behind the IPv6 header, and how many octets it takes.
+    /// Options that are not telemetry, or of another version of it, are skipped.
+    ///
+    /// # Errors
+    /// [`WireError`] when it is none, or none of ours.
+    pub fn decode(bytes: &[u8]) -> Result<(Self, usize), WireError> {
+        let have = bytes.len();
+        let [next_header, length, ..] = *bytes else { return Err(WireError::Truncated { need: 8, have }) };
+        let need = 8 * (usize::from(length) + 1);
+        let header = bytes.get(..need).ok_or(WireError::Truncated { need, have })?;
+        let (mut trace, mut edge, mut standard) = (None, None, None);
+        let (mut at, mut options) = (2, 0);
+        while at < need {
+            let kind = header[at];
+            if kind == PAD1 {
+                at += 1;
+                continue;
+            }
+            let broken = WireError::Option { kind, at };
+            let size = usize::from(*header.get(at + 1).ok_or(broken)?);
+            let body = header.get(at + 2..at + 2 + size).ok_or(broken)?;
+            at += 2 + size;
+            if kind == PADN {
+                continue;
+            }
+            options += 1;
+            if options > MAX_OPTIONS {
+                return Err(WireError::Options);
+            }
+            let again = match (kind, body) {
+                (TRACE_OPTION, [_, PREALLOCATED, body @ ..]) => trace.replace(Trace::read(body)?).is_some(),
+                (STANDARD_OPTION, [_, EDGE_TO_EDGE, body @ ..]) => standard.replace(Standard::read(body)?).is_some(),
+                (EDGE_OPTION, body) => edge.replace(Edge::read(body)?).is_some(),
+                _ => false,
+            };
+            if again {
+                return Err(WireError::Twice(kind));
+            }
+        }
+        let Trace { namespace, profile, capacity_hops, overflow, records } = trace.ok_or(WireError::NoTrace)?;
+        Ok((Self { next_header, namespace, profile, capacity_hops, overflow, records, edge, standard }, need))
+    }
+}
+
+/// The body of a trace option, behind its IOAM type.
+struct Trace {
+    namespace: u16,
+    profile: Profile,
+    capacity_hops: u8,
+    overflow: bool,
+    records: Vec<NodeRecord>,
+}
+
+impl Trace {
+    fn read(body: &[u8]) -> Result<Self, WireError> {
+        let what = "the length of the trace option";
+        let Some((&[a, b, node, remaining, c, d, e, _], data)) = body.split_first_chunk() else {
+            return Err(WireError::Length { what, value: body.len() + 2 });
+        };
+        let namespace = u16::from_be_bytes([a, b]);
+        if namespace != NAMESPACE {
+            return Err(WireError::Namespace(namespace));
+        }
+        let trace_type = u32::from_be_bytes([0, c, d, e]);
+        let profile = Profile::of(trace_type).ok_or(WireError::TraceType(trace_type))?;
+        let record = 4 * profile.words();
+        if usize::from(node >> 3) != profile.words() {
+            return Err(WireError::Length { what: "NodeLen", value: usize::from(node >> 3) });
+        }
+        if data.len() > MAX_TRACE || data.len() % record != 0 {
+            return Err(WireError::Length { what, value: body.len() + 2 });
+        }
+        // The first bit of this octet is of the flags, and means nothing yet.
+        let remaining = usize::from(remaining & 0x7f);
+        let what = "RemainingLen";
+        let used = match (4 * remaining).cmp(&data.len()) {
+            Ordering::Greater => return Err(WireError::Length { what, value: remaining }),
+            _ if 4 * remaining % record != 0 => return Err(WireError::Length { what, value: remaining }),
+            _ => &data[4 * remaining..],
+        };
+        let records = used.chunks_exact(record).rev().map(|words| NodeRecord::read(profile, words)).collect();
+        let capacity_hops = (data.len() / record) as u8;
+        Ok(Self { namespace, profile, capacity_hops, overflow: node & OVERFLOW != 0, records })
+    }
+}
+
+/// Writes `record` into the header in front of `bytes`, as a transit hop does: only a header that begins as ours do, nothing is
+/// moved. Where there is no room the overflow flag is set.
+///
+/// # Errors
+/// [`Refused`] when nothing was written.
+pub fn push_record(bytes: &mut [u8], record: &NodeRecord) -> Result<(), Refused> {
+    let [_, length, PADN, 0, TRACE_OPTION, option, _, PREALLOCATED, a, b, node, remaining, c, d, e, _, ..] = *bytes
+    else {
+        return Err(Refused::Foreign("no trace option at octet 4"));
+    };
+    if u16::from_be_bytes([a, b]) != NAMESPACE {
+        return Err(Refused::Foreign("the namespace is another"));
+    }
+    let profile =
+        Profile::of(u32::from_be_bytes([0, c, d, e])).ok_or(Refused::Foreign("the trace type is no profile's"))?;
+    let words = profile.words();
+    if usize::from(node >> 3) != words {
+        return Err(Refused::Foreign("NodeLen is not the profile's"));
+    }
+    let header = 8 * (usize::from(length) + 1);
+    let end = TRACE_AT + 2 + usize::from(option);
+    let data = TRACE_AT + TRACE_HEADER;
+    let left = usize::from(remaining & 0x7f);
+    if end > header.min(bytes.len()) || data + 4 * left > end {
+        return Err(Refused::Foreign("the lengths do not fit"));
+    }
+    if left < words {
+        bytes[TRACE_AT + 6] |= OVERFLOW;
+        return Err(Refused::Full);
+    }
+    let mut written = Vec::with_capacity(4 * words);
+    record.write(profile, &mut written);
+    let at = data + 4 * (left - words);
+    bytes[at..at + written.len()].copy_from_slice(&written);
+    bytes[TRACE_AT + 7] -= words as u8;
+    Ok(())
+}
