@@ -1,1 +1,203 @@
-//! Why packets are missing: a full queue, or the medium.
+//! Why packets are missing: a full queue dropped them, or the medium lost them.
+//!
+//! What is known of a gap is what the hops wrote into the packets on its two sides. Two rules, after the rules of thumb that the
+//! paper's sentence "from the loss ratio and the available queue capacity" leaves room for:
+//!
+//! 1. *Counters.* A hop writes its count of dropped packets before the packet is queued, so the difference of two records is
+//!    what was dropped between them. None dropped: this queue dropped nothing of the gap. Where the hop counts the flow's own
+//!    drops ([`NodeRecord::flow_dropped`]), some dropped are so many of the gap. Where it counts all flows', they are the flow's
+//!    if it is alone, else whichever of the two reasons is likelier ([`Span::allocate`]).
+//! 2. *Room.* Without counters a queue can have dropped something only if it can have become full in between: the packets that
+//!    came to it after the one before the gap must be enough to take the room that this one saw, and the one behind the gap must
+//!    still see a queue that is nearly full ([`Hop::reaches`]). This takes the place of a fixed threshold such as "4 packets or
+//!    10 % of the limit": a queue of 16 packets that is half full is far from full for one flow, and a queue of 250 with room
+//!    for 8 is not for ten flows.
+//!
+//! Where neither is known of some hop, the reason is unknown, which the sender takes for congestion.
+
+use crate::report::REFERENCE;
+use crate::wire::NodeRecord;
+
+/// Packets that may wait in a queue whose room is not known, while it counts as empty (our choice: a burst of two
+/// acknowledgements' worth).
+const NEARLY_EMPTY: u32 = 4 * REFERENCE as u32;
+/// Rooms of queues that are limited in octets are rounded down, so that one packet more may fit (our choice).
+const ROUNDING: f64 = 1.0;
+/// Room that a queue may have as it drops, for bursts of a few packets that leave at once (our choice).
+const NEARLY_FULL: f64 = 3.0;
+/// How much denser than on average others' packets may come within a gap (our choice: bursts of two).
+const BURSTS: f64 = 2.0;
+/// A flow with this share of the arrivals is taken to be alone: rates on the wire have steps of 9 %.
+const ALONE: f64 = 0.85;
+
+/// What is known of a queue's drops about a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Drops {
+    /// The hop writes no counter.
+    #[default]
+    Uncounted,
+    /// It does, and no packet behind the gap has carried it yet.
+    Awaited,
+    /// So many of the gap's packets.
+    Counted(u32),
+}
+
+/// One hop about a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Hop {
+    /// What it wrote into the packet before the gap.
+    pub before: Option<NodeRecord>,
+    /// What it wrote into the packet behind it.
+    pub after: Option<NodeRecord>,
+    /// Its counter of drops.
+    pub drops: Drops,
+    /// The flow's share of what comes to it, above 0 to 1.
+    pub share: f64,
+    /// Packets that came to it from all flows between the sending of the packets on the two sides.
+    pub passed: f64,
+}
+
+/// Missing packets by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Split {
+    /// A full queue dropped them.
+    pub queue: u32,
+    /// The medium lost them.
+    pub medium: u32,
+    /// Not known.
+    pub unknown: u32,
+}
+
+impl Split {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.queue = self.queue.saturating_add(other.queue);
+        self.medium = self.medium.saturating_add(other.medium);
+        self.unknown = self.unknown.saturating_add(other.unknown);
+    }
+}
+
+/// What one hop says of a gap.
+enum Finding {
+    Clear,
+    Dropped(u32),
+    Full,
+    Unknown,
+}
+
+impl Hop {
+    /// Whether the queue can have become full while `missing` packets of the flow passed, and what came with them, and still shows
+    /// it; `None`: its room is not known.
+    pub fn reaches(&self, missing: u32) -> Option<bool> {
+        // Since the last drop the queue has drained no more than what came in four of the mean distances of packets in the gap (our
+        // choice: senders pause after a reduction), and at least the room of the packet behind it.
+        let halves = (f64::from(missing) / 2.0).max(1.0);
+        let drained = ROUNDING + NEARLY_FULL + BURSTS * (self.passed / halves).max(1.0 / self.share());
+        let full = room(self.after).map(|room| room <= drained);
+        match (self.fills(missing), full) {
+            (None, None) => None,
+            (fills, full) => Some(fills.unwrap_or(true) && full.unwrap_or(true)),
+        }
+    }
+
+    /// Whether what came in the gap is enough to fill the queue.
+    fn fills(&self, missing: u32) -> Option<bool> {
+        room(self.before).map(|room| room <= self.tightness(missing) + ROUNDING)
+    }
+
+    /// Packets that can have come to the queue in the gap, with the one that shows it.
+    fn tightness(&self, missing: u32) -> f64 {
+        let own = f64::from(missing) + 1.0;
+        own * (1.0 + BURSTS * (1.0 / self.share() - 1.0))
+    }
+
+    fn share(&self) -> f64 {
+        if self.share > 0.0 { self.share.min(1.0) } else { 1.0 }
+    }
+
+    fn finding(&self, missing: u32) -> Finding {
+        match (self.drops, self.reaches(missing)) {
+            (Drops::Counted(0), _) => Finding::Clear,
+            (Drops::Counted(drops), _) => Finding::Dropped(drops),
+            (_, Some(false)) => Finding::Clear,
+            (Drops::Awaited, _) => Finding::Unknown,
+            (Drops::Uncounted, Some(true)) => Finding::Full,
+            (Drops::Uncounted, None) => {
+                let waits = |record: Option<NodeRecord>| record.and_then(|record| record.queue_bytes);
+                match (waits(self.before), waits(self.after)) {
+                    (Some(before), Some(after)) if before.max(after) <= NEARLY_EMPTY => Finding::Clear,
+                    _ => Finding::Unknown,
+                }
+            }
+        }
+    }
+}
+
+fn room(record: Option<NodeRecord>) -> Option<f64> {
+    record?.room_packets.map(f64::from)
+}
+
+/// Splits a gap of `missing` packets. `complete`: every hop of the path wrote a record.
+pub fn judge(missing: u32, hops: &[Hop], complete: bool) -> Split {
+    let (mut queue, mut full, mut known) = (0u32, false, complete && !hops.is_empty());
+    for hop in hops {
+        match hop.finding(missing) {
+            Finding::Clear => {}
+            Finding::Dropped(drops) => queue = queue.saturating_add(drops),
+            Finding::Full => full = true,
+            Finding::Unknown => known = false,
+        }
+    }
+    let queue = queue.min(missing);
+    let rest = missing - queue;
+    match (full, known) {
+        (true, _) => Split { queue: missing, ..Split::default() },
+        (false, true) => Split { queue, medium: rest, unknown: 0 },
+        (false, false) => Split { queue, medium: 0, unknown: rest },
+    }
+}
+
+/// The packets between two that carried a hop's counter: some gaps, and the drops of all flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Packets that the queue dropped in it.
+    pub drops: u32,
+    /// The flow's share of them: 1 where they are its own, else its share of what came to the queue.
+    pub share: f64,
+    /// Share of the flow's packets that the medium loses.
+    pub medium: f64,
+}
+
+impl Span {
+    /// How many packets of each gap the queue dropped. `gaps`: how many packets each misses, and its hop.
+    ///
+    /// A flow that is alone lost all of them, first where the queue had least room. Among several flows a missing packet was
+    /// dropped if that is likelier than that the medium lost it: of the packets that came to the full queue `drops` were
+    /// dropped, and of the flow's packets `medium` are lost at any time.
+    pub fn allocate(&self, gaps: &[(u32, Hop)]) -> Vec<u32> {
+        let mut given = vec![0; gaps.len()];
+        let mut order: Vec<usize> =
+            (0..gaps.len()).filter(|gap| gaps[*gap].1.fills(gaps[*gap].0) != Some(false)).collect();
+        if order.is_empty() && self.share >= ALONE {
+            order = (0..gaps.len()).collect();
+        }
+        let came: f64 = order.iter().map(|gap| f64::from(gaps[*gap].0) + 1.0).sum();
+        let dropped = (f64::from(self.drops) * self.share / came.max(1.0)).min(1.0);
+        if self.share < ALONE && dropped < (1.0 - dropped) * self.medium {
+            return given;
+        }
+        let slack = |gap: usize| {
+            let (missing, hop) = &gaps[gap];
+            room(hop.before).unwrap_or(0.0) + room(hop.after).unwrap_or(0.0) - hop.tightness(*missing)
+        };
+        order.sort_by(|a, b| slack(*a).total_cmp(&slack(*b)));
+        let mut left = self.drops;
+        for gap in order {
+            given[gap] = gaps[gap].0.min(left);
+            left -= given[gap];
+        }
+        given
+    }
+}
+
+#[cfg(test)]
+mod tests;

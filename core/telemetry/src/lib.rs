@@ -11,8 +11,9 @@ pub mod report;
 pub mod sink;
 pub mod wire;
 
+pub use classify::Split;
 pub use node::{Meter, Queue};
 pub use reader::{Reader, Record};
 pub use report::{FlowReport, HopReport, Latency, NodeReport, ReportError, Tuple};
-pub use sink::{Sink, SinkConfig};
+pub use sink::{Judged, Sink, SinkConfig};
 pub use wire::{Edge, Header, Long, NodeRecord, Profile, Standard, WireError, push_record};

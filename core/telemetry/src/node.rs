@@ -25,6 +25,8 @@ pub struct Queue {
     pub occupancy: Option<f64>,
     /// Packets dropped since the start.
     pub dropped: Option<u64>,
+    /// Packets of the packet's flow dropped since the start: by a queue that drops at its tail only, those that found it full.
+    pub flow_dropped: Option<u64>,
     /// Frames lost by the link since the start.
     pub link_lost: Option<u64>,
     /// The link's data rate in 0.1 Mbit/s.
@@ -87,6 +89,7 @@ impl Meter {
             arrival_pps: Some(self.arrival_pps(now)),
             queue_bytes: queue.queue_bytes,
             occupancy: queue.occupancy,
+            flow_dropped: queue.flow_dropped.map(|count| count as u16),
             link_lost: queue.link_lost.map(|count| count as u16),
             dropped: queue.dropped.map(|count| count as u16),
             rssi_dbm: None,

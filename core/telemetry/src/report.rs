@@ -60,7 +60,7 @@ pub struct HopReport {
     /// Packets for which there is room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub avail_pkts: Option<u32>,
-    /// Packets that fit when the queue is empty. No packet says it: the node's report does.
+    /// Packets that fit when the queue is empty: as its node reports it, else the most that a packet has found room for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_pkts: Option<u32>,
     /// Octets that wait.
@@ -172,6 +172,9 @@ pub struct FlowReport {
     pub exp: u32,
     /// How many of them came.
     pub rcv: u32,
+    /// Packets that came after they had been counted as lost, or twice.
+    #[serde(default)]
+    pub late: u32,
     /// How many were dropped by a full queue.
     pub lost_q: u32,
     /// How many the medium lost.
@@ -213,6 +216,7 @@ impl Default for FlowReport {
             hi: 0,
             exp: 0,
             rcv: 0,
+            late: 0,
             lost_q: 0,
             lost_m: 0,
             lost_u: 0,

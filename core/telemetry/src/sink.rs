@@ -1,14 +1,44 @@
 //! One flow at its receiving host: what came, what is missing and why, and reports of it.
+//!
+//! A packet that is missing when a later one comes is judged at once, as far as records and counters allow, and that verdict is
+//! in the next report, which leaves at once too: the sender will miss the packet three packets later. It is counted
+//! (`exp`, `lost_q`, ...) when it can be taken for lost and not late: three packets and [`GUARD`] behind, with what was learned meanwhile.
 
-use paceline_cc::{Nanos, Time};
+mod delay;
+mod gaps;
+mod sequence;
+#[cfg(test)]
+mod tests;
 
-use crate::report::{FlowReport, NodeReport, Tuple};
-use crate::wire::{Edge, NodeRecord};
+use paceline_cc::{Cause, Nanos, Time};
 
-/// A report at least this often while packets come (our choice, after the paper's network at 10 to 20 ms a round trip).
+use crate::classify::Split;
+use crate::report::{FlowReport, HopReport, NodeReport, Tuple};
+use crate::wire::{Edge, Header, MAX_HOPS, NodeRecord};
+
+use delay::Delays;
+use gaps::{Came, Gaps};
+use sequence::{Place, Sequence, WINDOW};
+
+/// A report at least this often while packets come (our choice: half of a short round trip).
 pub const INTERVAL: Nanos = Nanos::from_millis(10);
-/// Packets after which a report is due before [`INTERVAL`] is over.
+/// Packets after which a report is due before [`INTERVAL`] is over (our choice).
 pub const PACKETS: u32 = 32;
+/// Most reports a second (our choice: twice what [`INTERVAL`] gives), and how many may follow each other at once.
+pub const MOST_REPORTS: u64 = 200;
+const BURST: u64 = 10;
+/// A missing packet is not merely late when it is this old, and [`REORDERED`] later ones have come (our choice, with RFC 5681's
+/// three duplicates).
+pub const GUARD: Nanos = Nanos::from_millis(10);
+const REORDERED: u64 = 3;
+/// A missing packet that too few came after is lost after this time (our choice: half the smallest retransmission timeout of Linux).
+const PATIENCE: Nanos = Nanos::from_millis(100);
+/// Round trip of a flow that does not say its own (our choice: a short one with its queue).
+const ROUND: Nanos = Nanos::from_millis(50);
+/// Share of the missing packets that must be the medium's for that verdict (our choice).
+const MOSTLY: (u32, u32) = (4, 5);
+/// Time constant of the flow's own rate, which is compared with that of hops.
+const RATE_SPAN: f64 = 0.1;
 
 /// Which flow, and what is known of the clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,44 +51,255 @@ pub struct SinkConfig {
     pub synced: bool,
 }
 
+/// Consecutive missing packets that were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Number of the first.
+    pub first: u32,
+    /// Numbers in it; late packets may have come of some.
+    pub numbers: u32,
+    /// Why those were lost that have not come.
+    pub split: Split,
+}
+
 /// One flow at its receiver.
 #[derive(Clone, Debug)]
 pub struct Sink {
     config: SinkConfig,
+    sequence: Sequence,
+    gaps: Gaps,
+    delays: Delays,
+    /// The newest packet's, and when it was sent.
+    records: Vec<NodeRecord>,
+    complete: bool,
+    sent_us: u32,
+    cwnd: Option<u32>,
+    round: Nanos,
+    /// The flow's rate in packets a second, by the sender's clock.
+    own_pps: f64,
+    /// Newest time at which a queue was full.
+    congested: Option<Time>,
     rseq: u64,
+    /// When the last report left, and when the next is due.
+    last: Time,
     due: Time,
+    /// Reports may leave when this is at most [`BURST`] reports ahead: one report's time later with each.
+    spent: Time,
+    since: Window,
+}
+
+/// What has been counted since the last report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    packets: u32,
+    expected: u32,
+    received: u32,
+    late: u32,
+    lost: Split,
 }
 
 impl Sink {
     /// Of a flow whose first packet comes about `now`, by the sink's clock. Reports are numbered from the microseconds of that
     /// clock on, so that those of a sink that was started again are newer than those before.
     pub fn new(config: SinkConfig, now: Time) -> Self {
-        Self { config, rseq: now.as_nanos() / 1000, due: Time::NEVER }
+        Self {
+            config,
+            sequence: Sequence::default(),
+            gaps: Gaps::default(),
+            delays: Delays::new(config.synced),
+            records: Vec::new(),
+            complete: true,
+            sent_us: 0,
+            cwnd: None,
+            round: ROUND,
+            own_pps: 0.0,
+            congested: None,
+            rseq: now.as_nanos() / 1000,
+            last: now,
+            due: Time::NEVER,
+            spent: now,
+            since: Window::default(),
+        }
     }
 
-    /// A packet with telemetry came, or `wire_packets` of a buffer that share a header.
+    /// A packet with `header` came, or `wire_packets` of a buffer that share it. One without the edge-to-edge option says nothing.
+    pub fn header(&mut self, now: Time, header: &Header, wire_packets: u8) {
+        if let Some(edge) = &header.edge {
+            self.take(now, edge, wire_packets, &header.records, !header.overflow);
+        }
+    }
+
+    /// As [`Sink::header`], for a header in which each hop found room.
     pub fn arrive(&mut self, now: Time, edge: &Edge, wire_packets: u8, records: &[NodeRecord]) {
-        let _ = (edge, wire_packets, records);
-        self.due = now + INTERVAL;
+        self.take(now, edge, wire_packets, records, true);
+    }
+
+    fn take(&mut self, now: Time, edge: &Edge, wire: u8, records: &[NodeRecord], complete: bool) {
+        let (segs, wire) = (edge.segs.max(1), wire.max(1));
+        let records = &records[..records.len().min(MAX_HOPS)];
+        self.since.packets = self.since.packets.saturating_add(u32::from(wire));
+        self.due = self.due.min(now + INTERVAL);
+        if self.since.packets >= PACKETS {
+            self.due = self.due.min(now);
+        }
+        let first = match self.sequence.place(edge.seq, segs) {
+            Place::Start => {
+                self.gaps.restart();
+                self.delays.restart();
+                (self.own_pps, self.sent_us) = (0.0, edge.sent_us);
+                self.sequence.start(edge.seq)
+            }
+            Place::At(first) => first,
+            Place::Behind => {
+                self.since.late = self.since.late.saturating_add(u32::from(wire));
+                return;
+            }
+        };
+        let next = self.sequence.hi().map_or(first, |hi| hi + 1);
+        let newer = first >= next;
+        if newer {
+            let waited = f64::from(edge.sent_us.wrapping_sub(self.sent_us)) / 1e6;
+            let sent = (first + u64::from(segs) - next) as f64;
+            self.own_pps = self.own_pps * libm::exp(-waited / RATE_SPAN) + sent / RATE_SPAN;
+            let came = Came { now, waited, own_pps: self.own_pps, complete: complete && self.complete };
+            if first > next {
+                self.gaps.open(next, first, &self.records, records, &came);
+                self.due = self.due.min(now);
+            }
+            self.gaps.counters(now, records, &came);
+        }
+        while first + u64::from(segs) > self.sequence.counted() + WINDOW || self.gaps.too_many() {
+            self.count();
+        }
+        let extra = self.sequence.mark(first, segs, wire);
+        self.since.late = self.since.late.saturating_add(extra);
+        if newer {
+            self.delays.arrived(now, edge.sent_us);
+            self.records.clear();
+            self.records.extend_from_slice(records);
+            (self.complete, self.sent_us, self.cwnd) = (complete, edge.sent_us, edge.cwnd);
+            if let Some(long) = edge.long.filter(|long| long.srtt_64us > 0) {
+                self.round = Nanos::from_micros(64 * u64::from(long.srtt_64us));
+            }
+        }
     }
 
     /// A node reported: the limits of its queues.
     pub fn node(&mut self, report: &NodeReport) {
-        let _ = report;
+        for hop in &report.hops {
+            self.gaps.limit(report.node, hop.eg, hop.limit_pkts);
+        }
     }
 
-    /// The report that is due at `now`, if one is. Ask after each [`Sink::arrive`] and at [`Sink::next_timeout`], until there is none.
+    /// Counts the next number, and the whole gap that it begins.
+    fn count(&mut self) {
+        if self.sequence.count() {
+            self.since.expected += 1;
+            self.since.received += 1;
+        } else {
+            self.gaps.missed();
+        }
+        if let Some(split) = self.gaps.close(self.sequence.counted()) {
+            let Split { queue, medium, unknown } = split;
+            self.since.expected += queue + medium + unknown;
+            self.since.lost.add(split);
+        }
+    }
+
+    /// Counts what is old enough.
+    fn settle(&mut self, now: Time) {
+        let Some(hi) = self.sequence.hi() else { return };
+        while self.sequence.counted() <= hi {
+            match self.gaps.front() {
+                Some(gap) if gap.first <= self.sequence.counted() => {
+                    if now < gap.mature(hi) {
+                        return;
+                    }
+                    let end = gap.end;
+                    while self.sequence.counted() < end {
+                        self.count();
+                    }
+                }
+                _ => self.count(),
+            }
+        }
+    }
+
+    /// The report that is due at `now`, if one is. Ask after each arrival and at [`Sink::next_timeout`].
     pub fn poll(&mut self, now: Time) -> Option<FlowReport> {
-        if now < self.due {
+        if now < self.next_timeout() {
             return None;
         }
-        (self.due, self.rseq) = (Time::NEVER, self.rseq + 1);
-        let SinkConfig { flow, tuple, .. } = self.config;
-        Some(FlowReport { flow, tuple, rseq: self.rseq, t_sink_ns: now.as_nanos(), ..FlowReport::default() })
+        self.gaps.closed.clear();
+        let tally = self.gaps.tally();
+        self.settle(now);
+        let one = Nanos::from_nanos(1_000_000_000 / MOST_REPORTS);
+        self.spent = self.spent.max(now) + one;
+        if tally.queue > 0 {
+            self.congested = Some(now);
+        }
+        self.gaps.learn(self.since.received, self.since.lost.medium);
+        let report = self.report(now, self.verdict(now, tally));
+        (self.due, self.last, self.since) = (Time::NEVER, now, Window::default());
+        Some(report)
+    }
+
+    /// Why packets are missing that were not judged so before.
+    fn verdict(&self, now: Time, tally: Split) -> Cause {
+        let all = u64::from(tally.queue) + u64::from(tally.medium) + u64::from(tally.unknown);
+        let mostly = u64::from(tally.medium) * u64::from(MOSTLY.1) >= all * u64::from(MOSTLY.0);
+        let quiet = self.congested.is_none_or(|at| now.since(at) > self.round);
+        match tally {
+            _ if all == 0 => Cause::Unknown,
+            Split { queue: 1.., .. } => Cause::Congestion,
+            _ if mostly && quiet => Cause::Medium,
+            _ => Cause::Unknown,
+        }
+    }
+
+    fn report(&mut self, now: Time, verdict: Cause) -> FlowReport {
+        let Window { expected, received, late, lost, .. } = self.since;
+        let (lat_us, jit_us, jit_max_us) = self.delays.take();
+        let hops: Vec<HopReport> = self.records.iter().map(|record| self.gaps.hop(record)).collect();
+        let fills = hops.iter().enumerate().filter_map(|(index, hop)| Some((index as u8, hop.time_to_fill()?)));
+        let bottleneck = fills.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
+        self.rseq += 1;
+        FlowReport {
+            flow: self.config.flow,
+            tuple: self.config.tuple,
+            rseq: self.rseq,
+            t_sink_ns: now.as_nanos(),
+            win_us: now.since(self.last).as_micros(),
+            hi: self.sequence.hi().unwrap_or(0) as u32,
+            exp: expected,
+            rcv: received,
+            late,
+            lost_q: lost.queue,
+            lost_m: lost.medium,
+            lost_u: lost.unknown,
+            verdict,
+            lat_us,
+            jit_us,
+            jit_max_us,
+            cwnd_echo: self.cwnd,
+            hops,
+            bottleneck,
+            ..FlowReport::default()
+        }
+    }
+
+    /// What was counted as lost in the last report, gap by gap; of a thousand and more, the first.
+    pub fn judged(&self) -> &[Judged] {
+        &self.gaps.closed
     }
 
     /// When a report is due without another packet; [`Time::NEVER`]: not before one comes.
     pub fn next_timeout(&self) -> Time {
-        self.due
+        let hi = self.sequence.hi().unwrap_or(0);
+        let mature = self.gaps.front().map_or(Time::NEVER, |gap| gap.mature(hi));
+        match self.due.min(mature) {
+            Time::NEVER => Time::NEVER,
+            due => due.max(self.spent - Nanos::from_nanos((BURST - 1) * 1_000_000_000 / MOST_REPORTS)),
+        }
     }
 }

@@ -55,8 +55,8 @@ pub enum Profile {
     Lean,
     /// As lean, and when: 24 octets a hop.
     Timed,
-    /// As lean, and the wide word with counters of drops and losses: 24 octets a hop. Not of the paper: it is what telling
-    /// medium losses from drops at a full queue takes, on each packet.
+    /// As lean, and how full the queue is, with the flow's own drops there: 20 octets a hop. Ours: it is what telling losses by
+    /// the medium from drops takes on each packet, among any number of flows.
     Counted,
     /// Everything: 40 octets a hop.
     Full,
@@ -71,7 +71,7 @@ impl Profile {
         match self {
             Self::Lean => 0xc6_0000,
             Self::Timed => 0xf6_0000,
-            Self::Counted => 0xc6_2000,
+            Self::Counted => 0xc6_1000,
             Self::Full => 0xfe_3000,
         }
     }
@@ -80,7 +80,8 @@ impl Profile {
     pub const fn words(self) -> usize {
         match self {
             Self::Lean => LEAN_WORDS,
-            Self::Timed | Self::Counted => 6,
+            Self::Counted => 5,
+            Self::Timed => 6,
             Self::Full => 10,
         }
     }

@@ -1,1 +1,4 @@
 //! What holds for the crate as a whole.
+
+mod classifier;
+mod model;

@@ -11,6 +11,8 @@ const UNKNOWN_32: u32 = u32::MAX;
 const MOST_ROOM: u32 = 0xfffe;
 const MOST_FLOWS: u32 = 254;
 const MOST_RATE: u16 = 0xfffe;
+/// A full queue.
+const MOST_SHARE: u16 = 0xfffe;
 /// Code of an arrival rate of 2^31 packets a second; codes above it are read as it.
 const MOST_RATE_CODE: u8 = 248;
 const UNKNOWN_8: u8 = u8::MAX;
@@ -47,8 +49,10 @@ pub struct NodeRecord {
     pub queue_bytes: Option<u32>,
     /// Share of the queue's limit in use, 0 to 1, in steps of 1/65535 on the wire.
     pub occupancy: Option<f64>,
-    /// Frames that the link lost for good, modulo 2^16: only differences mean anything. Where a hop has one of the two
-    /// counters, the other one stands still at 0.
+    /// Packets of this packet's flow that the queue dropped, modulo 2^16: only differences mean anything. A counter that stands
+    /// at 0xFFFF is unknown for the moment, as those below.
+    pub flow_dropped: Option<u16>,
+    /// Frames that the link lost for good, modulo 2^16: only differences mean anything.
     pub link_lost: Option<u16>,
     /// Packets that the queue dropped, modulo 2^16: only differences mean anything.
     pub dropped: Option<u16>,
@@ -83,7 +87,7 @@ impl NodeRecord {
                     continue;
                 }
                 // Bit 11, the last that a profile has.
-                _ => self.occupancy.map_or(UNKNOWN_32, |share| (share.clamp(0.0, 1.0) * 65535.0 + 0.5) as u32),
+                _ => self.queue_word(),
             };
             out.extend_from_slice(&word.to_be_bytes());
         }
@@ -109,7 +113,10 @@ impl NodeRecord {
                 5 => record.read_short(value),
                 6 => record.queue_bytes = known(value),
                 10 => record.read_wide(u64::from(value) << 32 | u64::from(word())),
-                _ => record.occupancy = (value <= 65535).then(|| f64::from(value) / 65535.0),
+                _ => {
+                    record.occupancy = half(value).map(|share| f64::from(share) / 65535.0);
+                    record.flow_dropped = half(value >> 16);
+                }
             }
         }
         record
@@ -130,16 +137,24 @@ impl NodeRecord {
         self.arrival_pps = (code != UNKNOWN_8).then(|| rate_of(code));
     }
 
+    /// The flow's drops (16 bits), occupancy (16): RFC 9197 leaves the unit of "buffer occupancy" to the namespace.
+    fn queue_word(&self) -> u32 {
+        let share =
+            self.occupancy.map_or(UNKNOWN_16, |share| ((share.clamp(0.0, 1.0) * 65535.0 + 0.5) as u16).min(MOST_SHARE));
+        u32::from(self.flow_dropped.unwrap_or(UNKNOWN_16)) << 16 | u32::from(share)
+    }
+
     /// Lost frames (16 bits), drops (16), signal (8), MCS (8), data rate (16); all ones where nothing is known.
     fn wide_word(&self) -> u64 {
         let Self { link_lost, dropped, rssi_dbm, mcs, rate_100k, .. } = *self;
         if (link_lost, dropped, rssi_dbm, mcs, rate_100k) == (None, None, None, None, None) {
             return u64::MAX;
         }
+        let [link_lost, dropped] = [link_lost, dropped].map(|count| u64::from(count.unwrap_or(UNKNOWN_16)));
         let signal = rssi_dbm.map_or(NO_SIGNAL, |dbm| dbm.clamp(-127, 0) as u8);
         let rate = rate_100k.map_or(UNKNOWN_16, |rate| rate.min(MOST_RATE));
-        let word = u64::from(link_lost.unwrap_or(0)) << 48
-            | u64::from(dropped.unwrap_or(0)) << 32
+        let word = link_lost << 48
+            | dropped << 32
             | u64::from(signal) << 24
             | u64::from(mcs.unwrap_or(UNKNOWN_8)) << 16
             | u64::from(rate);
@@ -152,8 +167,8 @@ impl NodeRecord {
             return;
         }
         let (signal, mcs, rate) = ((word >> 24) as u8, (word >> 16) as u8, word as u16);
-        self.link_lost = Some((word >> 48) as u16);
-        self.dropped = Some((word >> 32) as u16);
+        let counter = |word: u64| Some(word as u16).filter(|count| *count != UNKNOWN_16);
+        (self.link_lost, self.dropped) = (counter(word >> 48), counter(word >> 32));
         self.rssi_dbm = Some(signal as i8).filter(|dbm| signal != NO_SIGNAL && *dbm <= 0);
         self.mcs = Some(mcs).filter(|_| mcs != UNKNOWN_8);
         self.rate_100k = Some(rate).filter(|_| rate != UNKNOWN_16);

@@ -46,10 +46,10 @@ fn headers_have_the_sizes_that_are_documented() {
     assert_eq!(size(Profile::Lean, 0, edge(), None), 32);
     assert_eq!(size(Profile::Lean, 2, edge(), None), 64);
     assert_eq!(size(Profile::Lean, 2, edge(), Some(Standard::default())), 88);
-    assert_eq!(size(Profile::Counted, 2, edge(), None), 80);
+    assert_eq!(size(Profile::Counted, 2, edge(), None), 72);
     assert_eq!(size(Profile::Timed, 2, edge(), None), 80);
     assert_eq!(size(Profile::Full, 2, edge(), None), 112);
     assert_eq!(size(Profile::Full, 2, long(), None), 120);
-    assert_eq!(Profile::ALL.map(Profile::max_hops), [15, 10, 10, 6]);
+    assert_eq!(Profile::ALL.map(Profile::max_hops), [15, 10, 12, 6]);
     assert_eq!(MAX_HOPS, 15);
 }

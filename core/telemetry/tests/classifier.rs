@@ -1,0 +1,108 @@
+//! The classifier on random queues: how many losses of each kind it names right.
+
+use crate::model::{Counters, Matrix, Setting, run};
+
+const BUFFERS: [u32; 3] = [16, 60, 250];
+const LOSSES: [f64; 3] = [0.01, 0.05, 0.2];
+/// Runs of each setting.
+const SEEDS: u64 = 2;
+
+/// All buffers, losses and bursts, with `seeds` runs of 20 s each.
+fn matrix(flows: u32, counters: Counters, knows: bool, seeds: u64) -> Vec<(String, Matrix)> {
+    let mut rows = Vec::new();
+    for buffer in BUFFERS {
+        for loss in LOSSES {
+            for burst in [1.0, 4.0] {
+                let mut sum = Matrix::default();
+                for seed in 0..seeds {
+                    let seed = seed * 7919 + u64::from(buffer);
+                    sum.add(run(Setting { buffer, loss, burst, flows, counters, knows, seed }));
+                }
+                let row = format!("{flows} flows, {counters:?}, buffer {buffer}, loss {loss}, bursts of {burst}");
+                rows.push((row, sum));
+            }
+        }
+    }
+    rows
+}
+
+fn sum(rows: &[(String, Matrix)]) -> Matrix {
+    let mut sum = Matrix::default();
+    rows.iter().for_each(|(_, row)| sum.add(*row));
+    sum
+}
+
+/// 99 % of what the medium lost and 95 % of what the queue dropped, in each setting.
+fn right(rows: &[(String, Matrix)]) {
+    for (row, Matrix { medium, queue }) in rows {
+        assert!(medium.all > 50 && medium.share() >= 0.99, "{row}: medium {medium:?}");
+        assert!(queue.all == 0 || queue.share() >= 0.95, "{row}: queue {queue:?}");
+    }
+    assert!(sum(rows).queue.all > 500, "too few drops to say anything");
+}
+
+#[test]
+fn a_flows_own_counter_names_losses_right_among_any_flows() {
+    right(&matrix(1, Counters::Own, true, SEEDS));
+    right(&matrix(4, Counters::Own, true, SEEDS));
+    right(&matrix(4, Counters::Own, false, SEEDS));
+}
+
+#[test]
+fn a_queues_counter_names_losses_right_for_a_flow_that_is_alone() {
+    right(&matrix(1, Counters::All(1), true, SEEDS));
+}
+
+/// Rooms alone cannot tell a burst of the medium from one of drops where the queue is as short as the burst.
+#[test]
+fn rooms_name_drops_right_and_single_losses_where_the_queue_is_not_short() {
+    let rows = matrix(1, Counters::None, true, SEEDS);
+    for (row, Matrix { medium, queue }) in &rows {
+        assert!(queue.share() >= 0.95, "{row}: queue {queue:?}");
+        let single = row.ends_with("bursts of 1") && !row.contains("buffer 16");
+        assert!(medium.share() >= if single { 0.99 } else { 0.8 }, "{row}: medium {medium:?}");
+    }
+    assert!(sum(&rows).medium.share() >= 0.96, "{:?}", sum(&rows));
+}
+
+/// Counters in every eighth packet, or of all flows, are better than none.
+#[test]
+fn a_counter_that_is_not_the_flows_own_or_comes_seldom_names_most_losses_right() {
+    for (flows, counters) in [(1, Counters::All(8)), (4, Counters::All(1))] {
+        let Matrix { medium, queue } = sum(&matrix(flows, counters, true, SEEDS));
+        assert!(medium.share() >= 0.95 && queue.share() >= 0.92, "{flows} flows: {medium:?}, {queue:?}");
+    }
+}
+
+/// `cargo test -p paceline-telemetry --release -- --ignored --nocapture matrix`: the table of docs/design/telemetry-wire.md.
+#[test]
+#[ignore = "prints a table; the other tests hold its bounds"]
+fn matrix_for_the_page() {
+    println!("| flows | counters | buffer | medium, named right | drops, named right |\n|---|---|---|---|---|");
+    for (flows, counters) in [
+        (1, Counters::Own),
+        (4, Counters::Own),
+        (1, Counters::All(1)),
+        (4, Counters::All(1)),
+        (1, Counters::All(8)),
+        (1, Counters::None),
+        (4, Counters::None),
+    ] {
+        let rows = matrix(flows, counters, true, 30);
+        for buffer in BUFFERS {
+            let named = format!("buffer {buffer},");
+            let rows: Vec<_> = rows.iter().filter(|(row, _)| row.contains(&named)).cloned().collect();
+            let worst = |of: fn(&Matrix) -> f64| rows.iter().map(|(_, row)| 100.0 * of(row)).fold(100.0, f64::min);
+            let Matrix { medium, queue } = sum(&rows);
+            println!(
+                "| {flows} | {counters:?} | {buffer} | {:.1} % of {} (worst {:.1}) | {:.1} % of {} (worst {:.1}) |",
+                100.0 * medium.share(),
+                medium.all,
+                worst(|row| row.medium.share()),
+                100.0 * queue.share(),
+                queue.all,
+                worst(|row| row.queue.share()),
+            );
+        }
+    }
+}
