@@ -98,3 +98,50 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_follow_the_last_tenth_of_a_second_and_flows_the_last_second() {
+        let mut meter = Meter::new(7, Some(1), Some(2));
+        assert_eq!((meter.arrival_pps(Time::ZERO), meter.flows(Time::ZERO)), (0.0, 0));
+        // A packet a millisecond of three flows in turn.
+        for ms in 0..1000 {
+            meter.arrived(Time::from_millis(ms), ms % 3);
+        }
+        let now = Time::from_millis(999);
+        assert!((meter.arrival_pps(now) / 1005.0 - 1.0).abs() < 0.01, "{}", meter.arrival_pps(now));
+        assert_eq!(meter.flows(now), 3);
+        // After 100 ms, 1/e of it; after 1 s, no flow.
+        let later = meter.arrival_pps(Time::from_millis(1099)) / meter.arrival_pps(now);
+        assert!((later - 0.3679).abs() < 1e-3, "{later}");
+        assert_eq!((meter.flows(Time::from_millis(1997)), meter.flows(Time::from_millis(2000))), (3, 0));
+    }
+
+    #[test]
+    fn a_record_says_what_the_hop_knows() {
+        let mut meter = Meter::new(7, None, Some(2));
+        meter.arrived(Time::from_millis(5), 1);
+        let queue = Queue { room_packets: Some(3), dropped: Some(65_536 + 9), ..Queue::default() };
+        let record = meter.record(Time::from_millis(5), 62, &queue);
+        assert_eq!((record.node, record.ingress, record.egress, record.hop_limit), (7, None, Some(2), 62));
+        assert_eq!(
+            (record.room_packets, record.dropped, record.flow_dropped, record.flows),
+            (Some(3), Some(9), None, Some(1))
+        );
+        assert!((record.arrival_pps.unwrap() - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_flows_cost_bounded_memory() {
+        let mut meter = Meter::new(7, None, None);
+        for flow in 0..100_000 {
+            meter.arrived(Time::from_nanos(flow), flow);
+        }
+        assert_eq!((meter.flows.len(), meter.flows(Time::from_millis(1))), (MAX_FLOWS, MAX_FLOWS as u32));
+        meter.arrived(Time::from_millis(1500), u64::MAX);
+        assert_eq!(meter.flows(Time::from_millis(1500)), 1);
+    }
+}

@@ -171,3 +171,6 @@ impl Reader {
         Some(Telemetry { now, packet: None, verdict: self.verdict(now), fresh_for, hops: &self.hops })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,10 @@
+use proptest::collection;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
 use super::*;
+use paceline_cc::{Nanos, Time};
 
 /// What a sink saw behind a hop in eBPF and one of Linux' own (spec numbers: octets of a capture).
 const CAPTURED: &str = "06070100 312a0000 80012000 c6000000 3f222222 00020003 003b0190 00000000 \
@@ -52,4 +58,222 @@ fn headers_have_the_sizes_that_are_documented() {
     assert_eq!(size(Profile::Full, 2, long(), None), 120);
     assert_eq!(Profile::ALL.map(Profile::max_hops), [15, 10, 12, 6]);
     assert_eq!(MAX_HOPS, 15);
+}
+
+fn records() -> impl Strategy<Value = NodeRecord> {
+    let ids = (any::<u8>(), 0..=0x00ff_ffffu32, option::of(0..u16::MAX), option::of(0..u16::MAX));
+    let times = (option::of(0..u64::MAX / 4), option::of(0..u64::MAX));
+    let short = (option::of(any::<u32>()), option::of(any::<u32>()), option::of(0.0..1e12f64));
+    let queue = (option::of(any::<u32>()), option::of(-1.0..2.0f64), option::of(any::<u16>()));
+    let radio = (option::of(any::<u16>()), option::of(any::<u16>()), option::of(any::<i8>()));
+    let rate = (option::of(any::<u8>()), option::of(any::<u16>()));
+    (ids, times, short, queue, radio, rate).prop_map(|(ids, times, short, queue, radio, rate)| NodeRecord {
+        hop_limit: ids.0,
+        node: ids.1,
+        ingress: ids.2,
+        egress: ids.3,
+        at: times.0.map(Time::from_nanos),
+        transit: times.1.map(Nanos::from_nanos),
+        room_packets: short.0,
+        flows: short.1,
+        arrival_pps: short.2,
+        queue_bytes: queue.0,
+        occupancy: queue.1,
+        flow_dropped: queue.2,
+        link_lost: radio.0,
+        dropped: radio.1,
+        rssi_dbm: radio.2,
+        mcs: rate.0,
+        rate_100k: rate.1,
+    })
+}
+
+fn edges() -> impl Strategy<Value = Edge> {
+    let long = option::of((any::<u32>(), any::<u16>(), any::<u16>()));
+    (1u8.., any::<u32>(), any::<u32>(), option::of(any::<u32>()), long).prop_map(|(segs, seq, sent_us, cwnd, long)| {
+        Edge {
+            segs,
+            seq,
+            sent_us,
+            cwnd,
+            long: long.map(|(flow, ssthresh, srtt_64us)| Long { flow, ssthresh, srtt_64us }),
+        }
+    })
+}
+
+fn headers() -> impl Strategy<Value = Header> {
+    let standard = option::of((any::<u32>(), any::<u32>(), any::<u32>()));
+    let parts = (any::<u8>(), select(&Profile::ALL[..]), 0u8..20, any::<bool>(), option::of(edges()), standard);
+    (parts, collection::vec(records(), 0..20)).prop_map(
+        |((next_header, profile, hops, overflow, edge, standard), records)| {
+            let standard = standard.map(|(seq, seconds, micros)| Standard { seq, seconds, micros });
+            Header {
+                next_header,
+                namespace: NAMESPACE,
+                profile,
+                capacity_hops: hops,
+                overflow,
+                records,
+                edge,
+                standard,
+            }
+        },
+    )
+}
+
+proptest! {
+    /// What is read is what was written, but for what the wire rounds; and what is read is written as it was.
+    #[test]
+    fn a_header_is_read_as_it_was_written(header in headers()) {
+        let bytes = header.encode();
+        let (read, used) = Header::decode(&bytes).unwrap();
+        prop_assert_eq!((used, used % 8, bytes.len()), (header.octets(), 0, used));
+        prop_assert_eq!(&read.encode(), &bytes);
+        let kept = header.records.len().min(header.profile.max_hops());
+        prop_assert_eq!((read.records.len(), read.overflow), (kept, header.overflow || kept < header.records.len()));
+        prop_assert_eq!((read.edge, read.standard, read.profile), (header.edge, header.standard, header.profile));
+        for (written, read) in header.records.iter().zip(&read.records) {
+            prop_assert_eq!((written.hop_limit, written.node, written.ingress, written.egress),
+                (read.hop_limit, read.node, read.ingress, read.egress));
+            prop_assert_eq!(written.room_packets.map(|room| room.min(0xfffe)), read.room_packets);
+            prop_assert_eq!(written.flows.map(|flows| flows.clamp(1, 254)), read.flows);
+            if let (Some(written), Some(read)) = (written.arrival_pps, read.arrival_pps) {
+                prop_assert!(written < 1.05 || written > 2e9 || (read / written - 1.0).abs() < 0.046, "{} {}", written, read);
+            }
+        }
+        if header.profile == Profile::Full {
+            for (written, read) in header.records.iter().zip(&read.records) {
+                prop_assert_eq!(written.flow_dropped.filter(|count| *count != u16::MAX), read.flow_dropped);
+                prop_assert_eq!(written.occupancy.is_some(), read.occupancy.is_some());
+                prop_assert_eq!(written.at.map(|at| at.as_nanos() / 1000).filter(|us| us / 1_000_000 < u64::from(u32::MAX - 1)),
+                    read.at.map(|at| at.as_nanos() / 1000).filter(|us| us / 1_000_000 < u64::from(u32::MAX - 1)));
+            }
+        }
+    }
+
+    /// Hops that write one after the other leave what would have been written at once; one too many sets the flag and nothing else.
+    #[test]
+    fn records_are_pushed_in_the_order_of_the_hops(header in headers()) {
+        let empty = Header { records: Vec::new(), overflow: false, ..header.clone() };
+        let mut bytes = empty.encode();
+        let room = usize::from(header.capacity_hops).min(header.profile.max_hops());
+        for (index, record) in header.records.iter().enumerate() {
+            let before = bytes.clone();
+            let pushed = push_record(&mut bytes, record);
+            prop_assert_eq!(pushed, if index < room { Ok(()) } else { Err(Refused::Full) });
+            if index >= room {
+                let changed = (0..bytes.len()).filter(|at| bytes[*at] != before[*at]).collect::<Vec<_>>();
+                prop_assert!(changed.is_empty() || changed == [10]);
+            }
+        }
+        let records = header.records[..header.records.len().min(room)].to_vec();
+        let overflow = header.records.len() > room;
+        prop_assert_eq!(bytes, Header { records, overflow, ..header }.encode());
+    }
+
+    /// Whatever the octets: an answer or a line of text, and a push that is refused as foreign changes nothing.
+    #[test]
+    fn any_octets_are_read_or_refused(header in headers(), changes in collection::vec((any::<u16>(), any::<u8>()), 0..6), cut in any::<u16>()) {
+        let mut bytes = header.encode();
+        for (at, value) in changes {
+            let length = bytes.len();
+            bytes[usize::from(at) % length] = value;
+        }
+        bytes.truncate(usize::from(cut) % 300);
+        match Header::decode(&bytes) {
+            Ok((header, used)) => {
+                prop_assert!(used <= bytes.len() && header.records.len() <= MAX_HOPS);
+                let again = header.encode();
+                prop_assert_eq!(Header::decode(&again), Ok((header, again.len())));
+            }
+            Err(error) => prop_assert!(!error.to_string().contains('\n')),
+        }
+        let before = bytes.clone();
+        if let Err(Refused::Foreign(why)) = push_record(&mut bytes, &NodeRecord::default()) {
+            prop_assert!(bytes == before && !why.contains('\n'));
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let good = || Header::new(Profile::Lean, 2, edge()).encode();
+    let wrong = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good();
+        change(&mut bytes);
+        let error = Header::decode(&bytes).unwrap_err();
+        // A hop writes into none of them, but for those whose fault is behind the trace.
+        (error, push_record(&mut bytes, &NodeRecord::default()).is_ok())
+    };
+    assert!(Header::decode(&good()).is_ok());
+    assert_eq!(wrong(&|bytes| bytes.truncate(63)), (WireError::Truncated { need: 64, have: 63 }, true));
+    assert_eq!(wrong(&|bytes| bytes.truncate(1)), (WireError::Truncated { need: 8, have: 1 }, false));
+    assert_eq!(wrong(&|bytes| bytes.clear()), (WireError::Truncated { need: 8, have: 0 }, false));
+    assert_eq!(wrong(&|bytes| bytes[5] = 0xff), (WireError::Option { kind: TRACE_OPTION, at: 4 }, false));
+    assert_eq!(wrong(&|bytes| bytes[49] = 15), (WireError::Option { kind: EDGE_OPTION, at: 48 }, true));
+    assert_eq!(wrong(&|bytes| bytes[8] = 0), (WireError::Namespace(1), false));
+    assert_eq!(wrong(&|bytes| bytes[12] = 0xc7), (WireError::TraceType(0xc7_0000), false));
+    assert_eq!(wrong(&|bytes| bytes[10] = 5 << 3), (WireError::Length { what: "NodeLen", value: 5 }, false));
+    assert_eq!(wrong(&|bytes| bytes[11] = 12), (WireError::Length { what: "RemainingLen", value: 12 }, false));
+    assert_eq!(wrong(&|bytes| bytes[11] = 7), (WireError::Length { what: "RemainingLen", value: 7 }, true));
+    assert_eq!(wrong(&|bytes| bytes[50] = 0x28), (WireError::Version(2), true));
+    assert_eq!(wrong(&|bytes| bytes[7] = 4), (WireError::NoTrace, false));
+    assert_eq!(wrong(&|bytes| bytes[4] = 0x3e), (WireError::NoTrace, false));
+    let twice = |bytes: &mut Vec<u8>| {
+        bytes.extend_from_within(48..);
+        bytes[1] = 9;
+    };
+    assert_eq!(wrong(&twice), (WireError::Twice(EDGE_OPTION), true));
+    let many = |bytes: &mut Vec<u8>| {
+        *bytes = [&[6, 2, 5, 0], &[5, 0].repeat(10)[..]].concat();
+    };
+    assert_eq!(wrong(&many), (WireError::Options, false));
+}
+
+#[test]
+fn foreign_options_and_padding_are_skipped() {
+    // Router alert (RFC 2711), Pad1 twice, then ours.
+    let bytes = Header::new(Profile::Lean, 0, edge()).encode();
+    let alert: &[u8] = &[6, 4, 5, 2, 0, 0, 0, 0];
+    let with = [alert, &bytes[4..], &[0, 0, 0, 0]].concat();
+    let (header, used) = Header::decode(&with).unwrap();
+    assert_eq!((header.edge, used), (Some(edge()), 40));
+    // A hop writes only where it finds a trace at once.
+    let mut with = with;
+    assert!(matches!(push_record(&mut with, &NodeRecord::default()), Err(Refused::Foreign(_))));
+}
+
+#[test]
+fn a_full_trace_gets_the_overflow_flag_and_nothing_else() {
+    let mut bytes = Header::new(Profile::Counted, 1, edge()).encode();
+    let record =
+        |node| NodeRecord { node, hop_limit: 60, flow_dropped: Some(3), occupancy: Some(0.5), ..NodeRecord::default() };
+    push_record(&mut bytes, &record(1)).unwrap();
+    assert_eq!(push_record(&mut bytes, &record(2)), Err(Refused::Full));
+    let (header, _) = Header::decode(&bytes).unwrap();
+    assert!(header.overflow);
+    let [first] = header.records[..] else { panic!("{header:?}") };
+    assert_eq!((first.node, first.flow_dropped, first.room_packets, first.dropped), (1, Some(3), None, None));
+    assert!((first.occupancy.unwrap() - 0.5).abs() < 1e-4);
+}
+
+#[test]
+fn what_a_hop_does_not_know_is_all_ones_and_nonsense_is_not_known() {
+    let mut bytes = Header::new(Profile::Full, 1, edge()).encode();
+    push_record(&mut bytes, &NodeRecord { node: 5, ..NodeRecord::default() }).unwrap();
+    assert!(bytes[20..56].iter().all(|octet| *octet == 0xff), "{bytes:02x?}");
+    let (header, _) = Header::decode(&bytes).unwrap();
+    assert_eq!(header.records, [NodeRecord { node: 5, ..NodeRecord::default() }]);
+    // A fraction of a second of two seconds; a signal of +5 dBm.
+    bytes[24..32].copy_from_slice(&[0, 0, 0, 1, 0, 0x1e, 0x84, 0x80]);
+    bytes[48] = 5;
+    let (header, _) = Header::decode(&bytes).unwrap();
+    assert_eq!((header.records[0].at, header.records[0].rssi_dbm), (None, None));
+}
+
+#[test]
+fn arrival_rates_have_steps_of_nine_percent() {
+    assert_eq!([0.0, 1.0, 1.04, 1.05, 2.0, 1650.0, 2f64.powi(31), 1e300].map(rate_code), [0, 0, 0, 1, 8, 86, 248, 248]);
+    assert_eq!((rate_of(0), rate_of(8), rate_of(248), rate_of(255)), (0.0, 2.0, 2_147_483_648.0, 2_147_483_648.0));
+    assert_eq!(rate_code(f64::NAN), 255);
 }
