@@ -1,4 +1,5 @@
 //! What holds for the crate as a whole.
 
+mod capture;
 mod classifier;
 mod model;
