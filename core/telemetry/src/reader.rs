@@ -4,7 +4,7 @@ use paceline_cc::{Cause, Hop, Nanos, Telemetry, Time};
 
 use crate::report::{FlowReport, ReportError};
 
-/// Bounds of how long a report counts (our choice, after int-telemetry: a few round trips, and never longer than a person notices).
+/// Bounds of how long a report counts (our choice: some round trips, and never so long that a person notices).
 pub const FRESH: (Nanos, Nanos) = (Nanos::from_millis(50), Nanos::from_millis(500));
 /// Fresh reports in a row before a verdict counts (our choice: one may be the tail of a stream that ended).
 pub const STREAK: u32 = 3;

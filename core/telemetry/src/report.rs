@@ -192,7 +192,7 @@ pub struct FlowReport {
     /// Largest difference of delay of two packets in a row, in the window, in microseconds.
     #[serde(default)]
     pub jit_max_us: u64,
-    /// The congestion window that the newest packet told of, in packets.
+    /// The congestion window in the newest packet, in packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_echo: Option<u32>,
     /// The hops as the newest packet saw them, first hop first.

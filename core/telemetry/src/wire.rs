@@ -55,8 +55,8 @@ pub enum Profile {
     Lean,
     /// As lean, and when: 24 octets a hop.
     Timed,
-    /// As lean, and how full the queue is, with the flow's own drops there: 20 octets a hop. Ours: it is what telling losses by
-    /// the medium from drops takes on each packet, among any number of flows.
+    /// As lean, and how full the queue is, with the flow's own drops there: 20 octets a hop. Ours: what it takes to name losses by
+    /// the medium and drops right on each packet, among any number of flows.
     Counted,
     /// Everything: 40 octets a hop.
     Full,

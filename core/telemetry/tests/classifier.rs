@@ -53,7 +53,7 @@ fn a_queues_counter_names_losses_right_for_a_flow_that_is_alone() {
     right(&matrix(1, Counters::All(1), true, SEEDS));
 }
 
-/// Rooms alone cannot tell a burst of the medium from one of drops where the queue is as short as the burst.
+/// Rooms alone do not part a burst of the medium from one of drops where the queue is as short as the burst.
 #[test]
 fn rooms_name_drops_right_and_single_losses_where_the_queue_is_not_short() {
     let rows = matrix(1, Counters::None, true, SEEDS);
