@@ -133,7 +133,8 @@ impl NodeRecord {
     fn read_short(&mut self, word: u32) {
         let (flows, code) = ((word >> 8) as u8, word as u8);
         self.room_packets = Some(word >> 16).filter(|room| *room <= MOST_ROOM);
-        self.flows = Some(u32::from(flows)).filter(|_| flows != UNKNOWN_8);
+        // The packet itself is of a flow.
+        self.flows = (flows != UNKNOWN_8).then_some(u32::from(flows.max(1)));
         self.arrival_pps = (code != UNKNOWN_8).then(|| rate_of(code));
     }
 

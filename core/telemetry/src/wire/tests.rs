@@ -269,6 +269,10 @@ fn what_a_hop_does_not_know_is_all_ones_and_nonsense_is_not_known() {
     bytes[48] = 5;
     let (header, _) = Header::decode(&bytes).unwrap();
     assert_eq!((header.records[0].at, header.records[0].rssi_dbm), (None, None));
+    // No flow at all, though there is a packet.
+    bytes[38] = 0;
+    let (header, _) = Header::decode(&bytes).unwrap();
+    assert_eq!(header.records[0].flows, Some(1));
 }
 
 #[test]
