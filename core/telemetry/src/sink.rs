@@ -27,7 +27,7 @@ pub const PACKETS: u32 = 32;
 /// Most reports a second (our choice: twice what [`INTERVAL`] gives), and how many may follow each other at once.
 pub const MOST_REPORTS: u64 = 200;
 const BURST: u64 = 10;
-/// A missing packet is not merely late when it is this old, and [`REORDERED`] later ones have come (our choice, with RFC 5681's
+/// A missing packet is not merely late when it is this old, and three later ones have come (our choice, with RFC 5681's
 /// three duplicates).
 pub const GUARD: Nanos = Nanos::from_millis(10);
 const REORDERED: u64 = 3;
