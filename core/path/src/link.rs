@@ -72,7 +72,8 @@ impl<P: Send> Link<P> {
         let dropped =
             Count { packets: stats.full.packets + stats.aqm.packets, bytes: stats.full.bytes + stats.aqm.bytes };
         let LinkStats { queued, arrived, marked, .. } = *stats;
-        Snapshot { at: now, queued, capacity, arrived, dropped, lost: Count::default(), marked, recent }
+        let limit = self.queue.limit();
+        Snapshot { at: now, queued, limit, capacity, arrived, dropped, lost: Count::default(), marked, recent }
     }
 
     pub(crate) fn keep_dropped(&mut self) {

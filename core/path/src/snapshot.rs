@@ -3,6 +3,7 @@
 use paceline_cc::{Nanos, Rate, Time};
 
 use crate::packet::Packet;
+use crate::queue::Limit;
 use crate::stats::Count;
 
 /// A link at one moment, with what is behind it on its path.
@@ -12,6 +13,8 @@ pub struct Snapshot {
     pub at: Time,
     /// What waits, without the packet in service.
     pub queued: Count,
+    /// How much may wait, in bytes and packets.
+    pub limit: Limit,
     /// What the link could have carried lately: in the meter's interval before, or [`LATELY`] where it is not metered. At the
     /// start, in the first such span.
     pub capacity: Rate,
@@ -25,6 +28,18 @@ pub struct Snapshot {
     pub marked: Count,
     /// What arrived in the last whole interval; `None`: not metered ([`crate::Path::metered`]).
     pub recent: Option<Recent>,
+}
+
+impl Snapshot {
+    /// Full packets ([`crate::queue::TYPICAL_PACKET`]) that the queue holds when it is full; `None` without a limit.
+    pub fn limit_packets(&self) -> Option<u64> {
+        self.limit.room(Count::default())
+    }
+
+    /// Full packets for which the queue has room; `None` without a limit.
+    pub fn room_packets(&self) -> Option<u64> {
+        self.limit.room(self.queued)
+    }
 }
 
 /// Span over which a link that is not metered reports its capacity (our choice: about a round trip, and long enough for the
@@ -106,7 +121,7 @@ mod tests {
     use super::*;
     use crate::link::Link;
     use crate::packet::Codepoint;
-    use crate::queue::{DropTail, Limit};
+    use crate::queue::DropTail;
     use crate::row::Path;
     use crate::schedule::Schedule;
 
@@ -141,6 +156,19 @@ mod tests {
         assert_eq!(path.snapshot(Time::from_millis(36)).unwrap().recent, Some(none));
         let one = Recent { arrival: Rate::from_mbps(1.2), flows: 1, ..none };
         assert_eq!(path.snapshot(Time::from_millis(40)).unwrap().recent, Some(one));
+    }
+
+    #[test]
+    fn room_is_in_full_packets_and_what_is_scarcer_counts() {
+        let queued = Count { packets: 3, bytes: 4000 };
+        let room = |bytes, packets| Limit { bytes, packets, bdp: None }.room(queued);
+        assert_eq!(room(Some(10_000), None), Some(4));
+        assert_eq!(room(None, Some(10)), Some(7));
+        assert_eq!(room(Some(10_000), Some(5)), Some(2));
+        assert_eq!(room(Some(3000), Some(2)), Some(0), "a limit that was exceeded leaves no room");
+        assert_eq!(Limit::NONE.room(queued), None);
+        let snapshot = path().snapshot(Time::ZERO).unwrap();
+        assert_eq!((snapshot.limit_packets(), snapshot.room_packets()), (Some(2), Some(2)));
     }
 
     #[test]

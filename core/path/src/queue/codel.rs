@@ -111,4 +111,8 @@ impl<P: Send> Queue<P> for CoDel<P> {
         }
         Some(packet)
     }
+
+    fn limit(&self) -> Limit {
+        self.fifo.limit
+    }
 }

@@ -29,4 +29,8 @@ impl<P: Send> Queue<P> for DropHead<P> {
     fn pop(&mut self, _now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         self.0.pop(ledger)
     }
+
+    fn limit(&self) -> Limit {
+        self.0.limit
+    }
 }

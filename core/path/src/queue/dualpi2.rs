@@ -284,6 +284,10 @@ impl<P: Send> Queue<P> for DualPi2<P> {
         }
         None
     }
+
+    fn limit(&self) -> Limit {
+        self.low.fifo.limit
+    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,9 @@ pub trait Queue<P>: Send {
 
     /// The next packet to serve; packets may be dropped on the way to it. `None` when the queue is empty.
     fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>>;
+
+    /// How much it holds, in bytes and packets.
+    fn limit(&self) -> Limit;
 }
 
 /// What all queues here are made of: first in, first out, up to a limit.

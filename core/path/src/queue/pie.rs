@@ -131,4 +131,8 @@ impl<P: Send> Queue<P> for Pie<P> {
         self.delay = if ledger.stats.queued.packets == 0 { Nanos::ZERO } else { now - packet.entered };
         Some(packet)
     }
+
+    fn limit(&self) -> Limit {
+        self.fifo.limit
+    }
 }

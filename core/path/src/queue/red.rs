@@ -113,4 +113,8 @@ impl<P: Send> Queue<P> for Red<P> {
         }
         Some(packet)
     }
+
+    fn limit(&self) -> Limit {
+        self.fifo.limit
+    }
 }

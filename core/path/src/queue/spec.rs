@@ -45,6 +45,14 @@ impl Limit {
             && self.packets.is_none_or(|most| queued.packets < most)
     }
 
+    /// For how many packets of [`TYPICAL_PACKET`] bytes there is room beside `queued`; `None` without a limit. A multiple of the
+    /// bandwidth-delay product is none before it is in bytes.
+    pub fn room(&self, queued: Count) -> Option<u64> {
+        let by_bytes = self.bytes.map(|most| most.saturating_sub(queued.bytes) / u64::from(TYPICAL_PACKET));
+        let by_packets = self.packets.map(|most| most.saturating_sub(queued.packets));
+        [by_bytes, by_packets].into_iter().flatten().min()
+    }
+
     /// As keys: `bytes=2MB,packets=100`.
     fn keys(self) -> String {
         let bytes = self.bytes.map(|bytes| format!("bytes={}", with_unit(bytes)));

@@ -55,4 +55,8 @@ impl<P: Send> Queue<P> for Step<P> {
         }
         Some(packet)
     }
+
+    fn limit(&self) -> Limit {
+        self.fifo.limit
+    }
 }
