@@ -292,7 +292,7 @@ impl Above {
         }
         // The repairs have left in place of the lost.
         let in_flight = self.in_flight();
-        self.driver.lose(now, &self.lost, in_flight, in_flight, new_episode);
+        self.driver.lose(now, &mut self.lost, in_flight, in_flight, new_episode);
         self.driver.refresh();
     }
 
@@ -352,7 +352,7 @@ impl Above {
     pub fn timeout(&mut self, now: Time, count: u32) {
         let now = self.advance(now);
         let in_flight = self.in_flight();
-        self.driver.timeout(now, &[], in_flight, in_flight, count);
+        self.driver.timeout(now, &mut [], in_flight, in_flight, count);
         self.driver.refresh();
     }
 

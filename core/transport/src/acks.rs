@@ -294,7 +294,7 @@ impl FlowSender {
             self.lost.push(packet.lost());
             self.stats.packets_lost += 1;
             let new_episode = self.phase == Phase::Open;
-            self.driver.lose(now, &self.lost, prior_in_flight, self.board.in_flight, new_episode);
+            self.driver.lose(now, &mut self.lost, prior_in_flight, self.board.in_flight, new_episode);
             return u64::from(packet.bytes);
         }
         if !advanced && delivered == 0 {
@@ -335,7 +335,7 @@ impl FlowSender {
         {
             undo.open += self.lost.len() as u64;
         }
-        self.driver.lose(now, &self.lost, prior_in_flight, self.board.in_flight, reduces);
+        self.driver.lose(now, &mut self.lost, prior_in_flight, self.board.in_flight, reduces);
         if reduces {
             self.start_reduction();
         }

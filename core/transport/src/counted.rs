@@ -192,10 +192,10 @@ impl Counted {
         self.episode_due |= now.recoveries > seen.recoveries;
         if now.timeouts > seen.timeouts {
             self.episode_due = false;
-            self.driver.timeout(at, &self.lost, prior_in_flight, in_flight, now.backoff.max(1));
+            self.driver.timeout(at, &mut self.lost, prior_in_flight, in_flight, now.backoff.max(1));
         } else if !self.lost.is_empty() {
             let new_episode = std::mem::take(&mut self.episode_due);
-            self.driver.lose(at, &self.lost, prior_in_flight, in_flight, new_episode);
+            self.driver.lose(at, &mut self.lost, prior_in_flight, in_flight, new_episode);
         }
         let marks = self.marks(now, &delivery);
         if delivery.packets > 0 || marks.packets > 0 || marks.echo {

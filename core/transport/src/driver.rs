@@ -13,6 +13,7 @@ use paceline_cc::{
 };
 
 use crate::arrivals::Lookup;
+use crate::causes::Causes;
 use crate::config::{Config, Pace};
 use crate::pacer::Pacer;
 use crate::packet::Packet;
@@ -44,6 +45,7 @@ pub struct Driver {
     /// The application had nothing to send when last asked.
     ran_dry: bool,
     packets: u64,
+    pub(crate) causes: Causes,
 }
 
 /// What is on its way as a packet leaves, the packet included.
@@ -130,6 +132,7 @@ impl Driver {
             last_sent_at: None,
             ran_dry: false,
             packets: 0,
+            causes: Causes::new(),
         };
         driver.refresh();
         driver
@@ -294,10 +297,12 @@ impl Driver {
     }
 
     /// Packets were found lost, in sending order; nothing is reported where there are none. `new_episode`: a reduction is due.
-    pub fn lose(&mut self, now: Time, packets: &[Lost], prior_in_flight: u64, in_flight: u64, new_episode: bool) {
+    /// Those whose cause is unknown get that of the newest report of the hops, while it is fresh.
+    pub fn lose(&mut self, now: Time, packets: &mut [Lost], prior_in_flight: u64, in_flight: u64, new_episode: bool) {
         if packets.is_empty() {
             return;
         }
+        self.causes.fill(now, packets);
         let bytes = packets.iter().map(|lost| u64::from(lost.bytes)).sum();
         self.controller.on_loss(&Loss { now, packets, bytes, prior_in_flight, in_flight, new_episode });
     }
@@ -311,7 +316,9 @@ impl Driver {
     }
 
     /// The retransmission timer fired for the `count`th time in a row and declared `packets` lost, as far as they are known.
-    pub fn timeout(&mut self, now: Time, packets: &[Lost], prior_in_flight: u64, in_flight: u64, count: u32) {
+    /// Their causes are filled in as in [`Driver::lose`].
+    pub fn timeout(&mut self, now: Time, packets: &mut [Lost], prior_in_flight: u64, in_flight: u64, count: u32) {
+        self.causes.fill(now, packets);
         self.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
     }
 
@@ -320,8 +327,10 @@ impl Driver {
         self.controller.on_spurious(now);
     }
 
-    /// The hops of the path reported.
+    /// The hops of the path reported. What the report says of losses explains those found while it is fresh: until the next
+    /// report, and no longer than [`Telemetry::fresh_for`].
     pub fn telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.causes.report(telemetry);
         self.controller.on_telemetry(telemetry);
         self.refresh();
     }

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use paceline_cc::{Controller, Nanos, Time};
+use paceline_cc::{Controller, Nanos, Telemetry, Time};
 
 use crate::segment::{AckSegment, Segment};
 
@@ -17,6 +17,10 @@ pub struct SenderStats {
     pub retransmits: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
+    /// Of these, lost by the medium as telemetry had it by then.
+    pub lost_by_medium: u64,
+    /// Of these, dropped by a full queue as telemetry had it by then.
+    pub lost_by_congestion: u64,
     /// Losses found to be wrong afterwards (duplicates reported, F-RTO).
     pub spurious: u64,
     /// Fast-recovery episodes.
@@ -51,6 +55,8 @@ impl AddAssign<&Self> for SenderStats {
         self.bytes_sent += other.bytes_sent;
         self.retransmits += other.retransmits;
         self.packets_lost += other.packets_lost;
+        self.lost_by_medium += other.lost_by_medium;
+        self.lost_by_congestion += other.lost_by_congestion;
         self.spurious += other.spurious;
         self.recoveries += other.recoveries;
         self.timeouts += other.timeouts;
@@ -80,6 +86,10 @@ pub trait Sender: Send {
 
     /// An acknowledgement arrived. Answers the RTT that the controller learned from it, if any.
     fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos>;
+
+    /// The hops of the path reported. A sender that does not offer telemetry
+    /// ([`Ability::Telemetry`](paceline_cc::Ability::Telemetry)) ignores it.
+    fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 
     /// When [`Sender::on_timeout`] and [`Sender::poll_transmit`] want to be called: the earliest of the pacing,
     /// probe, reordering and retransmission timers and the controller's tick.

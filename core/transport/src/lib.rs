@@ -3,6 +3,7 @@
 pub mod above;
 mod acks;
 mod arrivals;
+mod causes;
 pub mod config;
 pub mod counted;
 pub mod datagram;

@@ -10,7 +10,7 @@
 //! - Spurious time-outs are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
 //!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
 
-use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Time};
+use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Telemetry, Time};
 
 use crate::config::Config;
 use crate::driver::{Driver, Load, Progress};
@@ -331,7 +331,7 @@ impl FlowSender {
             }
             self.undo = Some(undo);
         }
-        self.driver.timeout(now, &self.lost, prior_in_flight, self.board.in_flight, self.backoff);
+        self.driver.timeout(now, &mut self.lost, prior_in_flight, self.board.in_flight, self.backoff);
         self.settle(now);
         self.arm_rto(now);
     }
@@ -430,6 +430,10 @@ impl Sender for FlowSender {
         self.take_ack(now, ack).rtt
     }
 
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.driver.telemetry(telemetry);
+    }
+
     fn next_timeout(&self) -> Time {
         let timers = self.rto_at.min(self.probe_at).min(self.reordering_at);
         timers.min(self.wake_at).min(self.driver.next_tick()).min(self.driver.heartbeat_at())
@@ -465,7 +469,12 @@ impl Sender for FlowSender {
     }
 
     fn stats(&self) -> SenderStats {
-        SenderStats { bytes_delivered: self.driver.bytes_delivered(), ..self.stats }
+        SenderStats {
+            bytes_delivered: self.driver.bytes_delivered(),
+            lost_by_medium: self.driver.causes.medium,
+            lost_by_congestion: self.driver.causes.congestion,
+            ..self.stats
+        }
     }
 
     fn controller(&self) -> &dyn Controller {

@@ -75,8 +75,8 @@ fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
     let delivery = driver.delivered(at(40), &mut packets, false, &Arrived::Unknown);
     driver.sample(delivery.rtt.unwrap(), 2000, 3000);
     driver.acknowledge(at(40), &delivery, &Progress::at(2000, 3000, 1000));
-    driver.lose(at(50), &[lost.lost()], 1000, 0, true);
-    driver.lose(at(50), &[], 0, 0, true);
+    driver.lose(at(50), &mut [lost.lost()], 1000, 0, true);
+    driver.lose(at(50), &mut [], 0, 0, true);
     driver.explain(at(60), &[Lost { cause: Cause::Medium, ..lost.lost() }]);
     driver.telemetry(&Telemetry {
         now: at(61),
@@ -108,6 +108,50 @@ fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
     );
     assert_eq!(driver.bytes_delivered(), 2000);
     assert_eq!(driver.rtt().smoothed(), Some(Nanos::from_millis(39)));
+}
+
+#[test]
+fn a_loss_has_the_cause_of_the_newest_report_while_that_is_fresh() {
+    let (mut driver, log) = causes();
+    let report = |driver: &mut Driver, now: u64, verdict: Cause| {
+        let fresh_for = Nanos::from_millis(50);
+        driver.telemetry(&Telemetry { now: at(now), packet: None, verdict, fresh_for, hops: &[] });
+    };
+    let lost = |n: u64| Packet::new(n * u64::from(MSS), MSS, at(n)).lost();
+    driver.lose(at(9), &mut [lost(0)], 1000, 0, true);
+    report(&mut driver, 10, Cause::Medium);
+    driver.lose(at(20), &mut [lost(1), Lost { cause: Cause::Policer, ..lost(2) }], 1000, 0, true);
+    driver.timeout(at(59), &mut [lost(3)], 1000, 0, 1);
+    driver.lose(at(60), &mut [lost(4)], 1000, 0, true);
+    report(&mut driver, 61, Cause::Congestion);
+    driver.lose(at(62), &mut [lost(5)], 1000, 0, true);
+    report(&mut driver, 63, Cause::Unknown);
+    driver.timeout(at(64), &mut [lost(6)], 1000, 0, 1);
+    assert_eq!(
+        log.take(),
+        ["[Unknown]", "[Medium, Policer]", "[Medium]", "[Unknown]", "[Congestion]", "[Unknown]"],
+        "unknown before the first report, 50 ms after the last, and where the last says so"
+    );
+}
+
+/// A driver, and the causes of its losses.
+fn causes() -> (Driver, Log) {
+    struct Causes(Log);
+    impl Observer for Causes {
+        fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
+            let packets = match event {
+                Event::Lost(loss) => loss.packets,
+                Event::Timeout(timeout) => timeout.packets,
+                _ => return,
+            };
+            let causes: Vec<Cause> = packets.iter().map(|lost| lost.cause).collect();
+            self.0.0.lock().unwrap().push(format!("{causes:?}"));
+        }
+    }
+    let log = Log::default();
+    let controller = "reno".parse::<Spec>().unwrap().build(&Env { mss: MSS, ..Env::default() });
+    let observed = Observed::wrap(controller, Some(Box::new(Causes(log.clone()))));
+    (Driver::new(&Config { mss: MSS, ..Config::default() }, observed), log)
 }
 
 #[test]

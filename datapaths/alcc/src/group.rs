@@ -239,7 +239,7 @@ impl Controller for Member {
         // The repairs have left in place of the lost.
         ask(&self.aggregate, |all| {
             all.find_lost(sent, loss.packets);
-            all.driver.lose(loss.now, &all.lost, all.in_flight, all.in_flight, loss.new_episode);
+            all.driver.lose(loss.now, &mut all.lost, all.in_flight, all.in_flight, loss.new_episode);
             all.driver.refresh();
         });
     }
@@ -248,7 +248,7 @@ impl Controller for Member {
         let sent = &self.sent;
         ask(&self.aggregate, |all| {
             all.find_lost(sent, timeout.packets);
-            all.driver.timeout(timeout.now, &all.lost, all.in_flight, all.in_flight, timeout.count);
+            all.driver.timeout(timeout.now, &mut all.lost, all.in_flight, all.in_flight, timeout.count);
             all.driver.refresh();
         });
     }

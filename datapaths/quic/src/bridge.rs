@@ -221,7 +221,7 @@ impl Bridge {
         if persistent {
             self.timeouts = self.timeouts.saturating_add(1);
             let count = self.timeouts;
-            self.driver.timeout(now, &self.lost, prior_in_flight, self.in_flight, count);
+            self.driver.timeout(now, &mut self.lost, prior_in_flight, self.in_flight, count);
             return;
         }
         if self.lost.is_empty() {
@@ -234,7 +234,7 @@ impl Bridge {
                 cause: Cause::Unknown,
             });
         }
-        self.driver.lose(now, &self.lost, prior_in_flight, self.in_flight, starts);
+        self.driver.lose(now, &mut self.lost, prior_in_flight, self.in_flight, starts);
     }
 
     fn mark(&mut self, now: Time, sent_at: Time, starts: bool) {
@@ -248,7 +248,7 @@ impl Bridge {
             let (_, end, tag) = self.front;
             let seq = end.saturating_sub(u64::from(self.mtu()));
             self.lost.push(Lost { seq, bytes: self.mtu(), sent_at, tag, cause: Cause::Unknown });
-            self.driver.lose(now, &self.lost, self.in_flight, self.in_flight, true);
+            self.driver.lose(now, &mut self.lost, self.in_flight, self.in_flight, true);
         } else {
             self.phase = Phase::Cwr;
             let marks = Marks { bytes: u64::from(self.mtu()), packets: 1, echo: true };
