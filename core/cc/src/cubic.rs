@@ -21,7 +21,7 @@
 //!   the curve at most once in 1/32 s while the window stands still.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::entry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn};
+use crate::entry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, Start, classic_ecn};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::{Nanos, Time};
 use crate::window::{Policy, Signal, Window, WindowController};
@@ -40,6 +40,9 @@ pub struct Settings {
     pub fast_convergence: bool,
     /// Never slower than Reno (section 4.3).
     pub reno_friendly: bool,
+    /// The factor of a reduction from which Reno's slope is derived (section 4.3); `beta` but where only some losses are
+    /// answered by it.
+    pub slope_beta: f64,
     /// Least growth in a round trip until the first loss, as a share of the window.
     pub opening: f64,
     /// Use of ECN.
@@ -49,7 +52,15 @@ pub struct Settings {
 impl Default for Settings {
     /// RFC 9438 sections 4.1, 4.6 and 4.7, and Linux's opening.
     fn default() -> Self {
-        Self { c: 0.4, beta: 0.7, fast_convergence: true, reno_friendly: true, opening: 0.05, ecn: Ecn::Off }
+        Self {
+            c: 0.4,
+            beta: 0.7,
+            fast_convergence: true,
+            reno_friendly: true,
+            slope_beta: 0.7,
+            opening: 0.05,
+            ecn: Ecn::Off,
+        }
     }
 }
 
@@ -108,8 +119,21 @@ impl Cubic {
 
     /// Reno's growth that gives, with this beta, the throughput of Reno (section 4.3, equation 4).
     fn alpha(&self, w_est: f64) -> f64 {
-        let beta = self.settings.beta;
+        let beta = self.settings.slope_beta;
         if w_est >= self.curve.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) }
+    }
+
+    /// Losses are not answered: there is nothing to undo.
+    pub(crate) fn keep(&mut self) {
+        self.before = self.curve;
+    }
+
+    /// Losses are answered by `factor`, and not taken for a sign of newcomers: gives the new threshold in packets. Reno's slope
+    /// stays that of `slope_beta` above the window of now, as in Linux.
+    pub(crate) fn cut(&mut self, window: &Window, factor: f64) -> f64 {
+        self.before = self.curve;
+        self.curve = Curve { w_max: window.cwnd, cwnd_prior: f64::INFINITY, epoch: None };
+        factor * window.cwnd
     }
 
     /// Time in which the window could not grow does not count (section 4.2).
@@ -199,50 +223,63 @@ impl Policy for Cubic {
     }
 }
 
-fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
-    let settings = Settings {
-        c: params.number("c"),
-        beta: params.number("beta"),
-        fast_convergence: params.on("fast_convergence"),
-        reno_friendly: params.on("reno_friendly"),
-        opening: params.number("opening") / 100.0,
-        ecn: classic_ecn(params),
-    };
-    Box::new(WindowController::new(env, start_up(params, env), Cubic::new(env, settings)))
+impl Settings {
+    /// Those that the parameters of [`ENTRY`] name.
+    pub(crate) fn of(params: &Params) -> Self {
+        Self {
+            c: params.number("c"),
+            beta: params.number("beta"),
+            fast_convergence: params.on("fast_convergence"),
+            reno_friendly: params.on("reno_friendly"),
+            slope_beta: params.number("beta"),
+            opening: params.number("opening") / 100.0,
+            ecn: classic_ecn(params),
+        }
+    }
 }
+
+fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    Box::new(WindowController::new(env, start_up(params, env), Cubic::new(env, Settings::of(params))))
+}
+
+/// The start-ups of CUBIC.
+pub(crate) const START: Start = any_start_up("hystart", "Linux tcp_cubic.c: hystart=1");
+
+/// The parameters of CUBIC, which what is built on it has too.
+pub(crate) const PARAMS: [Param; 6] = [
+    Param {
+        name: "c",
+        unit: "packets/s^3",
+        kind: Kind::Number { min: 0.001, max: 100.0 },
+        default: "0.4",
+        source: "RFC 9438 section 5.1",
+    },
+    Param {
+        name: "beta",
+        unit: "share kept on a reduction",
+        kind: Kind::Number { min: 0.1, max: 0.95 },
+        default: "0.7",
+        source: "RFC 9438 section 4.6",
+    },
+    Param { name: "fast_convergence", unit: "switch", kind: ON_OFF, default: "on", source: "RFC 9438 section 4.7" },
+    Param { name: "reno_friendly", unit: "switch", kind: ON_OFF, default: "on", source: "RFC 9438 section 4.3" },
+    Param {
+        name: "opening",
+        unit: "% a round trip, at least, until the first loss",
+        kind: Kind::Number { min: 0.0, max: 50.0 },
+        default: "5",
+        source: "Linux tcp_cubic.c: cnt <= 20; RFC 9438 has 0",
+    },
+    CLASSIC_ECN,
+];
 
 /// `cubic` in the registry.
 pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "CUBIC: back to the last maximum along a cubic curve of time; the default of Linux",
     source: "RFC 9438, Linux tcp_cubic.c",
-    start: Some(any_start_up("hystart", "Linux tcp_cubic.c: hystart=1")),
-    params: &[
-        Param {
-            name: "c",
-            unit: "packets/s^3",
-            kind: Kind::Number { min: 0.001, max: 100.0 },
-            default: "0.4",
-            source: "RFC 9438 section 5.1",
-        },
-        Param {
-            name: "beta",
-            unit: "share kept on a reduction",
-            kind: Kind::Number { min: 0.1, max: 0.95 },
-            default: "0.7",
-            source: "RFC 9438 section 4.6",
-        },
-        Param { name: "fast_convergence", unit: "switch", kind: ON_OFF, default: "on", source: "RFC 9438 section 4.7" },
-        Param { name: "reno_friendly", unit: "switch", kind: ON_OFF, default: "on", source: "RFC 9438 section 4.3" },
-        Param {
-            name: "opening",
-            unit: "% a round trip, at least, until the first loss",
-            kind: Kind::Number { min: 0.0, max: 50.0 },
-            default: "5",
-            source: "Linux tcp_cubic.c: cnt <= 20; RFC 9438 has 0",
-        },
-        CLASSIC_ECN,
-    ],
+    start: Some(START),
+    params: &PARAMS,
     needs: &[],
     make: &make,
     receiver: None,

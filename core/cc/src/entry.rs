@@ -82,7 +82,7 @@ impl Start {
 
 /// What the registry knows of a start-up.
 pub struct StartUpEntry {
-    /// The name in `start=name`.
+    /// The name in `start=name`. A start-up that has a parameter of its own name is chosen by it alone: `name=value`.
     pub name: &'static str,
     /// One line for a list.
     pub summary: &'static str,
@@ -219,11 +219,15 @@ impl Params {
         start_up_of(entry, &self.values)
     }
 
-    /// Those that differ from their defaults, as `key=value`.
+    /// Those that differ from their defaults, as `key=value`; a start-up with a parameter of its own name by that alone.
     pub(crate) fn given(&self, entry: &'static Entry) -> impl Iterator<Item = String> {
         let start_up = self.start_up(entry);
-        let differing =
-            move |(param, (_, value)): &(&'static Param, &(&str, Value))| default_of(entry, param, start_up) != *value;
+        let namesake = start_up.filter(|start_up| start_up.takes(start_up.name)).map(|start_up| start_up.name);
+        let differing = move |(param, (_, value)): &(&'static Param, &(&str, Value))| match namesake {
+            Some(name) if param.name == name => true,
+            Some(_) if entry.start.as_ref().is_some_and(|start| start.param.name == param.name) => false,
+            Some(_) | None => default_of(entry, param, start_up) != *value,
+        };
         entry.params().zip(&self.values).filter(differing).map(|(param, (_, value))| format!("{}={value}", param.name))
     }
 
@@ -247,6 +251,12 @@ impl Params {
                 wanted: param.kind.to_string(),
             })?;
             given.push((param.name, value));
+        }
+        if let Some(start) = &entry.start
+            && value_of(&given, start.param.name).is_none()
+            && let Some(namesake) = given.iter().find_map(|(param, _)| start.named(param))
+        {
+            given.push((start.param.name, Value::Word(namesake.name)));
         }
         let start_up = start_up_of(entry, &given);
         if let Some((start, chosen)) = entry.start.as_ref().zip(start_up) {

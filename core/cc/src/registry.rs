@@ -20,6 +20,9 @@ pub use definition::{Definition, MOST_REGISTERED, RegisterError, Shared, registe
 pub const CONTROLLERS: &[Entry] = &[
     crate::reno::ENTRY,
     crate::cubic::ENTRY,
+    crate::cubic_medium::L1_ENTRY,
+    crate::cubic_medium::L1G_ENTRY,
+    crate::cubic_medium::L2_ENTRY,
     crate::bic::ENTRY,
     crate::dctcp::ENTRY,
     crate::prague::ENTRY,

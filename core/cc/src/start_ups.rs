@@ -6,6 +6,7 @@
 use crate::chirp;
 use crate::controller::Env;
 use crate::entry::{Kind, Param, Params, Start, StartUpEntry};
+use crate::eq1;
 use crate::hystart;
 use crate::window::{SlowStart, StartUp};
 
@@ -18,17 +19,33 @@ pub const START_UPS: &[StartUpEntry] = &[
     chirp::PAPER_ENTRY,
     chirp::REWRITE_ENTRY,
     chirp::BRANCH_ENTRY,
+    eq1::ENTRY,
 ];
+
+/// The parameter `ssthresh` of a start-up that may have a slow-start threshold from the start.
+pub const THRESHOLD: Param = Param {
+    name: "ssthresh",
+    unit: "packets at the start of the flow; 0: none",
+    kind: Kind::Number { min: 0.0, max: 1e9 },
+    default: "0",
+    source: "RFC 5681 section 3.1: arbitrarily high",
+};
+
+/// The threshold in packets that the parameter means.
+pub fn threshold(params: &Params) -> f64 {
+    let packets = params.number(THRESHOLD.name);
+    if packets > 0.0 { packets } else { f64::INFINITY }
+}
 
 /// `start=slow`. It stands here because [`crate::window`] is what entries are about.
 const SLOW: StartUpEntry = StartUpEntry {
     name: "slow",
     summary: "slow start: twice the window each round trip, until a loss or a mark",
     source: "RFC 5681 section 3.1, RFC 3465",
-    params: &[],
+    params: &[THRESHOLD],
     needs: &[],
     holds_against_marks: false,
-    make: |_, env| Box::new(SlowStart::new(env)),
+    make: |params, env| Box::new(SlowStart::until(env, threshold(params))),
 };
 
 /// Their names, in the same order.

@@ -4,8 +4,12 @@
 //! The pieces share one [`Window`]. [`WindowController`] holds what they have in common (RFC 5681): which of the two is
 //! in charge, one reduction an episode, undo, time-outs, idle restarts.
 
-use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Phase, Restart, Sent, Stamp, Timeout};
+mod joined;
+
+use crate::controller::{Ack, Ecn, Env, Lost, Pacing, Sent, Telemetry};
 use crate::units::{Nanos, Time};
+
+pub use joined::WindowController;
 
 /// Initial window in packets (RFC 6928).
 pub const INITIAL_WINDOW: f64 = 10.0;
@@ -42,6 +46,29 @@ pub enum Signal {
     Ecn,
     /// The retransmission timer.
     Timeout,
+}
+
+/// Losses that ask for an answer: those that begin an episode, and those of the first of several timeouts in a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Lapse<'a> {
+    /// [`Signal::Loss`] or [`Signal::Timeout`].
+    pub signal: Signal,
+    /// Now.
+    pub now: Time,
+    /// The packets, as far as the datapath knows them, each with its cause where telemetry knows it.
+    pub packets: &'a [Lost],
+}
+
+/// How a policy answers losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answer {
+    /// The start-up ends, [`Policy::reduce`] gives the window.
+    #[default]
+    Reduce,
+    /// The start-up ends, [`Policy::spare`] gives the window.
+    Spare,
+    /// [`Policy::spare`] gives the window, and a start-up that is in charge stays so and hears nothing of the losses.
+    Stay,
 }
 
 /// Finds the first window. In charge while `cwnd < ssthresh`.
@@ -81,6 +108,19 @@ pub trait StartUp: Send {
         false
     }
 
+    /// The hops of the path reported, whoever is in charge.
+    fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
+
+    /// The slow-start threshold at the start of the flow in packets, where the start-up sets one.
+    fn threshold(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    /// What the start-up knows of the path leaves no room at present: the policy does not grow.
+    fn holds_growth(&self, _now: Time) -> bool {
+        false
+    }
+
     /// Full packets have `mss` payload bytes from now on.
     fn on_mss(&mut self, mss: u32);
 
@@ -112,7 +152,25 @@ pub trait Policy: Send {
     /// A reduction is due: the new slow-start threshold in packets, before the floor of [`MINIMUM_WINDOW`].
     fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64;
 
-    /// The retransmission timer fired, whether a reduction was due or not: what it makes forgotten.
+    /// The hops of the path reported.
+    fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
+
+    /// How the window answers losses: asked before anything is changed.
+    fn answer(&mut self, _lapse: &Lapse<'_>, _window: &Window) -> Answer {
+        Answer::Reduce
+    }
+
+    /// The window in packets after losses that are not answered by a reduction, before the floor of [`MINIMUM_WINDOW`].
+    fn spare(&mut self, _signal: Signal, _now: Time, window: &Window) -> f64 {
+        window.cwnd
+    }
+
+    /// The window in packets, at least and if the flow had as much, after a timeout that is not answered by a reduction.
+    fn loss_window(&self) -> f64 {
+        1.0
+    }
+
+    /// The retransmission timer fired, and a reduction answered this or an earlier loss: what it makes forgotten.
     fn on_timeout(&mut self) {}
 
     /// The last reduction was a mistake; the window has been restored.
@@ -155,12 +213,19 @@ pub trait Policy: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlowStart {
     mss: u32,
+    /// The threshold at the start of the flow, where there is one.
+    threshold: Option<f64>,
 }
 
 impl SlowStart {
     /// Slow start for packets of `env.mss` bytes.
     pub fn new(env: &Env) -> Self {
-        Self { mss: env.mss }
+        Self { mss: env.mss, threshold: None }
+    }
+
+    /// Slow start that ends at `threshold` packets.
+    pub fn until(env: &Env, threshold: f64) -> Self {
+        Self { mss: env.mss, threshold: Some(threshold) }
     }
 }
 
@@ -171,245 +236,11 @@ impl StartUp for SlowStart {
         }
     }
 
+    fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(f64::INFINITY)
+    }
+
     fn on_mss(&mut self, mss: u32) {
         self.mss = mss;
-    }
-}
-
-/// A start-up and a policy joined to a controller.
-pub struct WindowController<P> {
-    env: Env,
-    window: Window,
-    start: Box<dyn StartUp>,
-    policy: P,
-    /// The window before the last reduction, for undo.
-    before: Option<Window>,
-    rtt: Nanos,
-    /// Between a loss and the end of its repair.
-    repairing: bool,
-}
-
-impl<P: Policy> WindowController<P> {
-    /// Joins `start` and `policy` at the initial window.
-    pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
-        let window = Window { cwnd: INITIAL_WINDOW, ssthresh: f64::INFINITY };
-        Self { env: *env, window, start, policy, before: None, rtt: Nanos::ZERO, repairing: false }
-    }
-
-    /// The policy.
-    pub fn policy(&self) -> &P {
-        &self.policy
-    }
-
-    /// The window at present.
-    pub fn state(&self) -> Window {
-        self.window
-    }
-
-    fn packets(&self, bytes: u64) -> f64 {
-        bytes as f64 / f64::from(self.env.mss)
-    }
-
-    fn reduce(&mut self, signal: Signal, now: Time, in_flight: u64) {
-        self.before = Some(self.window);
-        let in_flight = self.packets(in_flight);
-        self.start.on_congestion(signal, &mut self.window);
-        let target = self.policy.reduce(signal, now, &self.window, in_flight).max(MINIMUM_WINDOW);
-        self.window.ssthresh = target;
-        self.window.cwnd = target;
-    }
-}
-
-impl<P: Policy> Controller for WindowController<P> {
-    fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        let tag = if self.window.starting() { self.start.on_sent(sent, &mut self.window) } else { 0 };
-        Stamp { tag, note: 0 }
-    }
-
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.rtt = ack.srtt;
-        self.repairing &= ack.phase != Phase::Open;
-        self.policy.observe(ack, &self.window);
-        self.start.observe(ack);
-        let holds = self.holds_against_marks();
-        if self.policy.answers(ack) && !holds {
-            self.reduce(Signal::Ecn, ack.now, ack.prior_in_flight);
-            return;
-        }
-        match ack.phase {
-            Phase::Recovery => return,
-            Phase::Cwr if !holds && !self.policy.grows_while_reducing() => return,
-            Phase::Open | Phase::Cwr | Phase::Loss => {}
-        }
-        if self.window.starting() {
-            self.start.on_ack(ack, &mut self.window);
-            if !self.window.starting() {
-                self.policy.on_start_end(ack.now, &self.window);
-            }
-        } else if ack.bytes > 0 {
-            if self.start.resumes(ack, &mut self.window) {
-                return;
-            }
-            if ack.window_limited {
-                self.policy.grow(ack, &mut self.window);
-            }
-        }
-    }
-
-    fn on_loss(&mut self, loss: &Loss<'_>) {
-        if loss.new_episode {
-            self.repairing = true;
-            self.reduce(Signal::Loss, loss.now, loss.prior_in_flight);
-        } else if self.window.starting() {
-            self.start.on_congestion(Signal::Loss, &mut self.window);
-        }
-    }
-
-    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
-        // A time-out while losses are repaired is of the same congestion (Linux `tcp_enter_loss`).
-        let before = self.window.cwnd;
-        if timeout.count == 1 && !self.repairing {
-            self.reduce(Signal::Timeout, timeout.now, timeout.prior_in_flight);
-        } else {
-            self.start.on_congestion(Signal::Timeout, &mut self.window);
-        }
-        self.policy.on_timeout();
-        // RFC 5681's loss window of one, beside what is still in flight (Linux `tcp_enter_loss`).
-        self.window.cwnd = (self.packets(timeout.in_flight) + 1.0).min(before.max(1.0));
-    }
-
-    fn on_spurious(&mut self, _now: Time) {
-        if let Some(before) = self.before.take() {
-            self.window.cwnd = self.window.cwnd.max(before.cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
-            if before.ssthresh == f64::INFINITY {
-                self.start.on_spurious();
-            }
-            self.policy.undo();
-        }
-    }
-
-    /// RFC 5681 section 4.1 in Linux's form (`tcp_cwnd_restart`): halve once for each RTO of silence, not below the initial
-    /// window.
-    fn on_restart(&mut self, restart: &Restart) {
-        let Restart { now, idle, rto } = *restart;
-        self.policy.on_restart(now, idle);
-        if self.start.on_restart(now, idle, &mut self.window) {
-            return;
-        }
-        let halvings = rto.times_in(idle).min(32);
-        if halvings == 0 {
-            return;
-        }
-        self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
-        let floor = INITIAL_WINDOW.min(self.window.cwnd);
-        self.window.cwnd = (self.window.cwnd / (1u64 << halvings) as f64).max(floor);
-    }
-
-    /// Windows keep their bytes: what the path holds has not changed.
-    fn on_mss(&mut self, _now: Time, mss: u32) {
-        let mss = mss.max(1);
-        let scale = f64::from(self.env.mss) / f64::from(mss);
-        self.env.mss = mss;
-        for window in [&mut self.window].into_iter().chain(self.before.as_mut()) {
-            window.cwnd = (window.cwnd * scale).max(1.0);
-            window.ssthresh = (window.ssthresh * scale).max(1.0);
-        }
-        self.policy.on_mss(mss, scale);
-        self.start.on_mss(mss);
-    }
-
-    fn next_tick(&self) -> Time {
-        if self.window.starting() { self.start.next_tick() } else { Time::NEVER }
-    }
-
-    fn on_tick(&mut self, now: Time) {
-        if self.window.starting() {
-            self.start.on_tick(now, &mut self.window);
-        }
-    }
-
-    fn window(&self) -> u64 {
-        (self.window.cwnd.max(1.0) * f64::from(self.env.mss)) as u64
-    }
-
-    fn pacing(&self) -> Pacing {
-        let start = if self.window.starting() { self.start.pacing() } else { None };
-        start.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
-    }
-
-    fn outlasts_departures(&self) -> bool {
-        !self.window.starting()
-    }
-
-    fn threshold(&self) -> u64 {
-        (self.window.ssthresh * f64::from(self.env.mss)) as u64
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.policy.ecn()
-    }
-
-    /// A classic mark stands for a loss (RFC 3168) and is always answered.
-    fn holds_against_marks(&self) -> bool {
-        self.window.starting() && self.start.holds_against_marks() && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
-    }
-
-    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
-        report("cwnd_packets", self.window.cwnd);
-        if self.window.ssthresh.is_finite() {
-            report("ssthresh_packets", self.window.ssthresh);
-        }
-        report("starting", f64::from(u8::from(self.window.starting())));
-        self.start.describe(report);
-        self.policy.describe(report);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registry::Spec;
-    use crate::testing::{Feed, packets};
-
-    /// Four round trips of slow start: 160 packets.
-    fn grown(spec: &str) -> Feed {
-        let mut feed = Feed::new(spec.parse::<Spec>().unwrap().build(&Env::default()));
-        for _ in 0..4 {
-            feed.round();
-        }
-        assert_eq!(packets(feed.controller.as_ref()), 160);
-        feed
-    }
-
-    #[test]
-    fn a_silence_halves_the_window_for_each_time_out_of_the_flow() {
-        for (rto, left) in [(450, 40), (999, 80), (1001, 160), (100, 10)] {
-            let mut feed = grown("reno");
-            let (idle, rto) = (Nanos::from_secs(1), Nanos::from_millis(rto));
-            feed.controller.on_restart(&Restart { now: Time::from_millis(5_000), idle, rto });
-            assert_eq!(packets(feed.controller.as_ref()), left, "{rto}");
-        }
-    }
-
-    #[test]
-    fn after_a_time_out_the_threshold_is_the_policys_and_not_half_the_flight() {
-        let mss = u64::from(Env::default().mss);
-        for (spec, threshold) in [("reno", 80), ("cubic:start=slow", 112)] {
-            let mut feed = grown(spec);
-            let controller = feed.controller.as_mut();
-            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
-            let prior_in_flight = 160 * mss;
-            controller.on_timeout(&Timeout {
-                now: Time::from_millis(5_000),
-                packets: &[],
-                prior_in_flight,
-                in_flight: 0,
-                count: 1,
-            });
-            assert_eq!((packets(controller), controller.threshold()), (1, threshold * mss), "{spec}");
-            controller.on_spurious(Time::from_millis(5_010));
-            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
-        }
     }
 }

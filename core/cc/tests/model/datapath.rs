@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use paceline_cc::Spec;
 use paceline_cc::controller::{
-    Ack, Acked, Arrival, Cause, Controller, Ecn, Env, Loss, Lost, MAX_FEEDBACK, Pacing, Phase, RateSample,
-    ReceiverHalf, Restart, Sent, Stamp, Timeout,
+    Ack, Acked, Arrival, Carrier, Cause, Controller, Ecn, Env, Loss, Lost, MAX_FEEDBACK, Pacing, Phase, RateSample,
+    ReceiverHalf, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::units::{Nanos, Time};
+
+use super::telemetry::Report;
 
 /// The receiver's clock is ahead of the sender's by this.
 const CLOCK_OFFSET: Nanos = Nanos::from_secs(12_345);
@@ -54,8 +56,8 @@ struct Packet {
 }
 
 impl Packet {
-    fn lost(&self, seq: u64) -> Lost {
-        Lost { seq, bytes: self.bytes, sent_at: self.sent_at, tag: self.stamp.tag, cause: Cause::Unknown }
+    fn lost(&self, seq: u64, cause: Cause) -> Lost {
+        Lost { seq, bytes: self.bytes, sent_at: self.sent_at, tag: self.stamp.tag, cause }
     }
 }
 
@@ -81,9 +83,25 @@ pub(crate) struct Datapath {
     timeouts: u32,
     last_sent: Option<(Time, u32)>,
     idle_since: Option<Time>,
+    /// Why packets are lost as the newest report has it, and until when it counts.
+    verdict: (Cause, Time),
 }
 
 impl Datapath {
+    /// The path reports its hops.
+    pub(crate) fn report(&mut self, report: &Report) {
+        self.verdict = (report.verdict, self.now + report.fresh_for);
+        let packet = report.in_band.then_some(Carrier { seq: 0, sent_at: self.now, tag: 0 });
+        let Report { verdict, fresh_for, .. } = *report;
+        self.controller.on_telemetry(&Telemetry { now: self.now, packet, verdict, fresh_for, hops: &report.hops });
+    }
+
+    /// Why packets are lost now, as far as is known.
+    fn cause(&self) -> Cause {
+        let (verdict, until) = self.verdict;
+        if self.now < until { verdict } else { Cause::Unknown }
+    }
+
     /// Full packets have another size.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss;
@@ -126,6 +144,7 @@ impl Datapath {
             timeouts: 0,
             last_sent: None,
             idle_since: None,
+            verdict: (Cause::Unknown, world.start),
         };
         if let Some(rtt) = world.handshake {
             flow.shake_hands(rtt);
@@ -268,13 +287,13 @@ impl Datapath {
         if positions.is_empty() {
             return;
         }
-        let prior_in_flight = self.in_flight;
+        let (prior_in_flight, cause) = (self.in_flight, self.cause());
         let mut lost = Vec::new();
         for seq in positions {
             let packet = self.packets.get_mut(seq).expect("flying");
             packet.state = State::Lost;
             self.in_flight -= u64::from(packet.bytes);
-            lost.push(packet.lost(*seq));
+            lost.push(packet.lost(*seq, cause));
         }
         let new_episode = matches!(self.phase, Phase::Open | Phase::Cwr);
         if new_episode {
@@ -421,12 +440,12 @@ impl Datapath {
         if self.packets.is_empty() {
             return;
         }
-        let prior_in_flight = self.in_flight;
+        let (prior_in_flight, cause) = (self.in_flight, self.cause());
         self.in_flight = 0;
         let mut lost = Vec::new();
         for (seq, packet) in self.packets.iter_mut().filter(|(_, packet)| packet.state == State::InFlight) {
             packet.state = State::Lost;
-            lost.push(packet.lost(*seq));
+            lost.push(packet.lost(*seq, cause));
         }
         self.timeouts += 1;
         self.phase = Phase::Loss;

@@ -4,8 +4,10 @@
 //! What `controller.rs` promises of a single field still holds: time does not run backwards, an interval is never zero,
 //! a loss names packets.
 
-use paceline_cc::controller::{Ack, Acked, Cause, Controller, Loss, Lost, Phase, RateSample, Restart, Sent, Timeout};
-use paceline_cc::units::{Nanos, Time};
+use paceline_cc::controller::{
+    Ack, Acked, Carrier, Cause, Controller, Hop, Loss, Lost, Phase, RateSample, Restart, Sent, Telemetry, Timeout,
+};
+use paceline_cc::units::{Nanos, Rate, Time};
 use proptest::prelude::*;
 
 /// Which event, and the numbers to fill it with.
@@ -36,7 +38,7 @@ fn number() -> impl Strategy<Value = u64> {
 
 /// Any event.
 pub(crate) fn event() -> impl Strategy<Value = Event> {
-    (0..12u8, number(), prop::array::uniform16(number()), prop::array::uniform8(any::<bool>()))
+    (0..14u8, number(), prop::array::uniform16(number()), prop::array::uniform8(any::<bool>()))
         .prop_map(|(kind, now, numbers, flags)| Event { kind, now, numbers, flags })
 }
 
@@ -72,8 +74,33 @@ pub(crate) fn feed(controller: &mut dyn Controller, event: &Event, now: &mut Tim
         }),
         9 => controller.on_spurious(now),
         10 => controller.on_restart(&Restart { now, idle: Nanos::from_nanos(n[0]), rto: Nanos::from_nanos(n[1]) }),
+        11..=12 => controller.on_telemetry(&Telemetry {
+            now,
+            packet: f[0].then(|| Carrier { seq: n[0], sent_at: Time::from_nanos(n[1]), tag: n[2] }),
+            verdict: [Cause::Unknown, Cause::Medium, Cause::Congestion][n[3] as usize % 3],
+            fresh_for: Nanos::from_nanos(n[4]),
+            hops: &hops(n, f)[..n[5] as usize % 3],
+        }),
         _ => controller.on_tick(now),
     }
+}
+
+fn hops(n: &[u64; 16], f: &[bool; 8]) -> [Hop; 2] {
+    let (count, rate) = (|number: u64| number.min(1 << 32) as u32, Rate::from_bytes_per_sec);
+    let one = Hop {
+        id: count(n[6]),
+        arrived_at: f[1].then(|| Time::from_nanos(n[7])),
+        delay: f[2].then(|| Nanos::from_nanos(n[8])),
+        queue_bytes: f[3].then_some(n[9]),
+        room_packets: f[4].then(|| count(n[10])),
+        limit_packets: f[5].then(|| count(n[11])),
+        capacity: f[6].then(|| rate(n[12])),
+        arrival: f[7].then(|| rate(n[13])),
+        flows: f[0].then(|| count(n[14])),
+        drops: f[1].then(|| count(n[15])),
+        ..Hop::default()
+    };
+    [one, Hop { room_packets: f[5].then(|| count(n[15])), limit_packets: None, capacity: Some(rate(n[10])), ..one }]
 }
 
 fn lost(n: &[u64; 16], f: &[bool; 8]) -> Lost {
@@ -82,7 +109,7 @@ fn lost(n: &[u64; 16], f: &[bool; 8]) -> Lost {
         bytes: n[1].min(65_535) as u32,
         sent_at: Time::from_nanos(n[2]),
         tag: n[3],
-        cause: if f[1] { Cause::Unknown } else { Cause::Congestion },
+        cause: if f[1] { Cause::Unknown } else { [Cause::Congestion, Cause::Medium][usize::from(f[3])] },
     }
 }
 

@@ -5,21 +5,23 @@
 
 mod datapath;
 mod hostile;
+mod telemetry;
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::{Arc, Mutex};
 
-use paceline_cc::controller::{Carrier, Cause, Controller, Env, Hop, Lost, Pacing, Telemetry};
+use paceline_cc::controller::{Cause, Controller, Env, Lost, Pacing};
 use paceline_cc::entry::{Entry, Kind};
 use paceline_cc::event_log::{Log, Reader, replay};
 use paceline_cc::observe::Observed;
 use paceline_cc::registry::CONTROLLERS;
-use paceline_cc::units::{Nanos, Rate, Time};
+use paceline_cc::units::{Nanos, Time};
 use paceline_cc::{Spec, SpecError};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
 use datapath::{Datapath, World};
+use telemetry::Report;
 
 /// A window above this is no window: a petabyte (our choice).
 const SANE_WINDOW: u64 = 1 << 50;
@@ -47,8 +49,8 @@ enum Operation {
     Spurious,
     /// Everything is acknowledged, then the application is silent.
     Idle(Nanos),
-    /// The path reports a hop.
-    Telemetry { queue: u64, rate: u64 },
+    /// The path reports its hops.
+    Telemetry(Report),
     /// Full packets have another size.
     Mss(u32),
     /// The cause of a loss becomes known after it.
@@ -84,7 +86,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Timeout),
         1 => Just(Operation::Spurious),
         1 => span().prop_map(Operation::Idle),
-        1 => (0..1u64 << 40, 0..1u64 << 40).prop_map(|(queue, rate)| Operation::Telemetry { queue, rate }),
+        2 => telemetry::report().prop_map(Operation::Telemetry),
         1 => prop::sample::select(vec![88u32, 1200, 1448, 8948]).prop_map(Operation::Mss),
         1 => prop::sample::select(vec![Cause::Congestion, Cause::Medium, Cause::Handover]).prop_map(Operation::Cause),
         1 => span().prop_map(Operation::SharedRtt),
@@ -213,13 +215,7 @@ fn run(flow: &mut Datapath, packet: &mut u32, operation: &Operation) {
             flow.deliver(&flow.flying(0, usize::MAX), 0, 0);
             flow.advance_to(flow.now + *span);
         }
-        Operation::Telemetry { queue, rate } => {
-            let hop =
-                Hop { queue_bytes: Some(*queue), capacity: Some(Rate::from_bytes_per_sec(*rate)), ..Hop::default() };
-            let packet = Some(Carrier { seq: 0, sent_at: flow.now, tag: 0 });
-            let (verdict, fresh_for) = (Cause::Medium, Nanos::from_millis(50));
-            flow.controller.on_telemetry(&Telemetry { now: flow.now, packet, verdict, fresh_for, hops: &[hop] });
-        }
+        Operation::Telemetry(report) => flow.report(report),
         Operation::SharedRtt(rtt) => flow.controller.on_shared_rtt(flow.now, *rtt),
         Operation::AppLimited => flow.controller.on_app_limited(flow.now, flow.in_flight),
         Operation::Blob(blob) => {

@@ -1,0 +1,312 @@
+//! A start-up that grows by the room that the hops report, the paper's equation (1): for each packet acknowledged the window
+//! grows by *available queue capacity × increment / (arrival rate × flow count)* packets, and not by one.
+//!
+//! Source: Bhat, Haxhibeqiri, Moerman, Hoebeke, "Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF",
+//! equation (1). The paper prints no units, and not which hop; what is ours:
+//!
+//! - Room in packets, the arrival rate in packets a round trip (of the flow's smoothed RTT): the quotient is then packets for a
+//!   packet, and one flow alone with `inc` 1 uses the room in exactly one round trip.
+//! - The hop is the one with the least room for each packet and flow ([`crate::path_report`]).
+//! - `reserve` of each queue is not counted as room: a report is a round trip old.
+//! - The quotient is one at most, so that `inc` 1 never exceeds slow start; without it an idle hop would ask for an endless window.
+//! - A round grows by the flow's share of the room at its start, `inc` times at most; once only where the link is half busy,
+//!   since all of a round's acknowledgements see the same room.
+//! - Without a fresh report it is slow start; one that had filled the room before ends instead, where it is.
+//! - After the start-up the window stands still while there is no room (`hold`).
+
+use crate::controller::{Ack, Env, Telemetry};
+use crate::entry::{Kind, ON_OFF, Param, StartUpEntry};
+use crate::path_report::{PathReport, Tightest};
+use crate::start_ups::{THRESHOLD, threshold};
+use crate::units::{Nanos, Time};
+use crate::window::{StartUp, Window};
+
+/// A link is busy from this share of its capacity on (our choice: twice as much then still fits).
+const BUSY: f64 = 0.5;
+
+/// Parameters of [`Eq1`].
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The paper's increment.
+    pub inc: f64,
+    /// Share of a queue that is not counted as room.
+    pub reserve: f64,
+    /// After the start-up the window stands still while there is no room.
+    pub hold: bool,
+    /// Slow-start threshold at the start in packets.
+    pub threshold: f64,
+}
+
+/// Equation (1).
+#[derive(Clone, Copy, Debug)]
+pub struct Eq1 {
+    settings: Settings,
+    mss: u32,
+    report: PathReport,
+    /// The round ends when everything below has been delivered.
+    round_end: u64,
+    /// Packets by which the window may still grow in this round.
+    budget: f64,
+    /// The last fresh report left no room.
+    filled: bool,
+}
+
+impl Eq1 {
+    /// The start-up for packets of `env.mss` bytes.
+    pub fn new(env: &Env, settings: Settings) -> Self {
+        let report = PathReport::new(settings.reserve);
+        Self { settings, mss: env.mss, report, round_end: 0, budget: 0.0, filled: false }
+    }
+
+    /// Packets that arrive at the hop in a round trip, of all flows; where the hop does not say, as many windows as it has
+    /// flows.
+    fn load(hop: &Tightest, srtt: Nanos, window: &Window) -> f64 {
+        hop.arrival.map_or(window.cwnd * hop.flows, |rate| rate * srtt.as_secs_f64())
+    }
+
+    /// What a round that begins now may grow by.
+    fn budget(&self, hop: &Tightest, load: f64, min_rtt: Nanos) -> f64 {
+        let busy = match hop.capacity {
+            Some(capacity) if min_rtt < Nanos::MAX => load >= BUSY * capacity * min_rtt.as_secs_f64(),
+            _ => hop.queued,
+        };
+        let inc = if busy { self.settings.inc.min(1.0) } else { self.settings.inc };
+        inc * hop.share
+    }
+}
+
+impl StartUp for Eq1 {
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.report.take(telemetry);
+        self.filled = self.report.tightest(telemetry.now).is_some_and(|hop| hop.room <= 0.0);
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
+        let acked = ack.packets_of(self.mss);
+        let Some(hop) = self.report.tightest(ack.now).copied() else {
+            (self.round_end, self.budget) = (0, 0.0);
+            if self.filled {
+                window.ssthresh = window.cwnd;
+            } else if ack.window_limited {
+                window.open(acked);
+            }
+            return;
+        };
+        let load = Self::load(&hop, ack.srtt, window);
+        if ack.una >= self.round_end {
+            self.round_end = ack.next;
+            self.budget = self.budget(&hop, load, ack.min_rtt);
+        }
+        if ack.window_limited {
+            let gain = self.settings.inc * (hop.room / (load.max(1.0) * hop.flows)).min(1.0);
+            let grown = (gain * acked).min(self.budget);
+            self.budget -= grown;
+            window.open(grown);
+        }
+    }
+
+    fn threshold(&self) -> f64 {
+        self.settings.threshold
+    }
+
+    fn holds_growth(&self, now: Time) -> bool {
+        self.settings.hold && self.report.tightest(now).is_some_and(|hop| hop.room <= 0.0)
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("round_budget_packets", self.budget);
+    }
+}
+
+/// `start=eq1` in the registry, which `eq1=2` stands for too.
+pub const ENTRY: StartUpEntry = StartUpEntry {
+    name: "eq1",
+    summary: "equation (1): grows by the room that the hops report; slow start where they report nothing",
+    source: "Bhat et al., Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF",
+    params: &[
+        Param {
+            name: "eq1",
+            unit: "increment: packets for a packet at most",
+            kind: Kind::Number { min: 0.25, max: 8.0 },
+            default: "2",
+            source: "Bhat et al.: 1, 2 and 3 are run, the latter two preferred",
+        },
+        Param {
+            name: "reserve",
+            unit: "% of a queue not counted as room",
+            kind: Kind::Number { min: 0.0, max: 90.0 },
+            default: "20",
+            source: "our choice: a report is a round trip old",
+        },
+        Param {
+            name: "hold",
+            unit: "switch",
+            kind: ON_OFF,
+            default: "on",
+            source: "our choice: without room growth ends in a loss; off is the paper's",
+        },
+        THRESHOLD,
+    ],
+    needs: &[],
+    holds_against_marks: false,
+    make: |params, env| {
+        let settings = Settings {
+            inc: params.number("eq1"),
+            reserve: params.number("reserve") / 100.0,
+            hold: params.on("hold"),
+            threshold: threshold(params),
+        };
+        Box::new(Eq1::new(env, settings))
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::{Cause, Hop};
+    use crate::path_report::HOP_PACKET_BYTES;
+    use crate::registry::Spec;
+    use crate::testing::ack;
+    use crate::units::Rate;
+
+    const RTT: Nanos = Nanos::from_millis(20);
+
+    fn packets_per_second(packets: u64) -> Rate {
+        Rate::from_bytes_per_sec(packets * HOP_PACKET_BYTES)
+    }
+
+    /// 1650 packets/s and a queue of 60 packets: the paper's path.
+    fn hop(room: u32, arrival: u64, flows: u32) -> Hop {
+        Hop {
+            id: 1,
+            room_packets: Some(room),
+            limit_packets: Some(60),
+            capacity: Some(packets_per_second(1650)),
+            arrival: Some(packets_per_second(arrival)),
+            flows: Some(flows),
+            ..Hop::default()
+        }
+    }
+
+    fn reported(inc: f64, hops: &[Hop]) -> Eq1 {
+        let settings = Settings { inc, reserve: 0.2, hold: true, threshold: f64::INFINITY };
+        let mut start = Eq1::new(&Env::default(), settings);
+        let fresh_for = Nanos::from_millis(100);
+        let (now, verdict) = (Time::ZERO, Cause::Unknown);
+        start.on_telemetry(&Telemetry { now, packet: None, verdict, fresh_for, hops });
+        start
+    }
+
+    /// What one round of acknowledgements, packet by packet, adds to a window of `cwnd`.
+    fn growth(start: &mut Eq1, cwnd: u64) -> f64 {
+        let mut window = Window { cwnd: cwnd as f64, ssthresh: f64::INFINITY };
+        let mss = u64::from(Env::default().mss);
+        for packet in 0..cwnd {
+            let una = (packet + 1) * mss;
+            start.on_ack(
+                &Ack { una, next: (cwnd + packet + 1) * mss, ..ack(Time::from_millis(1), RTT, 1) },
+                &mut window,
+            );
+        }
+        window.cwnd - cwnd as f64
+    }
+
+    #[test]
+    fn one_flow_alone_uses_the_room_in_one_round() {
+        // 30 packets of a window of 30 arrive in a round trip: 60 - 12 = 48 packets of room, a packet for each at most.
+        assert!((growth(&mut reported(1.0, &[hop(60, 1500, 1)]), 30) - 30.0).abs() < 1e-9);
+        // 33 a round trip, and room for 20 - 12 = 8: 8 packets in all.
+        assert!((growth(&mut reported(1.0, &[hop(20, 1650, 1)]), 33) - 8.0).abs() < 1e-9);
+        assert_eq!(growth(&mut reported(1.0, &[hop(12, 1650, 1)]), 33), 0.0, "the reserve is no room");
+    }
+
+    #[test]
+    fn an_idle_hop_gives_the_increment_and_no_more() {
+        for inc in [1.0, 2.0, 3.0] {
+            assert!((growth(&mut reported(inc, &[hop(60, 0, 1)]), 10) - 10.0 * inc).abs() < 1e-9);
+        }
+        // The round's share of the room, three times: 3 x 8.
+        assert!((growth(&mut reported(3.0, &[hop(20, 100, 1)]), 33) - 24.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_busy_link_gives_the_room_once_whatever_the_increment() {
+        // Busy from 16.5 packets a round trip on: half of 33. 20 a round trip arrive, and 8 fit.
+        assert!((growth(&mut reported(3.0, &[hop(20, 1000, 1)]), 30) - 8.0).abs() < 1e-9);
+        // Without a capacity, a queue is what shows it.
+        let unknown = Hop { capacity: None, ..hop(20, 1000, 1) };
+        assert!((growth(&mut reported(3.0, &[unknown]), 30) - 8.0).abs() < 1e-9);
+        let empty = Hop { queue_bytes: Some(0), ..unknown };
+        assert!(growth(&mut reported(3.0, &[empty]), 30) > 20.0);
+    }
+
+    #[test]
+    fn flows_share_the_room() {
+        // Two flows of 10 packets each: 20 arrive a round trip; 48 packets of room, divided by 20 and by 2.
+        assert!((growth(&mut reported(1.0, &[hop(60, 1000, 2)]), 10) - 10.0).abs() < 1e-9);
+        // Room 8: 8 / (20 x 2) of a packet for each of ten.
+        assert!((growth(&mut reported(1.0, &[hop(20, 1000, 2)]), 10) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_tightest_hop_counts() {
+        let wide = Hop { id: 2, ..hop(60, 1650, 1) };
+        for hops in [[wide, hop(20, 1650, 1)], [hop(20, 1650, 1), wide]] {
+            assert!((growth(&mut reported(1.0, &hops), 33) - 8.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_limit_that_no_hop_reports_is_the_largest_room_seen() {
+        let lean = |room| Hop { limit_packets: None, capacity: None, ..hop(room, 1650, 1) };
+        let mut start = reported(1.0, &[lean(60)]);
+        let fresh_for = Nanos::from_millis(100);
+        let (now, verdict) = (Time::ZERO, Cause::Unknown);
+        start.on_telemetry(&Telemetry { now, packet: None, verdict, fresh_for, hops: &[lean(20)] });
+        assert!((growth(&mut start, 33) - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_a_fresh_report_it_is_slow_start() {
+        let mut window = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
+        let mut start = reported(3.0, &[hop(60, 0, 1)]);
+        start.on_ack(&ack(Time::from_millis(100), RTT, 10), &mut window);
+        assert_eq!(window.cwnd, 20.0);
+        let mut start = reported(3.0, &[]);
+        start.on_ack(&ack(Time::ZERO, RTT, 10), &mut window);
+        assert_eq!(window.cwnd, 30.0, "a report without hops says nothing of room");
+    }
+
+    #[test]
+    fn what_had_filled_the_room_ends_with_the_last_fresh_report() {
+        let mut window = Window { cwnd: 80.0, ssthresh: f64::INFINITY };
+        let mut start = reported(1.0, &[hop(5, 1650, 1)]);
+        assert!(start.holds_growth(Time::ZERO) && !start.holds_growth(Time::from_millis(100)));
+        start.on_ack(&ack(Time::from_millis(50), RTT, 1), &mut window);
+        assert_eq!(window, Window { cwnd: 80.0, ssthresh: f64::INFINITY });
+        start.on_ack(&ack(Time::from_millis(100), RTT, 1), &mut window);
+        assert_eq!(window, Window { cwnd: 80.0, ssthresh: 80.0 });
+    }
+
+    #[test]
+    fn its_own_parameter_chooses_it() {
+        let text = |text: &str| text.parse::<Spec>().map(|spec| spec.to_string());
+        assert_eq!(text("cubic:eq1=2").as_deref(), Ok("cubic:eq1=2"));
+        assert_eq!(text("cubic:start=eq1,eq1=3").as_deref(), Ok("cubic:eq1=3"));
+        assert_eq!(text("reno:start=eq1").as_deref(), Ok("reno:eq1=2"));
+        assert_eq!(text("cubic:hold=off,eq1=1").as_deref(), Ok("cubic:eq1=1,hold=off"));
+        assert!(text("cubic:start=hystart,eq1=2").is_err());
+        assert!(text("cubic:hold=off").is_err());
+        assert_eq!("cubic:eq1=2".parse::<Spec>().unwrap().start_up().map(|start| start.name), Some("eq1"));
+    }
+
+    #[test]
+    fn a_threshold_at_the_start_ends_it() {
+        let controller = "cubic:eq1=1,ssthresh=64".parse::<Spec>().unwrap().build(&Env::default());
+        assert_eq!(controller.threshold(), 64 * u64::from(Env::default().mss));
+    }
+}

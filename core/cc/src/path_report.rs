@@ -1,0 +1,125 @@
+//! What window controllers take from the newest report of the hops: why packets were lost, and the hop that is nearest to
+//! its limit.
+//!
+//! A report counts while it is fresh ([`Telemetry::fresh_for`]) and not a moment longer; how many reports a verdict needs
+//! before it counts is the datapath's affair.
+
+use crate::controller::{Cause, Lost, Telemetry};
+use crate::units::{Nanos, Rate, Time};
+
+/// Bytes of the packets in which hops count: an Ethernet frame of 1500 bytes (`room_packets`, `limit_packets`; our choice,
+/// because queues are set up in such frames).
+pub const HOP_PACKET_BYTES: u64 = 1514;
+/// How long a full queue takes to drain where the hop did not report enough to compute it (our choice: 64 packets at
+/// 15 Mbit/s).
+pub const USUAL_DRAIN: Nanos = Nanos::from_millis(50);
+/// Hops whose largest room is remembered (our choice: paths of a limited domain are shorter).
+const REMEMBERED: usize = 8;
+
+/// The hop with the least room for each packet that arrives there and each flow that shares it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tightest {
+    /// Packets that its queue still takes, the reserve left out.
+    pub room: f64,
+    /// The same for each flow.
+    pub share: f64,
+    /// Packets that arrive in a second, of all flows.
+    pub arrival: Option<f64>,
+    /// Flows seen lately, at least one.
+    pub flows: f64,
+    /// Packets that its link takes in a second.
+    pub capacity: Option<f64>,
+    /// Time that its queue takes to drain when full.
+    pub drain: Nanos,
+    /// Packets wait in its queue.
+    pub queued: bool,
+}
+
+/// The newest report.
+#[derive(Clone, Copy, Debug)]
+pub struct PathReport {
+    /// Share of each queue that is not counted as room.
+    reserve: f64,
+    fresh_until: Time,
+    verdict: Cause,
+    tightest: Option<Tightest>,
+    /// The largest room of each hop so far: its limit, where it reports none.
+    largest: [(u32, u32); REMEMBERED],
+}
+
+impl PathReport {
+    /// None yet. `reserve`: the share of each queue that is not counted as room.
+    pub fn new(reserve: f64) -> Self {
+        let largest = [(0, 0); REMEMBERED];
+        Self { reserve, fresh_until: Time::ZERO, verdict: Cause::Unknown, tightest: None, largest }
+    }
+
+    /// Takes a new report in.
+    pub fn take(&mut self, telemetry: &Telemetry<'_>) {
+        self.fresh_until = telemetry.now + telemetry.fresh_for;
+        self.verdict = telemetry.verdict;
+        let compared = telemetry.hops.iter().filter(|hop| hop.room_packets.is_some());
+        let by_arrival = compared.clone().all(|hop| hop.arrival.is_some());
+        let mut least = f64::INFINITY;
+        self.tightest = None;
+        for hop in compared {
+            let room = hop.room_packets.unwrap_or(0);
+            let largest = self.remember(hop.id, room);
+            let limit = f64::from(hop.limit_packets.unwrap_or(largest));
+            let room = f64::from(room);
+            let left = (room - self.reserve * limit).max(0.0);
+            let flows = f64::from(hop.flows.unwrap_or(1).max(1));
+            let packets = |rate: Rate| rate.as_bytes_per_sec() as f64 / HOP_PACKET_BYTES as f64;
+            let arrival = hop.arrival.map(packets);
+            let score = left / (flows * if by_arrival { arrival.unwrap_or(1.0).max(1.0) } else { 1.0 });
+            // Of several that are full, the one with the least room.
+            let tighter = score < least || (score <= 0.0 && self.tightest.is_some_and(|other| left < other.room));
+            if self.tightest.is_none() || tighter {
+                let bytes = u64::from(hop.limit_packets.unwrap_or(0)) * HOP_PACKET_BYTES;
+                let drain = hop.capacity.map_or(Nanos::ZERO, |capacity| capacity.time_for(bytes));
+                let known = drain > Nanos::ZERO && drain < Nanos::MAX;
+                least = score;
+                self.tightest = Some(Tightest {
+                    room: left,
+                    share: left / flows,
+                    arrival,
+                    flows,
+                    capacity: hop.capacity.map(packets),
+                    drain: if known { drain } else { USUAL_DRAIN },
+                    queued: hop.queue_bytes.map_or(room < limit, |bytes| bytes > 0),
+                });
+            }
+        }
+    }
+
+    /// The largest room that the hop has reported, `room` included; `room` where there is no place to remember it.
+    fn remember(&mut self, id: u32, room: u32) -> u32 {
+        let free = |slot: &&mut (u32, u32)| slot.0 == id || slot.1 == 0;
+        let Some(slot) = self.largest.iter_mut().find(free) else { return room };
+        *slot = (id, slot.1.max(room));
+        slot.1
+    }
+
+    /// The report still counts.
+    pub fn is_fresh(&self, now: Time) -> bool {
+        now < self.fresh_until
+    }
+
+    /// The tightest hop, while the report counts.
+    pub fn tightest(&self, now: Time) -> Option<&Tightest> {
+        self.tightest.as_ref().filter(|_| self.is_fresh(now))
+    }
+
+    /// Why `packets` were lost: what the datapath says of them, or else the newest verdict while it counts. Several causes are
+    /// none that could be spared.
+    pub fn cause(&self, now: Time, packets: &[Lost]) -> Cause {
+        let mut known = packets.iter().map(|lost| lost.cause).filter(|cause| *cause != Cause::Unknown);
+        match known.next() {
+            Some(Cause::Medium) if known.all(|cause| cause == Cause::Medium) => Cause::Medium,
+            Some(Cause::Medium) => Cause::Congestion,
+            Some(cause) => cause,
+            None if self.is_fresh(now) => self.verdict,
+            None => Cause::Unknown,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A start-up and a policy joined to a controller.
+
+use super::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Signal, StartUp, Window};
+use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Phase, Restart, Sent, Stamp, Telemetry, Timeout};
+use crate::units::{Nanos, Time};
+
+/// A start-up and a policy joined to a controller.
+pub struct WindowController<P> {
+    env: Env,
+    window: Window,
+    start: Box<dyn StartUp>,
+    policy: P,
+    /// The window before the last reduction, for undo.
+    before: Option<Window>,
+    rtt: Nanos,
+    /// Between a loss and the end of its repair.
+    repairing: bool,
+    /// How the last losses were answered.
+    answer: Answer,
+}
+
+impl<P: Policy> WindowController<P> {
+    /// Joins `start` and `policy` at the initial window.
+    pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
+        let window = Window { cwnd: INITIAL_WINDOW, ssthresh: start.threshold() };
+        let (rtt, answer) = (Nanos::ZERO, Answer::Reduce);
+        Self { env: *env, window, start, policy, before: None, rtt, repairing: false, answer }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The window at present.
+    pub fn state(&self) -> Window {
+        self.window
+    }
+
+    fn packets(&self, bytes: u64) -> f64 {
+        bytes as f64 / f64::from(self.env.mss)
+    }
+
+    /// Does as `answer` says.
+    fn follow(&mut self, answer: Answer, signal: Signal, now: Time, in_flight: u64) {
+        self.before = Some(self.window);
+        self.answer = answer;
+        if answer == Answer::Stay && self.window.starting() {
+            let to = self.policy.spare(signal, now, &self.window);
+            self.window.cwnd = to.max(MINIMUM_WINDOW).min(self.window.ssthresh);
+            return;
+        }
+        let in_flight = self.packets(in_flight);
+        self.start.on_congestion(signal, &mut self.window);
+        let target = match answer {
+            Answer::Reduce => self.policy.reduce(signal, now, &self.window, in_flight),
+            Answer::Spare | Answer::Stay => self.policy.spare(signal, now, &self.window),
+        };
+        self.window.ssthresh = target.max(MINIMUM_WINDOW);
+        self.window.cwnd = self.window.ssthresh;
+    }
+
+    /// A timeout that asks for no answer of its own: a time-out while losses are repaired is of the same congestion (Linux
+    /// `tcp_enter_loss`). One that follows another shows that losses were wrongly spared: what they were spared is made up for.
+    fn on_another_timeout(&mut self, timeout: &Timeout<'_>) {
+        self.start.on_congestion(Signal::Timeout, &mut self.window);
+        let spared = std::mem::take(&mut self.answer) != Answer::Reduce;
+        if timeout.count == 1 {
+            self.answer = if spared { Answer::Spare } else { Answer::Reduce };
+        } else if spared && let Some(before) = self.before {
+            let in_flight = self.packets(timeout.prior_in_flight);
+            let target = self.policy.reduce(Signal::Timeout, timeout.now, &before, in_flight);
+            self.window.ssthresh = target.max(MINIMUM_WINDOW);
+        }
+    }
+}
+
+impl<P: Policy> Controller for WindowController<P> {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        let tag = if self.window.starting() { self.start.on_sent(sent, &mut self.window) } else { 0 };
+        Stamp { tag, note: 0 }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.rtt = ack.srtt;
+        self.repairing &= ack.phase != Phase::Open;
+        self.policy.observe(ack, &self.window);
+        self.start.observe(ack);
+        let holds = self.holds_against_marks();
+        if self.policy.answers(ack) && !holds {
+            self.follow(Answer::Reduce, Signal::Ecn, ack.now, ack.prior_in_flight);
+            return;
+        }
+        match ack.phase {
+            Phase::Recovery => return,
+            Phase::Cwr if !holds && !self.policy.grows_while_reducing() => return,
+            Phase::Open | Phase::Cwr | Phase::Loss => {}
+        }
+        if self.window.starting() {
+            self.start.on_ack(ack, &mut self.window);
+            if !self.window.starting() {
+                self.policy.on_start_end(ack.now, &self.window);
+            }
+        } else if ack.bytes > 0 {
+            if self.start.resumes(ack, &mut self.window) {
+                return;
+            }
+            if ack.window_limited && !self.start.holds_growth(ack.now) {
+                self.policy.grow(ack, &mut self.window);
+            }
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        if loss.new_episode {
+            self.repairing = true;
+            let lapse = Lapse { signal: Signal::Loss, now: loss.now, packets: loss.packets };
+            let answer = self.policy.answer(&lapse, &self.window);
+            self.follow(answer, Signal::Loss, loss.now, loss.prior_in_flight);
+        } else if self.window.starting() && self.answer != Answer::Stay {
+            self.start.on_congestion(Signal::Loss, &mut self.window);
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        let before = self.window.cwnd;
+        let mut answer = Answer::Reduce;
+        if timeout.count == 1 {
+            let lapse = Lapse { signal: Signal::Timeout, now: timeout.now, packets: timeout.packets };
+            answer = self.policy.answer(&lapse, &self.window);
+        }
+        if timeout.count == 1 && !self.repairing {
+            self.follow(answer, Signal::Timeout, timeout.now, timeout.prior_in_flight);
+        } else {
+            self.on_another_timeout(timeout);
+        }
+        // RFC 5681's loss window of one, beside what is still in flight (Linux `tcp_enter_loss`).
+        let mut window = self.packets(timeout.in_flight) + 1.0;
+        if answer == Answer::Reduce {
+            self.policy.on_timeout();
+        } else {
+            window = window.max(self.policy.loss_window());
+        }
+        self.window.cwnd = window.min(before.max(1.0));
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some(before) = self.before.take() {
+            self.window.cwnd = self.window.cwnd.max(before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            if before.ssthresh == f64::INFINITY && self.answer != Answer::Stay {
+                self.start.on_spurious();
+            }
+            self.policy.undo();
+        }
+    }
+
+    /// RFC 5681 section 4.1 in Linux's form (`tcp_cwnd_restart`): halve once for each RTO of silence, not below the initial
+    /// window.
+    fn on_restart(&mut self, restart: &Restart) {
+        let Restart { now, idle, rto } = *restart;
+        self.policy.on_restart(now, idle);
+        if self.start.on_restart(now, idle, &mut self.window) {
+            return;
+        }
+        let halvings = rto.times_in(idle).min(32);
+        if halvings == 0 {
+            return;
+        }
+        self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
+        let floor = INITIAL_WINDOW.min(self.window.cwnd);
+        self.window.cwnd = (self.window.cwnd / (1u64 << halvings) as f64).max(floor);
+    }
+
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.policy.on_telemetry(telemetry);
+        self.start.on_telemetry(telemetry);
+    }
+
+    /// Windows keep their bytes: what the path holds has not changed.
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = mss.max(1);
+        let scale = f64::from(self.env.mss) / f64::from(mss);
+        self.env.mss = mss;
+        for window in [&mut self.window].into_iter().chain(self.before.as_mut()) {
+            window.cwnd = (window.cwnd * scale).max(1.0);
+            window.ssthresh = (window.ssthresh * scale).max(1.0);
+        }
+        self.policy.on_mss(mss, scale);
+        self.start.on_mss(mss);
+    }
+
+    fn next_tick(&self) -> Time {
+        if self.window.starting() { self.start.next_tick() } else { Time::NEVER }
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if self.window.starting() {
+            self.start.on_tick(now, &mut self.window);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        (self.window.cwnd.max(1.0) * f64::from(self.env.mss)) as u64
+    }
+
+    fn pacing(&self) -> Pacing {
+        let start = if self.window.starting() { self.start.pacing() } else { None };
+        start.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
+    }
+
+    fn outlasts_departures(&self) -> bool {
+        !self.window.starting()
+    }
+
+    fn threshold(&self) -> u64 {
+        (self.window.ssthresh * f64::from(self.env.mss)) as u64
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.policy.ecn()
+    }
+
+    /// A classic mark stands for a loss (RFC 3168) and is always answered.
+    fn holds_against_marks(&self) -> bool {
+        self.window.starting() && self.start.holds_against_marks() && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("cwnd_packets", self.window.cwnd);
+        if self.window.ssthresh.is_finite() {
+            report("ssthresh_packets", self.window.ssthresh);
+        }
+        report("starting", f64::from(u8::from(self.window.starting())));
+        self.start.describe(report);
+        self.policy.describe(report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Spec;
+    use crate::testing::{Feed, packets};
+
+    /// Four round trips of slow start: 160 packets.
+    fn grown(spec: &str) -> Feed {
+        let mut feed = Feed::new(spec.parse::<Spec>().unwrap().build(&Env::default()));
+        for _ in 0..4 {
+            feed.round();
+        }
+        assert_eq!(packets(feed.controller.as_ref()), 160);
+        feed
+    }
+
+    #[test]
+    fn a_silence_halves_the_window_for_each_time_out_of_the_flow() {
+        for (rto, left) in [(450, 40), (999, 80), (1001, 160), (100, 10)] {
+            let mut feed = grown("reno");
+            let (idle, rto) = (Nanos::from_secs(1), Nanos::from_millis(rto));
+            feed.controller.on_restart(&Restart { now: Time::from_millis(5_000), idle, rto });
+            assert_eq!(packets(feed.controller.as_ref()), left, "{rto}");
+        }
+    }
+
+    #[test]
+    fn after_a_time_out_the_threshold_is_the_policys_and_not_half_the_flight() {
+        let mss = u64::from(Env::default().mss);
+        for (spec, threshold) in [("reno", 80), ("cubic:start=slow", 112)] {
+            let mut feed = grown(spec);
+            let controller = feed.controller.as_mut();
+            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
+            let prior_in_flight = 160 * mss;
+            controller.on_timeout(&Timeout {
+                now: Time::from_millis(5_000),
+                packets: &[],
+                prior_in_flight,
+                in_flight: 0,
+                count: 1,
+            });
+            assert_eq!((packets(controller), controller.threshold()), (1, threshold * mss), "{spec}");
+            controller.on_spurious(Time::from_millis(5_010));
+            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
+        }
+    }
+}
