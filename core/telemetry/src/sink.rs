@@ -66,6 +66,7 @@ pub struct Judged {
 #[derive(Clone, Debug)]
 pub struct Sink {
     config: SinkConfig,
+    interval: Nanos,
     sequence: Sequence,
     gaps: Gaps,
     delays: Delays,
@@ -104,6 +105,7 @@ impl Sink {
     pub fn new(config: SinkConfig, now: Time) -> Self {
         Self {
             config,
+            interval: INTERVAL,
             sequence: Sequence::default(),
             gaps: Gaps::default(),
             delays: Delays::new(config.synced),
@@ -122,6 +124,12 @@ impl Sink {
         }
     }
 
+    /// The same with a report at least every `interval` while packets come, in place of [`INTERVAL`].
+    #[must_use]
+    pub fn every(self, interval: Nanos) -> Self {
+        Self { interval, ..self }
+    }
+
     /// A packet with `header` came, or `wire_packets` of a buffer that share it. One without the edge-to-edge option says nothing.
     pub fn header(&mut self, now: Time, header: &Header, wire_packets: u8) {
         if let Some(edge) = &header.edge {
@@ -138,7 +146,7 @@ impl Sink {
         let (segs, wire) = (edge.segs.max(1), wire.max(1));
         let records = &records[..records.len().min(MAX_HOPS)];
         self.since.packets = self.since.packets.saturating_add(u32::from(wire));
-        self.due = self.due.min(now + INTERVAL);
+        self.due = self.due.min(now + self.interval);
         if self.since.packets >= PACKETS {
             self.due = self.due.min(now);
         }
@@ -184,10 +192,10 @@ impl Sink {
         }
     }
 
-    /// A node reported: the limits of its queues.
+    /// A node reported: the limits of its queues, and the rates of their links.
     pub fn node(&mut self, report: &NodeReport) {
         for hop in &report.hops {
-            self.gaps.limit(report.node, hop.eg, hop.limit_pkts);
+            self.gaps.reported(report.node, hop);
         }
     }
 

@@ -76,6 +76,8 @@ struct Known {
     counter: Option<Counter>,
     /// The queue's limit, as its node reports it.
     limit: Option<u32>,
+    /// The rate of its link, as its node reports it.
+    rate_100k: Option<u32>,
     /// The largest room that a packet found.
     most_room: u32,
 }
@@ -182,7 +184,14 @@ impl Gaps {
                     let oldest = (0..MAX_KNOWN).min_by_key(|index| self.known[*index].seen).unwrap_or(0);
                     self.known.swap_remove(oldest);
                 }
-                self.known.push(Known { key: wanted, seen: now, counter: None, limit: None, most_room: 0 });
+                self.known.push(Known {
+                    key: wanted,
+                    seen: now,
+                    counter: None,
+                    limit: None,
+                    rate_100k: None,
+                    most_room: 0,
+                });
                 self.known.len() - 1
             });
             let known = &mut self.known[index];
@@ -267,10 +276,10 @@ impl Gaps {
         self.open.len() > MAX_GAPS
     }
 
-    /// The limit of a queue, where a hop of the flow has it.
-    pub(super) fn limit(&mut self, node: u32, egress: Option<u16>, limit: Option<u32>) {
-        if let Some(known) = self.known.iter_mut().find(|known| known.key == (node, egress)) {
-            known.limit = limit;
+    /// The limit of a queue and the rate of its link, where a hop of the flow has them.
+    pub(super) fn reported(&mut self, node: u32, hop: &HopReport) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.key == (node, hop.eg)) {
+            (known.limit, known.rate_100k) = (hop.limit_pkts, hop.rate_100k);
         }
     }
 
@@ -278,6 +287,9 @@ impl Gaps {
     pub(super) fn hop(&self, record: &NodeRecord) -> HopReport {
         let known = self.known.iter().find(|known| known.key == key(record));
         let shown = known.map(|known| known.most_room).filter(|room| *room > 0);
-        HopReport { limit_pkts: known.and_then(|known| known.limit).or(shown), ..HopReport::of(record) }
+        let of_packet = HopReport::of(record);
+        let limit_pkts = known.and_then(|known| known.limit).or(shown);
+        let rate_100k = of_packet.rate_100k.or(known.and_then(|known| known.rate_100k));
+        HopReport { limit_pkts, rate_100k, ..of_packet }
     }
 }
