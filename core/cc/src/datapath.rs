@@ -45,7 +45,7 @@ impl Lack {
     }
 }
 
-const NO_TELEMETRY: Lack = Lack::new(Ability::Telemetry, "no hop reports in this version");
+const NO_TELEMETRY: Lack = Lack::new(Ability::Telemetry, "no reports of hops reach it in this version");
 const NO_ARRIVALS_ABOVE: Lack =
     Lack::new(Ability::ArrivalTimes, "the TCP below reports when packets were acknowledged, not when they arrived");
 
@@ -55,8 +55,8 @@ pub const UDP: Datapath = Datapath {
     summary: "native datagrams, nothing is sent again",
     lives: "`transport::datagram`; over sockets `udp`",
     simulated: true,
-    offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
-    lacks: &[NO_TELEMETRY],
+    offers: &Ability::ALL,
+    lacks: &[],
 };
 
 /// A TCP flow that the controller itself drives.
@@ -65,8 +65,8 @@ pub const TCP: Datapath = Datapath {
     summary: "a TCP flow that the controller drives; with `--real` in the kernel, by its own of that name, a module of ours, or an agent",
     lives: "`transport::stream`; in the kernel `testbed::tcp`, `kernel`",
     simulated: true,
-    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::ArrivalTimes],
-    lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback"), NO_TELEMETRY],
+    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Telemetry, Ability::ArrivalTimes],
+    lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback")],
 };
 
 /// Above a TCP flow, in the way that suits the controller.

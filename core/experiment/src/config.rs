@@ -2,10 +2,11 @@
 
 use paceline_cc::datapath::{Datapath, QUIC, TCP, TCP_AGENT, UDP};
 use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
-use paceline_transport::{Acks, Mode};
+use paceline_transport::{Acks, HEADER_BYTES, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::seed::Seed;
+use crate::telemetry::Telemetry;
 use crate::topology::Topology;
 
 /// A world to run. The body of its paths' packets belongs to whoever runs it.
@@ -157,9 +158,16 @@ pub struct Flow {
     pub arrivals: bool,
     /// How well its two hosts keep time.
     pub timers: Timing,
+    /// In-band telemetry. Its header comes on top of the bytes of each data packet.
+    pub telemetry: Option<Telemetry>,
 }
 
 impl Flow {
+    /// Bytes on the wire of a full packet.
+    pub fn packet_bytes(&self) -> u32 {
+        self.mss + HEADER_BYTES + self.telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes())
+    }
+
     /// A bulk flow downwards that lasts as long as the world.
     ///
     /// 1448 bytes: 1500 less IPv4, TCP and time-stamp headers. An acknowledgement every second packet, at the latest
@@ -180,6 +188,7 @@ impl Flow {
             handshake: false,
             arrivals: false,
             timers: Timing::default(),
+            telemetry: None,
         }
     }
 }

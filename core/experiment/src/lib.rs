@@ -11,6 +11,7 @@ pub mod outcome;
 pub mod record;
 pub mod seed;
 pub mod tap;
+pub mod telemetry;
 pub mod topology;
 pub mod workload;
 
@@ -20,5 +21,6 @@ pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;
 pub use tap::{Fate, Layer, Subject, Tap};
+pub use telemetry::{Faults, Named, Telemetry, TelemetryOutcome, Trace};
 pub use topology::{Graph, GraphError, Hop, Topology};
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

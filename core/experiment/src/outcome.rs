@@ -8,6 +8,7 @@ use paceline_transport::SenderStats;
 
 use crate::config::Way;
 use crate::histogram::Histogram;
+use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 
 /// A distribution of spans of time: exact extremes and mean, quantiles by histogram.
@@ -154,6 +155,8 @@ pub struct FlowOutcome {
     pub completions: Vec<(u64, Nanos)>,
     /// Distribution of all completion times.
     pub fct: Distribution,
+    /// What telemetry did, where its packets carried it.
+    pub telemetry: Option<TelemetryOutcome>,
 }
 
 /// Most completion times kept one by one; all of them enter the histogram (our choice, because memory must not grow

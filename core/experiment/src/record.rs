@@ -8,6 +8,7 @@ use paceline_transport::{Sender, SenderStats};
 
 use crate::config::{Flow, Workload};
 use crate::outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 
 /// Digits of quantiles over all flows.
@@ -131,6 +132,11 @@ impl Recorder {
         self.flows[flow].retired(now, stats, bytes_ready);
     }
 
+    /// What telemetry did for one of the flow's family.
+    pub fn telemetry(&mut self, flow: usize, outcome: &TelemetryOutcome) {
+        *self.flows[flow].outcome.telemetry.get_or_insert_default() += outcome;
+    }
+
     /// When the next point of the series is due; [`Time::NEVER`] without a series.
     pub fn next_sample(&self) -> Time {
         self.next_sample
@@ -211,6 +217,7 @@ impl FlowRecorder {
             sender: SenderStats::default(),
             completions: Vec::new(),
             fct: Distribution::new(digits),
+            telemetry: flow.telemetry.as_ref().map(|_| TelemetryOutcome::default()),
         };
         let series = (series && index < SERIES_FLOWS).then(|| FlowSeries { index, ..FlowSeries::default() });
         Self { outcome, mss: flow.mss, series, step: Step::default() }

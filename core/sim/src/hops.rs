@@ -4,11 +4,17 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::topology::back;
 use paceline_experiment::{Graph, HopOutcome, Topology, Way};
 use paceline_path::{Dropped, Packet, Path, Snapshot};
+use paceline_telemetry::NodeReport;
+
+use crate::body::Body;
+use crate::nodes::Nodes;
 
 /// The paths of a running world, with the times at which they want to be looked at.
-pub(crate) struct Hops<P> {
+pub(crate) struct Hops {
     graph: Graph,
-    paths: Vec<Path<P>>,
+    paths: Vec<Path<Body>>,
+    /// What hops write into packets, where flows carry telemetry.
+    nodes: Option<Box<Nodes>>,
     /// The hop that the series shows.
     shown: u32,
     due: Vec<Time>,
@@ -20,10 +26,10 @@ pub(crate) struct Hops<P> {
     dropped: bool,
 }
 
-impl<P: Clone + Send> Hops<P> {
-    /// Every path keeps what it drops; with `metered` it meters what arrives as well.
-    pub(crate) fn new(topology: Topology<P>, metered: Option<Nanos>) -> Self {
-        let keep = |path: Path<P>| match metered {
+impl Hops {
+    /// Every path keeps what it drops; with `metered` it meters what arrives as well. `telemetry`: some flows carry it.
+    pub(crate) fn new(topology: Topology<Body>, metered: Option<Nanos>, telemetry: bool) -> Self {
+        let keep = |path: Path<Body>| match metered {
             Some(interval) => path.keeping_dropped().metered(interval),
             None => path.keeping_dropped(),
         };
@@ -31,7 +37,8 @@ impl<P: Clone + Send> Hops<P> {
         let (graph, paths) = topology.into_parts();
         let paths: Vec<_> = paths.into_iter().map(keep).collect();
         let due = paths.iter().map(Path::next).collect();
-        Self { graph, paths, shown, due, first: (Time::NEVER, 0), moved: true, dropped: false }
+        let nodes = telemetry.then(|| Box::new(Nodes::new(&graph)));
+        Self { graph, paths, nodes, shown, due, first: (Time::NEVER, 0), moved: true, dropped: false }
     }
 
     pub(crate) fn graph(&self) -> &Graph {
@@ -72,14 +79,18 @@ impl<P: Clone + Send> Hops<P> {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, hop: u32, now: Time, packet: Packet<P>) {
-        self.paths[hop as usize].push(now, packet);
+    pub(crate) fn push(&mut self, hop: u32, now: Time, mut packet: Packet<Body>) {
+        let path = &mut self.paths[hop as usize];
+        if let Some(nodes) = &mut self.nodes {
+            nodes.pass(hop, path, now, &mut packet);
+        }
+        path.push(now, packet);
         self.touched(hop);
     }
 
     /// Takes out a packet that is due by `now`. To be called until there is none.
     #[inline]
-    pub(crate) fn pop(&mut self, hop: u32, now: Time) -> Option<Packet<P>> {
+    pub(crate) fn pop(&mut self, hop: u32, now: Time) -> Option<Packet<Body>> {
         let packet = self.paths[hop as usize].pop(now);
         if packet.is_none() {
             self.touched(hop);
@@ -93,7 +104,7 @@ impl<P: Clone + Send> Hops<P> {
     }
 
     /// Takes out a packet that a hop has dropped.
-    pub(crate) fn pop_dropped(&mut self) -> Option<(u32, Dropped<P>)> {
+    pub(crate) fn pop_dropped(&mut self) -> Option<(u32, Dropped<Body>)> {
         let found = (0..).zip(&mut self.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)));
         self.dropped = found.is_some();
         found
@@ -115,9 +126,21 @@ impl<P: Clone + Send> Hops<P> {
         snapshots
     }
 
+    /// What the node of this hop reports of its queue; `None` where nothing limits, or nobody carries telemetry.
+    pub(crate) fn node_report(&mut self, hop: u32, now: Time) -> Option<NodeReport> {
+        let report = self.nodes.as_ref()?.report(hop, &mut self.paths[hop as usize], now);
+        self.touched(hop);
+        report
+    }
+
+    /// The least time that a packet takes over these hops.
+    pub(crate) fn least(&self, route: &[u32]) -> Nanos {
+        route.iter().fold(Nanos::ZERO, |sum, hop| sum + self.paths[*hop as usize].least())
+    }
+
     /// The graph, and what became of each hop.
     pub(crate) fn finish(&mut self, end: Time) -> (Graph, Vec<HopOutcome>) {
-        let outcome = |path: &mut Path<P>| HopOutcome {
+        let outcome = |path: &mut Path<Body>| HopOutcome {
             stats: path.stats(end).cloned().unwrap_or_default(),
             capacity_bytes: capacity(path, Time::ZERO, end),
             lost: path.lost(),
@@ -126,7 +149,7 @@ impl<P: Clone + Send> Hops<P> {
     }
 }
 
-fn capacity<P: Clone + Send>(path: &Path<P>, from: Time, to: Time) -> Option<u64> {
+fn capacity(path: &Path<Body>, from: Time, to: Time) -> Option<u64> {
     path.first_link().map(|link| link.schedule().capacity(from, to))
 }
 

@@ -7,7 +7,9 @@ mod body;
 mod hops;
 mod host;
 mod live;
+mod nodes;
 mod pool;
+mod telemetry;
 mod timers;
 mod world;
 

@@ -8,6 +8,7 @@ use paceline_transport::{Receiver, Sender};
 
 use crate::body::Body;
 use crate::host::Hosts;
+use crate::telemetry::Carried;
 use crate::timers::Armed;
 
 /// A flow that is alive.
@@ -26,6 +27,8 @@ pub(crate) struct Live {
     /// The flow ends when so many bytes have arrived.
     pub(crate) goal: Option<u64>,
     pub(crate) extra_delay: Nanos,
+    /// Where its packets carry telemetry.
+    pub(crate) telemetry: Option<Box<Carried>>,
     /// Data on the way from the path to its receiver.
     pub(crate) access: VecDeque<(Time, Packet<Body>)>,
     /// Acknowledgements on the way from the path to its sender.

@@ -5,6 +5,7 @@ use paceline_path::{Codepoint, Packet};
 use paceline_transport::{Receiver, Segment};
 
 use crate::body::Body;
+use crate::telemetry::Traced;
 
 /// Packets out of use. One that is never given back is freed where it is dropped.
 #[derive(Default)]
@@ -17,6 +18,12 @@ impl Pool {
     /// A packet of data.
     pub(crate) fn data(&mut self, flow: u32, ecn: Codepoint, segment: Segment) -> Packet<Body> {
         self.other(flow, segment.wire_bytes(), ecn, Body::Data(segment))
+    }
+
+    /// A packet of data with telemetry, whose header comes on top.
+    pub(crate) fn traced(&mut self, flow: u32, ecn: Codepoint, traced: Box<Traced>) -> Packet<Body> {
+        let size = traced.segment.wire_bytes() + traced.header.len() as u32;
+        self.other(flow, size, ecn, Body::Traced(traced))
     }
 
     /// A packet of cross traffic.
@@ -54,7 +61,7 @@ impl Pool {
     pub(crate) fn empty(&mut self, used: Packet<Body>) {
         match used.body {
             Body::Ack(_) => self.acks.push(used),
-            Body::Data(_) | Body::Cross => self.others.push(used),
+            Body::Data(_) | Body::Traced(_) | Body::Cross => self.others.push(used),
         }
     }
 }

@@ -28,6 +28,10 @@ pub(crate) enum Target {
     Cross(u32),
     /// A snapshot of every hop.
     Snapshot,
+    /// The sink of a flow's telemetry (number of a flow).
+    Sink(u32),
+    /// The first report on the way to a flow's sender (number of a flow).
+    Report(u32),
 }
 
 /// A timer in the heap.

@@ -8,7 +8,6 @@ use paceline_experiment::{
     Workload, endpoints,
 };
 use paceline_path::{Codepoint, Dropped, Packet};
-use paceline_transport::HEADER_BYTES;
 
 use crate::body::Body;
 use crate::hops::{Hops, Routes};
@@ -16,6 +15,8 @@ use crate::host::Hosts;
 use crate::live::Live;
 use crate::pool::Pool;
 use crate::timers::{Armed, Target, Timers};
+
+mod reports;
 
 /// What the simulator runs.
 pub type Config = paceline_experiment::Config<Body>;
@@ -40,7 +41,7 @@ struct World<'t> {
     now: Time,
     end: Time,
     seed: Seed,
-    hops: Hops<Body>,
+    hops: Hops,
     routes: Routes,
     /// The way of each configured flow, among the distinct ones.
     ways: Vec<u32>,
@@ -87,6 +88,7 @@ impl<'t> World<'t> {
         }
         let all = config.flows.iter().map(|flow| flow.way).chain(config.cross.iter().map(|cross| cross.way));
         let (routes, mut ways) = Routes::new(&config.topology, all);
+        let telemetry = config.flows.iter().any(|flow| flow.telemetry.is_some());
         // Cross traffic takes the first numbers, so that counters by number can tell it apart.
         let way_of = ways.split_off(flows);
         let indexed = || config.flows.iter().enumerate();
@@ -107,7 +109,7 @@ impl<'t> World<'t> {
             gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
             cross: config.cross,
             configured: config.flows,
-            hops: Hops::new(config.topology, snapshot_every),
+            hops: Hops::new(config.topology, snapshot_every, telemetry),
             routes,
             ways,
             way_of,
@@ -193,6 +195,8 @@ impl<'t> World<'t> {
                 }
             }
             Target::Cross(index) => self.send_cross(index),
+            Target::Sink(number) => self.sink_wakes(number, at),
+            Target::Report(number) => self.take_reports(number),
             Target::Snapshot => {
                 let Some(every) = self.snapshot_every else { return };
                 self.timers.set(at + every, target);
@@ -245,11 +249,13 @@ impl<'t> World<'t> {
             self.tap.as_mut().and_then(|tap| tap.observer(&Subject { flow: number, layer, spec, env: &env }))
         };
         let (mut sender, receiver) = endpoints::make(flow, &env, observer);
+        let extra_delay = flow.extra_delay;
         match (&flow.workload, goal) {
             (_, Some(bytes)) => sender.write(bytes),
             (Workload::Bulk, None) => sender.write(u64::MAX),
             _ => {}
         }
+        let telemetry = self.carried(index, number);
         self.families.push(Some(index));
         self.way_of.push(way);
         self.live.push(Some(Box::new(Live {
@@ -262,7 +268,8 @@ impl<'t> World<'t> {
             receiver_timer: Armed::default(),
             hosts,
             goal,
-            extra_delay: flow.extra_delay,
+            extra_delay,
+            telemetry,
             access: VecDeque::new(),
             back: VecDeque::new(),
         })));
@@ -273,7 +280,7 @@ impl<'t> World<'t> {
     /// How long the slowest link of its data takes for a full packet of this flow; nothing where there is no link.
     fn packet_time(&self, flow: &Flow, way: u32) -> Nanos {
         let rate = self.routes.rate(way);
-        if rate == Rate::ZERO { Nanos::ZERO } else { rate.time_for(u64::from(flow.mss + HEADER_BYTES)) }
+        if rate == Rate::ZERO { Nanos::ZERO } else { rate.time_for(u64::from(flow.packet_bytes())) }
     }
 
     /// The application of a configured flow stops writing: the flow ends here, what is in flight is not waited for.
@@ -336,7 +343,14 @@ impl<'t> World<'t> {
                 tap.on_sent(self.now, number, &segment);
             }
             self.recorder.entered(family);
-            let packet = self.pool.data(number, Codepoint::from(segment.ecn), segment);
+            let ecn = Codepoint::from(segment.ecn);
+            let traced = flow.telemetry.as_mut().and_then(|telemetry| {
+                telemetry.leave(self.now, &segment, flow.sender.as_ref(), self.configured[family].mss)
+            });
+            let packet = match traced {
+                Some(traced) => self.pool.traced(number, ecn, traced),
+                None => self.pool.data(number, ecn, segment),
+            };
             self.hops.push(hop, self.now, packet);
         }
         let wakes_at = flow.wakes_at(self.now);
@@ -355,7 +369,7 @@ impl<'t> World<'t> {
         let arrives_at = self.now + flow.extra_delay;
         match packet.body {
             Body::Cross => self.pool.empty(packet),
-            Body::Data(_) => {
+            Body::Data(_) | Body::Traced(_) => {
                 let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
                 if at == self.now && flow.access.is_empty() {
                     self.deliver(packet);
@@ -386,7 +400,7 @@ impl<'t> World<'t> {
     fn deliver(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
-        let Body::Data(segment) = &packet.body else { return };
+        let Some(segment) = packet.body.segment() else { return };
         let ce = packet.ecn == Codepoint::Ce;
         let delay = self.now.since(segment.sent_at);
         self.recorder.arrived(flow.family as usize, &packet, delay);
@@ -395,6 +409,9 @@ impl<'t> World<'t> {
         }
         flow.receiver.on_segment(self.now, segment, ce);
         let done = flow.goal.is_some_and(|goal| flow.receiver.bytes_ready() >= goal);
+        if let Body::Traced(traced) = &packet.body {
+            self.traced_arrived(number, traced);
+        }
         self.pool.empty(packet);
         if done {
             self.complete(number);
@@ -450,6 +467,9 @@ impl<'t> World<'t> {
     fn retire(&mut self, number: u32) {
         if let Some(flow) = self.live[number as usize].take() {
             let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
+            if let Some(telemetry) = flow.telemetry {
+                self.recorder.telemetry(flow.family as usize, &telemetry.finish());
+            }
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
         }
     }
@@ -457,8 +477,9 @@ impl<'t> World<'t> {
     /// Counts what the hops have dropped.
     fn note_dropped(&mut self) {
         while let Some((hop, Dropped { at, reason, packet, .. })) = self.hops.pop_dropped() {
-            if let (Body::Data(segment), Some(family)) = (&packet.body, self.families[packet.flow as usize]) {
+            if let (Some(segment), Some(family)) = (packet.body.segment(), self.families[packet.flow as usize]) {
                 self.recorder.dropped(family as usize, &packet);
+                self.traced_dropped(&packet, reason);
                 if let Some(tap) = &mut self.tap {
                     let hop = &self.hops.graph().hops()[hop as usize].name;
                     tap.on_dropped(packet.flow, segment, &Fate { at, hop, reason });

@@ -10,7 +10,7 @@ use paceline_sim::Body;
 use paceline_transport::Segment;
 
 /// A link of this rate with its queue, in both directions.
-fn link(mbps: f64, queue: &str, delay_ms: u64) -> Direction {
+pub(crate) fn link(mbps: f64, queue: &str, delay_ms: u64) -> Direction {
     let (rate, delay) = (Some(Rate::from_mbps(mbps)), Nanos::from_millis(delay_ms));
     Direction { rate, queue: Some(queue.parse().unwrap()), delay, ..Direction::default() }
 }
@@ -20,7 +20,7 @@ fn build(direction: &Direction, seed: u64) -> Path<Body> {
 }
 
 /// Links by name and ends, each the same in both directions.
-fn topology(links: &[(&str, [&str; 2], Direction)], seed: u64) -> Topology<Body> {
+pub(crate) fn topology(links: &[(&str, [&str; 2], Direction)], seed: u64) -> Topology<Body> {
     let mut graph = Graph::default();
     let mut paths = Vec::new();
     for (name, between, direction) in links {
@@ -32,12 +32,18 @@ fn topology(links: &[(&str, [&str; 2], Direction)], seed: u64) -> Topology<Body>
     Topology::new(graph, paths)
 }
 
-fn way(topology: &Topology<Body>, from: &str, to: &str) -> Way {
+pub(crate) fn way(topology: &Topology<Body>, from: &str, to: &str) -> Way {
     let node = |name| topology.graph().node(name).unwrap();
     Way { from: node(from), to: node(to) }
 }
 
-fn run(topology: Topology<Body>, flows: Vec<Flow>, seed: u64, seconds: u64, tap: Option<&mut dyn Tap>) -> Outcome {
+pub(crate) fn run(
+    topology: Topology<Body>,
+    flows: Vec<Flow>,
+    seed: u64,
+    seconds: u64,
+    tap: Option<&mut dyn Tap>,
+) -> Outcome {
     let (duration, cross) = (Nanos::from_secs(seconds), Vec::new());
     paceline_sim::run(Config { seed: Seed(seed), duration, topology, flows, cross, sample_every: None }, tap)
 }

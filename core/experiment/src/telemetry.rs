@@ -1,0 +1,234 @@
+//! In-band telemetry of a flow: what its packets carry, how reports reach its sender, and what goes wrong with them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use paceline_cc::{Cause, Nanos, Time};
+use paceline_telemetry::sink::INTERVAL;
+use paceline_telemetry::{Edge, Header, Profile};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Telemetry of one flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Telemetry {
+    /// What each of its data packets carries.
+    pub trace: Trace,
+    /// Longest time between two reports while packets come.
+    pub interval: Nanos,
+    /// How long a report takes to the sender; `None`: as long as an acknowledgement without queues.
+    pub delay: Option<Nanos>,
+    /// What goes wrong.
+    pub faults: Faults,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { trace: Trace::default(), interval: INTERVAL, delay: None, faults: Faults::default() }
+    }
+}
+
+/// What goes wrong with the reports of a flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// From when on no report reaches the sender.
+    pub stops: Option<Time>,
+    /// When they reach it again.
+    pub resumes: Option<Time>,
+    /// Each report says this of losses, whatever was lost: a sink that lies.
+    pub forge: Option<Cause>,
+    /// Added to the delay of each report.
+    pub late: Nanos,
+    /// Share of reports that are lost.
+    pub drop: f64,
+}
+
+impl Faults {
+    /// Whether a report made at `now` reaches the sender at all, but for those that are lost.
+    pub fn passes(&self, now: Time) -> bool {
+        self.stops.is_none_or(|stops| now < stops) || self.resumes.is_some_and(|resumes| now >= resumes)
+    }
+}
+
+/// What a data packet carries: the fields of each record, and for how many hops there is room. As text the letter of the
+/// profile and the number: `L2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The fields.
+    pub profile: Profile,
+    /// Records that fit; further hops write nothing.
+    pub hops: u8,
+}
+
+/// The letters of the profiles.
+const LETTERS: [(char, Profile); 4] =
+    [('L', Profile::Lean), ('T', Profile::Timed), ('C', Profile::Counted), ('X', Profile::Full)];
+
+impl Default for Trace {
+    /// `L2`: what a path over two access points takes.
+    fn default() -> Self {
+        Self { profile: Profile::Lean, hops: 2 }
+    }
+}
+
+impl Trace {
+    /// Bytes of the header on each packet.
+    pub fn header_bytes(self) -> u32 {
+        Header::new(self.profile, self.hops, Edge::default()).octets() as u32
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = LETTERS.iter().find(|(_, profile)| *profile == self.profile).map_or('L', |(letter, _)| *letter);
+        write!(f, "{letter}{}", self.hops)
+    }
+}
+
+/// A text that is no [`Trace`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoTrace {
+    /// Not a letter and a number.
+    #[error("'{0}' is no profile; write L, T, C or X and the number of records, such as \"L2\"")]
+    Text(String),
+    /// Too many records, or none.
+    #[error("{profile} has room for 1 to {most} records, not {hops}; give fewer, or a profile with fewer fields")]
+    Hops {
+        /// The letter.
+        profile: char,
+        /// As given.
+        hops: u64,
+        /// Most that fit.
+        most: usize,
+    },
+}
+
+impl FromStr for Trace {
+    type Err = NoTrace;
+
+    fn from_str(text: &str) -> Result<Self, NoTrace> {
+        let unknown = || NoTrace::Text(text.chars().filter(|c| !c.is_control()).take(40).collect());
+        let letter = text.chars().next().ok_or_else(unknown)?;
+        let (_, profile) = *LETTERS.iter().find(|(known, _)| *known == letter).ok_or_else(unknown)?;
+        let number = text.strip_prefix(letter).filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+        let hops: u64 = number.and_then(|number| number.parse().ok()).ok_or_else(unknown)?;
+        let most = profile.max_hops();
+        match u8::try_from(hops) {
+            Ok(hops) if (1..=most).contains(&usize::from(hops)) => Ok(Self { profile, hops }),
+            _ => Err(NoTrace::Hops { profile: letter, hops, most }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Trace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Trace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Losses of one kind, by the reason that the sink gave for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The medium.
+    pub medium: u64,
+    /// A queue that was full, or its AQM.
+    pub overflow: u64,
+    /// None: it gave no reason, or had not seen the loss by the end.
+    pub unknown: u64,
+}
+
+impl Named {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.medium + self.overflow + self.unknown
+    }
+}
+
+/// What telemetry did for a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TelemetryOutcome {
+    /// Reports that reached the sender.
+    pub reports: u64,
+    /// Of these, those that it did not believe.
+    pub refused: u64,
+    /// Packets that the medium lost, as the sink named them.
+    pub medium: Named,
+    /// Packets that a queue dropped, as the sink named them.
+    pub overflow: Named,
+}
+
+impl TelemetryOutcome {
+    /// Of one gap: what truly became of its packets, by the medium and by queues, and what the sink made of them. Which of them was
+    /// which it does not say, so that the two are matched as well as they can be; what it did not name stays unknown.
+    pub fn count(&mut self, [medium, overflow]: [u64; 2], [called_medium, called_overflow]: [u64; 2]) {
+        let right = [medium.min(called_medium), overflow.min(called_overflow)];
+        let [left_medium, left_overflow] = [medium - right[0], overflow - right[1]];
+        let wrong = [left_medium.min(called_overflow - right[1]), left_overflow.min(called_medium - right[0])];
+        self.medium.medium += right[0];
+        self.medium.overflow += wrong[0];
+        self.medium.unknown += left_medium - wrong[0];
+        self.overflow.overflow += right[1];
+        self.overflow.medium += wrong[1];
+        self.overflow.unknown += left_overflow - wrong[1];
+    }
+}
+
+impl std::ops::AddAssign<&Self> for TelemetryOutcome {
+    fn add_assign(&mut self, other: &Self) {
+        self.reports += other.reports;
+        self.refused += other.refused;
+        for (sum, part) in [(&mut self.medium, &other.medium), (&mut self.overflow, &other.overflow)] {
+            sum.medium += part.medium;
+            sum.overflow += part.overflow;
+            sum.unknown += part.unknown;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_a_letter_and_a_number_and_its_size_is_that_of_the_specification() {
+        let bytes = |text: &str| text.parse::<Trace>().unwrap().header_bytes();
+        assert_eq!(["L1", "L2", "L3", "T2", "C2", "X2"].map(bytes), [48, 64, 80, 80, 72, 112]);
+        for text in ["L15", "T10", "C3", "X6"] {
+            assert_eq!(text.parse::<Trace>().unwrap().to_string(), text);
+        }
+        let refused = |text: &str| text.parse::<Trace>().unwrap_err().to_string();
+        assert_eq!(refused("X7"), "X has room for 1 to 6 records, not 7; give fewer, or a profile with fewer fields");
+        for text in ["", "2", "L", "L0", "L-1", "l2", "L2 ", "Q3", "L99999999999999999999"] {
+            assert!(text.parse::<Trace>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn reports_pass_outside_their_silence() {
+        let faults = Faults { stops: Some(Time::from_millis(5)), ..Faults::default() };
+        let passes = |faults: &Faults| [4, 5, 8, 9].map(|ms| faults.passes(Time::from_millis(ms)));
+        assert_eq!(passes(&Faults::default()), [true; 4]);
+        assert_eq!(passes(&faults), [true, false, false, false]);
+        assert_eq!(passes(&Faults { resumes: Some(Time::from_millis(9)), ..faults }), [true, false, false, true]);
+    }
+
+    #[test]
+    fn what_a_gap_was_and_what_it_was_called_are_matched() {
+        let count = |truth, called| {
+            let mut outcome = TelemetryOutcome::default();
+            outcome.count(truth, called);
+            let TelemetryOutcome { medium, overflow, .. } = outcome;
+            [[medium.medium, medium.overflow, medium.unknown], [overflow.medium, overflow.overflow, overflow.unknown]]
+        };
+        assert_eq!(count([3, 2], [3, 2]), [[3, 0, 0], [0, 2, 0]]);
+        assert_eq!(count([3, 2], [5, 0]), [[3, 0, 0], [2, 0, 0]]);
+        assert_eq!(count([3, 2], [0, 4]), [[0, 2, 1], [0, 2, 0]]);
+        assert_eq!(count([1, 1], [0, 0]), [[0, 0, 1], [0, 0, 1]]);
+        assert_eq!(count([0, 0], [2, 2]), [[0; 3]; 2], "late packets, which were not lost");
+    }
+}

@@ -1,0 +1,210 @@
+//! A flow's side of telemetry: the source that puts a header on its packets, the sink at its receiver, reports on their way back,
+//! and what its sender believes of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use paceline_cc::{Cause, Nanos, Time};
+use paceline_experiment::{Seed, Telemetry, TelemetryOutcome};
+use paceline_path::Reason;
+use paceline_telemetry::sink::Judged;
+use paceline_telemetry::{Edge, FlowReport, Header, Reader, Sink, SinkConfig};
+use paceline_transport::{Segment, Sender};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use crate::timers::Armed;
+
+/// Hop limit of a packet that leaves its host (Linux include/net/ipv6.h, `IPV6_DEFAULT_HOPLIMIT`).
+const HOP_LIMIT: u8 = 64;
+/// Without a report for so long after a header a source stops, if so many have left since (our choice: the path drops headers, or
+/// there is no sink; ten are not all lost on a radio, while a flow waits for its timeouts) ...
+const GIVES_UP_AFTER: (Nanos, u32) = (Nanos::from_secs(1), 10);
+/// ... and tries again so long after that.
+const TRIES_AGAIN_AFTER: Nanos = Nanos::from_secs(30);
+/// Nodes report their queues so often (our choice: their limits hardly change).
+const NODES_EVERY: Nanos = Nanos::from_millis(100);
+/// A loss that the sink has not named when so many packets have left after it, it will not name (our choice: several windows).
+const FORGOTTEN_AFTER: u32 = 1 << 16;
+
+/// A packet of data with telemetry.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    pub(crate) segment: Segment,
+    /// Its header as on the wire; hops write into it.
+    pub(crate) header: Vec<u8>,
+    /// Number of the packet among those of its flow that carry telemetry.
+    pub(crate) number: u32,
+    pub(crate) hop_limit: u8,
+}
+
+/// Telemetry of a flow that is alive.
+pub(crate) struct Carried {
+    config: Telemetry,
+    /// How long a report takes to the sender.
+    delay: Nanos,
+    /// Hops of its data.
+    pub(crate) route: Vec<u32>,
+    /// Number of the next header.
+    next: u32,
+    /// When the first header left without a report since, and how many have.
+    unanswered: Option<(Time, u32)>,
+    paused_until: Time,
+    sink: Sink,
+    pub(crate) sink_timer: Armed,
+    nodes_due: Time,
+    /// Reports on their way, with the time at which each arrives.
+    on_way: VecDeque<(Time, FlowReport)>,
+    losses: Pcg64,
+    reader: Reader,
+    /// Packets that the path has dropped and that the sink has not named yet, by number: why.
+    truth: BTreeMap<u32, Cause>,
+    outcome: TelemetryOutcome,
+}
+
+impl Carried {
+    /// Of the flow with this number, whose data takes `route`; a report takes `back` where nothing else is said.
+    pub(crate) fn new(config: &Telemetry, seed: Seed, number: u32, route: Vec<u32>, back: Nanos, now: Time) -> Self {
+        let sink = SinkConfig { flow: number, synced: true, ..SinkConfig::default() };
+        Self {
+            delay: config.delay.unwrap_or(back) + config.faults.late,
+            config: config.clone(),
+            route,
+            next: 0,
+            unanswered: None,
+            paused_until: Time::ZERO,
+            sink: Sink::new(sink, now).every(config.interval),
+            sink_timer: Armed::default(),
+            nodes_due: now,
+            on_way: VecDeque::new(),
+            losses: seed.stream(&format!("reports {number}")),
+            reader: Reader::new(),
+            truth: BTreeMap::new(),
+            outcome: TelemetryOutcome::default(),
+        }
+    }
+
+    /// A packet leaves: with a header, unless the source has given up for now.
+    pub(crate) fn leave(&mut self, now: Time, segment: &Segment, sender: &dyn Sender, mss: u32) -> Option<Box<Traced>> {
+        if now < self.paused_until {
+            return None;
+        }
+        let (since, headers) = self.unanswered.get_or_insert((now, 0));
+        if now.since(*since) > GIVES_UP_AFTER.0 && *headers >= GIVES_UP_AFTER.1 {
+            (self.paused_until, self.unanswered) = (now + TRIES_AGAIN_AFTER, None);
+            return None;
+        }
+        *headers += 1;
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        let edge = Edge {
+            segs: 1,
+            seq: number,
+            sent_us: (now.as_nanos() / 1_000) as u32,
+            cwnd: u32::try_from(sender.window() / u64::from(mss)).ok(),
+            long: None,
+        };
+        let trace = self.config.trace;
+        let header = Header::new(trace.profile, trace.hops, edge).encode();
+        Some(Box::new(Traced { segment: *segment, header, number, hop_limit: HOP_LIMIT }))
+    }
+
+    /// The path dropped a packet.
+    pub(crate) fn dropped(&mut self, traced: &Traced, reason: Reason) {
+        let cause = match reason {
+            Reason::Full => Cause::Congestion,
+            Reason::Early => Cause::Aqm,
+            Reason::Lost => Cause::Medium,
+        };
+        self.truth.insert(traced.number, cause);
+        while self.truth.first_key_value().is_some_and(|(first, _)| first.saturating_add(FORGOTTEN_AFTER) < self.next) {
+            self.forget();
+        }
+    }
+
+    /// Whether the nodes' own reports are due.
+    pub(crate) fn nodes_due(&mut self, now: Time) -> bool {
+        let due = self.nodes_due <= now;
+        if due {
+            self.nodes_due = now + NODES_EVERY;
+        }
+        due
+    }
+
+    pub(crate) fn sink(&mut self) -> &mut Sink {
+        &mut self.sink
+    }
+
+    /// A packet reaches the receiver.
+    pub(crate) fn arrived(&mut self, now: Time, traced: &Traced) {
+        if let Ok((header, _)) = Header::decode(&traced.header) {
+            self.sink.header(now, &header, 1);
+        }
+    }
+
+    /// The sink makes the reports that are due. Answers when the first of those on their way arrives, if none was before.
+    pub(crate) fn report(&mut self, now: Time) -> Option<Time> {
+        let none = self.on_way.is_empty();
+        while let Some(mut report) = self.sink.poll(now) {
+            self.judge();
+            if let Some(cause) = self.config.faults.forge {
+                report.verdict = cause;
+            }
+            let lost = self.losses.random::<f64>() < self.config.faults.drop;
+            if !lost && self.config.faults.passes(now) {
+                self.on_way.push_back((now + self.delay, report));
+            }
+        }
+        self.on_way.front().filter(|_| none).map(|(at, _)| *at)
+    }
+
+    /// When the sink wants to be asked again.
+    pub(crate) fn sink_timeout(&self) -> Time {
+        self.sink.next_timeout()
+    }
+
+    /// Reports reach the sender. Answers when the next one does.
+    pub(crate) fn take_in(&mut self, now: Time, sender: &mut dyn Sender) -> Time {
+        while let Some((_, report)) = self.on_way.pop_front_if(|(at, _)| *at <= now) {
+            self.outcome.reports += 1;
+            if self.reader.take(now, &report, sender.srtt().unwrap_or(Nanos::ZERO)).is_err() {
+                self.outcome.refused += 1;
+                continue;
+            }
+            self.unanswered = None;
+            if let Some(telemetry) = self.reader.telemetry(now) {
+                sender.on_telemetry(&telemetry);
+            }
+        }
+        self.on_way.front().map_or(Time::NEVER, |(at, _)| *at)
+    }
+
+    /// Counts what the sink has made of the losses up to now.
+    fn judge(&mut self) {
+        for Judged { first, numbers, split } in self.sink.judged() {
+            let mut truth = [0; 2];
+            let numbers = *first..first.saturating_add(*numbers);
+            while let Some((number, cause)) = self.truth.range(numbers.clone()).next() {
+                truth[usize::from(*cause != Cause::Medium)] += 1;
+                let number = *number;
+                self.truth.remove(&number);
+            }
+            self.outcome.count(truth, [split.medium, split.queue].map(u64::from));
+        }
+    }
+
+    /// Gives up the first loss that the sink has not named.
+    fn forget(&mut self) -> bool {
+        let first = self.truth.pop_first();
+        if let Some((_, cause)) = first {
+            let medium = cause == Cause::Medium;
+            self.outcome.count([u64::from(medium), u64::from(!medium)], [0; 2]);
+        }
+        first.is_some()
+    }
+
+    /// What became of it: what was never named stays unknown.
+    pub(crate) fn finish(mut self) -> TelemetryOutcome {
+        while self.forget() {}
+        self.outcome
+    }
+}
