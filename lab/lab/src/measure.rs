@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use paceline_cc::Nanos;
 use paceline_experiment::config::{self, Direction, Via, Workload};
-use paceline_experiment::{Distribution, FlowOutcome, Graph, Hop, HopOutcome, Outcome, SplitSum};
+use paceline_experiment::{
+    Distribution, FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, SplitSum, TelemetryOutcome,
+};
 
 use crate::contestant::Contestant;
-use crate::record::{FlowRecord, LinkRecord, Parts, Record, Span, Split, rounded};
+use crate::record::{FlowRecord, LinkRecord, NamedRecord, Parts, Record, Span, Split, TelemetryRecord, rounded};
 use crate::scenario::Plan;
 
 /// The version in every record.
@@ -52,6 +54,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         fct_ms: completion(flows, outcome),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
         jain: (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| rounded(jain(&shares))),
+        telemetry: telemetry(&outcome.flows),
         split: split(&outcome.graph, flows.iter().zip(&outcome.flows)),
         drawn: plan.drawn.clone(),
         flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
@@ -95,8 +98,30 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
         limited_below: matches!(flow.via, Via::Alcc(..)).then(|| rounded(outcome.sender.limited_share())),
+        telemetry: telemetry(std::slice::from_ref(outcome)),
         split: split(graph, [(flow, outcome)].into_iter()),
     }
+}
+
+/// What telemetry said of the losses of those flows that carry it; `None` where none does.
+fn telemetry(flows: &[FlowOutcome]) -> Option<TelemetryRecord> {
+    let mut sum: Option<(TelemetryOutcome, Named)> = None;
+    for (flow, carried) in flows.iter().filter_map(|flow| Some((flow, flow.telemetry.as_ref()?))) {
+        let (all, sender) = sum.get_or_insert_default();
+        *all += carried;
+        let stats = &flow.sender;
+        sender.medium += stats.lost_by_medium;
+        sender.overflow += stats.lost_by_congestion;
+        sender.unknown += stats.packets_lost - stats.lost_by_medium - stats.lost_by_congestion;
+    }
+    let named = |Named { medium, overflow, unknown }: Named| NamedRecord { medium, overflow, unknown };
+    sum.map(|(all, sender)| TelemetryRecord {
+        reports: all.reports,
+        refused: all.refused,
+        medium: named(all.medium),
+        overflow: named(all.overflow),
+        sender: named(sender),
+    })
 }
 
 /// Whether the flow has a last byte.

@@ -69,6 +69,9 @@ pub struct Record {
     /// Jain's index of the flows' throughputs, where several run without an end of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jain: Option<f64>,
+    /// What in-band telemetry said of losses, where flows carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryRecord>,
     /// Mean one-way delay by where it came from.
     pub split: Split,
     /// Values drawn for keys that hold a range.
@@ -165,6 +168,9 @@ pub struct FlowRecord {
     /// Share of the chunks passed to the lower TCP for which that TCP was the limit: it held back earlier ones, or had refused this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_below: Option<f64>,
+    /// What in-band telemetry said of its losses, where its packets carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryRecord>,
     /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.
     pub split: Split,
 }
@@ -191,6 +197,32 @@ pub struct LinkRecord {
     pub lost: u64,
     /// Marked "congestion experienced".
     pub ecn_marks: u64,
+}
+
+/// What in-band telemetry said of losses, and what they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TelemetryRecord {
+    /// Reports that reached senders.
+    pub reports: u64,
+    /// Of these, not believed.
+    pub refused: u64,
+    /// Packets that the medium lost, by what their receivers called it.
+    pub medium: NamedRecord,
+    /// Packets that queues dropped, by what their receivers called it.
+    pub overflow: NamedRecord,
+    /// Packets that senders declared lost, by what they knew then.
+    pub sender: NamedRecord,
+}
+
+/// Losses by the reason given for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedRecord {
+    /// The medium.
+    pub medium: u64,
+    /// A full queue.
+    pub overflow: u64,
+    /// None.
+    pub unknown: u64,
 }
 
 /// A distribution in milliseconds.

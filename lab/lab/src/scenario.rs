@@ -18,12 +18,14 @@ mod places;
 mod range;
 mod setting;
 mod source;
+mod telemetry;
 mod topology;
 mod traffic;
 
 use check::{MAX_SECONDS, MAX_SEED};
 pub use link::Link;
 pub use source::{Options, Plan, Source};
+pub use telemetry::{Forged, Telemetry};
 
 /// A scenario, without ranges: what one run does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +62,9 @@ pub struct Scenario {
     /// Links by name, in place of the two paths, of which a scenario without links is the short form.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, Link>,
+    /// In-band telemetry: what hops see reaches the senders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Telemetry>,
     /// Flows of a world; without any, one bulk flow of the contestant.
     #[serde(default)]
     pub flows: Vec<Flow>,
@@ -109,6 +114,9 @@ pub struct Flow {
     pub arrivals: bool,
     /// How well its two hosts keep time.
     pub timers: Timing,
+    /// Whether its packets carry telemetry, where the scenario has it and the datapath can: without the key they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<bool>,
 }
 
 impl Default for Flow {
@@ -135,6 +143,7 @@ impl Default for Flow {
             handshake: false,
             arrivals: false,
             timers: Timing::default(),
+            telemetry: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use paceline_cc::entry::{Kind, Param, Params};
 use paceline_cc::fixed::Fixed;
 use paceline_cc::names::intern;
 use paceline_cc::registry::{Definition, register};
-use paceline_cc::{Controller, Env, Nanos, Rate};
+use paceline_cc::{Ability, Controller, Env, Nanos, Rate};
 use paceline_experiment::{Direction, Timing, Workload};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::record::Record;
@@ -124,7 +124,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         (format!("secnds = 3{SMALL}"), "s.toml:1: secnds: unknown key 'secnds'; did you mean seconds or seed?"),
         (
             format!("\"a` b `seconds\\nx\" = 3{SMALL}"),
-            "s.toml:1: a` b `seconds x: unknown key 'a` b `seconds x'; known are name, title, seconds, runs, seed, tunnel, contestants, down, up, links, flows, cross",
+            "s.toml:1: a` b `seconds x: unknown key 'a` b `seconds x'; known are name, title, seconds, runs, seed, tunnel, contestants, down, up, links, telemetry, flows, cross",
         ),
         (
             format!("seconds = 0{SMALL}"),
@@ -212,6 +212,42 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
             "s.toml:8: cross[0].rate: a rate of 0 sends nothing; give one such as \"2 Mbit/s\", or leave it out",
         ),
         (
+            format!("{SMALL}[telemetry]\nprofile = \"L16\""),
+            "s.toml:8: telemetry.profile: L has room for 1 to 15 records, not 16; give fewer, or a profile with fewer fields",
+        ),
+        (
+            format!("{SMALL}[telemetry]\nprofile = \"lean\""),
+            "s.toml:8: telemetry.profile: 'lean' is no profile; write L, T, C or X and the number of records, such as \"L2\"",
+        ),
+        (
+            format!("{SMALL}[telemetry]\ninterval = \"2s\""),
+            "s.toml:8: telemetry.interval: it is not between 1ms and 1s; \"10ms\" is the default",
+        ),
+        (
+            format!("{SMALL}[telemetry]\ndrop = 1.5"),
+            "s.toml:8: telemetry.drop: it is not between 0 and 1; give a share, such as 0.1",
+        ),
+        (
+            format!("{SMALL}[telemetry]\nresumes = \"2s\""),
+            "s.toml:8: telemetry.resumes: reports never stop; give stops as well",
+        ),
+        (
+            format!("{SMALL}[telemetry]\nstops = \"2s\"\nresumes = \"2s\""),
+            "s.toml:9: telemetry.resumes: it is not after stops; give a later time",
+        ),
+        (
+            format!("{SMALL}[telemetry]\nforge = \"plenty\""),
+            "s.toml:8: telemetry.forge: unknown value 'plenty'; known are medium, congestion",
+        ),
+        (
+            flow("telemetry = false"),
+            "s.toml:8: flows[0].telemetry: there is no [telemetry] to switch; add the section, or leave this out",
+        ),
+        (
+            flow("mss = 163\n[telemetry]"),
+            "s.toml:8: flows[0].mss: the header of telemetry (L2) takes 64 bytes of it, and 100 must stay; give 164 or more",
+        ),
+        (
             SMALL.replace("rate = \"10 Mbit/s\"", "trace = \"no/such.down\""),
             "s.toml:5: down.trace: no/such.down cannot be read (No such file or directory (os error 2)); name a trace file that exists",
         ),
@@ -225,6 +261,35 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn telemetry_takes_its_header_from_the_payload_of_flows_that_can_carry_it() {
+    let text = format!(
+        "{SMALL}[telemetry]\nprofile = \"X1\"\nlate = \"1ms..2ms\"\n[[flows]]\n[[flows]]\ntelemetry = false\n\
+         [[flows]]\ncontestant = \"cubic@alcc\"\n"
+    );
+    let plan = Source::from_text("s.toml", &text, Options::default()).plans().unwrap().remove(0);
+    let flows = plan.flows(&plan.scenario.contestants[0]);
+    let carries = |flow: &paceline_experiment::Flow| (flow.mss, flow.telemetry.is_some());
+    assert_eq!(flows.iter().map(carries).collect::<Vec<_>>(), [(1448 - 72, true), (1448, false), (1448, false)]);
+    assert!(flows.iter().take(1).all(|flow| flow.packet_bytes() == 1500));
+    assert!(plan.drawn.contains_key("telemetry.late"));
+    assert_eq!(scenario(&plan.scenario.to_toml()), plan.scenario);
+    assert!(plan.scenario.to_toml().contains("interval = \"10ms\""), "every default is filled in");
+}
+
+#[test]
+fn who_needs_telemetry_is_refused_where_there_is_none() {
+    let make = |_: &Params, env: &Env| -> Box<dyn Controller> { Box::new(Fixed::new(env, 10.0, None)) };
+    register(Definition { needs: vec![Ability::Telemetry], ..Definition::new("needs-hops", make) }).unwrap();
+    let needy = SMALL.replace("reno@tcp", "needs-hops@tcp");
+    assert_eq!(
+        error(&needy),
+        "s.toml:3: contestants[0]: needs-hops needs reports of the path's hops, and the scenario has none; add [telemetry]"
+    );
+    let with = format!("{needy}[telemetry]\n");
+    assert!(Source::from_text("s.toml", &with, Options::default()).plans().is_ok());
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         fct_ms: None,
         completions: None,
         limited_below: None,
+        telemetry: None,
         split,
     };
     Record {
@@ -108,6 +109,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         fct_ms: None,
         completions: None,
         jain: None,
+        telemetry: None,
         split,
         drawn: BTreeMap::new(),
         links: Vec::new(),

@@ -34,6 +34,8 @@ pub enum Shape {
     Late,
     /// A [`Split`](super::Split): a column for each part of each direction.
     Split,
+    /// A [`TelemetryRecord`](super::TelemetryRecord): a column for each number.
+    Telemetry,
     /// A list; in a column its length.
     List,
     /// In JSON alone.
@@ -126,6 +128,14 @@ pub const RECORD: &[Field] = &[
         Shape::Number,
         "Jain's index of the throughputs of flows without an end of their own; only if there are several, and \
          data arrived",
+    ),
+    field(
+        "telemetry",
+        "packets",
+        Shape::Telemetry,
+        "with [telemetry](scenarios.md#telemetry-hops-that-report): `reports` that reached senders, and those `refused`; lost packets by \
+         their true cause, `medium` and `overflow` (of queues), each by the reason that its receiver gave: `medium`, `overflow`, \
+         `unknown`; and by what `sender` knew as it declared a packet lost",
     ),
     field(
         "split",
@@ -263,6 +273,16 @@ impl Field {
             Shape::Split => {
                 let each = |side| parts(side, &json[side], &["propagation_ms", "queue_ms", "transmission_ms"]);
                 return [each("down"), each("up")].concat();
+            }
+            Shape::Telemetry => {
+                let reports = ["reports", "refused"].map(|part| (part, &json[part]));
+                let count =
+                    |(part, json): (&str, &Json)| (format!("{}_{part}", self.name), Value::Count(json.as_u64()));
+                let named = ["medium", "overflow", "sender"].into_iter().flat_map(|of| {
+                    let parts = ["medium", "overflow", "unknown"].into_iter();
+                    parts.map(move |part| (format!("{}_{of}_{part}", self.name), Value::Count(json[of][part].as_u64())))
+                });
+                return reports.into_iter().map(count).chain(named).collect();
             }
             Shape::Nested => return Vec::new(),
         };

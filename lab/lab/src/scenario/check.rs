@@ -48,6 +48,7 @@ impl Scenario {
                 return Err(KeyError::new(format!("flows[{index}].count"), problem));
             }
         }
+        self.check_telemetry()?;
         for (index, cross) in self.cross.iter().enumerate() {
             cross.check().map_err(|(key, problem)| KeyError::new(format!("cross[{index}].{key}"), problem))?;
         }

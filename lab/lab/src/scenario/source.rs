@@ -357,8 +357,8 @@ impl Plan {
 
     /// The flows of that world.
     pub fn flows(&self, contestant: &Contestant) -> Vec<config::Flow> {
-        let flows = self.scenario.flows();
-        flows.iter().zip(&self.ways).flat_map(|(flow, way)| flow.of(contestant, *way)).collect()
+        let (flows, telemetry) = (self.scenario.flows(), self.scenario.telemetry.as_ref());
+        flows.iter().zip(&self.ways).flat_map(|(flow, way)| flow.of(contestant, *way, telemetry)).collect()
     }
 
     fn cross(&self) -> Vec<config::Cross> {

@@ -3,16 +3,23 @@
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::config;
 
-use super::{Cross, Flow, Who};
+use super::{Cross, Flow, Telemetry, Who};
 use crate::contestant::Contestant;
 
 impl Flow {
-    /// The flows of this kind in the contestant's world.
-    pub(super) fn of<'a>(&'a self, each: &'a Contestant, way: config::Way) -> impl Iterator<Item = config::Flow> + 'a {
+    /// The flows of this kind in the contestant's world; the header of telemetry takes its bytes from the payload.
+    pub(super) fn of<'a>(
+        &'a self,
+        each: &'a Contestant,
+        way: config::Way,
+        telemetry: Option<&Telemetry>,
+    ) -> impl Iterator<Item = config::Flow> + use<'a> {
         let contestant = match &self.contestant {
             Who::Each => each,
             Who::Fixed(contestant) => contestant,
         };
+        let telemetry = self.telemetry(telemetry, &contestant.via);
+        let header = telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes());
         (0..self.count).map(move |index| {
             let later = Nanos::from_nanos(self.stagger.as_nanos().saturating_mul(u64::from(index)));
             config::Flow {
@@ -23,13 +30,14 @@ impl Flow {
                 stop: self.stop.map(|stop| Time::ZERO + stop),
                 workload: self.workload.clone(),
                 extra_delay: self.extra_delay,
-                mss: self.mss,
+                mss: self.mss - header,
                 ack_every: self.ack_every,
                 ack_delay: self.ack_delay,
                 paced: self.paced,
                 handshake: self.handshake,
                 arrivals: self.arrivals,
                 timers: self.timers,
+                telemetry: telemetry.clone(),
             }
         })
     }
