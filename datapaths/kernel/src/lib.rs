@@ -15,6 +15,7 @@ mod hystart;
 mod load;
 mod modules;
 mod needs;
+mod record;
 mod select;
 
 pub use agent::{Agent, AgentError, NewFlow};
@@ -22,6 +23,10 @@ pub use cgroup::{Cgroup, CgroupError};
 pub use holders::{Holder, holders};
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};
-pub use modules::{AGENT, CHIRP, CHIRP_CUBIC, CHIRP_R, COPA, CUBIC, DCTCP, MODULES, Module, OPEN_WINDOW, module};
+pub use modules::{
+    AGENT, CHIRP, CHIRP_CUBIC, CHIRP_R, COPA, CUBIC, CUBIC_EQ1, CUBIC_EQ2, CUBIC_EQ3, CUBIC_L1, CUBIC_L1G, CUBIC_L2,
+    DCTCP, MODULES, Module, OPEN_WINDOW, module,
+};
 pub use needs::{Kernel, Need};
+pub use record::{Record, Records};
 pub use select::Selection;

@@ -141,8 +141,77 @@ pub const CHIRP_CUBIC: &Module = &Module {
     ..PLAIN
 };
 
+/// CUBIC that keeps its window where in-band telemetry says that the medium lost the packets (Bhat et al.: L1). What is known of
+/// a flow comes as a [`Record`](crate::Record); a flow without one is that of [`CUBIC`].
+pub const CUBIC_L1: &Module = &Module {
+    name: "pl_cubic_l1",
+    summary: "CUBIC that keeps its window where telemetry says that the medium lost the packets",
+    controller: Some("cubic-l1"),
+    ..WITH_TELEMETRY
+};
+
+/// As [`CUBIC_L1`], and grows at such a loss by a quarter where the bottleneck has room.
+pub const CUBIC_L1G: &Module = &Module {
+    name: "pl_cubic_l1g",
+    summary: "as pl_cubic_l1, and grows at such a loss where the bottleneck has room",
+    controller: Some("cubic-l1g"),
+    ..WITH_TELEMETRY
+};
+
+/// As [`CUBIC_L1`], and takes 5 % off (Bhat et al.: L2).
+pub const CUBIC_L2: &Module = &Module {
+    name: "pl_cubic_l2",
+    summary: "as pl_cubic_l1, and takes 5 % off its window at such a loss",
+    controller: Some("cubic-l2"),
+    ..WITH_TELEMETRY
+};
+
+/// CUBIC whose slow start grows by the room that the bottleneck reports (Bhat et al.: equation (1), increment 1), without HyStart.
+/// A flow without a [`Record`](crate::Record) has slow start.
+pub const CUBIC_EQ1: &Module = &Module {
+    name: "pl_cubic_eq1",
+    summary: "CUBIC that starts by the room of the bottleneck's queue: equation (1), increment 1",
+    controller: Some("cubic:eq1=1"),
+    ..WITH_TELEMETRY
+};
+
+/// [`CUBIC_EQ1`] with the increment 2.
+pub const CUBIC_EQ2: &Module = &Module {
+    name: "pl_cubic_eq2",
+    summary: "as pl_cubic_eq1, with increment 2",
+    controller: Some("cubic:eq1=2"),
+    ..WITH_TELEMETRY
+};
+
+/// [`CUBIC_EQ1`] with the increment 3.
+pub const CUBIC_EQ3: &Module = &Module {
+    name: "pl_cubic_eq3",
+    summary: "as pl_cubic_eq1, with increment 3",
+    controller: Some("cubic:eq1=3"),
+    ..WITH_TELEMETRY
+};
+
+/// What the modules of `src/bpf/cubic_telemetry.bpf.c` are.
+const WITH_TELEMETRY: Module =
+    Module { abilities: &["window", "telemetry"], object: object!("cubic_telemetry"), ..PLAIN };
+
 /// Every module, in the order of lists.
-pub const MODULES: &[&Module] = &[OPEN_WINDOW, CUBIC, DCTCP, COPA, CHIRP, CHIRP_R, CHIRP_CUBIC, AGENT];
+pub const MODULES: &[&Module] = &[
+    OPEN_WINDOW,
+    CUBIC,
+    CUBIC_L1,
+    CUBIC_L1G,
+    CUBIC_L2,
+    CUBIC_EQ1,
+    CUBIC_EQ2,
+    CUBIC_EQ3,
+    DCTCP,
+    COPA,
+    CHIRP,
+    CHIRP_R,
+    CHIRP_CUBIC,
+    AGENT,
+];
 
 /// The module of that name.
 pub fn module(name: &str) -> Option<&'static Module> {

@@ -23,3 +23,8 @@ fn dctcps_arithmetic_holds() {
 fn the_agents_arithmetic_holds() {
     native::holds("the_agents_arithmetic_holds", "agent");
 }
+
+#[test]
+fn the_arithmetic_of_records_holds() {
+    native::holds("the_arithmetic_of_records_holds", "cubic_telemetry");
+}

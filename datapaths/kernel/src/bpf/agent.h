@@ -9,8 +9,6 @@
 
 #include "window.h"
 
-typedef unsigned short u16;
-
 /* An agent that has shown no sign of life for so long is gone: its flows are CUBIC. Our choice: half of what a stall may last. */
 #define AGENT_SILENCE 500000ull
 /*

@@ -10,6 +10,7 @@
 #define PACELINE_WINDOW_H
 
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long long u64;

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Slow start by the room that the bottleneck hop reports: the kernel's `cubic:eq1=N`. For each packet acknowledged the
+ * window grows by available queue capacity x increment / (arrival rate x flow count) packets, and not by one. Plain C without
+ * a library: compiled for the kernel and, by the tests, natively.
+ *
+ * Source: Bhat, Haxhibeqiri, Moerman, Hoebeke, "Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF",
+ * equation (1). The paper prints no units; ours, as in core/cc/src/eq1.rs:
+ *
+ * - Room in packets, the arrival rate in packets per smoothed RTT; a fifth of the queue is not counted as room.
+ * - The quotient is one at most: an increment of 1 never exceeds slow start.
+ * - A round trip grows by the flow's share of the room at its start, times the increment; once only where the link is half busy.
+ * - Without a fresh record it is slow start; one that had filled the room before ends instead, where it is.
+ * - After slow start it is CUBIC, whose window and curve stand still while there is no room. Losses are CUBIC's.
+ *
+ * No HyStart: it would end slow start first.
+ */
+#ifndef PACELINE_EQ1_H
+#define PACELINE_EQ1_H
+
+#include "cubic.h"
+#include "telemetry.h"
+
+/* One packet. */
+#define EQ1_ONE 65536ull
+/* A fifth of the queue is no room. Our choice: a report is a round trip old. */
+#define EQ1_RESERVE 5u
+/* The most that is counted, of room and of its share (our choices): no product overflows, and no queue is as long. */
+#define EQ1_ROOM_MAX 0xffffffu
+#define EQ1_SHARE_MAX 0x3fffu
+
+struct eq1 {
+	/* The round trip ends when everything below has been acknowledged. */
+	u32 round_end;
+	/* What it may still grow by, and what it has grown by beyond whole packets, in 1/65536 packets. */
+	u32 budget;
+	u32 rest;
+	/* The window stands still; since when its curve does, in ticks. */
+	u32 held;
+	u8 holds;
+	u8 in_round;
+	/* The last fresh record left no room. */
+	u8 filled;
+	/* The increment; up to 4. */
+	u8 inc;
+};
+
+arithmetic void eq1_reset(struct eq1 *e, u8 inc)
+{
+	e->round_end = 0;
+	e->budget = 0;
+	e->rest = 0;
+	e->held = 0;
+	e->holds = 0;
+	e->in_round = 0;
+	e->filled = 0;
+	e->inc = inc;
+}
+
+/* The hop says what room it has. */
+arithmetic int eq1_knows(const struct pl_telemetry *r, const struct telemetry_flow *f)
+{
+	return telemetry_fresh(r, f->now_ns) && r->avail_pkts != TELEMETRY_UNKNOWN;
+}
+
+/* A', in packets. Where the queue's limit is not known, it is taken to be empty. */
+arithmetic u32 eq1_room(const struct pl_telemetry *r)
+{
+	u32 limit = r->limit_pkts == TELEMETRY_UNKNOWN ? r->avail_pkts : r->limit_pkts, reserve = limit / EQ1_RESERVE;
+
+	return r->avail_pkts > reserve ? smaller(r->avail_pkts - reserve, EQ1_ROOM_MAX) : 0;
+}
+
+/* Packets that arrive at the hop in a round trip, of all flows, in millionths; where it does not say, as many windows as it has flows. */
+arithmetic u64 eq1_load(const struct pl_telemetry *r, const struct telemetry_flow *f, u32 cwnd)
+{
+	u64 load = r->rate_pps == TELEMETRY_UNKNOWN ? (u64)cwnd * telemetry_flows(r) * 1000000 : (u64)r->rate_pps * f->srtt_us;
+
+	return load > 1000000 ? load : 1000000;
+}
+
+/* The link carries half of what it can, or where that is not known, packets wait. */
+arithmetic int eq1_is_busy(const struct pl_telemetry *r, const struct telemetry_flow *f, u64 load)
+{
+	if (!r->drain_us || r->limit_pkts == TELEMETRY_UNKNOWN || !f->min_rtt_us)
+		return r->limit_pkts == TELEMETRY_UNKNOWN || r->avail_pkts < r->limit_pkts;
+	return 2 * (load / 1000000) >= (u64)r->limit_pkts * f->min_rtt_us / r->drain_us;
+}
+
+arithmetic void eq1_begin_round(struct eq1 *e, const struct pl_telemetry *r, const struct telemetry_flow *f,
+				const struct cubic_ack *ack, u64 load)
+{
+	u32 share = smaller(eq1_room(r) / telemetry_flows(r), EQ1_SHARE_MAX), inc = e->inc;
+
+	if (eq1_is_busy(r, f, load))
+		inc = smaller(inc, 1);
+	e->in_round = 1;
+	e->round_end = ack->snd_nxt;
+	e->budget = (u32)(inc * share * EQ1_ONE);
+}
+
+/* What a packet acknowledged opens the window by, in 1/65536 packets. */
+arithmetic u32 eq1_gain(const struct eq1 *e, const struct pl_telemetry *r, u64 load)
+{
+	u64 gain = eq1_room(r) * (EQ1_ONE * 1000000) / load / telemetry_flows(r);
+
+	return e->inc * (u32)(gain < EQ1_ONE ? gain : EQ1_ONE);
+}
+
+/* Slow start with a fresh record. */
+arithmetic void eq1_open(struct eq1 *e, struct window *w, const struct pl_telemetry *r, const struct telemetry_flow *f,
+			 const struct cubic_ack *ack, u32 acked)
+{
+	u64 load = eq1_load(r, f, w->cwnd), grown;
+
+	if (!e->in_round || !after(e->round_end, ack->snd_una))
+		eq1_begin_round(e, r, f, ack, load);
+	grown = (u64)eq1_gain(e, r, load) * acked;
+	if (grown > e->budget)
+		grown = e->budget;
+	e->budget -= (u32)grown;
+	grown += e->rest;
+	e->rest = (u32)(grown & (EQ1_ONE - 1));
+	w->cwnd = smaller(smaller(w->cwnd + (u32)(grown / EQ1_ONE), w->ssthresh), w->clamp);
+	e->filled = !eq1_room(r);
+}
+
+/* Slow start without one: that of CUBIC, but where the room was filled. */
+arithmetic void eq1_blind(struct eq1 *e, struct window *w)
+{
+	e->in_round = 0;
+	e->rest = 0;
+	if (e->filled)
+		w->ssthresh = w->cwnd;
+	e->filled = 0;
+}
+
+/* There is no room: the curve stands still with the window. */
+arithmetic void eq1_hold(struct eq1 *e, struct cubic *c, u32 now)
+{
+	if (e->holds)
+		cubic_after_idle(c, now, e->held);
+	e->holds = 1;
+	e->held = now;
+}
+
+/* The retransmission timer has fired: what filled the room is lost. */
+arithmetic void eq1_timeout(struct eq1 *e, struct cubic *c, u32 now_us, u32 snd_nxt)
+{
+	eq1_reset(e, e->inc);
+	cubic_reset(c, now_us, snd_nxt);
+}
+
+/* Grows the window by an acknowledgement of `acked` packets, where the flow uses its window. */
+arithmetic void eq1_grow(struct eq1 *e, struct cubic *c, struct window *w, const struct pl_telemetry *r,
+			 const struct telemetry_flow *f, const struct cubic_ack *ack, u32 acked)
+{
+	if (in_slow_start(w)) {
+		e->holds = 0;
+		if (eq1_knows(r, f)) {
+			eq1_open(e, w, r, f, ack, acked);
+			return;
+		}
+		eq1_blind(e, w);
+	} else if (eq1_knows(r, f) && !eq1_room(r)) {
+		eq1_hold(e, c, ack->now);
+		return;
+	}
+	e->holds = 0;
+	cubic_grow(c, w, ack, acked);
+}
+
+#endif

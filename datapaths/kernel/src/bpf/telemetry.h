@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the hops of a flow's path say of it, as user space writes it for the kernel, and what a loss is by that: of the medium,
+ * or congestion. Plain C without a library: compiled for the kernel and, by the tests, natively.
+ *
+ * Source: "Adaptive TCP by in-band network telemetry and eBPF", in which a loss of the lossy medium is known by telemetry and
+ * not answered as congestion. How a loss is decided on, when a record counts, and the guards are ours: the paper does not say.
+ *
+ * Without the guards a false "medium" would take congestion control away:
+ *	G1	a queue stands that is as long as the bottleneck's: congestion
+ *	G2	a second timeout in a row: congestion
+ *	G3	many losses of the medium in a row: one of them counts as congestion
+ */
+#ifndef PACELINE_TELEMETRY_H
+#define PACELINE_TELEMETRY_H
+
+#include "window.h"
+
+/* A number that is not known. */
+#define TELEMETRY_UNKNOWN (~0u)
+/* Whatever a record says, it is stale after half a second: as long as an agent may be silent (agent.h). */
+#define TELEMETRY_LONGEST_NS 500000000ull
+/* Reports in a row before the cause of a loss is believed. Our choice: the first gaps may be older than the flow. */
+#define TELEMETRY_REPORTS 3u
+/* G1, in microseconds, where the hop does not say how long its queue takes to drain. Our choice: 60 packets at 14 Mbit/s. */
+#define TELEMETRY_DRAIN_US 50000u
+/* G3: so many losses of the medium in a row are spared, the next is congestion: about a percent of the window for each. Our choice. */
+#define TELEMETRY_STREAK 32u
+/* In a row means within so many smoothed RTTs of each other. Our choice: what congestion there was has drained. */
+#define TELEMETRY_STREAK_RTTS 4u
+
+enum loss_cause { LOSS_UNKNOWN = 0, LOSS_MEDIUM = 1, LOSS_CONGESTION = 2 };
+
+/*
+ * Of one flow, 64 bytes: the newest report of its receiver, and the bottleneck hop in it. Written by user space into the map
+ * `pl_telemetry` of every module that has one, under the cookie of the flow's socket.
+ */
+struct pl_telemetry {
+	/* Number of the report; grows. */
+	u64 rseq;
+	/* CLOCK_MONOTONIC when it was received; for how long it counts. */
+	u64 stamp_ns;
+	u64 fresh_ns;
+	/* enum loss_cause: why packets were lost lately. */
+	u32 verdict;
+	/* For how many packets the hop's queue has room, and how many it holds when it is full; packets a second that arrive; flows. */
+	u32 avail_pkts;
+	u32 limit_pkts;
+	u32 rate_pps;
+	u32 flows;
+	u32 loss_ppm;
+	/* How long a full queue of the hop takes to drain; 0 where it is not known. */
+	u32 drain_us;
+	/* Fresh reports in a row, saturating. */
+	u32 reports;
+	/* = rseq, written last: a record that is half written is none. */
+	u64 rseq_again;
+};
+
+/* Losses of the medium in a row, and when the last loss was (microseconds). */
+struct streak {
+	u32 last_us;
+	u32 length;
+};
+
+/* Where a flow stands, in microseconds; its clock in nanoseconds too. */
+struct telemetry_flow {
+	u64 now_ns;
+	u32 now_us;
+	/* 0 before there is one. */
+	u32 srtt_us;
+	u32 min_rtt_us;
+	/* The newest delivery rate: packets in a time; a time of 0 before there is one. */
+	u32 delivered;
+	u32 interval_us;
+	/* Timeouts since the cumulative acknowledgement last advanced, before this one. */
+	u32 timeouts;
+	/* The flow uses its window. */
+	u8 limited;
+};
+
+/* The record is whole, and in time. One from the future is neither. */
+arithmetic int telemetry_fresh(const struct pl_telemetry *r, u64 now_ns)
+{
+	u64 longest = r->fresh_ns < TELEMETRY_LONGEST_NS ? r->fresh_ns : TELEMETRY_LONGEST_NS;
+
+	return r->rseq == r->rseq_again && now_ns >= r->stamp_ns && now_ns - r->stamp_ns < longest;
+}
+
+/* G1. */
+arithmetic int telemetry_queue_stands(const struct pl_telemetry *r, const struct telemetry_flow *f)
+{
+	u64 drain = r->drain_us ? r->drain_us : TELEMETRY_DRAIN_US;
+
+	return f->min_rtt_us && f->srtt_us > f->min_rtt_us + drain;
+}
+
+/* What the record says of losses now, but for G3. */
+arithmetic enum loss_cause telemetry_verdict(const struct pl_telemetry *r, const struct telemetry_flow *f)
+{
+	if (!telemetry_fresh(r, f->now_ns) || r->reports < TELEMETRY_REPORTS)
+		return LOSS_UNKNOWN;
+	if (telemetry_queue_stands(r, f) || f->timeouts)
+		return LOSS_CONGESTION;
+	if (r->verdict == LOSS_MEDIUM || r->verdict == LOSS_CONGESTION)
+		return (enum loss_cause)r->verdict;
+	return LOSS_UNKNOWN;
+}
+
+/* The last loss is near enough for one now to be in a row with it. */
+arithmetic int streak_goes_on(const struct streak *s, const struct telemetry_flow *f)
+{
+	return (u64)(f->now_us - s->last_us) <= (u64)f->srtt_us * TELEMETRY_STREAK_RTTS;
+}
+
+/* Decides on losses. A flow without a record has one of zeros. */
+arithmetic enum loss_cause telemetry_decide(struct streak *s, const struct pl_telemetry *r, const struct telemetry_flow *f)
+{
+	enum loss_cause cause = telemetry_verdict(r, f);
+	u32 before = streak_goes_on(s, f) ? s->length : 0;
+
+	s->last_us = f->now_us;
+	s->length = 0;
+	if (cause != LOSS_MEDIUM)
+		return cause;
+	if (before >= TELEMETRY_STREAK)
+		return LOSS_CONGESTION;
+	s->length = before + 1;
+	return LOSS_MEDIUM;
+}
+
+/* Flows that share the hop; one that does not say has this one. */
+arithmetic u32 telemetry_flows(const struct pl_telemetry *r)
+{
+	return r->flows == TELEMETRY_UNKNOWN || !r->flows ? 1 : r->flows;
+}
+
+/* Packets for which the hop has room, for each of its flows; 0 where that is not known. */
+arithmetic u32 telemetry_share(const struct pl_telemetry *r)
+{
+	return r->avail_pkts == TELEMETRY_UNKNOWN ? 0 : r->avail_pkts / telemetry_flows(r);
+}
+
+#endif

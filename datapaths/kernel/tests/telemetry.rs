@@ -1,0 +1,188 @@
+//! CUBIC with records of its path, in the running kernel: the test writes the records itself.
+#![cfg(target_os = "linux")]
+
+mod path;
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use paceline_cc::Cause;
+use paceline_kernel::{Record, Records};
+use path::{Link, Outcome, carry, load};
+
+/// The path of the paper's figures: 20 Mbit/s, 20 ms and a queue of 60 packets, which drains in 36 ms.
+const PATH: Link = Link { mbps: 20.0, rtt_ms: 20, queue: "droptail:packets=60", loss: 0.0 };
+const LOSSY: Link = Link { loss: 0.1, ..PATH };
+const SPAN: Duration = Duration::from_secs(6);
+/// Between two records.
+const STEP: Duration = Duration::from_millis(2);
+
+/// What the bottleneck says while its queue is half empty and the medium loses packets.
+fn medium() -> Record {
+    Record {
+        sequence: 0,
+        received: Duration::ZERO,
+        fresh_for: Duration::from_millis(100),
+        verdict: Cause::Medium,
+        room: Some(30),
+        limit: Some(60),
+        arrival: Some(1500),
+        flows: Some(1),
+        loss_ppm: 100_000,
+        drain: Some(Duration::from_millis(36)),
+        reports: 10,
+    }
+}
+
+/// Carries a flow over `link`, of which `record` is known for as long as `known`, all the time anew.
+fn told(controller: &str, link: &Link, record: Record, known: Duration) -> Outcome {
+    let records = Records::open().unwrap();
+    // Sockets of an earlier load keep theirs for a while.
+    assert!(records.maps() > 0, "{controller} has a map");
+    let (sender, cookie) = mpsc::channel();
+    let over = &AtomicBool::new(false);
+    let outcome = thread::scope(|scope| {
+        scope.spawn(move || {
+            let Ok(cookie) = cookie.recv() else { return };
+            let start = Record::clock();
+            for sequence in 1.. {
+                let received = Record::clock();
+                if over.load(Ordering::Relaxed) || received - start > known {
+                    break;
+                }
+                records.write(cookie, &Record { sequence, received, ..record }).unwrap();
+                thread::sleep(STEP);
+            }
+            if over.load(Ordering::Relaxed) {
+                records.remove(cookie).unwrap();
+            }
+        });
+        let prepare = move |socket: &socket2::Socket| sender.send(socket.cookie().unwrap()).unwrap();
+        let outcome = carry(controller, link, SPAN, Duration::ZERO, prepare);
+        over.store(true, Ordering::Relaxed);
+        outcome
+    });
+    report(controller, &outcome);
+    outcome
+}
+
+fn untold(controller: &str, link: &Link) -> Outcome {
+    let outcome = carry(controller, link, SPAN, Duration::ZERO, |_| ());
+    report(controller, &outcome);
+    outcome
+}
+
+fn median(windows: impl Iterator<Item = u32>) -> u32 {
+    let mut windows: Vec<u32> = windows.collect();
+    windows.sort_unstable();
+    windows[windows.len() / 2]
+}
+
+fn window(outcome: &Outcome) -> u32 {
+    median(outcome.looks.iter().map(|look| look.window))
+}
+
+fn report(controller: &str, outcome: &Outcome) {
+    let resent = outcome.looks.last().map(|look| look.stats.retransmits);
+    let _ = writeln!(
+        std::io::stderr(),
+        "{controller}: {:.2} Mbit/s, window {}, resent {resent:?}",
+        outcome.mbps(SPAN),
+        window(outcome)
+    );
+}
+
+/// How often the threshold fell to less than four fifths: congestion was seen.
+fn cuts(outcome: &Outcome) -> usize {
+    let thresholds = outcome.looks.windows(2);
+    thresholds.filter(|pair| 5 * u64::from(pair[1].threshold) < 4 * u64::from(pair[0].threshold)).count()
+}
+
+#[test]
+fn losses_of_the_medium_cost_little() {
+    let test = "losses_of_the_medium_cost_little";
+    let (cubic, small) = {
+        let Some(_held) = load(test, "pl_cubic") else { return };
+        let cubic = untold("pl_cubic", &LOSSY);
+        (cubic.mbps(SPAN), window(&cubic))
+    };
+    for (name, share) in [("pl_cubic_l1", 2.0), ("pl_cubic_l1g", 3.0)] {
+        let Some(_held) = load(test, name) else { return };
+        // A row of losses may cost a run of L1 its window, at timeouts.
+        let mut best = (0.0_f64, 0);
+        for _ in 0..3 {
+            let outcome = told(name, &LOSSY, medium(), SPAN);
+            best = (best.0.max(outcome.mbps(SPAN)), best.1.max(window(&outcome)));
+            if best.0 > share * cubic && best.1 > small {
+                break;
+            }
+        }
+        assert!(best.0 > share * cubic && best.1 > small, "{name}: {best:?}, CUBIC {cubic} Mbit/s, {small}");
+        // Nothing known: CUBIC.
+        let alone = untold(name, &LOSSY);
+        assert!(alone.mbps(SPAN) < 2.0 * cubic, "{name}");
+    }
+}
+
+#[test]
+fn a_twentieth_less_is_more_than_three_tenths_less() {
+    let test = "a_twentieth_less_is_more_than_three_tenths_less";
+    let link = Link { loss: 0.02, ..PATH };
+    let cubic = {
+        let Some(_held) = load(test, "pl_cubic") else { return };
+        untold("pl_cubic", &link).mbps(SPAN)
+    };
+    let Some(_held) = load(test, "pl_cubic_l2") else { return };
+    let best = (0..3).map(|_| told("pl_cubic_l2", &link, medium(), SPAN).mbps(SPAN)).fold(0.0, f64::max);
+    assert!(best > 1.2 * cubic, "{best} and {cubic} Mbit/s");
+}
+
+#[test]
+fn when_records_end_it_is_cubic() {
+    let test = "when_records_end_it_is_cubic";
+    let Some(_held) = load(test, "pl_cubic_l1g") else { return };
+    // The looks begin after a second.
+    let outcome = told("pl_cubic_l1g", &LOSSY, medium(), Duration::from_secs(3));
+    let looks = &outcome.looks;
+    let quarter = looks.len() / 4;
+    let (before, after) = (&looks[..quarter], &looks[looks.len() - quarter..]);
+    let windows = |looks: &[paceline_testbed::tcp::Info]| median(looks.iter().map(|look| look.window));
+    let _ = writeln!(std::io::stderr(), "windows: {} before, {} after", windows(before), windows(after));
+    assert!(windows(after) < windows(before));
+    assert!(looks.last().unwrap().delivered > looks[looks.len() - quarter].delivered, "it goes on");
+}
+
+#[test]
+fn forged_records_do_not_end_congestion_control() {
+    let test = "forged_records_do_not_end_congestion_control";
+    let Some(_held) = load(test, "pl_cubic_l1") else { return };
+    // Every loss is an overflow. G1 sees the queue; where the record hides it, G3 counts.
+    let link = Link { queue: "droptail:packets=20", ..PATH };
+    let hides = Record { drain: Some(Duration::from_secs(100)), room: Some(1_000_000), ..medium() };
+    let shows = Record { drain: Some(Duration::from_millis(2)), ..hides };
+    let resent = |outcome: &Outcome| outcome.looks.last().unwrap().stats.retransmits;
+    let (spared, guarded) = (told("pl_cubic_l1", &link, hides, SPAN), told("pl_cubic_l1", &link, shows, SPAN));
+    let _ = writeln!(std::io::stderr(), "cuts: {} by G3, {} by G1", cuts(&spared), cuts(&guarded));
+    assert!(cuts(&spared) >= 1, "G3");
+    // Slow start overflows in both; afterwards only those that spare lose again and again.
+    let sent_after = |outcome: &Outcome| resent(outcome) - outcome.looks[0].stats.retransmits;
+    assert!(3 * sent_after(&guarded) < sent_after(&spared), "G1");
+}
+
+#[test]
+fn equation_one_waits_for_room() {
+    let test = "equation_one_waits_for_room";
+    for name in ["pl_cubic_eq1", "pl_cubic_eq2", "pl_cubic_eq3"] {
+        let Some(_held) = load(test, name) else { return };
+        // A fifth of 60 is no room: the window stays the initial one, of which the path could take nine.
+        let full = Record { room: Some(12), ..medium() };
+        let waiting = told(name, &PATH, full, SPAN);
+        assert!(waiting.looks.iter().all(|look| look.window == 10), "{name}: {}", window(&waiting));
+        let room = told(name, &PATH, Record { room: Some(60), ..full }, SPAN);
+        assert!(window(&room) > 30, "{name}: {}", window(&room));
+        let _ = untold(name, &PATH);
+    }
+}
