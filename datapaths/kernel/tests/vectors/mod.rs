@@ -23,6 +23,8 @@ use paceline_path::{Direction, Loss};
 
 use crate::native::Native;
 
+mod telemetry;
+
 /// An event, and what the controller in Rust answered to it.
 #[derive(Clone, Debug)]
 struct Answered {
@@ -61,7 +63,14 @@ fn line(event: &Event<'_>, mss: f64) -> Option<String> {
             };
             let (packets, marked) = (ack.packets.len(), ack.ce_packets);
             let (echo, used) = (u8::from(ack.echo), u8::from(ack.window_limited));
-            format!("ack {now} {rtt} {} {} {packets} {marked} {echo} {used} {phase}", ack.una as u32, ack.next as u32)
+            let (una, next) = (ack.una as u32, ack.next as u32);
+            let (srtt, least) = (micros(ack.srtt), if ack.min_rtt < Nanos::MAX { micros(ack.min_rtt) } else { 0 });
+            let (delivered, interval, limited) = ack.rate.map_or((0, 0, 0), |rate| {
+                ((rate.delivered as f64 / mss).round() as u64, micros(rate.interval), u8::from(rate.app_limited))
+            });
+            format!(
+                "ack {now} {rtt} {una} {next} {packets} {marked} {echo} {used} {phase} {srtt} {least} {delivered} {interval} {limited}"
+            )
         }
         Event::Lost(loss) => format!("loss {now} {} {}", loss.packets.len(), u8::from(loss.new_episode)),
         Event::Timeout(timeout) => {
@@ -69,6 +78,7 @@ fn line(event: &Event<'_>, mss: f64) -> Option<String> {
         }
         Event::Spurious(_) => format!("spurious {now}"),
         Event::Restart(restart) => format!("restart {now} {} {}", micros(restart.idle), micros(restart.rto).max(1)),
+        Event::Tick(now) => telemetry::line(*now)?,
         _ => return None,
     };
     Some(line)
@@ -151,17 +161,27 @@ struct Tolerance {
     mean: RangeInclusive<f64>,
     /// Least share of the events after which they are within half a packet of each other.
     together: f64,
+    /// Least share of the losses and timeouts after which they are within a packet and a half.
+    answers: f64,
+}
+
+fn is_lapse(answered: &Answered) -> bool {
+    answered.line.starts_with("loss") || answered.line.starts_with("timeout")
 }
 
 /// Feeds `program`, and compares windows; alpha is equal always.
 fn compare(replay: &Native, program: &str, what: &str, answered: &[Answered], tolerance: &Tolerance) {
     let mut recorded: Vec<Answered> = Vec::new();
     for answered in answered {
-        let second = |answered: &Answered| answered.line.split(' ').nth(1).unwrap().parse::<u64>().unwrap() / 1_000_000;
-        let before = recorded.last().filter(|before| program == "copa" && second(answered) > second(before));
-        if let Some(Answered { window, .. }) = before {
-            let line = format!("window {} {}", second(answered) * 1_000_000, (window * 65536.0) as u64);
-            recorded.push(Answered { line, window: *window, alpha: 0 });
+        let now = |answered: &Answered| answered.line.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
+        let before = recorded.last().filter(|before| match program {
+            "copa" => now(answered) / 1_000_000 > now(before) / 1_000_000,
+            // How losses are answered is compared from the same window.
+            _ => program.starts_with("cubic-l") && is_lapse(answered),
+        });
+        if let Some(before) = before {
+            let line = format!("window {} {}", now(answered), (before.window * 65536.0) as u64);
+            recorded.push(Answered { line, ..before.clone() });
         }
         recorded.push(answered.clone());
     }
@@ -169,6 +189,7 @@ fn compare(replay: &Native, program: &str, what: &str, answered: &[Answered], to
     let input: String = answered.iter().flat_map(|answered| [&answered.line, "\n"]).collect();
     let answers = replay.run(&[program], &input);
     assert_eq!(answers.lines().count(), answered.len());
+    let mut lapses = (0_u32, 0_u32);
     let (mut ours, mut theirs, mut least, mut most, mut together) = (0.0, 0.0, 0.0_f64, 0.0_f64, 0_usize);
     for (answer, answered) in answers.lines().zip(answered) {
         let mut numbers = answer.split(' ').map(|number| number.parse::<u64>().unwrap());
@@ -176,17 +197,24 @@ fn compare(replay: &Native, program: &str, what: &str, answered: &[Answered], to
         (least, most) = (least.min(window - answered.window), most.max(window - answered.window));
         assert!(tolerance.packets.contains(&(window - answered.window)), "{what}: {window}, {answered:?}");
         assert_eq!(numbers.nth(1), Some(u64::from(answered.alpha)), "{what}: {answered:?}");
+        if is_lapse(answered) {
+            lapses.0 += u32::from((window - answered.window).abs() <= 1.5);
+            lapses.1 += 1;
+        }
         together += usize::from((window - answered.window).abs() <= 0.5);
         ours += window;
         theirs += answered.window;
     }
     let (share, mean) = (ours / theirs, theirs / answered.len() as f64);
     let together = together as f64 / answered.len() as f64;
+    let answers = if lapses.1 > 0 { f64::from(lapses.0) / f64::from(lapses.1) } else { 1.0 };
     let _ = writeln!(
         std::io::stderr(),
-        "{program}, {what}: {} events, mean window {mean:.1}, {least:+.2} to {most:+.2} packets, together {together:.3}, means {share:.3}",
-        answered.len()
+        "{program}, {what}: {} events, mean window {mean:.1}, {least:+.2} to {most:+.2} packets, together {together:.3} (after losses {answers:.3} of {}), means {share:.3}",
+        answered.len(),
+        lapses.1
     );
+    assert!(answers >= tolerance.answers, "{what}: {answers} of {}", lapses.1);
     assert!(tolerance.mean.contains(&share), "{what}: {share}");
     assert!(together >= tolerance.together, "{what}: {together}");
 }
@@ -195,17 +223,17 @@ fn compare(replay: &Native, program: &str, what: &str, answered: &[Answered], to
 fn cubic_follows_the_one_in_rust() {
     let Some(replay) = Native::compile("cubic_follows_the_one_in_rust", "replay") else { return };
     // Windows of a few packets.
-    let tolerance = Tolerance { packets: -2.5..=0.5, mean: 0.8..=1.0, together: 0.0 };
+    let tolerance = Tolerance { packets: -2.5..=0.5, mean: 0.8..=1.0, together: 0.0, answers: 0.0 };
     for name in ["cubic@tcp-1.jsonl", "cubic-ecn=on@tcp-1.jsonl"] {
         compare(&replay, "cubic", name, &vector(name, None), &tolerance);
     }
-    let tolerance = Tolerance { packets: -3.5..=1.0, mean: 0.96..=1.0, together: 0.0 };
+    let tolerance = Tolerance { packets: -3.5..=1.0, mean: 0.96..=1.0, together: 0.0, answers: 0.0 };
     for (mbps, queue) in [(50.0, "droptail:bytes=250kB"), (12.0, "droptail:bytes=20kB")] {
         compare(&replay, "cubic", queue, &simulated("cubic", Via::Tcp(None), mbps, queue, 0.0), &tolerance);
     }
     // Where losses are random, Reno's region decides: above the window before the last loss RFC 9438 (section 4.3), and Rust with
     // it, grows by a whole packet a round trip, Linux by 0.53 as before.
-    let tolerance = Tolerance { packets: -28.0..=1.0, mean: 0.88..=1.0, together: 0.0 };
+    let tolerance = Tolerance { packets: -28.0..=1.0, mean: 0.88..=1.0, together: 0.0, answers: 0.0 };
     let lossy = simulated("cubic", Via::Tcp(None), 50.0, "droptail:bytes=250kB", 0.0005);
     compare(&replay, "cubic", "losses at random", &lossy, &tolerance);
 }
@@ -213,11 +241,11 @@ fn cubic_follows_the_one_in_rust() {
 #[test]
 fn dctcp_follows_the_one_in_rust() {
     let Some(replay) = Native::compile("dctcp_follows_the_one_in_rust", "replay") else { return };
-    let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.95..=1.01, together: 0.0 };
+    let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.95..=1.01, together: 0.0, answers: 0.0 };
     for name in ["dctcp@tcp-1.jsonl", "prague@tcp-1.jsonl", "cubic-ecn=on@tcp-1.jsonl"] {
         compare(&replay, "dctcp", name, &vector(name, Some("dctcp:arith=linux")), &tolerance);
     }
-    let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.99..=1.01, together: 0.0 };
+    let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.99..=1.01, together: 0.0, answers: 0.0 };
     for loss in [0.0, 0.0005] {
         let queue = "step:threshold=2ms,limit=1000packets";
         let marked = simulated("dctcp:arith=linux", Via::Tcp(None), 50.0, queue, loss);
@@ -228,7 +256,7 @@ fn dctcp_follows_the_one_in_rust() {
 #[test]
 fn copa_follows_the_one_in_rust() {
     let Some(replay) = Native::compile("copa_follows_the_one_in_rust", "replay") else { return };
-    let exact = Tolerance { packets: -0.05..=0.05, mean: 0.999..=1.001, together: 1.0 };
+    let exact = Tolerance { packets: -0.05..=0.05, mean: 0.999..=1.001, together: 1.0, answers: 1.0 };
     compare(&replay, "copa", "copa@udp-1.jsonl", &vector("copa@udp-1.jsonl", None), &exact);
     for (mbps, queue, loss, packets) in [
         (12.0, "droptail:bytes=500kB", 0.0, 0.5),
@@ -237,7 +265,7 @@ fn copa_follows_the_one_in_rust() {
         // A cut after heavy loss comes one event later.
         (50.0, "droptail:bytes=10kB", 0.0, 50.0),
     ] {
-        let tolerance = Tolerance { packets: -packets..=packets, mean: 0.99..=1.01, together: 0.95 };
+        let tolerance = Tolerance { packets: -packets..=packets, mean: 0.99..=1.01, together: 0.95, answers: 0.0 };
         for via in [Via::Udp, Via::Tcp(None)] {
             let what = format!("{queue}, loss {loss}, {via:?}");
             compare(&replay, "copa", &what, &simulated("copa", via, mbps, queue, loss), &tolerance);
