@@ -231,4 +231,11 @@ mod tests {
             assert!(!module.abilities.is_empty() && !module.summary.is_empty(), "{}", module.name);
         }
     }
+
+    #[test]
+    fn controllers_are_written_as_contestants_write_them() {
+        for controller in MODULES.iter().filter_map(|module| module.controller) {
+            assert_eq!(controller.parse::<paceline_cc::Spec>().unwrap().to_string(), controller);
+        }
+    }
 }
