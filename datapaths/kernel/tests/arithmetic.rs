@@ -25,6 +25,16 @@ fn the_agents_arithmetic_holds() {
 }
 
 #[test]
-fn the_arithmetic_of_records_holds() {
-    native::holds("the_arithmetic_of_records_holds", "cubic_telemetry");
+fn losses_of_the_medium_are_answered_as_they_should() {
+    native::holds("losses_of_the_medium_are_answered_as_they_should", "cubic_medium");
+}
+
+#[test]
+fn equation_ones_arithmetic_holds() {
+    native::holds("equation_ones_arithmetic_holds", "eq1");
+}
+
+#[test]
+fn without_a_record_it_is_cubic() {
+    native::holds("without_a_record_it_is_cubic", "without_records");
 }

@@ -79,12 +79,12 @@ struct telemetry_flow {
 	u8 limited;
 };
 
-/* The record is whole, and in time. One from the future is neither. */
+/* The record is whole, and in time. One from the future is not: its age wraps around. */
 arithmetic int telemetry_fresh(const struct pl_telemetry *r, u64 now_ns)
 {
 	u64 longest = r->fresh_ns < TELEMETRY_LONGEST_NS ? r->fresh_ns : TELEMETRY_LONGEST_NS;
 
-	return r->rseq == r->rseq_again && now_ns >= r->stamp_ns && now_ns - r->stamp_ns < longest;
+	return r->rseq == r->rseq_again && now_ns - r->stamp_ns < longest;
 }
 
 /* G1. */
