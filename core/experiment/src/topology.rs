@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use paceline_cc::Rate;
-use paceline_path::Path;
+use paceline_path::{Path, Schedule};
 
 use crate::config::{Direction, Way};
 
@@ -203,7 +203,7 @@ impl<P: Clone + Send> Topology<P> {
 
     /// The mean rate of a hop; `None` where nothing limits it.
     pub fn rate(&self, hop: u32) -> Option<Rate> {
-        self.paths[hop as usize].first_link().map(|link| link.schedule().mean_rate())
+        self.paths[hop as usize].schedule().map(Schedule::mean_rate)
     }
 }
 

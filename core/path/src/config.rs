@@ -14,8 +14,9 @@ use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::{Rates, Schedule};
 use crate::trace::Trace;
+use crate::wifi::{Media, Role, Seat, Wifi};
 
-/// One direction of a path, as in a scenario file: a link (`rate`, `schedule` or `trace`; none of them means that
+/// One direction of a path, as in a scenario file: a link (`rate`, `schedule`, `trace` or `wifi`; none of them means that
 /// nothing limits), what it does to packets, and how far it is.
 ///
 /// Packets pass link, loss, duplication, reordering, delay, in this order.
@@ -37,6 +38,9 @@ pub struct Direction {
     /// Where in the trace the world begins, rounded down to an opportunity; beyond its end, laps are taken off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_start: Option<Nanos>,
+    /// A Wi-Fi link, whose other direction is one too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Wifi>,
     /// The queue in front of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
@@ -91,6 +95,9 @@ pub enum PathError {
 /// The queue of a link for which a scenario names none (our choice: the buffer of the cellular scenarios).
 pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::Limit::bytes(2_000_000) };
 
+/// The queue of a Wi-Fi link for which a scenario names none: what Linux gave a wireless interface (`txqueuelen`).
+pub const WIFI_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::Limit::packets(1000) };
+
 fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> PathError {
     PathError::Field { field, problem: problem.into(), fix }
 }
@@ -98,10 +105,17 @@ fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> 
 impl Direction {
     /// Checks every field; what [`Direction::build`] would refuse, but for the trace.
     pub fn check(&self) -> Result<(), PathError> {
-        let kinds = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some()];
+        let kinds = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some(), self.wifi.is_some()];
         let links = kinds.iter().filter(|set| **set).count();
         if links > 1 {
-            return Err(field("rate", "more than one of rate, schedule and trace is given", "keep one of them"));
+            let (key, of) = match self.wifi {
+                Some(_) => ("wifi", "rate, schedule, trace and wifi"),
+                None => ("rate", "rate, schedule and trace"),
+            };
+            return Err(field(key, format!("more than one of {of} is given"), "keep one of them"));
+        }
+        if let Some(wifi) = &self.wifi {
+            wifi.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
         }
         if self.rate == Some(Rate::ZERO) {
             return Err(field("rate", "a link of rate 0 carries nothing", "give a rate above 0, such as 12 Mbit/s"));
@@ -191,7 +205,7 @@ impl Direction {
 
     /// Whether there is a link: something that limits.
     pub fn has_link(&self) -> bool {
-        self.rate.is_some() || self.schedule.is_some() || self.trace.is_some()
+        self.rate.is_some() || self.schedule.is_some() || self.trace.is_some() || self.wifi.is_some()
     }
 
     /// The delay without queues and jitter, at the start: what a round trip is made of.
@@ -212,6 +226,8 @@ impl Direction {
         self.check()?;
         let schedule = if let Some(rate) = self.rate {
             Schedule::constant(rate)
+        } else if let Some(wifi) = &self.wifi {
+            Schedule::constant(wifi.nominal())
         } else if let Some(Rates::Markov { markov }) = &self.schedule {
             Schedule::markov(markov.clone(), seed)
         } else if let Some(Rates::Steps(steps)) = &self.schedule {
@@ -232,15 +248,43 @@ impl Direction {
 
     /// Makes the path. `seed` feeds its random elements, each by a stream of its own; `base_rtt` is the round trip
     /// without queues, for queues sized in bandwidth-delay products; `load` gives the trace of a name.
+    ///
+    /// # Errors
+    /// The first field that is wrong. A direction of a Wi-Fi link is made by [`Direction::build_in`].
     pub fn build<P: Clone + Send + 'static, E: Display>(
         &self,
         seed: u64,
         base_rtt: Nanos,
         load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
     ) -> Result<Path<P>, PathError> {
+        self.make(seed, base_rtt, load, None)
+    }
+
+    /// As [`Direction::build`], in this place on a medium if it is a direction of a Wi-Fi link.
+    ///
+    /// # Errors
+    /// As [`Direction::build`], and where links of one channel differ in what they share.
+    pub fn build_in<P: Clone + Send + 'static, E: Display>(
+        &self,
+        seed: u64,
+        base_rtt: Nanos,
+        load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
+        seat: Seat<'_, P>,
+    ) -> Result<Path<P>, PathError> {
+        self.make(seed, base_rtt, load, Some(seat))
+    }
+
+    fn make<P: Clone + Send + 'static, E: Display>(
+        &self,
+        seed: u64,
+        base_rtt: Nanos,
+        load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
+        seat: Option<Seat<'_, P>>,
+    ) -> Result<Path<P>, PathError> {
         let mut path = Path::new();
         if let Some(schedule) = self.schedule(seed, load)? {
-            let spec = self.queue.unwrap_or(DEFAULT_QUEUE);
+            let default = if self.wifi.is_some() { WIFI_QUEUE } else { DEFAULT_QUEUE };
+            let spec = self.queue.unwrap_or(default);
             if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {
                 let fix = "give a delay, or a limit in bytes or packets";
                 return Err(field("queue", "bdp= needs a round-trip time above 0", fix));
@@ -252,7 +296,17 @@ impl Direction {
                 return Err(field("queue", problem, "give room for a packet, such as 2MB, 100packets or 1bdp"));
             }
             let queue = spec.build_for(largest, schedule.mean_rate(), base_rtt, seed);
-            path = path.link(Link::new(schedule, queue));
+            path = match &self.wifi {
+                None => path.link(Link::new(schedule, queue)),
+                Some(wifi) => {
+                    let fix = "build both directions of the link, each in its seat";
+                    let seat = seat.ok_or_else(|| field("wifi", "one direction alone has no medium", fix))?;
+                    let outages = self.outages.iter().map(|(from, to)| (Time::ZERO + *from, Time::ZERO + *to));
+                    let fix = "write them alike in all links of the channel";
+                    let radio = seat.radio(wifi, queue, outages.collect(), seed);
+                    path.radio(radio.map_err(|problem| field("wifi", problem, fix))?)
+                }
+            };
         }
         if let Some(loss) = self.loss {
             path = path.filter(Lossy::new(loss, seed));
@@ -272,6 +326,43 @@ impl Direction {
             path = path.delay(Delay::new(self.delay));
         }
         Ok(path)
+    }
+}
+
+/// Makes both directions of a link by itself, the first sent by the access point if it is a Wi-Fi link; otherwise as
+/// [`Direction::build`].
+///
+/// # Errors
+/// As [`Direction::build`]; for a Wi-Fi link also when only one of its directions is one.
+pub fn build_link<P: Clone + Send + 'static, E: Display>(
+    directions: [&Direction; 2],
+    seeds: [u64; 2],
+    base_rtt: Nanos,
+    load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
+) -> Result<[Path<P>; 2], PathError> {
+    check_link(directions)?;
+    let mut media = Media::default();
+    let mut make = |node: u32, role| {
+        let seat = Seat { media: &mut media, link: "", node, role };
+        directions[node as usize].build_in(seeds[node as usize], base_rtt, load, seat)
+    };
+    Ok([make(0, Role::AccessPoint)?, make(1, Role::Station)?])
+}
+
+/// Whether both directions of a link are Wi-Fi on the same channel, or neither is.
+///
+/// # Errors
+/// A field of the second that does not fit the first.
+pub fn check_link(directions: [&Direction; 2]) -> Result<(), PathError> {
+    match directions.map(|direction| direction.wifi.as_ref()) {
+        [None, None] => Ok(()),
+        [Some(there), Some(back)] if there.channel != back.channel => {
+            Err(field("wifi.channel", "it is not the channel of the other direction", "write the same in both"))
+        }
+        [Some(_), Some(_)] => Ok(()),
+        _ => {
+            Err(field("wifi", "one direction of the link has it and the other has not", "give it to both, or to none"))
+        }
     }
 }
 

@@ -21,8 +21,9 @@ pub mod snapshot;
 pub mod stats;
 pub mod synth;
 pub mod trace;
+pub mod wifi;
 
-pub use config::{Direction, PathError};
+pub use config::{Direction, PathError, build_link, check_link};
 pub use convert::{TableError, from_table, to_table};
 pub use delay::{Delay, Jitter, VaryingDelay};
 pub use fate::{Dropped, Ledger, Reason};
@@ -39,3 +40,4 @@ pub use snapshot::{Recent, Snapshot};
 pub use stats::{Count, FlowStats, LinkStats};
 pub use synth::{Synth, SynthError};
 pub use trace::{Trace, TraceError};
+pub use wifi::{Air, Media, Phy, Radio, Role, Seat, Wifi};

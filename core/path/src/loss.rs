@@ -118,6 +118,11 @@ impl Lossy {
     pub fn new(loss: Loss, seed: u64) -> Self {
         Self { loss, bad: false, stream: Stream::new(seed, Purpose::Loss) }
     }
+
+    /// The same for the frames of a radio, by a stream of their own.
+    pub(crate) fn of_frames(loss: Loss, seed: u64) -> Self {
+        Self { loss, bad: false, stream: Stream::new(seed, Purpose::RadioLoss) }
+    }
 }
 
 impl Filter for Lossy {

@@ -17,6 +17,11 @@ pub(crate) enum Purpose {
     QueueLow = 7,
     Reorder = 8,
     Markov = 9,
+    Backoff = 10,
+    Competitor = 11,
+    Interference = 12,
+    RadioLoss = 13,
+    RateWalk = 14,
 }
 
 /// A stream of random numbers.

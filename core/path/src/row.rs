@@ -8,8 +8,10 @@ use crate::delay::Delay;
 use crate::fate::{Dropped, Reason};
 use crate::link::Link;
 use crate::packet::{Element, Packet};
+use crate::schedule::Schedule;
 use crate::snapshot::Snapshot;
 use crate::stats::{Count, LinkStats};
+use crate::wifi::{Air, Radio};
 
 /// What a [`Filter`] does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,7 @@ pub trait Filter: Send {
 
 enum Stage<P> {
     Link(Box<Link<P>>),
+    Radio(Box<Radio<P>>),
     Delay(Delay<P>),
     Other(Box<dyn Element<P>>),
     Filter(Box<dyn Filter>),
@@ -96,6 +99,12 @@ impl<P: Clone + Send> Path<P> {
         self.stage(Stage::Link(Box::new(link)))
     }
 
+    /// The path with one direction of a Wi-Fi link behind it; as its first stage, since what shares its medium is looked at when a
+    /// packet comes.
+    pub fn radio(self, radio: Radio<P>) -> Self {
+        self.stage(Stage::Radio(Box::new(radio)))
+    }
+
     /// The path with a fixed delay behind it.
     pub fn delay(mut self, delay: Delay<P>) -> Self {
         let before = self.tail.replace(delay).map(|delay| Place::new(Stage::Delay(delay)));
@@ -117,11 +126,7 @@ impl<P: Clone + Send> Path<P> {
     #[must_use]
     pub fn keeping_dropped(mut self) -> Self {
         self.dropped.get_or_insert_default();
-        for place in &mut self.places {
-            if let Stage::Link(link) = &mut place.stage {
-                link.keep_dropped();
-            }
-        }
+        self.places.iter_mut().for_each(|place| place.stage.keep_dropped());
         self
     }
 
@@ -129,16 +134,18 @@ impl<P: Clone + Send> Path<P> {
     #[must_use]
     pub fn metered(mut self, interval: Nanos) -> Self {
         for place in &mut self.places {
-            if let Stage::Link(link) = &mut place.stage {
-                link.meter(interval);
+            match &mut place.stage {
+                Stage::Link(link) => link.meter(interval),
+                Stage::Radio(radio) => radio.meter(interval),
+                _ => {}
             }
         }
         self
     }
 
     fn stage(mut self, mut stage: Stage<P>) -> Self {
-        if let (Some(_), Stage::Link(link)) = (&self.dropped, &mut stage) {
-            link.keep_dropped();
+        if self.dropped.is_some() {
+            stage.keep_dropped();
         }
         let before = self.tail.take().map(|delay| Place::new(Stage::Delay(delay)));
         self.places.extend(before);
@@ -243,6 +250,13 @@ impl<P: Clone + Send> Path<P> {
                 }
                 packet
             }
+            Stage::Radio(radio) => {
+                let packet = radio.pop(due);
+                let dropped = radio.take_dropped(due);
+                place.due = radio.next();
+                self.note_radio(index, dropped);
+                packet
+            }
             Stage::Delay(delay) => {
                 let packet = delay.pop(due);
                 place.due = delay.next();
@@ -290,6 +304,13 @@ impl<P: Clone + Send> Path<P> {
                     if link.has_dropped() {
                         self.note_dropped(index, now);
                     }
+                    due
+                }
+                Stage::Radio(radio) => {
+                    radio.push(now, packet);
+                    let dropped = radio.take_dropped(now);
+                    let due = radio.next();
+                    self.note_radio(index, dropped);
                     due
                 }
                 Stage::Delay(delay) => {
@@ -357,6 +378,13 @@ impl<P: Clone + Send> Path<P> {
         }
     }
 
+    /// Takes over what a radio has dropped, when and why.
+    fn note_radio(&mut self, element: usize, taken: Vec<(Time, Reason, Packet<P>)>) {
+        if let Some(dropped) = &mut self.dropped {
+            dropped.extend(taken.into_iter().map(|(at, reason, packet)| Dropped { at, element, reason, packet }));
+        }
+    }
+
     /// Packets were dropped that [`Path::pop_dropped`] can take out.
     pub fn has_dropped(&self) -> bool {
         self.dropped.as_ref().is_some_and(|dropped| !dropped.is_empty())
@@ -373,6 +401,7 @@ impl<P: Clone + Send> Path<P> {
         self.advance(now);
         self.places.iter_mut().find_map(|place| match &mut place.stage {
             Stage::Link(link) => Some(link.stats(now)),
+            Stage::Radio(radio) => Some(radio.stats(now)),
             _ => None,
         })
     }
@@ -385,24 +414,44 @@ impl<P: Clone + Send> Path<P> {
     /// The first link at `now`, and what was lost at random on the path; `None` when the path has no link.
     pub fn snapshot(&mut self, now: Time) -> Option<Snapshot> {
         self.advance(now);
-        let lost = self.lost;
+        let lost = self.lost();
         self.places.iter_mut().find_map(|place| match &mut place.stage {
             Stage::Link(link) => Some(Snapshot { lost, ..link.snapshot(now) }),
+            Stage::Radio(radio) => Some(Snapshot { lost, ..radio.snapshot(now) }),
             _ => None,
         })
     }
 
-    /// The first link.
-    pub fn first_link(&self) -> Option<&Link<P>> {
+    /// What the first link serves by; of a Wi-Fi link, what it would carry alone on its channel. `None` when the path has no link.
+    pub fn schedule(&self) -> Option<&Schedule> {
         self.places.iter().find_map(|place| match &place.stage {
-            Stage::Link(link) => Some(&**link),
+            Stage::Link(link) => Some(link.schedule()),
+            Stage::Radio(radio) => Some(radio.schedule()),
             _ => None,
         })
     }
 
-    /// Packets lost by loss elements (not by queues).
+    /// What it did on the air; `None` when the path has no Wi-Fi link.
+    pub fn air(&self) -> Option<Air> {
+        self.radio_stage().map(Radio::air)
+    }
+
+    /// Whether it shares a medium with another path: all of them are looked at by one thread, in the order of time.
+    pub fn shares_medium(&self) -> bool {
+        self.radio_stage().is_some()
+    }
+
+    fn radio_stage(&self) -> Option<&Radio<P>> {
+        self.places.iter().find_map(|place| match &place.stage {
+            Stage::Radio(radio) => Some(&**radio),
+            _ => None,
+        })
+    }
+
+    /// Packets lost by loss elements or on the air (not by queues).
     pub fn lost(&self) -> Count {
-        self.lost
+        let radio = self.radio_stage().map_or_else(Count::default, Radio::lost);
+        Count { packets: self.lost.packets + radio.packets, bytes: self.lost.bytes + radio.bytes }
     }
 
     /// Copies made by duplication.
@@ -418,9 +467,18 @@ impl<P> Place<P> {
 }
 
 impl<P: Send> Stage<P> {
+    fn keep_dropped(&mut self) {
+        match self {
+            Self::Link(link) => link.keep_dropped(),
+            Self::Radio(radio) => radio.keep_dropped(),
+            _ => {}
+        }
+    }
+
     fn least(&self) -> Nanos {
         match self {
             Self::Link(link) => link.least(),
+            Self::Radio(radio) => radio.least(),
             Self::Delay(delay) => delay.least(),
             Self::Other(element) => element.least(),
             Self::Filter(_) => Nanos::ZERO,

@@ -4,3 +4,4 @@ mod dualpi2;
 mod properties;
 mod shipped;
 mod theory;
+mod wifi;

@@ -121,7 +121,7 @@ fn capacity_is_what_a_busy_link_of_a_markov_rate_delivers() {
         let delivered = path.stats(now).expect("a link").delivered.bytes;
         // Asked of a fresh walk, and of the one that has served so far.
         let capacity = schedule.capacity(Time::ZERO, now);
-        assert_eq!(path.first_link().map(|link| link.schedule().capacity(Time::ZERO, now)), Some(capacity));
+        assert_eq!(path.schedule().map(|schedule| schedule.capacity(Time::ZERO, now)), Some(capacity));
         // A packet may be under way; the nanosecond that each begins is rounded up: 20 ms at most.
         assert!(delivered <= capacity && capacity - delivered <= 1000 + 50, "{now}: {delivered} {capacity}");
     }

@@ -150,7 +150,7 @@ impl Hops {
 }
 
 fn capacity(path: &Path<Body>, from: Time, to: Time) -> Option<u64> {
-    path.first_link().map(|link| link.schedule().capacity(from, to))
+    path.schedule().map(|schedule| schedule.capacity(from, to))
 }
 
 /// The routes of a world's ways, as next hops.

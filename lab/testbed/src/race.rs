@@ -281,7 +281,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
 }
 
 fn schedule(path: &Path<Frame>) -> Option<Schedule> {
-    path.first_link().map(|link| link.schedule().clone())
+    path.schedule().cloned()
 }
 
 fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, RaceError> {
