@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Nanos, Time};
-use paceline_path::{Count, LinkStats, Split};
+use paceline_path::{Air, Count, LinkStats, Split};
 use paceline_transport::SenderStats;
 
 use crate::config::Way;
@@ -204,8 +204,10 @@ pub struct HopOutcome {
     pub stats: LinkStats,
     /// Bytes it could have carried during the run; `None` when nothing limits it.
     pub capacity_bytes: Option<u64>,
-    /// Lost at random behind the queue.
+    /// Lost at random behind the queue, or on the air.
     pub lost: Count,
+    /// What it did on the air; `None` where it is no Wi-Fi link.
+    pub air: Option<Air>,
 }
 
 /// What a run leaves behind.

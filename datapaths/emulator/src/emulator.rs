@@ -21,7 +21,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Nanos, Time};
 use paceline_clock::{Clock, Lateness, Sleeper, Wake, thread_cpu};
 use paceline_experiment::Direction;
-use paceline_path::{Codepoint, Contents, Count, Dropped, LinkStats, Packet, Path, Split};
+use paceline_path::{Air, Codepoint, Contents, Count, Dropped, LinkStats, Packet, Path, Split};
 use priority::Priority;
 use turns::{Rest, Turns};
 
@@ -117,6 +117,8 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Counters of the path's first link.
     pub link: Option<LinkStats>,
+    /// What it did on the air; `None` where it is no Wi-Fi link.
+    pub air: Option<Air>,
 }
 
 /// What happened on one link.
@@ -239,6 +241,8 @@ impl Drop for Emulator {
 struct Runner {
     links: Vec<Carried>,
     watch: Watch,
+    /// Paths share a medium, so that what enters one of them matters for the others.
+    shared: bool,
 }
 
 /// A link that is carried.
@@ -263,6 +267,8 @@ struct Lane {
     path: Path<Frame>,
     /// What its next turn is for.
     wake: Wake,
+    /// When this turn began.
+    begin: Time,
     /// The path's logical time.
     time: Time,
     report: DirectionReport,
@@ -287,8 +293,9 @@ impl Runner {
     fn new(setup: Setup) -> Self {
         let Setup { links, taps, clock, bound } = setup;
         let watch = Watch { clock, taps, lateness: Lateness::new(bound) };
+        let shared = links.iter().any(|link| link.down.shares_medium() || link.up.shares_medium());
         let links = links.into_iter().enumerate().map(|(number, link)| Carried::new(number, link)).collect();
-        Self { links, watch }
+        Self { links, watch, shared }
     }
 
     fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
@@ -301,7 +308,11 @@ impl Runner {
         while !stop.asked.load(Ordering::Acquire) {
             self.look(wake).map_err(EmulatorError::Wait)?;
             let watch = &mut self.watch;
-            self.links.iter_mut().try_for_each(|link| link.turn(watch))?;
+            if self.shared {
+                turn_together(&mut self.links, watch)?;
+            } else {
+                self.links.iter_mut().try_for_each(|link| link.turn(watch))?;
+            }
             let now = clock.now();
             priority.review(now);
             wake = if self.lanes().all(|lane| lane.drained) {
@@ -386,9 +397,44 @@ impl Carried {
         self.up.turn(near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))
     }
 
+    /// Reads what came to both ends; until when everything has been read.
+    fn read(&mut self, clock: Clock) -> Result<Time, EmulatorError> {
+        let down = self.down.read(&mut *self.far, clock).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
+        let up = self.up.read(&mut *self.near, clock).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
+        Ok(down.min(up))
+    }
+
+    /// Sends what is due by `complete` at both ends.
+    fn deliver(&mut self, complete: Time, watch: &mut Watch) -> Result<(), EmulatorError> {
+        let clock = watch.clock;
+        let (down, up) = (&mut self.down, &mut self.up);
+        down.deliver(complete, &mut *self.near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
+        up.deliver(complete, &mut *self.far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))
+    }
+
     fn finish(self, end: Time) -> LinkReport {
         LinkReport { down: self.down.finish(&*self.far, end), up: self.up.finish(&*self.near, end) }
     }
+}
+
+/// One turn of links of which some share a medium: everything that came is read before anything enters, and enters in the order of
+/// its arrival over all links, and no path runs ahead of what has been read of any.
+fn turn_together(links: &mut [Carried], watch: &mut Watch) -> Result<(), EmulatorError> {
+    let mut complete = Time::NEVER;
+    for link in links.iter_mut() {
+        complete = complete.min(link.read(watch.clock)?);
+    }
+    let mut lanes: Vec<&mut Lane> = links.iter_mut().flat_map(|link| [&mut link.down, &mut link.up]).collect();
+    let mut came: Vec<(Time, usize, Frame)> = Vec::new();
+    for (number, lane) in lanes.iter_mut().enumerate() {
+        came.extend(lane.read.drain(..).map(|frame| (frame.arrived, number, frame)));
+    }
+    // Stable: what came to one port at one time stays in order.
+    came.sort_by_key(|(arrived, number, _)| (*arrived, *number));
+    for (_, number, frame) in came {
+        lanes[number].enter(frame, watch);
+    }
+    links.iter_mut().try_for_each(|link| link.deliver(complete, watch))
 }
 
 /// Which end of a lane failed.
@@ -417,6 +463,7 @@ impl Lane {
             direction,
             path: path.keeping_dropped(),
             wake: Wake::Ready,
+            begin: Time::ZERO,
             time: Time::ZERO,
             report,
             read_now: 0,
@@ -439,18 +486,32 @@ impl Lane {
 
     /// Takes in what arrived, sends what is due.
     fn turn(&mut self, source: &mut dyn Port, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
-        // The path may run up to where everything that came has been read.
+        let complete = self.read(source, watch.clock)?;
+        let mut read = std::mem::take(&mut self.read);
+        read.drain(..).for_each(|frame| self.enter(frame, watch));
+        self.read = read;
+        self.deliver(complete, sink, watch)
+    }
+
+    /// Reads what came, and answers until when that is everything: the path may run up to there.
+    fn read(&mut self, source: &mut dyn Port, clock: Clock) -> Result<Time, Failed> {
         (self.read_now, self.drained) = (0, true);
-        let (begin, complete) = match self.wake {
-            Wake::Due(now) => (now, now),
-            Wake::Ready => {
-                let before = watch.clock.now();
-                self.drained = source.read(watch.clock, &mut self.read).map_err(Failed::Source)?;
-                self.read_now = self.read.len();
-                self.enter(watch);
-                (before, if self.drained { before } else { Time::ZERO })
+        match self.wake {
+            Wake::Due(now) => {
+                self.begin = now;
+                Ok(now)
             }
-        };
+            Wake::Ready => {
+                self.begin = clock.now();
+                self.drained = source.read(clock, &mut self.read).map_err(Failed::Source)?;
+                self.read_now = self.read.len();
+                Ok(if self.drained { self.begin } else { Time::ZERO })
+            }
+        }
+    }
+
+    /// Sends what is due by `complete`.
+    fn deliver(&mut self, complete: Time, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
         self.time = self.time.max(complete);
         let due = self.path.next();
         let lead = self.handover.lead(due);
@@ -462,7 +523,7 @@ impl Lane {
             self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
             let now = watch.clock.now();
             if self.left_now == 1 {
-                self.handover.took(due, now - begin);
+                self.handover.took(due, now - self.begin);
             }
             self.handover.done(now);
             self.released(now, watch);
@@ -471,19 +532,17 @@ impl Lane {
         Ok(())
     }
 
-    fn enter(&mut self, watch: &mut Watch) {
-        for mut frame in self.read.drain(..) {
-            self.time = self.time.max(frame.arrived);
-            let (ecn, size) = (frame.ecn(), frame.len() as u32);
-            frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
-            self.report.entered.add(size);
-            if !watch.taps.is_empty() {
-                let bytes = frame.bytes();
-                let passage = Passage::new((self.link, self.direction), &bytes, frame.entry, self.time);
-                watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
-            }
-            self.path.push(self.time, Packet::new(0, size, ecn, frame));
+    fn enter(&mut self, mut frame: Frame, watch: &mut Watch) {
+        self.time = self.time.max(frame.arrived);
+        let (ecn, size) = (frame.ecn(), frame.len() as u32);
+        frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
+        self.report.entered.add(size);
+        if !watch.taps.is_empty() {
+            let bytes = frame.bytes();
+            let passage = Passage::new((self.link, self.direction), &bytes, frame.entry, self.time);
+            watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
         }
+        self.path.push(self.time, Packet::new(0, size, ecn, frame));
     }
 
     fn leave(&mut self, packet: Packet<Frame>) {
@@ -527,6 +586,7 @@ impl Lane {
     fn finish(mut self, source: &dyn Port, end: Time) -> DirectionReport {
         self.report.overflowed = source.overflowed();
         self.report.link = self.path.stats(end.max(self.time)).cloned();
+        self.report.air = self.path.air();
         self.report
     }
 }

@@ -174,6 +174,10 @@ fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
         dropped: done.stats.full.packets + done.stats.aqm.packets,
         lost: done.lost.packets,
         ecn_marks: done.stats.marked.packets,
+        frames_per_aggregate: done.air.map(|air| rounded(air.frames as f64 / air.aggregates.max(1) as f64)),
+        airtime: done.air.map(|air| rounded(air.time.as_secs_f64() / seconds)),
+        frames_again: done.air.map(|air| air.again),
+        collisions: done.air.map(|air| air.collisions),
     };
     outcome.graph.hops().iter().zip(&outcome.hops).map(record).collect()
 }

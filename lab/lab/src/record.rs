@@ -193,10 +193,22 @@ pub struct LinkRecord {
     pub packets: u64,
     /// Of these, dropped because the queue was full, or by its AQM.
     pub dropped: u64,
-    /// Lost at random behind the queue.
+    /// Lost at random behind the queue, or on the air although sent again.
     pub lost: u64,
     /// Marked "congestion experienced".
     pub ecn_marks: u64,
+    /// Of a Wi-Fi link: what it did on the air.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames_per_aggregate: Option<f64>,
+    /// Share of the run in which its frames and their answers were on the air.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub airtime: Option<f64>,
+    /// Frames that had to be sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames_again: Option<u64>,
+    /// Aggregates that collided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collisions: Option<u64>,
 }
 
 /// What in-band telemetry said of losses, and what they were.

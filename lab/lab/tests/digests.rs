@@ -19,7 +19,7 @@ const SECONDS: f64 = 12.0;
 fn scenarios() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut files = Vec::new();
-    for folder in [folder.clone(), folder.join("alcc"), folder.join("paced-chirping")] {
+    for folder in [folder.clone(), folder.join("alcc"), folder.join("paced-chirping"), folder.join("wifi")] {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut here: Vec<PathBuf> =
             entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();

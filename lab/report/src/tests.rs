@@ -262,6 +262,10 @@ fn several_links_have_no_common_capacity() {
         dropped: 0,
         lost: 0,
         ecn_marks: 0,
+        frames_per_aggregate: None,
+        airtime: None,
+        frames_again: None,
+        collisions: None,
     }];
     assert_eq!(capacity([&record].into_iter()), None);
 }

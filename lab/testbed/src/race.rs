@@ -269,6 +269,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
                 bytes: lost(way.dropped.bytes, stats.full.bytes, stats.aqm.bytes),
             },
             stats,
+            air: way.air,
         }
     };
     let ways = report.links.iter_mut().flat_map(|link| [&mut link.down, &mut link.up]);

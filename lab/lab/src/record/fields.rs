@@ -223,8 +223,17 @@ pub const LINK: &[Field] = &[
     field("queue_packets", "packets", Shape::Number, "that waited, on average over time, without the one in service"),
     field("packets", "packets", Shape::Count, "that arrived at its queue"),
     field("dropped", "packets", Shape::Count, "of these, dropped because the queue was full, or by its AQM"),
-    field("lost", "packets", Shape::Count, "lost at random behind the queue"),
+    field("lost", "packets", Shape::Count, "lost at random behind the queue, or on the air although sent again"),
     field("ecn_marks", "packets", Shape::Count, "marked \"congestion experienced\" by its AQM"),
+    field(
+        "frames_per_aggregate",
+        "frames",
+        Shape::Number,
+        "in an aggregate, on average; this and what follows only of Wi-Fi links",
+    ),
+    field("airtime", "0..1", Shape::Number, "share of `seconds` in which its frames and their answers were on the air"),
+    field("frames_again", "frames", Shape::Count, "that had to be sent again"),
+    field("collisions", "", Shape::Count, "aggregates that collided with another sender's"),
 ];
 
 const fn field(name: &'static str, unit: &'static str, shape: Shape, what: &'static str) -> Field {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use paceline_cc::Nanos;
 use paceline_cc::units::span_text;
 use paceline_experiment::{Graph, Seed, Topology, config};
-use paceline_path::{Direction, PathError, Trace, TraceError};
+use paceline_path::{Direction, Media, PathError, Role, Seat, Trace, TraceError};
 use rand::RngExt;
 
 use super::places::{Places, printable};
@@ -379,11 +379,17 @@ impl Plan {
         let base_rtts = scenario.base_rtts(&self.graph, flows);
         let load = |name: &str| self.traces.get(name).cloned().ok_or("it was not loaded");
         let mut paths = Vec::new();
-        for ((hop, (key, direction)), base_rtt) in self.graph.hops().iter().zip(scenario.directions()).zip(base_rtts) {
+        let mut media = Media::default();
+        let hops = self.graph.hops();
+        for ((number, (key, direction)), base_rtt) in scenario.directions().into_iter().enumerate().zip(base_rtts) {
+            let hop = &hops[number];
             let direction = Direction { largest_packet: Some(scenario.largest_packet()), ..direction.clone() };
             let prefix = if scenario.links.is_empty() { "" } else { "links." };
             let seed = self.seed.derive(&format!("{prefix}{}", hop.name));
-            let path: Result<_, PathError> = direction.build(seed, base_rtt, &load);
+            // The first node of a link is its access point, the network's side of two paths.
+            let role = if number % 2 == 0 { Role::AccessPoint } else { Role::Station };
+            let seat = Seat { media: &mut media, link: &hops[number & !1].name, node: hop.from, role };
+            let path: Result<_, PathError> = direction.build_in(seed, base_rtt, &load, seat);
             paths.push(path.map_err(|error| KeyError::of_path(&key, &error))?);
         }
         let topology = Topology::new(self.graph.clone(), paths);

@@ -3,7 +3,7 @@
 use paceline_cc::Nanos;
 use paceline_cc::names::nearest;
 use paceline_experiment::{Graph, config, topology};
-use paceline_path::Direction;
+use paceline_path::{Direction, check_link};
 
 use super::places::printable;
 use super::{Cross, Flow, KeyError, Link, Scenario, Workload};
@@ -124,6 +124,10 @@ impl Scenario {
         let ways = self.flow_ways(&graph)?;
         self.cross_ways(&graph)?;
         let directions = self.directions();
+        for link in directions.chunks_exact(2) {
+            let [(_, there), (key, back)] = link else { continue };
+            check_link([there, back]).map_err(|error| KeyError::of_path(key, &error))?;
+        }
         for (index, (flow, way)) in self.flows().iter().zip(ways).enumerate() {
             let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
             let route = graph.route(way).unwrap_or_default();
