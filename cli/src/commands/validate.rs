@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// With --real: only the traces of --traces, not the shipped scenarios.
     #[arg(long, requires = "real", requires = "traces")]
     traces_only: bool,
+    /// Only groups of claims with this text in their name, such as Wi-Fi.
+    #[arg(long, value_name = "TEXT", conflicts_with = "real")]
+    only: Option<String>,
     /// Runs at once; 0 for one per core in the simulator, where it changes no number, and a single one with --real, where runs share
     /// the host: more than two per core show the host instead of the path.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64))]
@@ -98,11 +101,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         real(&traces, &settings, &bar, |claims| args.save(claims, &real_markdown(claims)))
     } else {
         for name in native_traces().into_iter().filter(|name| !traces.iter().any(|(known, _)| known == name)) {
-            if let Some(folder) = &args.traces {
+            if let (Some(folder), None) = (&args.traces, &args.only) {
                 complaint::print(&format!("{}: not there, its rows are skipped", folder.join(name).display()));
             }
         }
-        validate(&traces, threads, &bar).map_err(anyhow::Error::from)
+        validate(&traces, args.only.as_deref(), threads, &bar).map_err(anyhow::Error::from)
     };
     bar.finish();
     let claims = claims?;

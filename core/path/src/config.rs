@@ -296,6 +296,9 @@ impl Direction {
                 return Err(field("queue", problem, "give room for a packet, such as 2MB, 100packets or 1bdp"));
             }
             let queue = spec.build_for(largest, schedule.mean_rate(), base_rtt, seed);
+            if matches!(spec, QueueSpec::FqCoDel { .. }) {
+                path = path.telling_flows_apart();
+            }
             path = match &self.wifi {
                 None => path.link(Link::new(schedule, queue)),
                 Some(wifi) => {

@@ -69,6 +69,7 @@ pub struct Path<P> {
     dropped: Option<VecDeque<Dropped<P>>>,
     lost: Count,
     copied: Count,
+    by_flow: bool,
 }
 
 impl<P> Default for Path<P> {
@@ -84,6 +85,7 @@ impl<P> Default for Path<P> {
             dropped: None,
             lost: Count::default(),
             copied: Count::default(),
+            by_flow: false,
         }
     }
 }
@@ -120,6 +122,18 @@ impl<P: Clone + Send> Path<P> {
     /// The path with a filter behind it.
     pub fn filter(self, filter: impl Filter + 'static) -> Self {
         self.stage(Stage::Filter(Box::new(filter)))
+    }
+
+    /// A queue of the path treats flows differently: whoever drives it tells them apart by [`Contents::flow`](crate::Contents::flow).
+    #[must_use]
+    pub fn telling_flows_apart(mut self) -> Self {
+        self.by_flow = true;
+        self
+    }
+
+    /// Whether a queue of the path treats flows differently.
+    pub fn tells_flows_apart(&self) -> bool {
+        self.by_flow
     }
 
     /// The path keeps what it drops until [`Path::pop_dropped`] takes it.

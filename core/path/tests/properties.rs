@@ -26,6 +26,8 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         "droptail:bdp=0.5",
         "drophead:bytes=20kB,packets=9",
         "codel:target=1ms,interval=10ms,limit=50packets",
+        "fq_codel:target=1ms,interval=10ms,quantum=2kB,limit=20packets",
+        "fq_codel:limit=9kB",
         "pie:target=2ms,update=2ms,burst=5ms,limit=50packets",
         "red:min=2,max=6,weight=0.2,limit=20packets",
         "step:threshold=1ms,limit=15kB",

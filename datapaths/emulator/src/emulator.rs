@@ -542,7 +542,8 @@ impl Lane {
             let passage = Passage::new((self.link, self.direction), &bytes, frame.entry, self.time);
             watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
         }
-        self.path.push(self.time, Packet::new(0, size, ecn, frame));
+        let flow = if self.path.tells_flows_apart() { frame::flow_number(&frame.bytes()) } else { 0 };
+        self.path.push(self.time, Packet::new(flow, size, ecn, frame));
     }
 
     fn leave(&mut self, packet: Packet<Frame>) {

@@ -4,7 +4,7 @@
 //! frame becomes its packets as it arrives ([`Frame::split`]), which share its bytes; those that leave together and
 //! follow each other become a frame again ([`Joiner`]). Neither copies payload.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use paceline_path::Codepoint;
@@ -106,6 +106,13 @@ pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
     };
     let (source, destination) = (SocketAddr::new(source, ports.0), SocketAddr::new(destination, ports.1));
     Some(FlowKey { protocol, source, destination })
+}
+
+/// A number below 1024 for the flow of a packet, for queues that tell flows apart: FQ-CoDel has so many.
+pub fn flow_number(packet: &[u8]) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    flow_key(packet).hash(&mut hasher);
+    (hasher.finish() % 1024) as u32
 }
 
 /// What no router changes of an IP packet, as a number: neither its TTL or hop limit, nor its class with the ECN field, nor a checksum

@@ -8,6 +8,7 @@ mod loss_based;
 mod native;
 mod queues;
 mod real;
+mod wifi;
 
 use std::sync::Arc;
 
@@ -47,6 +48,14 @@ pub enum ValidateError {
     NoSuch {
         /// As given.
         wanted: String,
+    },
+    /// No claims have this in their name.
+    #[error("--only: no group of claims has '{wanted}' in its name; the groups are {known}")]
+    NoGroup {
+        /// As given.
+        wanted: String,
+        /// The names.
+        known: String,
     },
     /// Nothing is left to run.
     #[error("--traces: no trace in this folder, so that there is nothing to run")]
@@ -103,6 +112,7 @@ const SEED: u64 = 1;
 /// Every claim, in the order of the page.
 fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
     let mut groups = queues::groups()?;
+    groups.extend(wifi::groups()?);
     groups.extend(loss_based::groups()?);
     groups.extend(delay_based::groups()?);
     groups.extend(fairness::groups()?);
@@ -110,12 +120,25 @@ fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
     Ok(groups)
 }
 
-/// Runs every claim, so many groups of them at once; 0 for one per core.
+/// Runs every claim, or those of the groups with `only` in their name, so many groups of them at once; 0 for one per core.
 ///
 /// # Errors
-/// When a claim cannot be run, which is a mistake in it.
-pub fn run(traces: &[NamedTrace], threads: usize, progress: &dyn Progress) -> Result<Vec<Claim>, ValidateError> {
-    let claims = Runner::new(threads, progress).all(&groups(traces)?)?;
+/// When there is no such group, or a claim cannot be run, which is a mistake in it.
+pub fn run(
+    traces: &[NamedTrace],
+    only: Option<&str>,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Claim>, ValidateError> {
+    let mut groups = groups(traces)?;
+    if let Some(wanted) = only {
+        let known: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+        groups.retain(|group| group.name.contains(wanted));
+        if groups.is_empty() {
+            return Err(ValidateError::NoGroup { wanted: wanted.to_owned(), known: known.join(", ") });
+        }
+    }
+    let claims = Runner::new(threads, progress).all(&groups)?;
     Ok(claims.into_iter().flatten().collect())
 }
 
@@ -137,7 +160,11 @@ pub fn real_markdown(claims: &[Claim]) -> String {
 
 /// What to know before a section's table.
 fn intro(section: &str) -> &'static str {
-    if section == native::SECTION { native::INTRO } else { "" }
+    match section {
+        native::SECTION => native::INTRO,
+        wifi::SECTION => wifi::INTRO,
+        _ => "",
+    }
 }
 
 const HEAD: &str = "# Can a number be believed?\n\n\

@@ -113,7 +113,7 @@ fn the_error_names_field_and_fix() {
 fn the_error_of_a_queue_names_key_and_fix() {
     let cases = [
         ("coddel", "unknown queue 'coddel'; did you mean codel?"),
-        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, pie, red, step, dualpi2"),
+        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, fq_codel, pie, red, step, dualpi2"),
         ("droptail", "queue 'droptail' needs bytes=: such as bytes=2MB, packets=100 or bdp=1"),
         ("droptail:bytes=0", "queue 'droptail': bytes=0 is not a size above 0"),
         ("droptail:bytes=2 parsec", "queue 'droptail': bytes=2 parsec is not a size such as 64kB or 2MB"),

@@ -26,6 +26,8 @@ pub struct CoDel<P> {
     last_count: u32,
     dropping: bool,
     largest: u32,
+    /// What waits here; the ledger may be one of several queues.
+    bytes: u64,
 }
 
 impl<P> CoDel<P> {
@@ -41,7 +43,21 @@ impl<P> CoDel<P> {
             last_count: 0,
             dropping: false,
             largest: 0,
+            bytes: 0,
         }
+    }
+
+    /// Drops the oldest packet, to make room. Answers whether there was one.
+    pub(super) fn drop_oldest(&mut self, ledger: &mut Ledger<P>) -> bool {
+        let Some(packet) = self.fifo.pop(ledger) else { return false };
+        self.bytes -= u64::from(packet.size);
+        ledger.drop_full(packet);
+        true
+    }
+
+    /// Bytes that wait here.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The next packet, and whether its delay has been above target for an interval (`dodequeue` of the RFC).
@@ -50,8 +66,9 @@ impl<P> CoDel<P> {
             self.first_above = None;
             return None;
         };
+        self.bytes -= u64::from(packet.size);
         let mut drop = false;
-        if now - packet.entered < self.target || ledger.stats.queued.bytes <= u64::from(self.largest) {
+        if now - packet.entered < self.target || self.bytes <= u64::from(self.largest) {
             self.first_above = None;
         } else if let Some(at) = self.first_above {
             drop = now >= at;
@@ -69,7 +86,9 @@ impl<P> CoDel<P> {
 impl<P: Send> Queue<P> for CoDel<P> {
     fn push(&mut self, _now: Time, packet: Packet<P>, ledger: &mut Ledger<P>) {
         self.largest = self.largest.max(packet.size);
+        let before = ledger.stats.queued.bytes;
         self.fifo.push(packet, ledger);
+        self.bytes += ledger.stats.queued.bytes - before;
     }
 
     fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::keys::{Keys, clipped};
 use super::{
-    CoDel, DropHead, DropTail, DualPi2, DualPi2Params, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie,
+    CoDel, DropHead, DropTail, DualPi2, DualPi2Params, FqCoDel, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie,
 };
 use crate::stats::Count;
 
@@ -53,6 +53,11 @@ impl Limit {
         [by_bytes, by_packets].into_iter().flatten().min()
     }
 
+    /// Whether what waits is more than it holds.
+    pub(super) fn exceeded(self, queued: Count) -> bool {
+        self.bytes.is_some_and(|most| queued.bytes > most) || self.packets.is_some_and(|most| queued.packets > most)
+    }
+
     /// As keys: `bytes=2MB,packets=100`.
     fn keys(self) -> String {
         let bytes = self.bytes.map(|bytes| format!("bytes={}", with_unit(bytes)));
@@ -91,6 +96,17 @@ pub enum QueueSpec {
         /// How long the delay may be above.
         interval: Nanos,
         /// How much it holds.
+        limit: Limit,
+    },
+    /// RFC 8290.
+    FqCoDel {
+        /// Delay that each flow stays below.
+        target: Nanos,
+        /// How long the delay may be above.
+        interval: Nanos,
+        /// Bytes of a flow in a round.
+        quantum: u64,
+        /// How much its queues hold together.
         limit: Limit,
     },
     /// RFC 8033.
@@ -152,6 +168,11 @@ pub const QUEUES: &[QueueEntry] = &[
     },
     QueueEntry { name: "codel", keys: &["target", "interval", "limit"], summary: "controlled delay (RFC 8289)" },
     QueueEntry {
+        name: "fq_codel",
+        keys: &["target", "interval", "quantum", "limit"],
+        summary: "a CoDel queue for each flow, served in turn (RFC 8290)",
+    },
+    QueueEntry {
         name: "pie",
         keys: &["target", "update", "burst", "limit"],
         summary: "proportional integral controller enhanced (RFC 8033)",
@@ -175,6 +196,11 @@ pub const QUEUES: &[QueueEntry] = &[
 
 /// Limit behind an AQM for which none is given: Linux `sch_codel.c` and `sch_pie.c`.
 const AQM_LIMIT: Limit = Limit::packets(1000);
+
+/// Limit of all queues of FQ-CoDel, and bytes of a flow in a round, for which none are given: Linux `sch_fq_codel.c`, whose round is
+/// an Ethernet frame.
+const FQ_LIMIT: Limit = Limit::packets(10_240);
+const FQ_QUANTUM: u64 = 1514;
 
 /// Limit of both queues of DualPI2 for which none is given: Linux `sch_dualpi2.c`.
 const DUALPI2_LIMIT: Limit = Limit::packets(10_000);
@@ -275,6 +301,9 @@ impl QueueSpec {
             Self::DropTail { limit } => Box::new(DropTail::new(sized(limit))),
             Self::DropHead { limit } => Box::new(DropHead::new(sized(limit))),
             Self::CoDel { target, interval, limit } => Box::new(CoDel::new(target, interval, sized(limit))),
+            Self::FqCoDel { target, interval, quantum, limit } => {
+                Box::new(FqCoDel::new(target, interval, quantum, sized(limit)))
+            }
             Self::Pie { target, update, burst, limit } => Box::new(Pie::new(target, update, burst, sized(limit), seed)),
             Self::Red { params, limit } => {
                 let packet_time = rate.time_for(u64::from(TYPICAL_PACKET));
@@ -291,6 +320,7 @@ impl QueueSpec {
             Self::DropTail { limit }
             | Self::DropHead { limit }
             | Self::CoDel { limit, .. }
+            | Self::FqCoDel { limit, .. }
             | Self::Pie { limit, .. }
             | Self::Red { limit, .. }
             | Self::Step { limit, .. }
@@ -318,6 +348,12 @@ impl FromStr for QueueSpec {
                 interval: keys.span("interval", codel::INTERVAL)?,
                 limit: keys.limit()?.unwrap_or(AQM_LIMIT),
             }),
+            "fq_codel" => Ok(Self::FqCoDel {
+                target: keys.span("target", codel::TARGET)?,
+                interval: keys.span("interval", codel::INTERVAL)?,
+                quantum: keys.bytes("quantum")?.unwrap_or(FQ_QUANTUM),
+                limit: keys.limit()?.unwrap_or(FQ_LIMIT),
+            }),
             "pie" => Ok(Self::Pie {
                 target: keys.span("target", pie::TARGET)?,
                 update: keys.span("update", pie::UPDATE)?,
@@ -342,6 +378,10 @@ impl fmt::Display for QueueSpec {
             Self::DropHead { limit } => write!(f, "drophead:{}", limit.keys()),
             Self::CoDel { target, interval, limit } => {
                 write!(f, "codel:target={},interval={},limit={limit}", span(target), span(interval))
+            }
+            Self::FqCoDel { target, interval, quantum, limit } => {
+                let (target, interval, quantum) = (span(target), span(interval), with_unit(*quantum));
+                write!(f, "fq_codel:target={target},interval={interval},quantum={quantum},limit={limit}")
             }
             Self::Pie { target, update, burst, limit } => {
                 let (target, update, burst) = (span(target), span(update), span(burst));

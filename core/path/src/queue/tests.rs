@@ -270,3 +270,38 @@ fn a_limit_needs_no_key() {
         assert!(wrong.parse::<QueueSpec>().is_err(), "{wrong}");
     }
 }
+
+/// One flow that fills the queue, and one that sends a packet now and then: the latter does not wait behind the former.
+#[test]
+fn fq_codel_serves_flows_in_turn_and_silent_ones_first() {
+    let mut rig = Rig::new(FqCoDel::new(codel::TARGET, codel::INTERVAL, 1500, Limit::packets(100)));
+    let flow = |flow: u32, number: u64| {
+        let mut packet = packet(ms(number), Codepoint::NotEct);
+        packet.flow = flow;
+        packet
+    };
+    (0..6).for_each(|number| rig.queue.push(ms(number), flow(5, number), &mut rig.ledger));
+    let next = |rig: &mut Rig| rig.pop(ms(6)).map(|packet| (packet.flow, packet.body / 1_000_000));
+    // A quantum of 1500 bytes is one packet of 1000 and one more, on credit.
+    assert_eq!([next(&mut rig), next(&mut rig)], [Some((5, 0)), Some((5, 1))]);
+    rig.queue.push(ms(6), flow(1030, 6), &mut rig.ledger);
+    assert_eq!(next(&mut rig), Some((1030, 6)), "silent so far, in queue 6 of 1024");
+    rig.queue.push(ms(6), flow(6, 7), &mut rig.ledger);
+    let order: Vec<_> = std::iter::from_fn(|| next(&mut rig)).collect();
+    assert_eq!(order, [(6, 7), (5, 2), (5, 3), (5, 4), (5, 5)]);
+    assert_eq!(rig.ledger.stats.queued, crate::stats::Count::default());
+}
+
+#[test]
+fn fq_codel_takes_room_from_the_longest_flow() {
+    let mut rig = Rig::new(FqCoDel::new(codel::TARGET, codel::INTERVAL, 1500, Limit::packets(10)));
+    for number in 0..14 {
+        let mut packet = packet(ms(number), Codepoint::NotEct);
+        packet.flow = u32::from(number >= 12);
+        rig.queue.push(ms(number), packet, &mut rig.ledger);
+    }
+    assert_eq!((rig.ledger.stats.full.packets, rig.ledger.stats.queued.packets), (4, 10));
+    assert_eq!(rig.ledger.stats.flows[0].dropped.packets, 4);
+    let kept: Vec<_> = std::iter::from_fn(|| rig.pop(ms(14))).map(|packet| packet.body / 1_000_000).collect();
+    assert!((4..14).all(|number| kept.contains(&number)), "{kept:?}");
+}

@@ -30,6 +30,7 @@ fn links() -> impl Strategy<Value = String> {
         "queue = 'droptail:packets=20'\n",
         "queue = 'codel:target=1ms,interval=5ms,limit=50packets'\n",
         "queue = 'pie:target=1ms,update=1ms,burst=2ms,limit=50packets'\n",
+        "queue = 'fq_codel:target=1ms,interval=5ms,limit=30packets'\n",
         "outages = [['5ms', '60ms'], ['80ms', '81ms']]\n",
         "delay = '3ms'\nloss = 0.1\nqueue = 'drophead:20kB'\n",
     ]);
