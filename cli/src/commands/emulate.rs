@@ -22,7 +22,9 @@ use paceline_emulator::world::{Between, Far, Site, World};
 use paceline_experiment::Direction as Towards;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::output;
-use paceline_path::{Direction, Loss, Path as EmulatedPath, PathError, QueueSpec, Schedule, Trace, TraceError};
+use paceline_path::{
+    Direction, Loss, Path as EmulatedPath, PathError, Phy, QueueSpec, Schedule, Trace, TraceError, Wifi, build_link,
+};
 
 use super::{count, number};
 use crate::complaint;
@@ -43,6 +45,12 @@ pub(crate) struct Args {
     /// Rate of the link in each direction that has no trace, such as 12Mbit/s; without it nothing limits.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
+    /// A Wi-Fi link, both directions of which share the air: a rate of 802.11n or 802.11ac, such as vht80-2ss-mcs9.
+    #[arg(long, value_name = "PHY", conflicts_with_all = ["trace", "up", "rate"])]
+    wifi: Option<Phy>,
+    /// With --wifi: stations on the same channel that always have something to send.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u32>, requires = "wifi")]
+    competitors: u32,
     /// One-way delay, in each direction.
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     delay: Nanos,
@@ -89,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return check::run();
     }
     let (down, up) = (Way::new(args, Towards::Down)?, Way::new(args, Towards::Up)?);
-    let (down_path, up_path) = (down.path()?, up.path()?);
+    let [down_path, up_path] = paths(&down, &up)?;
     let command = match Command::new(&args.command) {
         Ok(command) => command,
         Err(error) => return Ok(refuse(&error)),
@@ -144,13 +152,19 @@ impl<'a> Way<'a> {
         if args.trace.is_some() && args.up.is_some() && args.rate.is_some() {
             bail!("--rate: both directions have a trace; leave it out");
         }
-        if args.queue.is_some() && args.trace.is_none() && args.up.is_none() && args.rate.is_none() {
-            bail!("--queue: there is no link for it to wait at; give --rate, --trace or --up too");
+        if args.queue.is_some()
+            && args.trace.is_none()
+            && args.up.is_none()
+            && args.rate.is_none()
+            && args.wifi.is_none()
+        {
+            bail!("--queue: there is no link for it to wait at; give --rate, --wifi, --trace or --up too");
         }
         let rate = args.rate.filter(|_| trace.is_none());
         let direction = Direction {
             rate,
-            queue: args.queue.filter(|_| trace.is_some() || rate.is_some()),
+            wifi: args.wifi.map(|phy| Wifi { competitors: args.competitors, ..Wifi::new(phy) }),
+            queue: args.queue.filter(|_| trace.is_some() || rate.is_some() || args.wifi.is_some()),
             trace: trace.as_ref().map(|path| path.display().to_string()),
             loss: args.loss.map(Loss::Rate),
             delay: args.delay,
@@ -159,14 +173,17 @@ impl<'a> Way<'a> {
         Ok(Self { option, direction, seed, args })
     }
 
-    fn path(&self) -> anyhow::Result<EmulatedPath<Frame>> {
-        let base_rtt = self.args.delay + self.args.delay;
-        self.direction.build(self.seed, base_rtt, &|name| load(self.option, name)).map_err(explain)
-    }
-
     fn schedule(&self) -> anyhow::Result<Option<Schedule>> {
         self.direction.schedule(self.seed, &|name| load(self.option, name)).map_err(explain)
     }
+}
+
+/// The paths of both directions; a trace's errors name its option.
+fn paths(down: &Way<'_>, up: &Way<'_>) -> anyhow::Result<[EmulatedPath<Frame>; 2]> {
+    let base_rtt = down.args.delay + up.args.delay;
+    let option = |name: &str| if down.direction.trace.as_deref() == Some(name) { down.option } else { up.option };
+    let load = |name: &str| load(option(name), name);
+    build_link([&down.direction, &up.direction], [down.seed, up.seed], base_rtt, &load).map_err(explain)
 }
 
 /// The fields of a direction are options here.

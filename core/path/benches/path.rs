@@ -2,7 +2,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput};
 use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Direction, Packet, Path, Synth};
+use paceline_path::{Codepoint, Direction, Media, Packet, Path, Role, Seat, Synth};
 use std::sync::Arc;
 
 /// As large as what the simulator sends.
@@ -13,7 +13,8 @@ const PACKETS: u64 = 10_000;
 fn path(text: &str) -> Path<Body> {
     let direction: Direction = toml::from_str(text).expect("valid");
     let load = |name: &str| Synth::default().trace(name).map(Arc::new);
-    direction.build(1, Nanos::from_millis(40), &load).expect("valid")
+    let seat = Seat { media: &mut Media::default(), link: "link", node: 0, role: Role::AccessPoint };
+    direction.build_in(1, Nanos::from_millis(40), &load, seat).expect("valid")
 }
 
 /// A window of 100 packets that goes round and round.
@@ -43,6 +44,9 @@ fn main() {
         ("trace", "trace = 't'\ndelay = '20ms'"),
         ("loss", "rate = '100 Mbit/s'\nduplicate = 0.0\ndelay = '20ms'"),
         ("codel", "rate = '100 Mbit/s'\nqueue = 'codel'\ndelay = '20ms'"),
+        ("fq_codel", "rate = '100 Mbit/s'\nqueue = 'fq_codel'\ndelay = '20ms'"),
+        ("wifi", "wifi = { phy = 'vht80-2ss-mcs9' }\ndelay = '20ms'"),
+        ("wifi beside one", "wifi = { phy = 'vht80-2ss-mcs9', competitors = 1 }\ndelay = '20ms'"),
         ("pie", "rate = '100 Mbit/s'\nqueue = 'pie'\ndelay = '20ms'"),
         ("dualpi2", "rate = '100 Mbit/s'\nqueue = 'dualpi2'\ndelay = '20ms'"),
         ("step", "rate = '100 Mbit/s'\nqueue = 'step:threshold=1ms'\ndelay = '20ms'"),

@@ -13,7 +13,7 @@ use paceline_clock::{Clock, Lateness};
 use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
 use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap};
 use paceline_path::queue::{Limit, Step, Threshold};
-use paceline_path::{Codepoint, Delay, Direction, Link, Path, QueueSpec, Schedule};
+use paceline_path::{Codepoint, Delay, Direction, Link, Loss, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
 
 type Shared<T> = Arc<Mutex<T>>;
 
@@ -214,6 +214,65 @@ fn a_link_serves_and_drops_by_logical_time() {
     assert_eq!(numbers, [0, 1, 2]);
     assert_eq!((report.entered.packets, report.left.packets, report.dropped.packets), (10, 3, 7));
     assert_eq!(report.link.unwrap().full.packets, 7);
+}
+
+/// Both directions of a Wi-Fi link with losses and a competitor.
+fn wifi<P: Clone + Send + 'static>() -> [Path<P>; 2] {
+    let wifi = Wifi { competitors: 1, per: Some(Loss::Rate(0.2)), ..Wifi::new("vht80-1ss-mcs9".parse().unwrap()) };
+    let both = Direction { wifi: Some(wifi), ..Direction::default() };
+    build_link([&both, &both], [1, 2], Nanos::ZERO, &|_: &str| Err("no trace")).unwrap()
+}
+
+/// When each packet leaves, by direction, if the paths are driven in the order of time.
+fn in_virtual_time(arrivals: &[(Time, usize)]) -> [Vec<Time>; 2] {
+    let mut paths: [Path<()>; 2] = wifi();
+    let mut left: [Vec<Time>; 2] = Default::default();
+    let mut take = |paths: &mut [Path<()>; 2], until: Time| {
+        while let Some(now) = paths.iter().map(Path::next).min().filter(|next| *next <= until && *next < Time::NEVER) {
+            for (path, left) in paths.iter_mut().zip(&mut left) {
+                left.extend(std::iter::from_fn(|| path.pop(now)).map(|packet| packet.entered));
+            }
+        }
+    };
+    for (at, way) in arrivals {
+        take(&mut paths, *at);
+        paths[*way].push(*at, Packet::new(0, 1500, Codepoint::NotEct, ()));
+    }
+    take(&mut paths, Time::NEVER);
+    left
+}
+
+/// What comes to both ends is read at once, long after it came: it enters in the order in which it came.
+#[test]
+fn directions_that_share_a_medium_do_as_in_virtual_time() {
+    let start = ms(1);
+    let arrivals: Vec<(Time, usize)> =
+        (0..200).map(|number| (start + Nanos::from_micros(37 * number), number as usize * 5 % 7 % 2)).collect();
+    let expected = in_virtual_time(&arrivals);
+    let of = |wanted: usize| {
+        let mine = arrivals.iter().filter(move |(_, way)| *way == wanted);
+        Memory::with(mine.map(|(at, _)| Frame::new(packet(0, Codepoint::NotEct), *at)).collect())
+    };
+    let (far, near) = (of(0), of(1));
+    let [down, up] = wifi();
+    let notes = Notes::default();
+    let seen = Arc::clone(&notes.seen);
+    let mut setup = setup(near, far, down);
+    setup.links[0].up = up;
+    setup.taps.push(Box::new(notes));
+    wait_for(|| setup.clock.now() > ms(20));
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| seen.lock().unwrap().iter().filter(|seen| seen.what == "left").count() == 200);
+    let report = emulator.stop().unwrap();
+    let seen = seen.lock().unwrap();
+    for (direction, expected) in
+        [paceline_experiment::Direction::Down, paceline_experiment::Direction::Up].into_iter().zip(expected)
+    {
+        let left = seen.iter().filter(|seen| seen.what == "left" && seen.direction == direction);
+        assert_eq!(left.map(|seen| seen.at).collect::<Vec<_>>(), expected);
+    }
+    let air = report.links[0].down.air.unwrap();
+    assert!(air.aggregates > 5 && air.again > 5, "{air:?}");
 }
 
 /// A frame of IPv4 and UDP that stands for `count` packets of 1500 bytes, in the payload of each its number.

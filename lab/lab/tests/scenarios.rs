@@ -466,7 +466,8 @@ fn options_replace_the_values_of_the_file() {
 fn shipped_scenarios_are_right() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut seen = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let entries = [folder.clone(), folder.join("wifi")].map(|folder| std::fs::read_dir(folder).unwrap());
+    for entry in entries.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let source = Source::read(&path, Options::default()).unwrap();
@@ -476,7 +477,79 @@ fn shipped_scenarios_are_right() {
             seen += 1;
         }
     }
-    assert!(seen >= 5);
+    assert!(seen >= 13);
+}
+
+/// Three stations of one access point on one channel.
+const WIFI: &str = r#"name = "w"
+contestants = ["reno@tcp"]
+seconds = 2
+[links.a]
+between = ["ap", "one"]
+wifi = { phy = "vht80-2ss-mcs9", channel = "air" }
+[links.b]
+between = ["ap", "two"]
+wifi = { phy = "ht20-2ss-mcs7", channel = "air", per = 0.1 }
+back = { wifi = { phy = "ht20-1ss-mcs7", channel = "air" }, delay = "1ms" }
+[[flows]]
+from = "ap"
+to = "one"
+[[flows]]
+from = "two"
+to = "one"
+"#;
+
+#[test]
+fn wifi_links_are_read_and_written() {
+    let plan = plans(WIFI, Options::default()).unwrap().remove(0);
+    let again = plans(&plan.to_toml(), Options::default()).unwrap().remove(0);
+    assert_eq!(plan.scenario, again.scenario);
+    let set = vec!["links.a.wifi.ccmp=true".to_owned(), "links.b.wifi.per=0.1..0.2".to_owned()];
+    let plan = plans(WIFI, Options { set, ..Options::default() }).unwrap().remove(0);
+    assert!(plan.scenario.links["a"].back().wifi.as_ref().unwrap().ccmp);
+    assert!(plan.drawn.contains_key("links.b.wifi.per"), "{:?}", plan.drawn);
+}
+
+#[test]
+fn wifi_links_that_cannot_be_are_refused_in_one_line() {
+    let refused = |from: &str, to: &str| {
+        assert!(WIFI.contains(from));
+        let error = plans(&WIFI.replacen(from, to, 1), Options::default()).unwrap_err().to_string();
+        assert!(!error.contains('\n'), "{error}");
+        error
+    };
+    for (from, to, expected) in [
+        (
+            "vht80-2ss-mcs9",
+            "vht80-2ss-mcs11",
+            "6: links.a.wifi.phy: 'vht80-2ss-mcs11' is no Wi-Fi rate: there is no such MCS",
+        ),
+        (
+            "channel = \"air\" }",
+            "channel = \"air\", stations = 4 }",
+            "6: links.a.wifi.stations: unknown key 'stations'",
+        ),
+        ("per = 0.1", "per = 2", "9: links.b.wifi.per: 2 is not a probability; give a number from 0 to 1"),
+        ("per = 0.1", "competitors = 1", "9: links.b.wifi: directions on one channel differ in competitors"),
+        (
+            "back = { wifi = { phy = \"ht20-1ss-mcs7\", channel = \"air\" }, ",
+            "back = { ",
+            "10: links.b.back.wifi: one direction of the link has it",
+        ),
+        (
+            "\"ht20-1ss-mcs7\", channel = \"air\"",
+            "\"ht20-1ss-mcs7\", channel = \"sea\"",
+            "10: links.b.back.wifi.channel: it is not the channel",
+        ),
+        (
+            "[links.b]",
+            "rate = \"1 Mbit/s\"\n[links.b]",
+            "6: links.a.wifi: more than one of rate, schedule, trace and wifi is given",
+        ),
+    ] {
+        let error = refused(from, to);
+        assert!(error.contains(expected), "{error}, not {expected}");
+    }
 }
 
 proptest! {
