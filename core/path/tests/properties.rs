@@ -187,11 +187,13 @@ proptest! {
         }
         prop_assert!(popped.windows(2).all(|pair| pair[0].entered <= pair[1].entered));
         if direction.reorder.is_none() && direction.jitter.is_none_or(|jitter| !jitter.reorder) {
-            // In order, but that DualPI2 has two queues.
+            // In order, but that DualPI2 has two queues, and FQ-CoDel one for each flow.
             let (low, classic): (Vec<_>, Vec<_>) = popped.iter().partition(|packet| packet.body.number % 4 >= 2);
             let dual = matches!(direction.queue, Some(QueueSpec::DualPi2 { .. }));
             let whole = if dual { Vec::new() } else { popped.iter().collect() };
-            for queue in [low, classic, whole] {
+            let apart = matches!(direction.queue, Some(QueueSpec::FqCoDel { .. }));
+            let flow = |flow| popped.iter().filter(move |packet| packet.flow == flow).collect();
+            for queue in if apart { [flow(0), flow(1), flow(2)] } else { [low, classic, whole] } {
                 prop_assert!(queue.windows(2).all(|pair| pair[0].body.number <= pair[1].body.number));
             }
         }

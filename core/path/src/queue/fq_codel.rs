@@ -13,7 +13,7 @@ use crate::fate::Ledger;
 use crate::packet::Packet;
 
 /// Number of queues (RFC 8290 section 5.2.4; Linux `sch_fq_codel.c`).
-pub const QUEUES: u32 = 1024;
+const QUEUES: u32 = 1024;
 
 /// FQ-CoDel queue.
 pub struct FqCoDel<P> {

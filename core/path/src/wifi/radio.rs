@@ -57,7 +57,13 @@ pub struct Seat<'a, P> {
 
 /// The media of a world by channel, while its paths are made.
 pub struct Media<P> {
-    channels: BTreeMap<String, (Shared, Arc<Mutex<Medium<P>>>)>,
+    channels: BTreeMap<String, Channel<P>>,
+}
+
+struct Channel<P> {
+    /// What its links say alike.
+    shared: Shared,
+    medium: Arc<Mutex<Medium<P>>>,
 }
 
 impl<P> Default for Media<P> {
@@ -79,24 +85,24 @@ impl<P: Send> Seat<'_, P> {
         seed: u64,
     ) -> Result<Radio<P>, &'static str> {
         // A link's name and a channel's do not meet: one has a prefix.
-        let name = wifi.channel.as_ref().map_or_else(|| format!("link {}", self.link), |channel| channel.clone());
+        let name = wifi.channel.as_ref().map_or_else(|| format!("link {}", self.link), Clone::clone);
         let shared = wifi.shared();
         let make = || {
             let (air, rest, _) = wifi.full(shared.competitor_phy.unwrap_or(wifi.phy));
-            (shared, Arc::new(Mutex::new(Medium::new(shared, (air, rest), seed))))
+            Channel { shared, medium: Arc::new(Mutex::new(Medium::new(shared, (air, rest), seed))) }
         };
-        let (known, medium) = self.media.channels.entry(name).or_insert_with(make);
-        if *known != shared {
+        let channel = self.media.channels.entry(name).or_insert_with(make);
+        if channel.shared != shared {
             return Err("directions on one channel differ in competitors, interference, rts or turns");
         }
         let walk = wifi.walk.map(|walk| (walk, Stream::new(seed, Purpose::RateWalk)));
         let loss = wifi.per.map(|loss| Lossy::of_frames(loss, seed));
         let sender = Sender::new(wifi.clone(), Rates::new(wifi.phy, walk), loss, queue, outages.clone());
-        let number = locked(medium).join(sender, self.node, self.role, seed);
+        let number = locked(&channel.medium).join(sender, self.node, self.role, seed);
         let schedule = Schedule::constant(wifi.nominal()).with_outages(outages);
         let slowest = wifi.walk.and_then(|walk| wifi.phy.with_mcs(walk.highest)).unwrap_or(wifi.phy);
         let least = AIFS + slowest.air(wifi.frame(0));
-        Ok(Radio { medium: Arc::clone(medium), number, schedule, least, seen: LinkStats::default() })
+        Ok(Radio { medium: Arc::clone(&channel.medium), number, schedule, least, seen: LinkStats::default() })
     }
 }
 

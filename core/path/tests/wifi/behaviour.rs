@@ -104,7 +104,11 @@ fn run(text: &str, seed: u64, arrivals: &[(u64, usize, u32)], late: [Nanos; 2]) 
         assert_eq!(count(Reason::Full) + count(Reason::Early), stats.full.packets + stats.aqm.packets);
         assert_eq!((count(Reason::Lost), stats.queued.packets), (path.lost().packets, 0));
         assert_eq!(stats.arrived.packets, pushed as u64);
-        assert!(fates[way].0.is_sorted(), "order is kept, in number and time");
+        assert!(fates[way].0.is_sorted_by_key(|(_, at)| *at));
+        for flow in 0..3 {
+            let of = fates[way].0.iter().filter(|(number, _)| number % 3 == flow);
+            assert!(of.map(|(number, _)| number).is_sorted(), "each flow keeps its order");
+        }
         fates[way].1 = drops.iter().map(|drop| (drop.packet.body, drop.at, drop.reason)).collect();
     }
     fates
