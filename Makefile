@@ -45,6 +45,7 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 	@scripts/setup build
 	@if scripts/setup ebpf; then \
 	    scripts/test $(QUIET) -p paceline-kernel && \
+	    scripts/test $(QUIET) -p paceline-int && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command kernel; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 
@@ -73,12 +74,12 @@ lint: ## formatting and clippy, warnings are errors
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	@! command -v python3 >/dev/null || scripts/soak-shim --help >/dev/null
-	@$(CARGO) clippy $(QUIET) --workspace --exclude paceline-kernel --all-targets --features paceline-cli/quic --locked -- -D warnings
+	@$(CARGO) clippy $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --all-targets --features paceline-cli/quic --locked -- -D warnings
 
 lint-ebpf: ## clippy for what needs clang to build
 	@scripts/setup lint
 	@scripts/setup ebpf
-	@$(CARGO) clippy $(QUIET) -p paceline-kernel -p paceline-cli --all-targets --features paceline-cli/ebpf --locked -- -D warnings
+	@$(CARGO) clippy $(QUIET) -p paceline-kernel -p paceline-int -p paceline-cli --all-targets --features paceline-cli/ebpf --locked -- -D warnings
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@$(CARGO) deny --locked check
@@ -109,7 +110,7 @@ fuzz: ## fuzz each parser for SECONDS=60
 
 docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
-	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --no-deps --locked
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --no-deps --locked
 
 validate: build ## every claim of docs/results/validation.md again: into out, or, with the traces that it was written with (TRACES=DIR), in its place
 	@mkdir -p out

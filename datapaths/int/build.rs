@@ -1,0 +1,38 @@
+//! Compiles the eBPF programs, with clang: each `src/bpf/NAME.bpf.c` becomes the object `NAME.bpf.o`, and so do those of `tests/bpf`,
+//! which tests alone load.
+
+#[cfg(target_os = "linux")]
+fn main() -> anyhow::Result<()> {
+    use std::path::{Path, PathBuf};
+
+    use anyhow::Context;
+
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo gives no OUT_DIR")?);
+    let folders = ["src/bpf", "tests/bpf"];
+    for folder in folders {
+        println!("cargo:rerun-if-changed={folder}");
+    }
+    println!("cargo:rerun-if-env-changed=CLANG");
+    let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let entries = folders.map(|folder| Path::new(folder).read_dir());
+    for entry in entries.into_iter().flatten().flatten() {
+        let source = entry?.path();
+        let Some(name) = source.file_name().and_then(|name| name.to_str()?.strip_suffix(".bpf.c")) else { continue };
+        libbpf_cargo::SkeletonBuilder::new()
+            .source(&source)
+            .obj(out.join(name).with_extension("bpf.o"))
+            .clang(&clang)
+            .clang_args(["-Wall", "-Werror", "-mcpu=v3"])
+            .build()
+            .with_context(|| {
+                format!(
+                    "{name}: eBPF programs need clang 14 or newer (Debian: apt-get install clang libelf-dev zlib1g-dev \
+                     pkg-config)"
+                )
+            })?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
