@@ -1,7 +1,60 @@
-//! In-band telemetry on Linux. Three roles, each a program on tc (eBPF): the source inserts an IPv6 Hop-by-Hop header into the packets
-//! of chosen flows, a transit hop writes what it sees into it, the sink takes it out again and reports what it read.
+//! In-band telemetry on Linux. Three roles, each of them programs on tc (eBPF) at one interface: a [`Source`] puts a Hop-by-Hop header into
+//! the packets of chosen flows, a [`Transit`] hop writes what it sees into it, a [`Sink`] takes it out again and makes reports of what
+//! it read. What a header holds is in `paceline-telemetry`.
 //!
-//! Needs Linux 6.6 or newer with BTF, and root.
+//! Needs Linux 6.2 or newer with BTF, and root. Before 6.6 it needs the command `tc` too.
 //!
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
+
+mod attach;
+mod counters;
+mod error;
+mod flows;
+mod interface;
+mod load;
+mod lossy;
+mod queue;
+mod sink;
+mod source;
+mod table;
+mod transit;
+
+pub use error::NodeError;
+pub use flows::{Flow, FlowMaps, flow_number};
+pub use lossy::{LossyCounters, LossyLink};
+pub use queue::{Limit, QueueState, queue};
+pub use sink::{Sink, SinkCounters, SinkOptions};
+pub use source::{Source, SourceCounters, SourceOptions};
+pub use transit::{Radio, Transit, TransitCounters, TransitOptions};
+
+/// How a program is held at its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// By a link of its own (Linux 6.6 and newer).
+    Tcx,
+    /// As a filter of the clsact discipline, removed by a process that waits for the end of this one.
+    Clsact,
+}
+
+/// Which clock headers have their times of. Source, hops and sink of a flow must have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// Of one machine (CLOCK_MONOTONIC): delays mean something only where all are on it.
+    #[default]
+    Machine,
+    /// International atomic time (CLOCK_TAI), for machines that are synchronised, by PTP for example.
+    Tai,
+}
+
+impl Clock {
+    /// What it says now.
+    pub(crate) fn now(self) -> paceline_cc::Time {
+        let clock = match self {
+            Self::Machine => nix::time::ClockId::CLOCK_MONOTONIC,
+            Self::Tai => nix::time::ClockId::CLOCK_TAI,
+        };
+        let now = clock.now().expect("every Linux has these clocks");
+        paceline_cc::Time::from_nanos(now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs())
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The sink: takes a header of telemetry out of what arrives, and gives it to user space with the flow and the time. The packet goes on
+ * as its sender's TCP made it.
+ *
+ * A header is taken out whole or not at all: only one whose options are all ours, of our namespace, in front of TCP.
+ *
+ * Source: docs/design/telemetry-wire.md; Linux net/core/filter.c (bpf_skb_adjust_room).
+ */
+#include "kernel.h"
+#include "wire.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+/* The loader writes it. */
+const volatile struct {
+	__u32 l2;
+	/* Time is of TAI rather than of this machine alone. */
+	__u32 tai;
+	/* At most one wake-up of the reader in so long. */
+	__u32 wake_us;
+} config SEC(".rodata.config") = { .l2 = 14 };
+
+/* As src/sink.rs has them. */
+enum {
+	TAKEN,
+	PACKETS,
+	RING_FULL,
+	UNKNOWN_NAMESPACE,
+	FOREIGN_HEADER,
+	FAILED,
+	COUNTER_COUNT,
+};
+COUNTERS(COUNTER_COUNT)
+
+/* The loader sets its size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} arrivals SEC(".maps");
+
+/* What user space gets; the header's octets follow. */
+struct arrival {
+	__u64 at_ns;
+	struct pl_tuple tuple;
+	__u16 length;
+	__u16 packets;
+};
+
+/* Two sizes: one for two hops and the lean profile, which nearly all are, and one for what else there may be. */
+#define SMALL 64
+
+struct small {
+	struct arrival arrival;
+	__u8 header[SMALL];
+};
+
+struct large {
+	struct arrival arrival;
+	__u8 header[HEADER_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} woken SEC(".maps");
+
+static __always_inline __u64 wake(__u64 now)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&woken, &zero);
+
+	if (last && now - *last < config.wake_us * 1000ULL)
+		return BPF_RB_NO_WAKEUP;
+	if (last)
+		*last = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+enum { OURS, FOREIGN, OTHER_NAMESPACE };
+
+static __always_inline int whose(__u8 *header, __u32 length, void *end)
+{
+	int answer = FOREIGN;
+	__u32 at = 2;
+
+	for (int count_of = 0; count_of < OPTIONS_MAX && at < length; count_of++) {
+		__u8 *option = header + at;
+
+		if (at >= HEADER_MAX || (void *)(option + 1) > end)
+			return FOREIGN;
+		if (option[0] == OPT_PAD1) {
+			at++;
+			continue;
+		}
+		if (at + 2 > length || (void *)(option + 2) > end)
+			return FOREIGN;
+		switch (option[0]) {
+		case OPT_PADN:
+		case OPT_EDGE:
+			break;
+		case OPT_IOAM_CHANGES:
+		case OPT_IOAM_FIXED:
+			if (option[1] < 4 || at + 6 > length || (void *)(option + 6) > end)
+				return FOREIGN;
+			if (((__u16)option[4] << 8 | option[5]) != NAMESPACE)
+				return OTHER_NAMESPACE;
+			if (option[0] == OPT_IOAM_CHANGES && option[3] == IOAM_PREALLOCATED)
+				answer = OURS;
+			break;
+		default:
+			return FOREIGN;
+		}
+		at += 2 + option[1];
+	}
+	return at == length ? answer : FOREIGN;
+}
+
+SEC("tcx/ingress")
+int pl_int_sink(struct __sk_buff *skb)
+{
+	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, payload, packets, at;
+	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
+	struct arrival arrival = {};
+	struct ipv6hdr *ip;
+	struct tcphdr *tcp;
+	void *data, *end;
+	__u8 *header;
+	__u64 now;
+	long error;
+
+	if (skb->protocol != bpf_htons(ETH_P_IPV6))
+		return GO_ON;
+	data = packet_data(skb);
+	end = packet_end(skb);
+	ip = data + config.l2;
+	if ((void *)(ip + 1) > end || ip->nexthdr != IPPROTO_HOPOPTS)
+		return GO_ON;
+	header = (void *)(ip + 1);
+	if ((void *)(header + 8) > end) {
+		if (bpf_skb_pull_data(skb, headers + 8))
+			return GO_ON;
+		data = packet_data(skb);
+		end = packet_end(skb);
+		header = data + headers;
+		if ((void *)(header + 8) > end)
+			return GO_ON;
+	}
+	/* The kernel's own, of multicast. */
+	if (header[0] == IPPROTO_ICMPV6)
+		return GO_ON;
+	length = (header[1] + 1) * 8;
+	if (length > HEADER_MAX || header[0] != IPPROTO_TCP) {
+		count(FOREIGN_HEADER, 1);
+		return GO_ON;
+	}
+	if ((void *)(header + length + sizeof(*tcp)) > end && bpf_skb_pull_data(skb, headers + length + sizeof(*tcp))) {
+		count(FOREIGN_HEADER, 1);
+		return GO_ON;
+	}
+	data = packet_data(skb);
+	end = packet_end(skb);
+	ip = data + config.l2;
+	header = (void *)(ip + 1);
+	tcp = (void *)header + length;
+	if ((void *)(ip + 1) > end || (void *)(tcp + 1) > end) {
+		count(FOREIGN_HEADER, 1);
+		return GO_ON;
+	}
+	payload = bpf_ntohs(ip->payload_len);
+	switch (payload < length + sizeof(*tcp) ? FOREIGN : whose(header, length, end)) {
+	case OURS:
+		break;
+	case OTHER_NAMESPACE:
+		count(UNKNOWN_NAMESPACE, 1);
+		return GO_ON;
+	default:
+		count(FOREIGN_HEADER, 1);
+		return GO_ON;
+	}
+	for (int word = 0; word < 4; word++) {
+		arrival.tuple.source[word] = ip->saddr[word];
+		arrival.tuple.destination[word] = ip->daddr[word];
+	}
+	arrival.tuple.source_port = tcp->source;
+	arrival.tuple.destination_port = tcp->dest;
+	now = bpf_ktime_get_ns();
+	arrival.at_ns = config.tai ? bpf_ktime_get_tai_ns() : now;
+	arrival.length = length;
+	packets = wire_packets(skb, headers + length + (tcp->words >> 4) * 4);
+	arrival.packets = packets < 0xffff ? packets : 0xffff;
+	at = length;
+	if (length <= SMALL) {
+		struct small *small = bpf_ringbuf_reserve(&arrivals, sizeof(*small), 0);
+
+		if (small) {
+			small->arrival = arrival;
+			HIDE(at);
+			if (at >= 8 && at <= SMALL)
+				bpf_skb_load_bytes(skb, headers, small->header, at);
+			bpf_ringbuf_submit(small, wake(now));
+		} else {
+			count(RING_FULL, packets);
+		}
+	} else {
+		struct large *large = bpf_ringbuf_reserve(&arrivals, sizeof(*large), 0);
+
+		if (large) {
+			large->arrival = arrival;
+			HIDE(at);
+			if (at >= 8 && at <= HEADER_MAX)
+				bpf_skb_load_bytes(skb, headers, large->header, at);
+			bpf_ringbuf_submit(large, wake(now));
+		} else {
+			count(RING_FULL, packets);
+		}
+	}
+	error = bpf_skb_adjust_room(skb, -(__s32)length, BPF_ADJ_ROOM_NET,
+				    BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET);
+	fields.payload = bpf_htons(payload - length);
+	fields.nexthdr = IPPROTO_TCP;
+	if (error || bpf_skb_store_bytes(skb, config.l2 + __builtin_offsetof(struct ipv6hdr, payload_len), &fields,
+					 sizeof(fields), BPF_F_RECOMPUTE_CSUM)) {
+		count(FAILED, packets);
+		return GO_ON;
+	}
+	count(TAKEN, 1);
+	count(PACKETS, packets);
+	return GO_ON;
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The source: puts a header of telemetry behind the IPv6 header of what the host sends, with room for the hops and with the flow's
+ * sequence, time and congestion window; and lowers the segment size that peers announce, so that there is room.
+ *
+ * Source: docs/design/telemetry-wire.md for the format; Linux net/core/filter.c (bpf_skb_adjust_room: it knows no MTU, and with
+ * BPF_F_ADJ_ROOM_FIXED_GSO leaves the segments of a buffer as TCP chose them).
+ */
+#include "kernel.h"
+#include "meter.h"
+#include "wire.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+/* The loader writes it. */
+const volatile struct {
+	/* Octets before the IPv6 header. */
+	__u32 l2;
+	/* The usual profile, and the one of every full_every-th header (0: never): trace type, words of a record, octets in all. */
+	__u32 type;
+	__u32 words;
+	__u32 size;
+	__u32 full_size;
+	__u32 full_every;
+	__u32 hops;
+	/* A header on one packet of so many. */
+	__u32 one_in;
+	/* What selects: all that are set must hold. */
+	__u32 by_port;
+	__u32 by_address;
+	__u32 by_cgroup;
+	/* Octets of the largest header: so much lower is the segment size. */
+	__u32 reserve;
+	/* Time is of TAI rather than of this machine alone. */
+	__u32 tai;
+	/* Longest time without a report, and how long there are no headers then; 0: headers whatever comes back. */
+	__u32 patience_ms;
+	__u32 pause_ms;
+	/* The usual header has four octets behind its last option. */
+	__u32 padding;
+} config SEC(".rodata.config") = { .l2 = 14 };
+
+/* User space may stop and start it. */
+volatile struct {
+	__u32 stopped;
+} control SEC(".data.control") = {};
+
+/* As src/source.rs has them. */
+enum {
+	INSERTED,
+	PACKETS,
+	FULL,
+	TOO_BIG,
+	FOREIGN_HEADER,
+	FRAGMENTS,
+	NOT_IPV6,
+	NOT_TCP,
+	NOT_SELECTED,
+	SAMPLED_OUT,
+	PAUSED,
+	PAUSES,
+	FAILED,
+	SEGMENT_SIZES,
+	PATH_MTUS,
+	COUNTER_COUNT,
+};
+COUNTERS(COUNTER_COUNT)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __be16);
+	__type(value, __u8);
+} ports SEC(".maps");
+
+struct address {
+	__u32 prefix;
+	__be32 of[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct address);
+	__type(value, __u8);
+} addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+/* A flow with headers; what it says besides the sequence is read by user space. Times are of CLOCK_MONOTONIC. */
+struct flow {
+	__u64 cookie;
+	__u64 headers;
+	__u64 last_ns;
+	/* The first header that no report has come after; of the first of all while there was none ever. */
+	__u64 waiting_ns;
+	__u64 paused_until_ns;
+	/* Packets with a header so far, and those that were looked at. */
+	__u32 sequence;
+	__u32 seen;
+	__u32 reported;
+	/* Of the path, where a router has said it; else 0. */
+	__u32 mtu;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct pl_tuple);
+	__type(value, struct flow);
+} pl_int_flows SEC(".maps");
+
+/* The MTU of the path to an address, where a router has said it. */
+struct path {
+	__u64 at_ns;
+	__u64 mtu;
+};
+
+struct to {
+	__be32 address[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct to);
+	__type(value, struct path);
+} paths SEC(".maps");
+
+/* A path may become wider again: Linux net.ipv6.route.mtu_expires, its default. */
+#define MTU_EXPIRES_NS 600000000000ULL
+
+/* When a report of a flow came last: user space writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct pl_tuple);
+	__type(value, __u64);
+} pl_int_reports SEC(".maps");
+
+/* Where the headers of a TCP packet over IPv6 are. */
+struct packet {
+	struct ipv6hdr *ip;
+	struct tcphdr *tcp;
+};
+
+static __always_inline int headers_of(struct __sk_buff *skb, struct packet *packet)
+{
+	void *data = packet_data(skb), *end = packet_end(skb);
+	__u32 length = config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr);
+
+	if (data + length > end)
+		return 0;
+	packet->ip = data + config.l2;
+	packet->tcp = (void *)(packet->ip + 1);
+	return 1;
+}
+
+/* Whether it is TCP right behind an IPv6 header; if not, counts what it is. */
+static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
+{
+	if (skb->protocol != bpf_htons(ETH_P_IPV6)) {
+		count(NOT_IPV6, 1);
+		return 0;
+	}
+	if (!headers_of(skb, packet)) {
+		/* Too short for TCP, or not in one piece. */
+		if (skb->len < config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr) ||
+		    bpf_skb_pull_data(skb, config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr)) ||
+		    !headers_of(skb, packet)) {
+			count(NOT_TCP, 1);
+			return 0;
+		}
+	}
+	switch (packet->ip->nexthdr) {
+	case IPPROTO_TCP:
+		return 1;
+	case IPPROTO_FRAGMENT:
+		count(FRAGMENTS, 1);
+		return 0;
+	case IPPROTO_HOPOPTS:
+	case IPPROTO_ROUTING:
+	case IPPROTO_AH:
+	case IPPROTO_DSTOPTS:
+	case IPPROTO_MH:
+		/* An extension header's first octet is what follows it. The kernel's own, of multicast, are none of TCP. */
+		count(*(__u8 *)packet->tcp == IPPROTO_ICMPV6 ? NOT_TCP : FOREIGN_HEADER, 1);
+		return 0;
+	default:
+		count(NOT_TCP, 1);
+		return 0;
+	}
+}
+
+static __always_inline void copy_address(__be32 *to, const __be32 *from)
+{
+	for (int at = 0; at < 4; at++)
+		to[at] = from[at];
+}
+
+static __always_inline int has_address(const __be32 *of)
+{
+	struct address address = { .prefix = 128 };
+
+	copy_address(address.of, of);
+	return bpf_map_lookup_elem(&addresses, &address) != 0;
+}
+
+/* By what both directions of a flow have in common. */
+static __always_inline int is_selected(const struct packet *packet)
+{
+	__be16 source = packet->tcp->source, destination = packet->tcp->dest;
+
+	if (config.by_port && !bpf_map_lookup_elem(&ports, &source) && !bpf_map_lookup_elem(&ports, &destination))
+		return 0;
+	return !config.by_address || has_address(packet->ip->saddr) || has_address(packet->ip->daddr);
+}
+
+/* Whether there may be a header, as reports come or do not. */
+static __always_inline int may_insert(struct flow *flow, const struct pl_tuple *tuple, __u64 now, __u32 outstanding)
+{
+	__u64 *reported;
+
+	if (!config.patience_ms)
+		return 1;
+	if (flow->paused_until_ns) {
+		if (now < flow->paused_until_ns)
+			return 0;
+		flow->paused_until_ns = 0;
+		flow->waiting_ns = 0;
+		flow->reported = 0;
+	}
+	/* Nothing is outstanding: what came before has arrived, and is no longer waited for. */
+	if (!flow->waiting_ns || (flow->reported && !outstanding)) {
+		flow->waiting_ns = now;
+		return 1;
+	}
+	/* A quarter, so that few packets ask. */
+	if (now - flow->waiting_ns < config.patience_ms * 250000ULL)
+		return 1;
+	reported = bpf_map_lookup_elem(&pl_int_reports, tuple);
+	if (reported && *reported >= flow->waiting_ns) {
+		flow->reported = 1;
+		flow->waiting_ns = now;
+		return 1;
+	}
+	if (now - flow->waiting_ns < config.patience_ms * 1000000ULL)
+		return 1;
+	flow->paused_until_ns = now + config.pause_ms * 1000000ULL;
+	count(PAUSES, 1);
+	return 0;
+}
+
+/* The header's octets but for the hops' room, which the kernel leaves at zero. */
+static __always_inline long write_header(struct __sk_buff *skb, int full, struct flow *flow, const struct tcp_sock *tp,
+					 __u32 segments, const struct pl_tuple *tuple)
+{
+	__u32 words = full ? WORDS_FULL : config.words, size = full ? config.full_size : config.size;
+	__u32 room = words * config.hops, at = config.l2 + sizeof(struct ipv6hdr);
+	__u32 edge_size = full ? EDGE_LONG : EDGE_SHORT;
+	__u32 flags = (tp ? EDGE_TCP : 0) | (segments > 1 ? EDGE_SEGMENTS : 0) | (full ? EDGE_IS_LONG : 0);
+	__u64 now = config.tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
+	__u32 ssthresh = 0xffff, srtt = 0xffff, hash = 0;
+	__be32 trace[4], edge[6] = {};
+	long error;
+
+	trace[0] = bpf_htonl(IPPROTO_TCP << 24 | (size / 8 - 1) << 16 | OPT_PADN << 8);
+	trace[1] = bpf_htonl(OPT_IOAM_CHANGES << 24 | (10 + 4 * room) << 16 | IOAM_PREALLOCATED);
+	trace[2] = bpf_htonl(NAMESPACE << 16 | words << 11 | room);
+	trace[3] = bpf_htonl(full ? TYPE_FULL : config.type);
+	edge[0] = bpf_htonl(OPT_EDGE << 24 | (edge_size - 2) << 16 | (EDGE_VERSION | flags) << 8 | segments);
+	edge[1] = bpf_htonl(__sync_fetch_and_add(&flow->sequence, segments));
+	edge[2] = bpf_htonl((__u32)(now / 1000));
+	edge[3] = bpf_htonl(tp ? tp->snd_cwnd : UNKNOWN32);
+	if (full) {
+		__u64 number = 0;
+
+		for (int word = 0; word < 4; word++)
+			number = mixed(number, bpf_ntohl(tuple->source[word]) | (__u64)bpf_ntohl(tuple->destination[word]) << 32);
+		number = mixed(number, bpf_ntohs(tuple->source_port) | (__u32)bpf_ntohs(tuple->destination_port) << 16);
+		hash = number >> 32;
+		if (tp) {
+			ssthresh = tp->snd_ssthresh < 0xffff ? tp->snd_ssthresh : 0xffff;
+			/* The kernel has eighths of a microsecond. */
+			srtt = tp->srtt_us >> 9 < 0xffff ? tp->srtt_us >> 9 : 0xffff;
+		}
+		edge[4] = bpf_htonl(hash);
+		edge[5] = bpf_htonl(ssthresh << 16 | srtt);
+	}
+	error = bpf_skb_store_bytes(skb, at, trace, sizeof(trace), 0);
+	at += sizeof(trace) + 4 * room;
+	if (full)
+		return error | bpf_skb_store_bytes(skb, at, edge, EDGE_LONG, 0);
+	/* The header is a multiple of eight octets. */
+	if (config.padding) {
+		edge[4] = bpf_htonl(OPT_PADN << 24 | 2 << 16);
+		return error | bpf_skb_store_bytes(skb, at, edge, EDGE_SHORT + 4, 0);
+	}
+	return error | bpf_skb_store_bytes(skb, at, edge, EDGE_SHORT, 0);
+}
+
+static __always_inline struct flow *flow_of(struct __sk_buff *skb, const struct pl_tuple *tuple)
+{
+	struct flow *flow = bpf_map_lookup_elem(&pl_int_flows, tuple), fresh = {};
+	struct path *path;
+	struct to to;
+
+	if (flow)
+		return flow;
+	fresh.cookie = bpf_get_socket_cookie(skb);
+	copy_address(to.address, tuple->destination);
+	path = bpf_map_lookup_elem(&paths, &to);
+	if (path && bpf_ktime_get_ns() - path->at_ns < MTU_EXPIRES_NS)
+		fresh.mtu = path->mtu;
+	bpf_map_update_elem(&pl_int_flows, tuple, &fresh, BPF_ANY);
+	return bpf_map_lookup_elem(&pl_int_flows, tuple);
+}
+
+SEC("tcx/egress")
+int pl_int_source(struct __sk_buff *skb)
+{
+	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
+	__u32 headers, packets, payload, longest, mtu;
+	struct flow *flow;
+	struct pl_tuple tuple = {};
+	const struct tcp_sock *tp;
+	struct packet packet;
+	int full;
+	__u64 now;
+
+	if (control.stopped || !is_tcp(skb, &packet))
+		return GO_ON;
+	if (!is_selected(&packet) || (config.by_cgroup && bpf_skb_under_cgroup(skb, &cgroups, 0) != 1)) {
+		count(NOT_SELECTED, 1);
+		return GO_ON;
+	}
+	copy_address(tuple.source, packet.ip->saddr);
+	copy_address(tuple.destination, packet.ip->daddr);
+	tuple.source_port = packet.tcp->source;
+	tuple.destination_port = packet.tcp->dest;
+	if (packet.tcp->flags & TCP_SYN) {
+		/* What had the same ends before is over. */
+		bpf_map_delete_elem(&pl_int_flows, &tuple);
+		return GO_ON;
+	}
+	headers = sizeof(struct ipv6hdr) + (packet.tcp->words >> 4) * 4;
+	payload = bpf_ntohs(packet.ip->payload_len);
+	/* Acknowledgements without data stay as they are: they are not what a controller decides about. */
+	if (skb->len <= config.l2 + headers)
+		return GO_ON;
+	flow = flow_of(skb, &tuple);
+	if (!flow) {
+		count(FAILED, 1);
+		return GO_ON;
+	}
+	if (config.one_in > 1 && flow->seen++ % config.one_in) {
+		count(SAMPLED_OUT, 1);
+		return GO_ON;
+	}
+	tp = skb->sk ? bpf_skc_to_tcp_sock(skb->sk) : 0;
+	packets = wire_packets(skb, config.l2 + headers);
+	if (packets > 255)
+		packets = 255;
+
+	/* A packet on the wire as it is now, and the MTU of the interface or of the path, whichever is smaller. */
+	longest = skb->gso_size ? headers + skb->gso_size : skb->len - config.l2;
+	mtu = kernel_view(skb)->dev->mtu;
+	if (flow->mtu && flow->mtu < mtu)
+		mtu = flow->mtu;
+	if (longest + config.size > mtu || payload + config.size > 0xffff) {
+		count(TOO_BIG, packets);
+		return GO_ON;
+	}
+	full = config.full_every && flow->headers % config.full_every == 0 && longest + config.full_size <= mtu &&
+	       payload + config.full_size <= 0xffff;
+	now = bpf_ktime_get_ns();
+	if (!may_insert(flow, &tuple, now, tp ? tp->packets_out : 0)) {
+		count(PAUSED, packets);
+		return GO_ON;
+	}
+	if (bpf_skb_adjust_room(skb, full ? config.full_size : config.size, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO)) {
+		count(FAILED, packets);
+		return GO_ON;
+	}
+	flow->last_ns = now;
+	fields.payload = bpf_htons(payload + (full ? config.full_size : config.size));
+	fields.nexthdr = IPPROTO_HOPOPTS;
+	if (write_header(skb, full, flow, tp, packets, &tuple) |
+	    bpf_skb_store_bytes(skb, config.l2 + __builtin_offsetof(struct ipv6hdr, payload_len), &fields, sizeof(fields), 0))
+		count(FAILED, packets);
+	flow->headers++;
+	count(INSERTED, 1);
+	count(PACKETS, packets);
+	if (full)
+		count(FULL, packets);
+	return GO_ON;
+}
+
+/* TCP option kinds (RFC 9293 section 3.2). */
+#define TCPOPT_EOL 0
+#define TCPOPT_NOP 1
+#define TCPOPT_MSS 2
+
+/*
+ * A router says that a packet was too big. TCP does not believe it if it leaves room for TCP's own part of the packet, so what it says
+ * is kept here: packets that are too long with a header go without.
+ */
+static __always_inline void learn(struct __sk_buff *skb)
+{
+	struct { struct icmp6hdr icmp; struct ipv6hdr ip; __u8 next[2]; } said;
+	__u32 at = config.l2 + sizeof(struct ipv6hdr), size = sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr) + 2, mtu;
+	struct pl_tuple tuple = {};
+	struct path path = {};
+	struct flow *flow;
+	struct to to;
+
+	if (bpf_skb_load_bytes(skb, at, &said, size) || said.icmp.type != ICMPV6_PKT_TOOBIG)
+		return;
+	at += sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr);
+	if (said.ip.nexthdr == IPPROTO_HOPOPTS && said.next[0] == IPPROTO_TCP)
+		at += (said.next[1] + 1) * 8;
+	else if (said.ip.nexthdr != IPPROTO_TCP)
+		return;
+	copy_address(tuple.source, said.ip.saddr);
+	copy_address(tuple.destination, said.ip.daddr);
+	/* The ports are next to each other. */
+	if (bpf_skb_load_bytes(skb, at, &tuple.source_port, 2 * sizeof(tuple.source_port)))
+		return;
+	flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
+	if (!flow)
+		return;
+	mtu = bpf_ntohl(said.icmp.mtu);
+	if (mtu < IPV6_MIN_MTU)
+		mtu = IPV6_MIN_MTU;
+	if (flow->mtu && flow->mtu <= mtu)
+		return;
+	flow->mtu = mtu;
+	path.at_ns = bpf_ktime_get_ns();
+	path.mtu = mtu;
+	copy_address(to.address, tuple.destination);
+	bpf_map_update_elem(&paths, &to, &path, BPF_ANY);
+	count(PATH_MTUS, 1);
+}
+
+/* What a peer announces as its largest segment is lowered, so that TCP leaves room for a header behind its own. */
+SEC("tcx/ingress")
+int pl_int_segment(struct __sk_buff *skb)
+{
+	__u32 at = config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr), end, mtu, largest;
+	struct packet packet;
+	__be16 announced, lower;
+	__u8 option[4];
+
+	if (skb->protocol != bpf_htons(ETH_P_IPV6) || !headers_of(skb, &packet))
+		return GO_ON;
+	if (packet.ip->nexthdr == IPPROTO_ICMPV6) {
+		learn(skb);
+		return GO_ON;
+	}
+	if (packet.ip->nexthdr != IPPROTO_TCP || !(packet.tcp->flags & TCP_SYN) || !is_selected(&packet))
+		return GO_ON;
+	end = config.l2 + sizeof(struct ipv6hdr) + (packet.tcp->words >> 4) * 4;
+	mtu = kernel_view(skb)->dev->mtu;
+	largest = sizeof(struct ipv6hdr) + sizeof(struct tcphdr) + config.reserve;
+	if (mtu <= largest)
+		return GO_ON;
+	largest = mtu - largest;
+	/* As many as there is space for. */
+	for (int count_of = 0; count_of < 40 && at + 4 <= end; count_of++) {
+		if (bpf_skb_load_bytes(skb, at, option, sizeof(option)))
+			return GO_ON;
+		if (option[0] == TCPOPT_EOL)
+			return GO_ON;
+		if (option[0] == TCPOPT_NOP) {
+			at++;
+			continue;
+		}
+		if (option[0] == TCPOPT_MSS && option[1] == 4) {
+			announced = *(__be16 *)&option[2];
+			if (bpf_ntohs(announced) <= largest)
+				return GO_ON;
+			lower = bpf_htons(largest);
+			if (bpf_skb_store_bytes(skb, at + 2, &lower, sizeof(lower), 0))
+				return GO_ON;
+			/* Checksums are of words of two octets. */
+			if ((at - config.l2) & 1) {
+				announced = __builtin_bswap16(announced);
+				lower = __builtin_bswap16(lower);
+			}
+			if (bpf_l4_csum_replace(skb,
+						config.l2 + sizeof(struct ipv6hdr) + __builtin_offsetof(struct tcphdr, check),
+						announced, lower, sizeof(lower)))
+				count(FAILED, 1);
+			count(SEGMENT_SIZES, 1);
+			return GO_ON;
+		}
+		if (option[1] < 2)
+			return GO_ON;
+		at += option[1];
+	}
+	return GO_ON;
+}

@@ -1,0 +1,160 @@
+//! The flows that a source puts headers on, and what came back of them.
+
+use std::net::Ipv6Addr;
+
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use paceline_telemetry::Tuple;
+
+/// The maps' names, which other processes find them by.
+const FLOWS: &str = "pl_int_flows";
+const REPORTS: &str = "pl_int_reports";
+
+/// Octets of a flow's key.
+const TUPLE: usize = 36;
+
+/// A flow as its source has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Flow {
+    /// The ends.
+    pub tuple: Tuple,
+    /// The socket's cookie (`SO_COOKIE`); 0: the packets are of no socket of this host.
+    pub cookie: u64,
+    /// Headers put on its packets.
+    pub headers: u64,
+    /// When the last was, by CLOCK_MONOTONIC, in nanoseconds; 0: there was none.
+    pub last_ns: u64,
+    /// Until when there are none, because no report came, by CLOCK_MONOTONIC, in nanoseconds; 0: there are.
+    pub paused_until_ns: u64,
+    /// Wire packets with a header.
+    pub sequence: u32,
+}
+
+impl Flow {
+    /// `struct flow` of src/bpf/source.bpf.c.
+    fn read(key: &[u8], value: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?));
+        Some(Self {
+            tuple: read_tuple(key)?,
+            cookie: word(0)?,
+            headers: word(8)?,
+            last_ns: word(16)?,
+            paused_until_ns: word(32)?,
+            sequence: u32::from_ne_bytes(*value.get(40..)?.first_chunk()?),
+        })
+    }
+}
+
+/// The number of a flow: in the long form of the edge option, and of the subjects that its reports have on a bus. A hash of its ends,
+/// the same everywhere; those of two flows may be the same, so the tuple decides.
+pub fn flow_number(tuple: &Tuple) -> u32 {
+    // `mixed` of src/bpf/meter.h.
+    let mixed = |hash: u64, word: u64| {
+        let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^ hash >> 32
+    };
+    let words = |address: Ipv6Addr| {
+        let bits = address.to_bits();
+        [96, 64, 32, 0].map(|shift| u64::from((bits >> shift) as u32))
+    };
+    let addresses = words(tuple.src).into_iter().zip(words(tuple.dst));
+    let hash = addresses.fold(0, |hash, (source, destination)| mixed(hash, source | destination << 32));
+    (mixed(hash, u64::from(tuple.sport) | u64::from(tuple.dport) << 16) >> 32) as u32
+}
+
+/// As `struct pl_tuple` of src/bpf/kernel.h: in the order of packets.
+pub(crate) fn write_tuple(tuple: &Tuple) -> [u8; TUPLE] {
+    let mut key = [0; TUPLE];
+    key[..16].copy_from_slice(&tuple.src.octets());
+    key[16..32].copy_from_slice(&tuple.dst.octets());
+    key[32..34].copy_from_slice(&tuple.sport.to_be_bytes());
+    key[34..].copy_from_slice(&tuple.dport.to_be_bytes());
+    key
+}
+
+pub(crate) fn read_tuple(key: &[u8]) -> Option<Tuple> {
+    let address = |at: usize| Some(Ipv6Addr::from(*key.get(at..)?.first_chunk::<16>()?));
+    let port = |at: usize| Some(u16::from_be_bytes(*key.get(at..)?.first_chunk()?));
+    Some(Tuple { src: address(0)?, dst: address(16)?, sport: port(32)?, dport: port(34)? })
+}
+
+/// The maps of one source, open.
+#[derive(Debug)]
+pub struct FlowMaps {
+    flows: MapHandle,
+    reports: MapHandle,
+}
+
+impl FlowMaps {
+    pub(crate) fn of(object: &libbpf_rs::Object) -> libbpf_rs::Result<Self> {
+        let open = |name| MapHandle::try_from(&crate::load::map(object, name)?);
+        Ok(Self { flows: open(FLOWS)?, reports: open(REPORTS)? })
+    }
+
+    /// Those of every source that runs on this machine, whichever process it is of. As long as they are open they stay, though their
+    /// source may have ended.
+    ///
+    /// Needs root: without it there are none.
+    pub fn find() -> Vec<Self> {
+        // A source makes one right after the other.
+        let ids = |name: &'static str| {
+            MapInfoIter::default().filter(move |map| map.name == name).map(|map| map.id).collect::<Vec<_>>()
+        };
+        let reports = ids(REPORTS);
+        let pairs = ids(FLOWS).into_iter().filter_map(|flows| {
+            let next = reports.iter().copied().filter(|report| *report > flows).min()?;
+            let (flows, reports) = (MapHandle::from_map_id(flows).ok()?, MapHandle::from_map_id(next).ok()?);
+            Some(Self { flows, reports })
+        });
+        pairs.collect()
+    }
+
+    /// The flow of these ends.
+    pub fn flow(&self, tuple: &Tuple) -> Option<Flow> {
+        let key = write_tuple(tuple);
+        let value = self.flows.lookup(&key, MapFlags::ANY).ok().flatten()?;
+        Flow::read(&key, &value)
+    }
+
+    /// All of them; those that ended a while ago may be among them.
+    pub fn flows(&self) -> Vec<Flow> {
+        let value = |key: Vec<u8>| {
+            let value = self.flows.lookup(&key, MapFlags::ANY).ok().flatten()?;
+            Flow::read(&key, &value)
+        };
+        self.flows.keys().filter_map(value).collect()
+    }
+
+    /// A report of the flow came just now: its source goes on putting headers on it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn reported(&self, tuple: &Tuple) -> libbpf_rs::Result<()> {
+        let now = crate::Clock::Machine.now().as_nanos();
+        self.reports.update(&write_tuple(tuple), &now.to_ne_bytes(), MapFlags::ANY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tuple_is_written_as_packets_have_it() {
+        let tuple = Tuple { src: Ipv6Addr::LOCALHOST, dst: "fd77::2".parse().unwrap(), sport: 258, dport: 5201 };
+        let key = write_tuple(&tuple);
+        assert_eq!(key[15..20], [1, 0xfd, 0x77, 0, 0]);
+        assert_eq!(key[31..], [2, 1, 2, 0x14, 0x51]);
+        assert_eq!(read_tuple(&key), Some(tuple));
+        assert_eq!(read_tuple(&key[..35]), None);
+    }
+
+    #[test]
+    fn numbers_differ_where_ends_do() {
+        let tuple = Tuple { sport: 1, dport: 2, ..Tuple::default() };
+        let other = Tuple { sport: 2, dport: 1, ..tuple };
+        assert_ne!(flow_number(&tuple), flow_number(&other));
+        assert_ne!(flow_number(&tuple), flow_number(&Tuple { dst: Ipv6Addr::LOCALHOST, ..tuple }));
+    }
+}

@@ -1,0 +1,48 @@
+//! A network interface of the calling thread's namespace.
+
+use nix::ifaddrs::getifaddrs;
+
+use crate::NodeError;
+
+/// Linux include/uapi/linux/if_arp.h.
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_LOOPBACK: u16 = 772;
+const ARPHRD_RAWIP: u16 = 519;
+const ARPHRD_NONE: u16 = 65534;
+/// Octets of an Ethernet header.
+const ETHERNET: u32 = 14;
+
+/// An interface that a program is attached to.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) index: i32,
+    /// Octets before the IP header.
+    pub(crate) l2: u32,
+    /// The last three octets of its hardware address, or its number where it has none: a node's default number.
+    pub(crate) node: u32,
+}
+
+impl Interface {
+    /// # Errors
+    /// When there is none of this name, or one of a kind that has other headers.
+    pub(crate) fn find(name: &str) -> Result<Self, NodeError> {
+        let missing = || NodeError::NoInterface { name: name.to_owned() };
+        let found = getifaddrs().map_err(|_| missing())?;
+        let link = found
+            .filter(|found| found.interface_name == name)
+            .find_map(|found| found.address?.as_link_addr().copied())
+            .ok_or_else(missing)?;
+        let l2 = match link.hatype() {
+            ARPHRD_ETHER | ARPHRD_LOOPBACK => ETHERNET,
+            ARPHRD_RAWIP | ARPHRD_NONE => 0,
+            kind => return Err(NodeError::Kind { name: name.to_owned(), kind }),
+        };
+        let index = i32::try_from(link.ifindex()).map_err(|_| missing())?;
+        let node = match link.addr() {
+            Some([.., a, b, c]) if [a, b, c] != [0; 3] => u32::from_be_bytes([0, a, b, c]),
+            _ => index.unsigned_abs() & 0xff_ffff,
+        };
+        Ok(Self { name: name.to_owned(), index, l2, node })
+    }
+}

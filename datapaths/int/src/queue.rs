@@ -1,0 +1,235 @@
+//! What the kernel says of an interface's egress queue, by rtnetlink.
+//!
+//! Source: rtnetlink(7); Linux include/uapi/linux/pkt_sched.h and gen_stats.h.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+
+/// The limit of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// In packets.
+    Packets(u32),
+    /// In octets.
+    Bytes(u64),
+}
+
+/// An egress queue at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct QueueState {
+    /// The queueing discipline at the root, such as `tbf`.
+    pub kind: String,
+    /// Its limit, where it is known: of `pfifo`, `bfifo`, `tbf`, `codel`, `fq_codel`, `fq`, `pie`, `netem` and `dualpi2`, and of `htb`,
+    /// `hfsc`, `prio`, `drr` and `mq` with only such leaves.
+    pub limit: Option<Limit>,
+    /// Packets that wait.
+    pub packets: u32,
+    /// Octets that wait.
+    pub bytes: u32,
+    /// Packets dropped.
+    pub drops: u32,
+}
+
+const RTM_NEWQDISC: u16 = 36;
+const RTM_GETQDISC: u16 = 38;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_REQUEST_DUMP: u16 = 0x301;
+const HEADER: usize = 16;
+/// `struct tcmsg`.
+const MESSAGE: usize = 20;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_QUEUE: u16 = 3;
+const ROOT: u32 = u32::MAX;
+
+/// One queueing discipline.
+#[derive(Debug, PartialEq)]
+struct Discipline {
+    index: i32,
+    handle: u32,
+    parent: u32,
+    state: QueueState,
+}
+
+/// The egress queue of interface number `index` in the calling thread's network namespace.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::NotFound`] where the interface has none.
+pub fn queue(index: i32) -> io::Result<QueueState> {
+    let disciplines = dump()?;
+    whole(&disciplines, index).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn dump() -> io::Result<Vec<Discipline>> {
+    let socket: OwnedFd =
+        socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
+    let mut request = [0; HEADER + MESSAGE];
+    request[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
+    request[4..6].copy_from_slice(&RTM_GETQDISC.to_ne_bytes());
+    request[6..8].copy_from_slice(&NLM_F_REQUEST_DUMP.to_ne_bytes());
+    send(socket.as_raw_fd(), &request, MsgFlags::empty())?;
+    let mut found = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+        let mut rest = &buffer[..length];
+        while let Some((kind, message, next)) = split(rest) {
+            match kind {
+                NLMSG_DONE => return Ok(found),
+                NLMSG_ERROR => return Err(io::ErrorKind::PermissionDenied.into()),
+                RTM_NEWQDISC => found.extend(discipline(message)),
+                _ => {}
+            }
+            rest = next;
+        }
+        if length == 0 {
+            return Ok(found);
+        }
+    }
+}
+
+/// The first message of several: its type, what it has, and those after it.
+fn split(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = word(bytes, 0)? as usize;
+    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
+    let message = bytes.get(HEADER..length)?;
+    Some((kind, message, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn discipline(message: &[u8]) -> Option<Discipline> {
+    let index = word(message, 4)?.cast_signed();
+    let (handle, parent) = (word(message, 8)?, word(message, 12)?);
+    let attributes = message.get(MESSAGE..)?;
+    let kind = attribute(attributes, TCA_KIND)?;
+    let kind = String::from_utf8_lossy(kind.split(|octet| *octet == 0).next()?).into_owned();
+    let limit = attribute(attributes, TCA_OPTIONS).and_then(|options| limit(&kind, options));
+    let counted = attribute(attributes, TCA_STATS2).and_then(|stats| attribute(stats, TCA_STATS_QUEUE));
+    let counted = |at| counted.and_then(|queue| word(queue, at)).unwrap_or(0);
+    let state = QueueState { kind, limit, packets: counted(0), bytes: counted(4), drops: counted(8) };
+    Some(Discipline { index, handle, parent, state })
+}
+
+fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
+        let kind = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
+        let value = attributes.get(4..length)?;
+        // The two high bits are flags.
+        if kind & 0x3fff == wanted {
+            return Some(value);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+/// Where each kind has its limit.
+fn limit(kind: &str, options: &[u8]) -> Option<Limit> {
+    let packets = |attributes, wanted| word(attribute(attributes, wanted)?, 0).map(Limit::Packets);
+    match kind {
+        // struct tc_fifo_qopt.
+        "pfifo" | "pfifo_head_drop" => word(options, 0).map(Limit::Packets),
+        "bfifo" => word(options, 0).map(|bytes| Limit::Bytes(bytes.into())),
+        // TCA_TBF_PARMS, struct tc_tbf_qopt: two rates before it.
+        "tbf" => word(attribute(options, 1)?, 24).map(|bytes| Limit::Bytes(bytes.into())),
+        // struct tc_netem_qopt.
+        "netem" => word(options, 4).map(Limit::Packets),
+        // TCA_CODEL_LIMIT, TCA_FQ_CODEL_LIMIT, TCA_PIE_LIMIT.
+        "codel" | "fq_codel" | "pie" => packets(options, 2),
+        // TCA_FQ_PLIMIT, TCA_DUALPI2_LIMIT.
+        "fq" | "dualpi2" => packets(options, 1),
+        _ => None,
+    }
+}
+
+/// The root's state, with its leaves' limits together where it has none itself.
+fn whole(disciplines: &[Discipline], index: i32) -> Option<QueueState> {
+    let here = || disciplines.iter().filter(|one| one.index == index);
+    let root = here().find(|one| one.parent == ROOT)?;
+    let mut state = root.state.clone();
+    if !matches!(state.kind.as_str(), "htb" | "hfsc" | "prio" | "drr" | "mq") {
+        return Some(state);
+    }
+    // The upper half of a number is the discipline, the lower one the class.
+    let leaves = || here().filter(|one| one.parent != ROOT && (one.parent ^ root.handle) >> 16 == 0);
+    state.limit = leaves().map(|leaf| leaf.state.limit).reduce(|sum, limit| match (sum?, limit?) {
+        (Limit::Packets(a), Limit::Packets(b)) => Some(Limit::Packets(a.saturating_add(b))),
+        (Limit::Bytes(a), Limit::Bytes(b)) => Some(Limit::Bytes(a.saturating_add(b))),
+        _ => None,
+    })?;
+    if state.kind == "mq" {
+        // It counts when it is asked, which is now, but not in every kernel.
+        state.packets = leaves().map(|leaf| leaf.state.packets).sum();
+        state.bytes = leaves().map(|leaf| leaf.state.bytes).sum();
+        state.drops = leaves().map(|leaf| leaf.state.drops).sum();
+    }
+    Some(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut out = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
+        out.extend_from_slice(&kind.to_ne_bytes());
+        out.extend_from_slice(value);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    fn message(index: i32, [handle, parent]: [u32; 2], kind: &str, options: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; 4];
+        for number in [index.cast_unsigned(), handle, parent, 0] {
+            out.extend_from_slice(&number.to_ne_bytes());
+        }
+        out.extend(nested(TCA_KIND, format!("{kind}\0").as_bytes()));
+        out.extend(nested(TCA_OPTIONS, options));
+        let counted: Vec<u8> = [5_u32, 7000, 3].into_iter().flat_map(u32::to_ne_bytes).collect();
+        out.extend(nested(TCA_STATS2, &nested(TCA_STATS_QUEUE, &counted)));
+        out
+    }
+
+    #[test]
+    fn a_tbf_says_its_limit_and_its_counts() {
+        let mut options = [0; 36];
+        options[24..28].copy_from_slice(&90_000_u32.to_ne_bytes());
+        let read = discipline(&message(4, [0x10_0000, ROOT], "tbf", &nested(1, &options))).unwrap();
+        let state = whole(&[read], 4).unwrap();
+        assert_eq!((state.kind.as_str(), state.limit), ("tbf", Some(Limit::Bytes(90_000))));
+        assert_eq!((state.packets, state.bytes, state.drops), (5, 7000, 3));
+    }
+
+    #[test]
+    fn leaves_are_added_up_where_all_are_known() {
+        let leaf = |number: u32, kind, limit: u32| {
+            discipline(&message(4, [number << 16, 0x1_0000 | number], kind, &limit.to_ne_bytes())).unwrap()
+        };
+        let root = || discipline(&message(4, [0x1_0000, ROOT], "htb", &[])).unwrap();
+        let both = [root(), leaf(2, "bfifo", 1000), leaf(3, "bfifo", 500)];
+        assert_eq!(whole(&both, 4).unwrap().limit, Some(Limit::Bytes(1500)));
+        let other = [root(), leaf(2, "bfifo", 1000), leaf(3, "red", 500)];
+        assert_eq!(whole(&other, 4).unwrap().limit, None);
+        let mixed = [root(), leaf(2, "bfifo", 1000), leaf(3, "pfifo", 500)];
+        assert_eq!(whole(&mixed, 4).unwrap().limit, None);
+        assert_eq!(whole(&both, 5), None);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_nothing() {
+        let whole = message(4, [1, ROOT], "pfifo", &100_u32.to_ne_bytes());
+        for length in 0..whole.len() {
+            let _ = discipline(&whole[..length]);
+            let _ = split(&whole[..length]);
+        }
+        assert_eq!(discipline(&whole[..24]), None);
+    }
+}

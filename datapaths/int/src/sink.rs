@@ -1,0 +1,210 @@
+//! The sink: takes headers out of what arrives, and reports what they said.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
+use paceline_cc::Time;
+use paceline_telemetry::{FlowReport, Header, NodeReport, Tuple};
+
+use crate::attach::{Attached, Side, attach};
+use crate::counters::counters;
+use crate::flows::read_tuple;
+use crate::interface::Interface;
+use crate::load::{load, map, refused, words};
+use crate::table::Table;
+use crate::{Clock, Hook, NodeError};
+
+const ROLE: &str = "sink";
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sink.bpf.o"));
+/// The programs wake the reader at most this often: an eighth of the time between two reports (our choice).
+const WAKE_US: u32 = 1000;
+/// While packets may wait without a wake-up, and for how long there is nothing to do after some came (our choice, as above).
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long the reader looks on its own accord after a wake-up: the last packets of a burst wait without one.
+const LINGER: Duration = Duration::from_millis(20);
+/// `struct arrival` of src/bpf/sink.bpf.c.
+const ARRIVAL: usize = 48;
+
+counters! {
+    /// What a sink has counted.
+    SinkCounters {
+        /// Headers taken out: one for a buffer.
+        taken,
+        /// Packets on the wire that had one.
+        packets,
+        /// Packets whose header was taken out and lost, because user space did not read quickly enough.
+        ring_full,
+        /// Buffers with a header of another namespace, left as they were.
+        unknown_namespace,
+        /// Buffers with another Hop-by-Hop header, or one with other options as well, left as they were.
+        foreign_header,
+        /// Packets where the kernel refused a change.
+        failed,
+    }
+}
+
+/// What a sink does.
+#[derive(Clone, Debug)]
+pub struct SinkOptions {
+    /// The clock that the headers' times are of.
+    pub clock: Clock,
+    /// Source and sink have that clock in common, so that delays are delays and not differences.
+    pub synced: bool,
+    /// Most flows at a time; those that were silent longest make place for others. 65536 by default, the format's.
+    pub flows: usize,
+    /// Octets of the buffer between kernel and user space, a power of two and a multiple of the page size. 1 MiB by default: some
+    /// 7000 headers.
+    pub ring_bytes: u32,
+    /// How the program must be held; `None`: as the kernel can.
+    pub hook: Option<Hook>,
+}
+
+impl Default for SinkOptions {
+    fn default() -> Self {
+        Self { clock: Clock::Machine, synced: false, flows: 65536, ring_bytes: 1 << 20, hook: None }
+    }
+}
+
+/// A header that came.
+struct Arrival {
+    at: Time,
+    tuple: Tuple,
+    packets: u16,
+    /// `None`: it is none that is read.
+    header: Option<Header>,
+}
+
+impl Arrival {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (fixed, header) = bytes.split_first_chunk::<ARRIVAL>()?;
+        let half = |at: usize| Some(u16::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
+        let header = header.get(..usize::from(half(44)?))?;
+        Some(Self {
+            at: Time::from_nanos(u64::from_ne_bytes(*fixed.first_chunk()?)),
+            tuple: read_tuple(&fixed[8..44])?,
+            packets: half(46)?,
+            header: Header::decode(header).ok().map(|(header, _)| header),
+        })
+    }
+}
+
+/// A sink at an interface. Dropping it takes it away, as the end of the process does, however that ends.
+pub struct Sink {
+    attached: Attached,
+    ring: RingBuffer<'static>,
+    arrivals: Arc<Mutex<Vec<Arrival>>>,
+    object: Object,
+    table: Table,
+    clock: Clock,
+    unreadable: u64,
+    /// Until when it looks without being woken.
+    linger: Instant,
+}
+
+impl Sink {
+    /// Begins at an interface of the calling thread's network namespace, for what arrives through it.
+    ///
+    /// # Errors
+    /// One line: the process is not root, there is no such interface, the kernel lacks something, or an option cannot be.
+    pub fn open(interface: &str, options: &SinkOptions) -> Result<Self, NodeError> {
+        if !options.ring_bytes.is_power_of_two() || options.ring_bytes < 4096 {
+            let reason = format!("{} is no power of two from 4096 on", options.ring_bytes);
+            return Err(NodeError::Option { option: "ring bytes", reason });
+        }
+        let interface = Interface::find(interface)?;
+        let config = words(&[interface.l2, u32::from(options.clock == Clock::Tai), WAKE_US]);
+        let mut object = load(ROLE, OBJECT, &config, |object| {
+            let mut ring = object.maps_mut().find(|map| map.name() == "arrivals").ok_or_else(crate::load::missing)?;
+            ring.set_max_entries(options.ring_bytes)
+        })?;
+        let arrivals = Arc::new(Mutex::new(Vec::new()));
+        let ring = reader(&object, Arc::clone(&arrivals)).map_err(|source| refused(ROLE, source))?;
+        let attached = attach(ROLE, &mut object, "pl_int_sink", &interface, Side::Ingress, options.hook)?;
+        let table = Table::new(options.flows, options.synced);
+        let (clock, linger) = (options.clock, Instant::now());
+        Ok(Self { attached, ring, arrivals, object, table, clock, unreadable: 0, linger })
+    }
+
+    /// How its program is held.
+    pub const fn hook(&self) -> Hook {
+        self.attached.hook()
+    }
+
+    /// What its program has counted.
+    pub fn counters(&self) -> SinkCounters {
+        SinkCounters::read(&self.object)
+    }
+
+    /// Headers that were taken out and could not be read.
+    pub const fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Flows that it knows.
+    pub fn flows(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Flows that it forgot because there were too many.
+    pub const fn forgotten(&self) -> u64 {
+        self.table.forgotten
+    }
+
+    /// A node reported: the limits of its queues.
+    pub fn node(&mut self, report: &NodeReport) {
+        self.table.node(report);
+    }
+
+    /// Waits for reports, at most so long, and gives those that are due; none after that time. Call it again and again: while it is
+    /// not called, packets' headers wait in a buffer that may become full.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn reports(&mut self, longest: Duration) -> libbpf_rs::Result<Vec<FlowReport>> {
+        let start = Instant::now();
+        let mut reports = Vec::new();
+        loop {
+            self.take()?;
+            let now = self.clock.now();
+            self.table.poll(now, &mut reports);
+            let left = longest.saturating_sub(start.elapsed());
+            if !reports.is_empty() || left.is_zero() {
+                return Ok(reports);
+            }
+            let due = Duration::from_nanos(self.table.next_timeout().since(now).as_nanos());
+            if Instant::now() < self.linger {
+                thread::sleep(due.min(left).min(PAUSE));
+            } else {
+                self.ring.poll(due.min(left))?;
+            }
+        }
+    }
+
+    /// Takes what waits.
+    fn take(&mut self) -> libbpf_rs::Result<()> {
+        self.ring.consume()?;
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        if !arrivals.is_empty() {
+            self.linger = Instant::now() + LINGER;
+        }
+        for Arrival { at, tuple, packets, header } in arrivals.drain(..) {
+            match header {
+                Some(header) => self.table.arrive(at, tuple, &header, packets),
+                None => self.unreadable += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reader(object: &Object, arrivals: Arc<Mutex<Vec<Arrival>>>) -> libbpf_rs::Result<RingBuffer<'static>> {
+    let map = map(object, "arrivals")?;
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&map, move |bytes: &[u8]| {
+        arrivals.lock().unwrap_or_else(PoisonError::into_inner).extend(Arrival::read(bytes));
+        0
+    })?;
+    ring.build()
+}

@@ -1,0 +1,291 @@
+//! The source: puts headers on what this host sends.
+
+use std::fs::File;
+use std::net::Ipv6Addr;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use libbpf_rs::{MapCore, MapFlags, Object};
+use paceline_telemetry::{Profile, Tuple};
+
+use crate::attach::{Attached, Side, attach};
+use crate::counters::counters;
+use crate::flows::FlowMaps;
+use crate::interface::Interface;
+use crate::load::{load, map, refused, words};
+use crate::{Clock, Hook, NodeError};
+
+const ROLE: &str = "source";
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/source.bpf.o"));
+/// Longest header that hops look at (src/bpf/wire.h).
+pub(crate) const HEADER_MAX: usize = 256;
+/// Entries of the maps that select.
+const SELECTED_MAX: usize = 1024;
+
+counters! {
+    /// What a source has counted. Packets are packets on the wire: a buffer that is segmented later counts as its segments.
+    SourceCounters {
+        /// Headers inserted: one for a buffer.
+        inserted,
+        /// Packets with a header.
+        packets,
+        /// Those of them whose header is of the full profile.
+        full,
+        /// Packets left as they were, because with a header they would be longer than the MTU.
+        too_big,
+        /// Buffers left as they were because they have an extension header already.
+        foreign_header,
+        /// Fragments, left as they were.
+        fragments,
+        /// Buffers that are not IPv6.
+        not_ipv6,
+        /// Buffers of IPv6 that are not TCP.
+        not_tcp,
+        /// Buffers of TCP over IPv6 of flows that are not selected.
+        not_selected,
+        /// Buffers left out by sampling.
+        sampled_out,
+        /// Packets left as they were because no report came.
+        paused,
+        /// How often a flow began to be without headers because no report came.
+        pauses,
+        /// Packets where the kernel refused a change.
+        failed,
+        /// Segment sizes announced by peers that were lowered.
+        segment_sizes,
+        /// Times that a router said of a flow with headers that its path is narrower.
+        path_mtus,
+    }
+}
+
+/// What a source does.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// Flows with one of these ports at either end; empty: all.
+    pub ports: Vec<u16>,
+    /// Flows with an address of one of these prefixes at either end; empty: all.
+    pub addresses: Vec<(Ipv6Addr, u8)>,
+    /// Flows of the sockets of this cgroup (version 2) and those below it; `None`: all.
+    pub cgroup: Option<PathBuf>,
+    /// What hops write. [`Profile::Lean`] by default, as in the format's default.
+    pub profile: Profile,
+    /// Every n-th header of a flow is of [`Profile::Full`] instead; 0: none. 8 by default: the format's least for the counters of drops.
+    pub full_every: u32,
+    /// Hops that there is room for. 2 by default, the paper's two access points.
+    pub hops: u8,
+    /// Every n-th buffer of a flow has a header. 1 by default. Only packets with a header are numbered.
+    pub one_in: u32,
+    /// The clock of the header's time.
+    pub clock: Clock,
+    /// Longest time without a report of a flow that has headers; `None`: headers whatever comes back. 1 s by default, the format's.
+    pub patience: Option<Duration>,
+    /// How long a flow has none then. 30 s by default, the format's.
+    pub pause: Duration,
+    /// How the programs must be held; `None`: as the kernel can.
+    pub hook: Option<Hook>,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self {
+            ports: Vec::new(),
+            addresses: Vec::new(),
+            cgroup: None,
+            profile: Profile::Lean,
+            full_every: 8,
+            hops: 2,
+            one_in: 1,
+            clock: Clock::Machine,
+            patience: Some(Duration::from_secs(1)),
+            pause: Duration::from_secs(30),
+            hook: None,
+        }
+    }
+}
+
+/// Octets of a header of `profile` with room for so many hops: the long form of the edge option is in full ones (the format, 3.4).
+pub(crate) const fn octets(profile: Profile, hops: u8) -> usize {
+    let edge = if matches!(profile, Profile::Full) { 24 } else { 16 };
+    (16 + 4 * profile.words() * hops as usize + edge).next_multiple_of(8)
+}
+
+impl SourceOptions {
+    /// Octets by which packets become longer at most.
+    pub const fn reserve(&self) -> usize {
+        let usual = octets(self.profile, self.hops);
+        let full = if self.full_every > 0 { octets(Profile::Full, self.hops) } else { 0 };
+        if usual > full { usual } else { full }
+    }
+
+    fn check(&self) -> Result<(), NodeError> {
+        let wrong = |option, reason| Err(NodeError::Option { option, reason });
+        if self.hops == 0 || self.reserve() > HEADER_MAX {
+            let widest = if self.full_every > 0 { Profile::Full } else { self.profile };
+            let most = (1..=15).rev().find(|hops| octets(widest, *hops) <= HEADER_MAX).unwrap_or(1);
+            return wrong("hops", format!("{} hops do not fit into a header; take 1 to {most}", self.hops));
+        }
+        if self.one_in == 0 {
+            return wrong("one in", "0 is no share; take 1 or more".to_owned());
+        }
+        if self.ports.len() > SELECTED_MAX || self.addresses.len() > SELECTED_MAX {
+            return wrong("ports, addresses", format!("there are more than {SELECTED_MAX}"));
+        }
+        if let Some((address, length)) = self.addresses.iter().find(|(_, length)| *length > 128) {
+            return wrong("addresses", format!("{address}/{length} is no prefix; lengths are 0 to 128"));
+        }
+        Ok(())
+    }
+
+    /// `config` of src/bpf/source.bpf.c.
+    fn config(&self, interface: &Interface) -> Vec<u8> {
+        let octets = |profile| octets(profile, self.hops) as u32;
+        let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX).max(1);
+        words(&[
+            interface.l2,
+            self.profile.trace_type() << 8,
+            self.profile.words() as u32,
+            octets(self.profile),
+            octets(Profile::Full),
+            if self.profile == Profile::Full { 1 } else { self.full_every },
+            u32::from(self.hops),
+            self.one_in,
+            u32::from(!self.ports.is_empty()),
+            u32::from(!self.addresses.is_empty()),
+            u32::from(self.cgroup.is_some()),
+            self.reserve() as u32,
+            u32::from(self.clock == Clock::Tai),
+            self.patience.map_or(0, millis),
+            millis(self.pause),
+            u32::from(!(self.profile.words() * usize::from(self.hops)).is_multiple_of(2)),
+        ])
+    }
+}
+
+/// A source at an interface. Dropping it takes it away, as the end of the process does, however that ends.
+pub struct Source {
+    programs: [Attached; 2],
+    object: Object,
+    flows: FlowMaps,
+}
+
+impl Source {
+    /// Begins at an interface of the calling thread's network namespace. From here on new connections of the selected flows have
+    /// smaller segments, so that there is room for a header; connections that exist have headers on their smaller packets only.
+    ///
+    /// # Errors
+    /// One line: the process is not root, there is no such interface, the kernel lacks something, or an option cannot be.
+    pub fn open(interface: &str, options: &SourceOptions) -> Result<Self, NodeError> {
+        options.check()?;
+        let interface = Interface::find(interface)?;
+        let cgroup = match &options.cgroup {
+            None => None,
+            Some(place) => Some(File::open(place).map_err(|source| NodeError::Option {
+                option: "cgroup",
+                reason: format!("{}: {source}; give a folder of the mounted cgroup v2", place.display()),
+            })?),
+        };
+        let mut object = load(ROLE, OBJECT, &options.config(&interface), |_| Ok(()))?;
+        let select = |object: &Object| {
+            let ports = map(object, "ports")?;
+            for port in &options.ports {
+                ports.update(&port.to_be_bytes(), &[1], MapFlags::ANY)?;
+            }
+            let addresses = map(object, "addresses")?;
+            for (address, length) in &options.addresses {
+                let mut key = u32::from(*length).to_ne_bytes().to_vec();
+                key.extend_from_slice(&address.octets());
+                addresses.update(&key, &[1], MapFlags::ANY)?;
+            }
+            if let Some(cgroup) = &cgroup {
+                let descriptor = cgroup.as_raw_fd().to_ne_bytes();
+                map(object, "cgroups")?.update(&0_u32.to_ne_bytes(), &descriptor, MapFlags::ANY)?;
+            }
+            FlowMaps::of(object)
+        };
+        let flows = select(&object).map_err(|source| refused(ROLE, source))?;
+        // The segment size first: no packet without room for a header that could have it.
+        let segments = attach(ROLE, &mut object, "pl_int_segment", &interface, Side::Ingress, options.hook)?;
+        let headers = attach(ROLE, &mut object, "pl_int_source", &interface, Side::Egress, options.hook)?;
+        Ok(Self { programs: [headers, segments], object, flows })
+    }
+
+    /// How its programs are held.
+    pub const fn hook(&self) -> Hook {
+        self.programs[0].hook()
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> SourceCounters {
+        SourceCounters::read(&self.object)
+    }
+
+    /// Its flows.
+    pub const fn flows(&self) -> &FlowMaps {
+        &self.flows
+    }
+
+    /// A report of the flow came just now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn reported(&self, tuple: &Tuple) -> libbpf_rs::Result<()> {
+        self.flows.reported(tuple)
+    }
+
+    /// Puts headers on packets, or does not until it is called again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn insert(&self, insert: bool) -> libbpf_rs::Result<()> {
+        let stopped = u32::from(!insert);
+        map(&self.object, ".data.control")?.update(&0_u32.to_ne_bytes(), &stopped.to_ne_bytes(), MapFlags::ANY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_as_long_as_the_format_says() {
+        assert_eq!(octets(Profile::Lean, 2), 64);
+        assert_eq!(octets(Profile::Timed, 2), 80);
+        assert_eq!(octets(Profile::Counted, 2), 72);
+        assert_eq!(octets(Profile::Counted, 1), 56);
+        assert_eq!(octets(Profile::Full, 2), 120);
+        for profile in Profile::ALL {
+            for hops in 1..=6 {
+                let long = paceline_telemetry::Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
+                let long = (profile == Profile::Full).then_some(long);
+                let edge = paceline_telemetry::Edge { segs: 1, long, ..Default::default() };
+                let header = paceline_telemetry::Header::new(profile, hops, edge);
+                assert_eq!(header.octets(), octets(profile, hops), "{profile:?} {hops}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_named() {
+        let said = |options: SourceOptions| options.check().unwrap_err().to_string();
+        assert_eq!(
+            said(SourceOptions { hops: 6, ..SourceOptions::default() }),
+            "hops: 6 hops do not fit into a header; take 1 to 5"
+        );
+        assert_eq!(
+            said(SourceOptions { hops: 15, full_every: 0, ..SourceOptions::default() }),
+            "hops: 15 hops do not fit into a header; take 1 to 14"
+        );
+        assert_eq!(
+            said(SourceOptions { one_in: 0, ..SourceOptions::default() }),
+            "one in: 0 is no share; take 1 or more"
+        );
+        let addresses = vec![(Ipv6Addr::LOCALHOST, 129)];
+        assert_eq!(
+            said(SourceOptions { addresses, ..SourceOptions::default() }),
+            "addresses: ::1/129 is no prefix; lengths are 0 to 128"
+        );
+        assert_eq!(SourceOptions::default().reserve(), 120);
+        assert!(SourceOptions::default().check().is_ok());
+    }
+}

@@ -1,0 +1,165 @@
+//! The flows of a sink: each has a [`paceline_telemetry::Sink`], and there are only so many.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use paceline_cc::{Nanos, Time};
+use paceline_telemetry::sink::SinkConfig;
+use paceline_telemetry::{FlowReport, Header, NodeReport, Sink, Tuple};
+
+use crate::flows::flow_number;
+
+/// Least time between two reports of a flow: 200 a second (the format, section 8).
+const SPACING: Nanos = Nanos::from_millis(5);
+/// Nodes whose reports are kept (our choice: more than any header has room for).
+const NODES_MAX: usize = 256;
+
+struct Flow {
+    sink: Sink,
+    /// When a packet came last.
+    seen: Time,
+    /// No report before.
+    not_before: Time,
+    /// As in the table's list.
+    due: Time,
+}
+
+/// The flows.
+pub(crate) struct Table {
+    flows: HashMap<Tuple, Flow>,
+    due: BTreeSet<(Time, Tuple)>,
+    nodes: BTreeMap<u32, NodeReport>,
+    most: usize,
+    synced: bool,
+    /// Flows that made place for others.
+    pub(crate) forgotten: u64,
+}
+
+impl Table {
+    pub(crate) fn new(most: usize, synced: bool) -> Self {
+        let (flows, due, nodes) = (HashMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { flows, due, nodes, most: most.max(1), synced, forgotten: 0 }
+    }
+
+    /// A header of a flow came with so many packets.
+    pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &Header, packets: u16) {
+        let Some(edge) = &header.edge else { return };
+        if self.flows.len() >= self.most && !self.flows.contains_key(&tuple) {
+            self.make_place();
+        }
+        let synced = self.synced;
+        let nodes = &self.nodes;
+        let flow = self.flows.entry(tuple).or_insert_with(|| {
+            let mut sink = Sink::new(SinkConfig { flow: flow_number(&tuple), tuple, synced }, now);
+            nodes.values().for_each(|node| sink.node(node));
+            Flow { sink, seen: now, not_before: now, due: Time::NEVER }
+        });
+        flow.seen = now;
+        flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records);
+        let due = flow.sink.next_timeout().max(flow.not_before);
+        Self::list(&mut self.due, flow, tuple, due);
+    }
+
+    fn list(list: &mut BTreeSet<(Time, Tuple)>, flow: &mut Flow, tuple: Tuple, due: Time) {
+        if due == flow.due {
+            return;
+        }
+        list.remove(&(flow.due, tuple));
+        flow.due = due;
+        if due != Time::NEVER {
+            list.insert((due, tuple));
+        }
+    }
+
+    /// When the next report is due; [`Time::NEVER`]: not before a packet comes.
+    pub(crate) fn next_timeout(&self) -> Time {
+        self.due.first().map_or(Time::NEVER, |(due, _)| *due)
+    }
+
+    /// The reports that are due at `now`.
+    pub(crate) fn poll(&mut self, now: Time, into: &mut Vec<FlowReport>) {
+        while let Some((due, tuple)) = self.due.first().copied()
+            && due <= now
+        {
+            let Some(flow) = self.flows.get_mut(&tuple) else {
+                self.due.remove(&(due, tuple));
+                continue;
+            };
+            if let Some(report) = flow.sink.poll(now) {
+                flow.not_before = now + SPACING;
+                into.push(report);
+            }
+            // Later than now, or this would not end.
+            let due = flow.sink.next_timeout().max(flow.not_before).max(now + Nanos::from_nanos(1));
+            Self::list(&mut self.due, flow, tuple, due);
+        }
+    }
+
+    /// A node reported.
+    pub(crate) fn node(&mut self, report: &NodeReport) {
+        if self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(&report.node) {
+            return;
+        }
+        self.nodes.insert(report.node, report.clone());
+        self.flows.values_mut().for_each(|flow| flow.sink.node(report));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Forgets the eighth that was silent longest, at least one: so each new flow costs little on average.
+    fn make_place(&mut self) {
+        let mut seen: Vec<(Time, Tuple)> = self.flows.iter().map(|(tuple, flow)| (flow.seen, *tuple)).collect();
+        let count = (seen.len() / 8).max(1);
+        seen.select_nth_unstable(count - 1);
+        for (_, tuple) in &seen[..count] {
+            if let Some(flow) = self.flows.remove(tuple) {
+                self.due.remove(&(flow.due, *tuple));
+                self.forgotten += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_telemetry::{Edge, Profile};
+
+    use super::*;
+
+    fn tuple(port: u16) -> Tuple {
+        Tuple { sport: port, ..Tuple::default() }
+    }
+
+    fn header(seq: u32) -> Header {
+        Header::new(Profile::Lean, 2, Edge { segs: 1, seq, ..Edge::default() })
+    }
+
+    #[test]
+    fn flows_that_were_silent_longest_make_place() {
+        let mut table = Table::new(16, true);
+        for port in 0..100 {
+            table.arrive(Time::from_nanos(u64::from(port) * 1000), tuple(port), &header(0), 1);
+            assert!(table.len() <= 16);
+        }
+        assert_eq!(table.forgotten, 100 - table.len() as u64);
+        assert!(table.flows.contains_key(&tuple(99)) && table.flows.contains_key(&tuple(90)));
+        assert!(!table.flows.contains_key(&tuple(80)));
+        assert_eq!(table.due.len(), table.len());
+    }
+
+    #[test]
+    fn a_flow_reports_at_most_200_times_a_second() {
+        let mut table = Table::new(16, true);
+        let mut reports = Vec::new();
+        for millis in 0..1000 {
+            let now = Time::from_nanos(millis * 1_000_000);
+            // Each leaves one out: a gap, which asks for a report at once.
+            table.arrive(now, tuple(1), &header(millis as u32 * 2), 1);
+            table.poll(now, &mut reports);
+        }
+        assert!(reports.len() > 50 && reports.len() <= 200, "{}", reports.len());
+        let all = |reports: &[FlowReport]| reports.iter().all(|report| report.flow == flow_number(&tuple(1)));
+        assert!(all(&reports));
+    }
+}

@@ -1,0 +1,101 @@
+//! What is missing at the sink is what queue and medium dropped.
+#![cfg(target_os = "linux")]
+
+mod nodes;
+
+use nodes::{Chain, opened, reports_of, run};
+use paceline_int::{LossyLink, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
+use paceline_telemetry::{FlowReport, Profile};
+
+const PORT: u16 = 5202;
+
+struct Losses {
+    reports: Vec<FlowReport>,
+    /// Packets with a header that left the source.
+    sent: u64,
+    /// Those that the medium lost, and those that the queue dropped.
+    medium: u64,
+    queue: u64,
+    arrived: u64,
+}
+
+impl Losses {
+    fn sum(&self, of: impl Fn(&FlowReport) -> u32) -> u64 {
+        self.reports.iter().map(|report| u64::from(of(report))).sum()
+    }
+}
+
+/// A transfer over a queue of `limit` octets at 20 Mbit/s and a medium that loses `share`, one packet to a buffer.
+fn losses(test: &str, limit: u32, share: f64, octets: usize) -> Option<Losses> {
+    let chain = Chain::new(test)?;
+    run(&chain.a, "ip link set a0 gso_max_segs 1");
+    run(&chain.r, &format!("tc qdisc add dev r1 root tbf rate 20mbit burst 3200 limit {limit}"));
+    let options = SourceOptions {
+        ports: vec![PORT],
+        profile: Profile::Counted,
+        full_every: 0,
+        patience: None,
+        ..Default::default()
+    };
+    let source = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap())?;
+    let transit = chain.r.enter(|| Transit::open("r1", &TransitOptions::default())).unwrap().unwrap();
+    let medium = chain.b.enter(|| LossyLink::open("b0", share, Some(&transit))).unwrap().unwrap();
+    let options = SinkOptions { synced: true, ..SinkOptions::default() };
+    let mut sink = chain.b.enter(|| Sink::open("b0", &options)).unwrap().unwrap();
+    let node = chain
+        .r
+        .enter(|| {
+            let mut transit = transit;
+            (transit.report().unwrap(), transit)
+        })
+        .unwrap();
+    assert_eq!(node.0.hops[0].limit_pkts, Some(limit / 1514));
+    sink.node(&node.0);
+    let reports = reports_of(&mut sink, || chain.transfer(PORT, octets));
+    let queue = chain
+        .r
+        .enter(|| {
+            let mut transit = node.1;
+            (transit.report().unwrap(), transit)
+        })
+        .unwrap()
+        .0;
+    let (sent, taken) = (source.counters(), sink.counters());
+    assert_eq!((sent.inserted, taken.ring_full), (sent.packets, 0), "{sent:?}");
+    let dropped = queue.hops[0].qdrop.unwrap();
+    Some(Losses {
+        reports,
+        sent: sent.packets,
+        // What it loses may be a segment without data or of another protocol: what left and did not come is what it lost.
+        medium: medium.counters().lost,
+        queue: dropped.into(),
+        arrived: taken.packets,
+    })
+}
+
+#[test]
+fn every_drop_of_a_full_queue_is_a_gap() {
+    let test = "every_drop_of_a_full_queue_is_a_gap";
+    let Some(run) = losses(test, 30_000, 0.0, 6 << 20) else { return };
+    assert!(run.queue > 0 && run.medium == 0, "{}", run.queue);
+    assert_eq!(run.sent - run.arrived, run.queue);
+    let (lost, queue) = (run.sum(FlowReport::lost), run.sum(|report| report.lost_q));
+    // What is lost behind the last arrival shows no gap.
+    assert!(lost <= run.queue && lost + 3 >= run.queue, "{lost} of {}", run.queue);
+    assert!(queue * 100 >= lost * 95, "{queue} of {lost}");
+    assert_eq!(run.sum(|report| report.lost_m), 0);
+}
+
+#[test]
+fn every_loss_of_the_medium_is_a_gap() {
+    let test = "every_loss_of_the_medium_is_a_gap";
+    let Some(run) = losses(test, 1_000_000, 0.02, 3 << 20) else { return };
+    assert!(run.queue == 0 && run.medium > 10, "{} {}", run.queue, run.medium);
+    // Handshake and end have no header, and may be lost too.
+    let gone = run.sent - run.arrived;
+    assert!(gone <= run.medium && gone + 4 >= run.medium, "{gone} of {}", run.medium);
+    let (lost, medium) = (run.sum(FlowReport::lost), run.sum(|report| report.lost_m));
+    assert!(lost <= gone && lost + 3 >= gone, "{lost} of {gone}");
+    assert!(medium * 100 >= lost * 95, "{medium} of {lost}");
+    assert_eq!(run.sum(|report| report.lost_q), 0);
+}

@@ -1,0 +1,212 @@
+//! Real TCP over IPv6 from a host through a router to another one, with telemetry.
+#![cfg(target_os = "linux")]
+
+mod nodes;
+
+use std::net::SocketAddr;
+
+use nodes::{A, B, Chain, Frames, checksum, ipv6, opened, reports_of, run, telemetry};
+use paceline_int::{Hook, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions, flow_number};
+use paceline_telemetry::{FlowReport, Profile};
+
+const PORT: u16 = 5201;
+
+fn on(ports: &[u16]) -> SourceOptions {
+    SourceOptions { ports: ports.to_vec(), patience: None, ..SourceOptions::default() }
+}
+
+fn transit(node: u32) -> TransitOptions {
+    TransitOptions { node: Some(node), ..TransitOptions::default() }
+}
+
+#[test]
+fn headers_are_inserted_filled_and_taken_out() {
+    let test = "headers_are_inserted_filled_and_taken_out";
+    let Some(chain) = Chain::new(test) else { return };
+    run(&chain.r, "tc qdisc add dev r1 root tbf rate 200mbit burst 100k limit 1000000");
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let transit = chain.r.enter(|| Transit::open("r1", &transit(42))).unwrap().unwrap();
+    assert_eq!(transit.limit(), Some(Limit::Bytes(1_000_000)));
+    let mut sink =
+        chain.b.enter(|| Sink::open("b0", &SinkOptions { synced: true, ..SinkOptions::default() })).unwrap().unwrap();
+    assert_eq!((source.hook(), transit.hook(), sink.hook()), (Hook::Tcx, Hook::Tcx, Hook::Tcx));
+    let reports = reports_of(&mut sink, || chain.transfer(PORT, 8 << 20));
+
+    let (sent, passed, taken) = (source.counters(), transit.counters(), sink.counters());
+    // The peer's announcement in its SYN-ACK.
+    assert_eq!((sent.segment_sizes, sent.too_big, sent.failed), (1, 0, 0), "{sent:?}");
+    assert!(sent.inserted > 0 && sent.packets > (8 << 20) / 1448, "{sent:?}");
+    assert!(sent.full > 0 && sent.full < sent.packets / 2, "{sent:?}");
+    assert_eq!((passed.written, passed.failed, passed.unknown_profile), (sent.packets, 0, 0), "{passed:?}");
+    assert_eq!((taken.packets, taken.failed, taken.ring_full, taken.foreign_header), (sent.packets, 0, 0, 0));
+    assert_eq!(sink.unreadable(), 0);
+    let flows = source.flows().flows();
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    assert_eq!(u64::from(flows[0].sequence), sent.packets);
+    assert_eq!(flows[0].headers, sent.inserted);
+    assert_ne!(flows[0].cookie, 0);
+    let tuple = flows[0].tuple;
+    assert_eq!((tuple.src, tuple.dst, tuple.dport), (A, B, PORT));
+    assert!(!reports.is_empty());
+    for report in &reports {
+        assert_eq!((report.tuple, report.flow), (tuple, flow_number(&tuple)));
+    }
+    drop(source);
+    let before = sink.counters();
+    reports_of(&mut sink, || chain.transfer(PORT, 1 << 16));
+    assert_eq!(sink.counters(), before);
+}
+
+#[test]
+fn packets_on_the_wire_are_whole_and_fit() {
+    let test = "packets_on_the_wire_are_whole_and_fit";
+    let Some(chain) = Chain::new(test) else { return };
+    // So that the wire has checksums, and packets rather than buffers.
+    chain.a.enter(|| paceline_emulator::port::packet::without_offloads("a0")).unwrap().unwrap();
+    let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let _transit = chain.r.enter(|| Transit::open("r1", &transit(7))).unwrap().unwrap();
+    let wire = Frames::open(&chain.b, "b0");
+    chain.transfer(PORT, 200_000);
+    let frames = wire.drain();
+    let mut numbers = Vec::new();
+    for frame in &frames {
+        assert!(frame.len() <= nodes::ETHERNET + 1500, "{}", frame.len());
+        let Some((header, segment)) = telemetry(frame) else { continue };
+        let (length, _, hop_limit) = ipv6(frame).unwrap();
+        assert_eq!(length + 40 + nodes::ETHERNET, frame.len());
+        assert_eq!(checksum(A, B, segment), 0xffff);
+        let edge = header.edge.unwrap();
+        numbers.push((edge.seq, edge.segs));
+        assert!(edge.cwnd.is_some_and(|cwnd| (2..100_000).contains(&cwnd)), "{edge:?}");
+        assert_eq!((header.records.len(), header.capacity_hops), (1, 2));
+        let record = header.records[0];
+        assert_eq!((record.node, record.hop_limit, record.flows), (7, hop_limit, Some(1)));
+        assert_eq!(hop_limit, 63);
+        if header.profile == Profile::Full {
+            let long = edge.long.unwrap();
+            let tcp = |at: usize| u16::from_be_bytes([segment[at], segment[at + 1]]);
+            let tuple = paceline_telemetry::Tuple { src: A, dst: B, sport: tcp(0), dport: tcp(2) };
+            assert_eq!(long.flow, flow_number(&tuple));
+            assert!((1..0xffff).contains(&long.srtt_64us), "{long:?}");
+            assert_eq!((record.dropped, record.flow_dropped, record.link_lost), (Some(0), Some(0), None));
+            assert_eq!((record.rssi_dbm, record.mcs, record.rate_100k), (None, None, None));
+        } else {
+            assert_eq!(header.profile, Profile::Lean);
+        }
+    }
+    // Every packet with data has a number; the segments of a buffer share one.
+    assert!(numbers.len() >= 200_000 / 1380);
+    let mut expected = 0;
+    for pair in numbers.chunk_by(|a, b| a.0 == b.0) {
+        assert_eq!((pair[0].0, pair.len()), (expected, usize::from(pair[0].1)), "{numbers:?}");
+        expected += pair.len() as u32;
+    }
+}
+
+#[test]
+fn buffers_stay_whole_on_the_way() {
+    let test = "buffers_stay_whole_on_the_way";
+    let Some(chain) = Chain::new(test) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let wire = Frames::open(&chain.b, "b0");
+    reports_of(&mut sink, || chain.transfer(PORT, 16 << 20));
+    let (sent, taken) = (source.counters(), sink.counters());
+    assert!(sent.packets > 3 * sent.inserted, "{sent:?}");
+    assert_eq!((taken.packets, taken.taken), (sent.packets, sent.inserted));
+    let longest = wire.drain().iter().filter(|frame| telemetry(frame).is_some()).map(Vec::len).max();
+    assert!(longest > Some(10_000), "{longest:?}");
+}
+
+#[test]
+fn a_filter_does_what_a_link_does_and_is_removed() {
+    let test = "a_filter_does_what_a_link_does_and_is_removed";
+    let Some(chain) = Chain::new(test) else { return };
+    let hook = Some(Hook::Clsact);
+    let options = SourceOptions { hook, ..on(&[PORT]) };
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let transit = TransitOptions { hook, ..transit(9) };
+    let transit = chain.r.enter(|| Transit::open("r1", &transit)).unwrap().unwrap();
+    let mut sink =
+        chain.b.enter(|| Sink::open("b0", &SinkOptions { hook, ..SinkOptions::default() })).unwrap().unwrap();
+    assert_eq!((source.hook(), transit.hook(), sink.hook()), (Hook::Clsact, Hook::Clsact, Hook::Clsact));
+    reports_of(&mut sink, || chain.transfer(PORT, 1 << 20));
+    let (sent, passed, taken) = (source.counters(), transit.counters(), sink.counters());
+    assert!(sent.packets > 700 && sent.segment_sizes == 1, "{sent:?}");
+    assert_eq!((passed.written, taken.packets), (sent.packets, sent.packets));
+    drop((source, transit, sink));
+    for (namespace, name) in [(&chain.a, "a0"), (&chain.r, "r1"), (&chain.b, "b0")] {
+        for side in ["ingress", "egress"] {
+            assert_eq!(run(namespace, &format!("tc filter show dev {name} {side}")), "", "{name} {side}");
+        }
+        assert!(!run(namespace, &format!("tc qdisc show dev {name}")).contains("clsact"), "{name}");
+    }
+}
+
+#[test]
+fn linux_and_a_hop_of_ours_write_one_after_the_other() {
+    let test = "linux_and_a_hop_of_ours_write_one_after_the_other";
+    let Some(chain) = Chain::new(test) else { return };
+    let set = |line: &str| run(&chain.r, &format!("sysctl -q -w net.ipv6.{line}"));
+    for line in ["ioam6_id=7", "conf.r0.ioam6_id=100", "conf.r1.ioam6_id=101", "conf.r0.ioam6_enabled=1"] {
+        set(line);
+    }
+    run(&chain.r, "ip ioam namespace add 0x8001 data 0x00640302");
+    let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let transit = TransitOptions { egress: Some(3), ..transit(0x22_2222) };
+    let transit = chain.r.enter(|| Transit::open("r1", &transit)).unwrap().unwrap();
+    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let wire = Frames::open(&chain.b, "b0");
+    let reports = reports_of(&mut sink, || chain.transfer(PORT, 1 << 20));
+    assert_eq!(transit.counters().overflow, 0);
+    let headers: Vec<_> = wire.drain().iter().filter_map(|frame| Some(telemetry(frame)?.0)).collect();
+    assert!(!headers.is_empty());
+    for header in headers {
+        let [linux, ours] = header.records[..] else { panic!("{header:?}") };
+        // Linux writes as the packet comes in: it has not lowered the hop limit yet, and its word is the namespace's.
+        assert_eq!((linux.node, linux.ingress, linux.egress), (7, Some(100), Some(101)));
+        assert_eq!((linux.room_packets, linux.flows), (Some(100), Some(3)));
+        assert_eq!((ours.node, ours.egress, ours.hop_limit), (0x22_2222, Some(3), 63));
+    }
+    let whole = |report: &&FlowReport| report.hops.len() == 2;
+    assert!(reports.iter().filter(whole).all(|report| report.hops[0].node == 7 && report.hops[1].node == 0x22_2222));
+    assert_eq!(sink.unreadable(), 0);
+}
+
+#[test]
+fn a_third_hop_finds_no_room_and_says_so() {
+    let test = "a_third_hop_finds_no_room_and_says_so";
+    let Some(chain) = Chain::new(test) else { return };
+    let options = SourceOptions { hops: 1, ..on(&[PORT]) };
+    let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    // Hops at one interface: each has its record, as two routers would.
+    let hops = [1, 2].map(|node| chain.r.enter(|| Transit::open("r1", &transit(node))).unwrap().unwrap());
+    let wire = Frames::open(&chain.b, "b0");
+    chain.transfer(PORT, 1 << 18);
+    assert!(hops[0].counters().overflow == 0 && hops[0].counters().written > 0);
+    assert_eq!((hops[1].counters().overflow, hops[1].counters().written), (hops[0].counters().written, 0));
+    let headers: Vec<_> = wire.drain().iter().filter_map(|frame| Some(telemetry(frame)?.0)).collect();
+    assert!(!headers.is_empty() && headers.iter().all(|header| header.overflow && header.records.len() == 1));
+}
+
+#[test]
+fn the_selection_decides() {
+    let test = "the_selection_decides";
+    let Some(chain) = Chain::new(test) else { return };
+    let options = SourceOptions { addresses: vec![("fd77:2::".parse().unwrap(), 64)], ..on(&[PORT]) };
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    chain.transfer(PORT + 1, 1 << 16);
+    let sent = source.counters();
+    assert!(sent.inserted == 0 && sent.not_selected > 0 && sent.segment_sizes == 0, "{sent:?}");
+    chain.transfer(PORT, 1 << 16);
+    assert!(source.counters().inserted > 0);
+    drop(source);
+    let options = SourceOptions { addresses: vec![("fd78::".parse().unwrap(), 16)], ..on(&[]) };
+    let source = chain.a.enter(|| Source::open("a0", &options)).unwrap().unwrap();
+    chain.transfer(PORT, 1 << 16);
+    assert_eq!(source.counters().inserted, 0);
+    source.insert(false).unwrap();
+    let before = source.counters();
+    chain.transfer_to(SocketAddr::from((B, PORT)), 1 << 16);
+    assert_eq!(source.counters(), before);
+}
