@@ -14,6 +14,8 @@ pub(crate) mod emulate;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
 #[cfg(target_os = "linux")]
+pub(crate) mod int;
+#[cfg(target_os = "linux")]
 pub(crate) mod kernel;
 #[cfg(target_os = "linux")]
 mod live;

@@ -43,6 +43,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
+    Int(commands::int::Args),
+    #[cfg(target_os = "linux")]
     Kernel(commands::kernel::Args),
     #[cfg(target_os = "linux")]
     Shim(Box<commands::shim::Args>),
@@ -57,6 +59,8 @@ impl Command {
         match self {
             #[cfg(target_os = "linux")]
             Self::Emulate(_) | Self::Doctor(_) => true,
+            #[cfg(target_os = "linux")]
+            Self::Int(args) => args.moves(),
             #[cfg(target_os = "linux")]
             Self::Kernel(args) => args.moves(),
             _ => false,
@@ -122,6 +126,8 @@ fn main() -> ExitCode {
         Command::Send(args) => commands::send::run(args),
         #[cfg(target_os = "linux")]
         Command::Fetch(args) => commands::fetch::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Int(args) => commands::int::run(args),
         #[cfg(target_os = "linux")]
         Command::Kernel(args) => commands::kernel::run(args),
         #[cfg(target_os = "linux")]

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 use ebpf::{reentered_as_guard as reentered_here, run as others};
 
 /// How to get what this build lacks.
-const BUILD: &str = "build one with: cargo build --release -p paceline-cli --features ebpf";
+pub(super) const BUILD: &str = "build one with: cargo build --release -p paceline-cli --features ebpf";
 
 #[cfg(not(feature = "ebpf"))]
 fn others(_: &Command) -> anyhow::Result<ExitCode> {

@@ -1,0 +1,179 @@
+//! `paceline int source`, `transit` and `sink`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use paceline_int::{Clock, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
+use paceline_telemetry::{FlowReport, Profile};
+use serde_json::{Map, Value};
+
+use super::super::nodes::{ClockName, NodeArgs, ProfileName, QueueLimit, SinkArgs, SourceArgs, TransitArgs};
+
+/// Between two looks whether it is to end.
+const ROUND: Duration = Duration::from_millis(100);
+/// Between two objects of counters.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Whether Ctrl-C, or what ends a service, has come.
+struct Ending(Arc<AtomicBool>);
+
+impl Ending {
+    fn awaited() -> anyhow::Result<Self> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&ending);
+        ctrlc::set_handler(move || set.store(true, Ordering::Relaxed)).context("cannot take signals")?;
+        Ok(Self(ending))
+    }
+
+    fn has_come(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+const fn clock(args: &NodeArgs) -> Clock {
+    match args.clock {
+        ClockName::Machine => Clock::Machine,
+        ClockName::Tai => Clock::Tai,
+    }
+}
+
+pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
+    let default = SourceOptions::default();
+    let options = SourceOptions {
+        ports: args.ports.clone(),
+        addresses: args.addresses.clone(),
+        cgroup: args.cgroup.clone(),
+        profile: match args.profile {
+            ProfileName::Lean => Profile::Lean,
+            ProfileName::Timed => Profile::Timed,
+            ProfileName::Counted => Profile::Counted,
+            ProfileName::Full => Profile::Full,
+        },
+        full_every: args.full_every,
+        hops: args.hops,
+        one_in: args.one_in,
+        clock: clock(&args.node),
+        patience: default.patience.filter(|_| !args.always),
+        ..default
+    };
+    let ending = Ending::awaited()?;
+    let source = Source::open(&args.node.interface, &options)?;
+    let name = &args.node.interface;
+    say(&args.node, &format!("headers on flows that leave through {name}, until this command ends"))?;
+    counting(&args.node, &ending, || counters(source.counters().entries()))
+}
+
+pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
+    let limit = args.limit.map(|limit| match limit {
+        QueueLimit::Packets(packets) => Limit::Packets(packets),
+        QueueLimit::Octets(octets) => Limit::Bytes(octets),
+    });
+    let options = TransitOptions { node: args.number, limit, clock: clock(&args.node), ..TransitOptions::default() };
+    let ending = Ending::awaited()?;
+    let transit = Transit::open(&args.node.interface, &options)?;
+    let known = match transit.limit() {
+        Some(Limit::Packets(packets)) => format!("its queue has room for {packets} packets"),
+        Some(Limit::Bytes(octets)) => format!("its queue has room for {octets} octets"),
+        None => "its queue's limit is not known (--limit)".to_owned(),
+    };
+    let name = &args.node.interface;
+    say(&args.node, &format!("node {} writes at {name} until this command ends; {known}", transit.node()))?;
+    counting(&args.node, &ending, || counters(transit.counters().entries()))
+}
+
+pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
+    let options = SinkOptions { clock: clock(&args.node), synced: args.synced, ..SinkOptions::default() };
+    let ending = Ending::awaited()?;
+    let mut sink = Sink::open(&args.node.interface, &options)?;
+    let name = &args.node.interface;
+    say(&args.node, &format!("headers are taken out of what arrives at {name} until this command ends"))?;
+    let mut reported = Instant::now();
+    let mut sums = Sums::default();
+    while !ending.has_come() {
+        for report in sink.reports(ROUND)? {
+            if args.node.json {
+                crate::print(&format!("{}\n", String::from_utf8_lossy(&report.to_json())))?;
+            }
+            sums.add(&report);
+        }
+        if !args.node.json && reported.elapsed() >= EVERY && sums.reports > 0 {
+            reported = Instant::now();
+            crate::print(&std::mem::take(&mut sums).line(sink.flows()))?;
+        }
+    }
+    let mut all = counters(sink.counters().entries());
+    all.insert("unreadable".to_owned(), sink.unreadable().into());
+    all.insert("flows".to_owned(), sink.flows().into());
+    all.insert("forgotten".to_owned(), sink.forgotten().into());
+    show(&args.node, all)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a second of reports says.
+#[derive(Default)]
+struct Sums {
+    reports: u64,
+    expected: u64,
+    queue: u64,
+    medium: u64,
+    unknown: u64,
+    latency_us: Option<u64>,
+}
+
+impl Sums {
+    fn add(&mut self, report: &FlowReport) {
+        self.reports += 1;
+        self.expected += u64::from(report.exp);
+        self.queue += u64::from(report.lost_q);
+        self.medium += u64::from(report.lost_m);
+        self.unknown += u64::from(report.lost_u);
+        self.latency_us = report.lat_us.map(|latency| latency.p95).or(self.latency_us);
+    }
+
+    fn line(&self, flows: usize) -> String {
+        let Self { reports, expected, queue, medium, unknown, latency_us } = self;
+        let latency = latency_us.map_or(String::new(), |us| format!(", delay {:.1} ms", us as f64 / 1000.0));
+        format!(
+            "{flows} flows, {reports} reports: {expected} packets; lost by full queues {queue}, by the medium {medium}, \
+             unknown {unknown}{latency}\n"
+        )
+    }
+}
+
+/// Says that it runs, where no JSON is expected.
+fn say(args: &NodeArgs, line: &str) -> anyhow::Result<()> {
+    if !args.json {
+        crate::print(&format!("{line}\n"))?;
+    }
+    Ok(())
+}
+
+fn counters(entries: impl Iterator<Item = (&'static str, u64)>) -> Map<String, Value> {
+    entries.map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+/// Counts until it is to end.
+fn counting(args: &NodeArgs, ending: &Ending, now: impl Fn() -> Map<String, Value>) -> anyhow::Result<ExitCode> {
+    let mut shown = Instant::now();
+    while !ending.has_come() {
+        std::thread::sleep(ROUND);
+        if args.json && shown.elapsed() >= EVERY {
+            shown = Instant::now();
+            show(args, now())?;
+        }
+    }
+    show(args, now())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &NodeArgs, counters: Map<String, Value>) -> anyhow::Result<()> {
+    let text = if args.json {
+        format!("{}\n", Value::Object(counters))
+    } else {
+        counters.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+    };
+    Ok(crate::print(&text)?)
+}

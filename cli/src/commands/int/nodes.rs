@@ -1,0 +1,124 @@
+//! What the nodes of telemetry are told on the command line.
+#![cfg_attr(not(feature = "ebpf"), expect(dead_code, reason = "only a build with eBPF reads them"))]
+
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::commands::count;
+
+/// What all three have.
+#[derive(clap::Args)]
+pub(super) struct NodeArgs {
+    /// The interface, in this network namespace.
+    #[arg(long, value_name = "NAME")]
+    pub(super) interface: String,
+    /// The clock of the times in headers, the same at all nodes: of this one machine, or TAI where machines are synchronised.
+    #[arg(long, value_enum, default_value_t = ClockName::Machine)]
+    pub(super) clock: ClockName,
+    /// Counters as a JSON object, each second and at the end; of a sink, a JSON object for each report, and counters at the end.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum ClockName {
+    Machine,
+    Tai,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum ProfileName {
+    Lean,
+    Timed,
+    Counted,
+    Full,
+}
+
+#[derive(clap::Args)]
+pub(super) struct SourceArgs {
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
+    /// Flows with one of these ports at either end, such as 5201,8080; all by default.
+    #[arg(long, value_name = "PORTS", value_delimiter = ',')]
+    pub(super) ports: Vec<u16>,
+    /// Flows with one of these addresses or prefixes at either end, such as 2001:db8::/32; all by default.
+    #[arg(long, value_name = "PREFIXES", value_delimiter = ',', value_parser = prefix)]
+    pub(super) addresses: Vec<(Ipv6Addr, u8)>,
+    /// Flows of the programs in this cgroup (version 2, its folder); all by default.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) cgroup: Option<PathBuf>,
+    /// What hops write: room, flows and rate of their queue (lean), also when (timed), also the flow's drops (counted), everything (full).
+    #[arg(long, value_enum, default_value_t = ProfileName::Lean)]
+    pub(super) profile: ProfileName,
+    /// Every n-th header of a flow is full, whatever the others are; 0: none.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = count::<u32>)]
+    pub(super) full_every: u32,
+    /// Hops that there is room for.
+    #[arg(long, value_name = "N", default_value = "2", value_parser = count::<u8>)]
+    pub(super) hops: u8,
+    /// A header on every n-th buffer of a flow.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count::<u32>)]
+    pub(super) one_in: u32,
+    /// Headers even where no report comes back. By default a flow has none for 30 s when none came for 1 s.
+    #[arg(long)]
+    pub(super) always: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct TransitArgs {
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
+    /// The node's number, below 2^24; by default the last three octets of the interface's hardware address.
+    #[arg(long = "node", value_name = "NUMBER", value_parser = count::<u32>)]
+    pub(super) number: Option<u32>,
+    /// The queue's limit, such as 60p (packets) or 90000 (octets); by default what the kernel says of it.
+    #[arg(long, value_name = "LIMIT", value_parser = limit)]
+    pub(super) limit: Option<QueueLimit>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct SinkArgs {
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
+    /// Sender and receiver have the clock in common, as on one machine: delays are absolute.
+    #[arg(long)]
+    pub(super) synced: bool,
+}
+
+/// A queue's limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum QueueLimit {
+    Packets(u32),
+    Octets(u64),
+}
+
+fn limit(text: &str) -> Result<QueueLimit, String> {
+    let wrong = || "it is no limit; give packets such as 60p, or octets such as 90000".to_owned();
+    match text.strip_suffix('p') {
+        Some(packets) => packets.parse().map(QueueLimit::Packets).map_err(|_| wrong()),
+        None => text.parse().map(QueueLimit::Octets).map_err(|_| wrong()),
+    }
+}
+
+fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
+    let (address, length) = text.split_once('/').unwrap_or((text, "128"));
+    let parsed = address.parse().ok().zip(length.parse().ok().filter(|length| *length <= 128));
+    parsed.ok_or_else(|| "it is no IPv6 address or prefix; give one such as 2001:db8::/32".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_and_prefixes_are_read() {
+        assert_eq!(limit("60p"), Ok(QueueLimit::Packets(60)));
+        assert_eq!(limit("90000"), Ok(QueueLimit::Octets(90_000)));
+        assert!(limit("many").is_err() && limit("-1").is_err());
+        assert_eq!(prefix("fd77::/16"), Ok(("fd77::".parse().unwrap(), 16)));
+        assert_eq!(prefix("::1"), Ok((Ipv6Addr::LOCALHOST, 128)));
+        assert!(prefix("fd77::/129").is_err() && prefix("10.0.0.0/8").is_err());
+    }
+}
