@@ -1,5 +1,4 @@
 //! What the nodes of telemetry are told on the command line.
-#![cfg_attr(not(feature = "ebpf"), expect(dead_code, reason = "only a build with eBPF reads them"))]
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
