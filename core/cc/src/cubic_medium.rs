@@ -17,10 +17,12 @@
 //! Growth at the loss is the point of L1G: where every round trip has a loss, the flow is always in recovery, in which no
 //! acknowledgement opens a window, and L1 keeps what it had when the losses began.
 //!
-//! Whatever telemetry says, losses are of congestion (and without fresh telemetry all are, so that each is CUBIC, bit by bit):
+//! Whatever the verdict, losses are of congestion (and without fresh telemetry all are, so that each is CUBIC, bit by bit):
 //! - G1: when the RTT exceeds the smallest one by more than the tightest hop's queue takes to drain when full;
 //! - G2: at a second timeout in a row, which makes up for what the first was spared;
-//! - G3: once after 32 spared in a row. So forged reports do not end congestion control.
+//! - G3: once after 32 spared in a row;
+//! - G4: when the newest report itself has a queue with next to no room, so that it may have dropped. Without it
+//!   a forged verdict leaves a CUBIC flow beside it a tenth of the link.
 //!
 //! The cap is in force while losses are spared and not otherwise: beside a flow that fills the queue, the room for each
 //! flow is nothing and the RTT is long, and a cap in force at all times would leave the link to the other flow.
@@ -60,7 +62,7 @@ pub enum Mode {
 pub struct Sparing {
     /// How losses of the medium are answered.
     pub mode: Mode,
-    /// G1 to G3 are in force.
+    /// G1 to G4 are in force.
     pub guards: bool,
     /// Least window after a loss of the medium, in packets.
     pub floor: f64,
@@ -124,7 +126,7 @@ impl CubicMedium {
         }
         let drain = self.report.tightest(now).map_or(USUAL_DRAIN, |hop| hop.drain);
         let queued = self.min_rtt < Nanos::MAX && self.srtt > self.min_rtt + drain;
-        !queued && self.spared < SPARED_IN_A_ROW
+        !queued && !self.report.is_scarce() && self.spared < SPARED_IN_A_ROW
     }
 
     /// The largest window in packets that spared losses may leave; endless where the flow or the path is not known.
@@ -249,7 +251,7 @@ const GUARDS: Param = Param {
     unit: "switch",
     kind: ON_OFF,
     default: "on",
-    source: "our choice: G1 to G3, without which forged reports end congestion control",
+    source: "our choice: G1 to G4, without which forged reports end congestion control",
 };
 
 const FLOOR: Param = Param {

@@ -13,6 +13,9 @@ pub const HOP_PACKET_BYTES: u64 = 1514;
 /// How long a full queue takes to drain where the hop did not report enough to compute it (our choice: 64 packets at
 /// 15 Mbit/s).
 pub const USUAL_DRAIN: Nanos = Nanos::from_millis(50);
+/// A queue may have dropped with room for fewer packets than this, or for a smaller share of its limit (int-telemetry 5.5: what the
+/// sink takes for room when it names a loss); half of it where the limit is below 20 packets.
+const SCARCE: (f64, f64) = (4.0, 0.1);
 /// Hops whose largest room is remembered (our choice: paths of a limited domain are shorter).
 const REMEMBERED: usize = 8;
 
@@ -43,6 +46,8 @@ pub struct PathReport {
     fresh_until: Time,
     verdict: Cause,
     tightest: Option<Tightest>,
+    /// A queue has so little room that it may drop.
+    scarce: bool,
     /// The largest room of each hop so far: its limit, where it reports none.
     largest: [(u32, u32); REMEMBERED],
 }
@@ -51,7 +56,8 @@ impl PathReport {
     /// None yet. `reserve`: the share of each queue that is not counted as room.
     pub fn new(reserve: f64) -> Self {
         let largest = [(0, 0); REMEMBERED];
-        Self { reserve, fresh_until: Time::ZERO, verdict: Cause::Unknown, tightest: None, largest }
+        let (fresh_until, verdict) = (Time::ZERO, Cause::Unknown);
+        Self { reserve, fresh_until, verdict, tightest: None, scarce: false, largest }
     }
 
     /// Takes a new report in.
@@ -61,12 +67,16 @@ impl PathReport {
         let compared = telemetry.hops.iter().filter(|hop| hop.room_packets.is_some());
         let by_arrival = compared.clone().all(|hop| hop.arrival.is_some());
         let mut least = f64::INFINITY;
-        self.tightest = None;
+        (self.tightest, self.scarce) = (None, false);
         for hop in compared {
             let room = hop.room_packets.unwrap_or(0);
             let largest = self.remember(hop.id, room);
             let limit = f64::from(hop.limit_packets.unwrap_or(largest));
             let room = f64::from(room);
+            let scale = if limit < 20.0 { 0.5 } else { 1.0 };
+            if room < scale * SCARCE.0.max(SCARCE.1 * limit) {
+                self.scarce = true;
+            }
             let left = (room - self.reserve * limit).max(0.0);
             let flows = f64::from(hop.flows.unwrap_or(1).max(1));
             let packets = |rate: Rate| rate.as_bytes_per_sec() as f64 / HOP_PACKET_BYTES as f64;
@@ -108,6 +118,11 @@ impl PathReport {
     /// The tightest hop, while the report counts.
     pub fn tightest(&self, now: Time) -> Option<&Tightest> {
         self.tightest.as_ref().filter(|_| self.is_fresh(now))
+    }
+
+    /// The newest report has a queue with so little room that it may have dropped, whatever the verdict.
+    pub fn is_scarce(&self) -> bool {
+        self.scarce
     }
 
     /// Why `packets` were lost: what the datapath says of them, or else the newest verdict while it counts. Several causes are
