@@ -454,7 +454,7 @@ pub trait Controller: Send {
         false
     }
 
-    /// Who shapes the rate during recovery.
+    /// Who shapes the rate during recovery. Read as an episode begins: the answer may change from one to the next.
     fn recovery(&self) -> Recovery {
         Recovery::Prr
     }

@@ -123,6 +123,12 @@ impl Cubic {
         if w_est >= self.curve.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) }
     }
 
+    /// Begins at a plateau of `cwnd` packets.
+    pub(crate) fn begin_at(&mut self, cwnd: f64) {
+        self.curve = Curve { w_max: cwnd, cwnd_prior: cwnd, epoch: None };
+        self.before = self.curve;
+    }
+
     /// Losses are not answered: there is nothing to undo.
     pub(crate) fn keep(&mut self) {
         self.before = self.curve;

@@ -19,6 +19,7 @@ pub mod eq1;
 pub mod event_log;
 pub mod filter;
 pub mod fixed;
+pub mod hops;
 pub mod hystart;
 pub mod names;
 pub mod observe;

@@ -23,6 +23,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::cubic_medium::L1_ENTRY,
     crate::cubic_medium::L1G_ENTRY,
     crate::cubic_medium::L2_ENTRY,
+    crate::hops::ENTRY,
     crate::bic::ENTRY,
     crate::dctcp::ENTRY,
     crate::prague::ENTRY,

@@ -37,6 +37,29 @@ impl<P: Policy> WindowController<P> {
         self.window
     }
 
+    /// The window is set from outside: takes in what an acknowledgement measures, and nothing grows.
+    pub(crate) fn watch(&mut self, ack: &Ack<'_>) {
+        self.rtt = ack.srtt;
+        self.repairing &= ack.phase != Phase::Open;
+        self.policy.observe(ack, &self.window);
+    }
+
+    /// The window is so many packets now, the start-up is over, and there is nothing to undo.
+    pub(crate) fn set(&mut self, packets: f64) {
+        if self.window.starting() {
+            self.start.on_congestion(Signal::Loss, &mut self.window);
+        }
+        let cwnd = packets.max(1.0);
+        self.window = Window { cwnd, ssthresh: cwnd };
+        self.before = None;
+        self.answer = Answer::Reduce;
+    }
+
+    /// The policy, for one who sets the window.
+    pub(crate) fn policy_mut(&mut self) -> &mut P {
+        &mut self.policy
+    }
+
     fn packets(&self, bytes: u64) -> f64 {
         bytes as f64 / f64::from(self.env.mss)
     }

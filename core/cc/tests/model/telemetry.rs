@@ -54,13 +54,15 @@ pub(crate) fn report() -> impl Strategy<Value = Report> {
 }
 
 /// What a controller is without telemetry.
-const PLAIN: [(&str, &str); 6] = [
+const PLAIN: [(&str, &str); 8] = [
     ("cubic-l1", "cubic"),
     ("cubic-l1g", "cubic"),
     ("cubic-l2", "cubic"),
     ("cubic-l1:start=hystart++,beta=0.8", "cubic:start=hystart++,beta=0.8"),
     ("cubic:eq1=3", "cubic:start=slow"),
     ("reno:eq1=1", "reno:start=slow"),
+    ("hops", "cubic"),
+    ("hops:start=slow", "cubic:start=slow"),
 ];
 
 #[test]

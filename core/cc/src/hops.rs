@@ -1,0 +1,391 @@
+//! A flow that takes its share: a hop's capacity divided by the number of its flows, while telemetry reports them, and CUBIC
+//! otherwise.
+//!
+//! Sources: the idea that hops report what they see and that each sender computes its window of it from HPCC (Li et al., SIGCOMM
+//! 2019); a rate that is the capacity divided by the flows, corrected by spare capacity and by the queue, from RCP (Dukkipati
+//! and McKeown 2006), where the router computes it; CUBIC as in [`crate::cubic`]. `docs/design/telemetry-controllers.md`
+//! explains the rest, all of it ours:
+//!
+//! - *Share.* Of each hop the flow takes 98 % of the capacity divided by the flows, and its part of what these leave; the smallest
+//!   share of the path counts. A loss of the medium changes nothing of it.
+//! - *Queue.* A queue of more than 2 ms is drained by sending up to 15 % less, and no more: one who fills the queue all the same gets
+//!   no more than 58 %, and when draining has been in vain for long it ends.
+//! - *Capacity* that is not reported is measured while packets wait, and probed while none do.
+//! - *Bounds.* Never more than twice of what arrives, so that no start is faster than slow start. Losses of other causes, and every 33rd
+//!   of the medium in a row, take 30 % off for some round trips.
+//! - *Doubt.* Where round trips are longer than the reported queues explain, the queue is at a hop that does not report, or the
+//!   reports lie: the flow is CUBIC for a while.
+//! - Without a fresh report it is CUBIC from the window it has.
+
+mod hop;
+
+use crate::controller::{
+    Ack, Cause, Controller, Ecn, Env, Loss, Lost, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+};
+use crate::cubic::{Cubic, PARAMS, START, Settings};
+use crate::entry::{Entry, Params};
+use crate::path_report::{HOP_PACKET_BYTES, PathReport};
+use crate::start_ups::start_up;
+use crate::units::{Nanos, Rate, Time};
+use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, WindowController};
+
+use hop::{Link, Own};
+
+/// Hops that are followed (our choice: paths of a limited domain are shorter).
+const MOST_HOPS: usize = 8;
+/// Bytes of a packet on the wire beside its payload: Ethernet, IPv6, TCP with time stamps, the smallest telemetry header.
+const OVERHEAD: f64 = 14.0 + 40.0 + 32.0 + 64.0;
+/// No more than so many times what arrives is sent (RFC 5681 section 3.1: slow start doubles in a round trip).
+const RAMP: f64 = 2.0;
+/// Round trips in which the largest delivery rate counts, twice (BBR's filter is of ten).
+const DELIVERY_ROUNDS: u32 = 5;
+/// The window is so much larger than rate and RTT ask for, so that pacing decides (our choice: a quarter of an RTT is what loss
+/// detection waits, RFC 8985 section 6.2), and holds so many packets more.
+const HEADROOM: f64 = 1.25;
+const SPARE_PACKETS: f64 = 3.0;
+/// What losses that are not of the medium leave of the rate (CUBIC's beta, RFC 9438 section 4.6), together at least the second.
+const YIELD: f64 = 0.7;
+const YIELD_LEAST: f64 = 0.5;
+/// What comes back of it in a round trip (our choice: all of it within the eight round trips that CUBIC's curve is flat at least).
+const YIELD_BACK: f64 = 0.05;
+/// So many losses of the medium in a row are spared (as [`crate::cubic_medium`]).
+const SPARED_IN_A_ROW: u32 = 32;
+/// Queueing delay beyond the reported that is no reason for doubt: this, and as much again as is reported (our choice, because reports
+/// are a round trip old).
+const UNEXPLAINED: Nanos = Nanos::from_millis(10);
+/// Rounds in a row with more of it after which the reports are not believed (our choice: the queue of one burst is gone by then).
+const DOUBTS: u32 = 8;
+/// For how long they are not, at first; twice as long each next time, up to the second (our choices).
+const DISBELIEF: Nanos = Nanos::from_secs(1);
+const DISBELIEF_MOST: Nanos = Nanos::from_secs(32);
+
+/// The controller.
+pub struct Hops {
+    cubic: WindowController<Cubic>,
+    mss: u32,
+    /// Causes of losses, and the tightest queue.
+    report: PathReport,
+    links: [Link; MOST_HOPS],
+    fresh_until: Time,
+    /// The window is that of the shares and not CUBIC's.
+    steering: bool,
+    /// Packets for which the tightest queue has room, for each of its flows.
+    room: f64,
+    /// Packets a second, of [`HOP_PACKET_BYTES`].
+    rate: f64,
+    /// What losses have left of it.
+    share_kept: f64,
+    spared: u32,
+    srtt: Nanos,
+    min_rtt: Nanos,
+    limited: bool,
+    /// Largest delivery rates of these round trips and of those before them, in packets a second.
+    delivered: [f64; 2],
+    round: Round,
+    doubt: Doubt,
+}
+
+/// A round trip.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// It ends when everything below has been delivered.
+    end: u64,
+    count: u32,
+    /// Smallest RTT in it.
+    min_rtt: Nanos,
+    /// Longest queueing delay reported in it.
+    reported: Nanos,
+}
+
+/// Whether reports are believed.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    rounds: u32,
+    until: Time,
+    next: Nanos,
+}
+
+impl Hops {
+    /// A flow of packets of `env.mss` bytes.
+    pub fn new(env: &Env, cubic: WindowController<Cubic>) -> Self {
+        Self {
+            cubic,
+            mss: env.mss,
+            report: PathReport::new(0.0),
+            links: [Link::default(); MOST_HOPS],
+            fresh_until: Time::ZERO,
+            steering: false,
+            room: f64::INFINITY,
+            rate: 0.0,
+            share_kept: 1.0,
+            spared: 0,
+            srtt: Nanos::ZERO,
+            min_rtt: Nanos::MAX,
+            limited: false,
+            delivered: [0.0; 2],
+            round: Round { end: 0, count: 0, min_rtt: Nanos::MAX, reported: Nanos::ZERO },
+            doubt: Doubt { rounds: 0, until: Time::ZERO, next: DISBELIEF },
+        }
+    }
+
+    /// Packets of hops for each of the flow's own full packets.
+    fn weight(&self) -> f64 {
+        (f64::from(self.mss) + OVERHEAD) / HOP_PACKET_BYTES as f64
+    }
+
+    /// What arrives at the receiver, in packets a second: ten in a round trip before anything is known.
+    fn arriving(&self) -> f64 {
+        let first = INITIAL_WINDOW * self.weight() / self.srtt.as_secs_f64();
+        self.delivered[0].max(self.delivered[1]).max(first)
+    }
+
+    /// Shares out anew: window and pace.
+    fn steer(&mut self) {
+        let shares = self.links.iter().filter(|link| link.current).filter_map(Link::share);
+        let share = shares.fold(f64::INFINITY, f64::min);
+        let arriving = self.arriving();
+        // While no link is known to be full, the tightest queue must hold what is sent above what arrives.
+        let room = if share.is_finite() { f64::INFINITY } else { self.room / self.srtt.as_secs_f64() };
+        self.rate = (share * self.share_kept).min(arriving + room).min(RAMP * arriving);
+        let window = self.rate / self.weight() * self.srtt.as_secs_f64();
+        self.cubic.set((HEADROOM * window + SPARE_PACKETS).max(MINIMUM_WINDOW));
+    }
+
+    /// Whether the reports say what to do at `now`. Where they no longer do, CUBIC goes on from the window that the rate asks for.
+    fn steers(&mut self, now: Time) -> bool {
+        let steers = now < self.fresh_until && now >= self.doubt.until;
+        if self.steering && !steers {
+            let window = (self.rate / self.weight() * self.srtt.as_secs_f64()).max(MINIMUM_WINDOW);
+            self.cubic.set(window);
+            self.cubic.policy_mut().begin_at(window);
+        }
+        self.steering = steers;
+        steers
+    }
+
+    /// Measures.
+    fn observe(&mut self, ack: &Ack<'_>) {
+        (self.srtt, self.min_rtt) = (ack.srtt, ack.min_rtt);
+        if ack.bytes > 0 {
+            self.limited = ack.window_limited;
+        }
+        self.round.min_rtt = self.round.min_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
+        if let Some(sample) = ack.rate {
+            let rate = sample.rate().as_bytes_per_sec() as f64 / f64::from(self.mss) * self.weight();
+            self.delivered[0] = self.delivered[0].max(rate);
+        }
+        if ack.una < self.round.end {
+            return;
+        }
+        self.share_kept = (self.share_kept + YIELD_BACK).min(1.0);
+        self.judge(ack.now);
+        let count = self.round.count.wrapping_add(1);
+        if count.is_multiple_of(DELIVERY_ROUNDS) {
+            self.delivered = [0.0, self.delivered[0]];
+        }
+        self.round = Round { end: ack.next, count, min_rtt: Nanos::MAX, reported: Nanos::ZERO };
+    }
+
+    /// A round trip is over: do the reported queues explain how long it was?
+    fn judge(&mut self, now: Time) {
+        let Round { min_rtt, reported, .. } = self.round;
+        if min_rtt == Nanos::MAX || !self.steering {
+            return;
+        }
+        let explained = self.min_rtt + reported + reported + UNEXPLAINED;
+        if min_rtt <= explained {
+            self.doubt.rounds = 0;
+            return;
+        }
+        self.doubt.rounds += 1;
+        if self.doubt.rounds >= DOUBTS {
+            let next = (self.doubt.next + self.doubt.next).min(DISBELIEF_MOST);
+            self.doubt = Doubt { rounds: 0, until: now + self.doubt.next, next };
+        }
+    }
+
+    /// Losses: whether they are spared, or else what they leave of the rate. Where the sink gave no reason and every queue has room,
+    /// none has dropped.
+    fn lose(&mut self, now: Time, packets: &[Lost]) {
+        let medium = match self.report.cause(now, packets) {
+            Cause::Medium => true,
+            Cause::Unknown => self.report.tightest(now).is_some(),
+            Cause::Congestion | Cause::Aqm | Cause::Policer | Cause::Handover => false,
+        };
+        if medium && !self.report.is_scarce() && self.spared < SPARED_IN_A_ROW {
+            self.spared += 1;
+            return;
+        }
+        self.spared = 0;
+        self.share_kept = (self.share_kept * YIELD).max(YIELD_LEAST);
+    }
+
+    /// The link that `id` has, or a place for it.
+    fn link(&mut self, id: u32) -> Option<&mut Link> {
+        let known = self.links.iter().position(|link| link.current && link.id == id);
+        let known = known.or_else(|| self.links.iter().position(|link| link.id == id));
+        let place = known.or_else(|| self.links.iter().position(|link| !link.current))?;
+        Some(&mut self.links[place])
+    }
+}
+
+impl Controller for Hops {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        if self.steering { Stamp::default() } else { self.cubic.on_sent(sent) }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.observe(ack);
+        if self.steers(ack.now) {
+            self.cubic.watch(ack);
+            self.steer();
+        } else {
+            self.cubic.on_ack(ack);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        if !self.steers(loss.now) {
+            self.cubic.on_loss(loss);
+        } else if loss.new_episode {
+            self.lose(loss.now, loss.packets);
+            self.steer();
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        if timeout.count > 1 {
+            // The path may be gone: reports count again from the next one on.
+            self.fresh_until = timeout.now;
+        }
+        if !self.steers(timeout.now) {
+            self.cubic.on_timeout(timeout);
+            return;
+        }
+        self.lose(timeout.now, timeout.packets);
+        let flight = timeout.in_flight as f64 / f64::from(self.mss) + 1.0;
+        let window = self.cubic.state().cwnd;
+        self.cubic.set(window.min(flight.max(INITIAL_WINDOW)));
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        if !self.steers(now) {
+            self.cubic.on_spurious(now);
+        }
+    }
+
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        let now = telemetry.now;
+        self.report.take(telemetry);
+        self.cubic.on_telemetry(telemetry);
+        self.room = self.report.tightest(now).map_or(f64::INFINITY, |hop| hop.share);
+        if self.srtt == Nanos::ZERO {
+            return;
+        }
+        let own = Own {
+            srtt: self.srtt,
+            rate: self.rate,
+            delivered: self.delivered[0].max(self.delivered[1]),
+            limited: self.limited,
+        };
+        self.links.iter_mut().for_each(|link| link.current = false);
+        let mut shared = false;
+        for hop in telemetry.hops {
+            shared |= self.link(hop.id).is_some_and(|link| link.take(now, hop, &own));
+        }
+        let delays = self.links.iter().filter(|link| link.current).filter_map(Link::delay);
+        let reported = delays.fold(Nanos::ZERO, |sum, delay| sum + delay);
+        self.round.reported = self.round.reported.max(reported);
+        self.fresh_until = if shared { now + telemetry.fresh_for } else { now };
+        if self.steers(now) {
+            self.steer();
+        }
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.steers(restart.now);
+        self.cubic.on_restart(restart);
+    }
+
+    fn on_mss(&mut self, now: Time, mss: u32) {
+        self.mss = mss.max(1);
+        self.cubic.on_mss(now, mss);
+    }
+
+    fn next_tick(&self) -> Time {
+        if self.steering { self.fresh_until } else { self.cubic.next_tick() }
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if !self.steers(now) && self.cubic.next_tick() <= now {
+            self.cubic.on_tick(now);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.cubic.window()
+    }
+
+    fn pacing(&self) -> Pacing {
+        if !self.steering {
+            return self.cubic.pacing();
+        }
+        let bytes = self.rate / self.weight() * f64::from(self.mss);
+        Pacing::Rate(Rate::from_bytes_per_sec((bytes as u64).max(1)))
+    }
+
+    fn outlasts_departures(&self) -> bool {
+        self.steering || self.cubic.outlasts_departures()
+    }
+
+    fn threshold(&self) -> u64 {
+        self.cubic.threshold()
+    }
+
+    fn recovery(&self) -> Recovery {
+        if self.steering { Recovery::Controller } else { Recovery::Prr }
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.cubic.ecn()
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        self.cubic.describe(report);
+        report("steering", f64::from(u8::from(self.steering)));
+        report("share_kept", self.share_kept);
+        let current = self.links.iter().filter(|link| link.current);
+        let tightest =
+            current.filter_map(|link| Some((link, link.share()?))).min_by(|one, other| one.1.total_cmp(&other.1));
+        if let Some((link, share)) = tightest.filter(|_| self.steering) {
+            let mbps = |packets: f64| packets * HOP_PACKET_BYTES as f64 * 8.0 / 1e6;
+            report("hop", f64::from(link.id));
+            report("hop_flows", link.flows);
+            report("hop_capacity_mbps", mbps(link.capacity.unwrap_or(0.0)));
+            report("hop_share_mbps", mbps(share));
+            report("hop_excess_mbps", mbps(link.excess));
+            report("hop_queue_ms", link.delay().unwrap_or(Nanos::ZERO).as_millis_f64());
+        }
+    }
+}
+
+fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    let policy = Cubic::new(env, Settings::of(params));
+    Box::new(Hops::new(env, WindowController::new(env, start_up(params, env), policy)))
+}
+
+/// `hops` in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "hops",
+    summary: "the hops' capacity divided by their flows, as telemetry reports them; CUBIC without",
+    source: "ours, after HPCC (Li et al., SIGCOMM 2019) and RCP (Dukkipati and McKeown 2006)",
+    start: Some(START),
+    params: &PARAMS,
+    needs: &[],
+    make: &make,
+    receiver: None,
+    lower: None,
+};
+
+#[cfg(test)]
+mod tests;

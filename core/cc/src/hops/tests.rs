@@ -1,0 +1,341 @@
+use super::*;
+use crate::controller::{Hop, Loss, RateSample};
+use crate::registry::Spec;
+use crate::testing::ack;
+
+const RTT: Nanos = Nanos::from_millis(20);
+const MSS: u64 = 1448;
+/// Packets a second of the paper's link.
+const LINK: u64 = 1650;
+
+/// A flow over a path of 20 ms whose hops report what a test says.
+struct Bench {
+    controller: Box<dyn Controller>,
+    now: Time,
+    una: u64,
+}
+
+impl Bench {
+    /// A flow that has filled the link before the first report.
+    fn new() -> Self {
+        Self::of("hops")
+    }
+
+    fn of(spec: &str) -> Self {
+        let controller = spec.parse::<Spec>().unwrap().build(&Env::default());
+        let mut bench = Self { controller, now: Time::from_millis(1_000), una: 0 };
+        bench.round(RTT, 40);
+        bench
+    }
+
+    /// A round trip in which `packets` arrive.
+    fn round(&mut self, rtt: Nanos, packets: u64) {
+        self.now += rtt;
+        self.acknowledge(rtt, packets, packets);
+    }
+
+    /// `packets` arrive, `delivered` in a round trip.
+    fn acknowledge(&mut self, rtt: Nanos, packets: u64, delivered: u64) {
+        self.una += packets * MSS;
+        let rate = RateSample {
+            delivered: delivered * MSS,
+            interval: rtt,
+            prior_delivered: 0,
+            app_limited: false,
+            retransmission: false,
+        };
+        let acked = ack(self.now, rtt, packets as u32);
+        self.controller.on_ack(&Ack { min_rtt: RTT, rate: Some(rate), una: self.una, next: self.una + MSS, ..acked });
+    }
+
+    fn report(&mut self, verdict: Cause, hops: &[Hop]) {
+        let telemetry = Telemetry { now: self.now, packet: None, verdict, fresh_for: Nanos::from_millis(100), hops };
+        self.controller.on_telemetry(&telemetry);
+    }
+
+    /// The same report every 10 ms for `ms`, with an acknowledgement at each.
+    fn hold(&mut self, ms: u64, hop: Hop) {
+        for _ in 0..ms / 10 {
+            self.now += Nanos::from_millis(10);
+            self.report(Cause::Unknown, &[hop]);
+            self.acknowledge(RTT, 20, 40);
+        }
+    }
+
+    fn lose(&mut self, cause: Cause) {
+        let packets = [Lost { seq: 0, bytes: 1448, sent_at: self.now, tag: 0, cause }];
+        let flight = self.controller.window();
+        self.controller.on_loss(&Loss {
+            now: self.now,
+            packets: &packets,
+            bytes: MSS,
+            prior_in_flight: flight,
+            in_flight: flight - MSS,
+            new_episode: true,
+        });
+    }
+
+    /// The pace in packets of the hop a second; zero without one.
+    fn pace(&self) -> f64 {
+        match self.controller.pacing() {
+            Pacing::Rate(rate) => rate.as_bytes_per_sec() as f64 / MSS as f64 * (1448.0 + OVERHEAD) / 1514.0,
+            Pacing::Free | Pacing::Gap(_) => 0.0,
+        }
+    }
+
+    fn paces_at(&self, want: f64) {
+        assert!((self.pace() / want - 1.0).abs() < 0.005, "{} and not {want}", self.pace());
+    }
+
+    fn packets(&self) -> f64 {
+        self.controller.window() as f64 / MSS as f64
+    }
+}
+
+fn rate(packets: u64) -> Option<Rate> {
+    Some(Rate::from_bytes_per_sec(packets * HOP_PACKET_BYTES))
+}
+
+/// A hop of the paper's link, busy, with so many packets waiting of at most 60.
+fn hop(flows: u32, waiting: u64) -> Hop {
+    Hop {
+        id: 1,
+        queue_bytes: Some(waiting * HOP_PACKET_BYTES),
+        room_packets: Some(60 - waiting as u32),
+        limit_packets: Some(60),
+        capacity: rate(LINK),
+        arrival: rate(LINK),
+        flows: Some(flows),
+        ..Hop::default()
+    }
+}
+
+#[test]
+fn a_link_is_divided_by_its_flows() {
+    for flows in [1, 2, 4] {
+        let mut bench = Bench::new();
+        bench.report(Cause::Unknown, &[hop(flows, 0)]);
+        let share = 0.98 * 1650.0 / f64::from(flows);
+        bench.paces_at(share);
+        // A quarter more than a round trip of it, and three packets; 1598 bytes each, of 1514.
+        let window = 1.25 * share * 0.02 * 1514.0 / (1448.0 + OVERHEAD) + 3.0;
+        assert!((bench.packets() - window).abs() < 0.01, "{} and not {window}", bench.packets());
+        assert_eq!(bench.controller.recovery(), Recovery::Controller);
+    }
+}
+
+#[test]
+fn the_smallest_share_of_the_path_counts() {
+    let mut bench = Bench::new();
+    let wide = Hop { id: 2, capacity: rate(8_000), flows: Some(2), ..hop(1, 0) };
+    for hops in [[hop(4, 0), wide], [wide, hop(4, 0)]] {
+        bench.report(Cause::Unknown, &hops);
+        bench.paces_at(0.98 * 1650.0 / 4.0);
+    }
+}
+
+#[test]
+fn no_more_than_twice_what_arrives_is_sent() {
+    let mut bench = Bench::new();
+    for _ in 0..10 {
+        bench.round(RTT, 8);
+    }
+    bench.report(Cause::Unknown, &[hop(1, 0)]);
+    // Ten packets in a round trip count at least.
+    bench.paces_at(2.0 * 10.0 * (1448.0 + OVERHEAD) / 1514.0 / 0.02);
+}
+
+#[test]
+fn a_queue_is_drained_and_not_at_any_price() {
+    // 13.2 packets wait for 8 ms, 3.3 for 2 ms.
+    for (flows, waiting, part) in [(2, 14, 0.85), (2, 3, 1.0), (1, 14, 0.5)] {
+        let mut bench = Bench::new();
+        bench.report(Cause::Unknown, &[hop(flows, waiting)]);
+        bench.paces_at(part * 0.98 * 1650.0 / f64::from(flows));
+    }
+    // Somebody fills the queue all the same: after a second nothing is given up any more.
+    let mut bench = Bench::new();
+    bench.hold(500, hop(2, 30));
+    bench.paces_at(0.85 * 0.98 * 825.0);
+    bench.hold(600, hop(2, 30));
+    bench.paces_at(0.98 * 825.0);
+    // Until the queue is short, or one of them is gone.
+    bench.hold(10, hop(2, 0));
+    bench.hold(10, hop(2, 30));
+    bench.paces_at(0.85 * 0.98 * 825.0);
+}
+
+#[test]
+fn what_others_leave_is_taken_and_given_back() {
+    let mut bench = Bench::new();
+    let idle = Hop { arrival: rate(LINK / 2), ..hop(4, 0) };
+    bench.hold(200, idle);
+    let (share, spare) = (0.98 * 1650.0 / 4.0, (0.98 * 1650.0 - 825.0) / 4.0);
+    // The first of 20 reports passes no time.
+    assert!((bench.pace() - share - spare * 0.95).abs() < 10.0, "{}", bench.pace());
+    bench.hold(5_000, idle);
+    assert!(bench.pace() <= 0.98 * 1650.0, "never more than the link: {}", bench.pace());
+    bench.hold(1_500, hop(4, 14));
+    bench.hold(10, hop(4, 0));
+    assert!(bench.pace() < 1.02 * share, "{}", bench.pace());
+}
+
+#[test]
+fn losses_of_the_medium_change_nothing_and_others_take_some() {
+    let share = 0.98 * 1650.0;
+    let mut bench = Bench::new();
+    bench.report(Cause::Medium, &[hop(1, 0)]);
+    bench.lose(Cause::Medium);
+    bench.paces_at(share);
+    bench.lose(Cause::Congestion);
+    bench.paces_at(0.7 * share);
+    for _ in 0..3 {
+        bench.round(RTT, 40);
+    }
+    bench.paces_at(0.85 * share);
+    // Without a reason, and with room: the medium. A verdict that the report's own room contradicts counts for nothing.
+    for (cause, waiting, part) in [(Cause::Unknown, 0, 1.0), (Cause::Unknown, 58, 0.7), (Cause::Medium, 58, 0.7)] {
+        let mut bench = Bench::new();
+        bench.report(Cause::Unknown, &[hop(1, waiting)]);
+        let before = bench.pace();
+        bench.lose(cause);
+        bench.paces_at(part * before);
+    }
+}
+
+#[test]
+fn of_losses_in_a_row_one_in_33_takes_some() {
+    let mut bench = Bench::new();
+    let mut taken = Vec::new();
+    for loss in 1..=70 {
+        bench.report(Cause::Medium, &[hop(1, 0)]);
+        let before = bench.pace();
+        bench.lose(Cause::Medium);
+        if bench.pace() < 0.9 * before {
+            taken.push(loss);
+        }
+        bench.round(RTT, 40);
+    }
+    assert_eq!(taken, [33, 66]);
+}
+
+#[test]
+fn without_a_fresh_report_it_is_cubic_from_the_window_it_has() {
+    let mut bench = Bench::new();
+    bench.report(Cause::Unknown, &[hop(1, 0)]);
+    let due = bench.now + Nanos::from_millis(100);
+    assert_eq!(bench.controller.next_tick(), due);
+    bench.now = due;
+    bench.controller.on_tick(due);
+    let window = 0.98 * 1650.0 * 0.02 * 1514.0 / (1448.0 + OVERHEAD);
+    assert!((bench.packets() - window).abs() < 0.01, "{}", bench.packets());
+    assert_eq!((bench.controller.pacing(), bench.controller.recovery()), (Pacing::Free, Recovery::Prr));
+    bench.lose(Cause::Unknown);
+    assert!((bench.packets() - 0.7 * window).abs() < 0.01);
+    // And back.
+    bench.report(Cause::Unknown, &[hop(1, 0)]);
+    bench.paces_at(0.98 * 1650.0);
+}
+
+#[test]
+fn what_does_not_suffice_to_share_a_link_leaves_cubic_alone() {
+    let part = [
+        Hop { flows: None, ..hop(1, 0) },
+        Hop { arrival: None, ..hop(1, 0) },
+        Hop { queue_bytes: None, room_packets: None, ..hop(1, 0) },
+    ];
+    for hop in part {
+        let mut bench = Bench::new();
+        let before = bench.controller.window();
+        bench.report(Cause::Medium, &[hop]);
+        assert_eq!((bench.controller.pacing(), bench.controller.window()), (Pacing::Free, before), "{hop:?}");
+    }
+}
+
+#[test]
+fn round_trips_that_no_reported_queue_explains_end_the_belief_for_a_while() {
+    let mut bench = Bench::new();
+    let believed = |bench: &mut Bench, rtt: u64| {
+        bench.report(Cause::Unknown, &[hop(1, 0)]);
+        bench.round(Nanos::from_millis(rtt), 40);
+        bench.controller.recovery() == Recovery::Controller
+    };
+    assert!((0..50).all(|_| believed(&mut bench, 30)), "10 ms are no reason");
+    assert!((0..7).all(|_| believed(&mut bench, 31)));
+    let from = bench.now;
+    while bench.now - from < Nanos::from_secs(1) {
+        assert!(!believed(&mut bench, 31), "at {}", bench.now);
+    }
+    bench.round(RTT, 40);
+    assert!((0..7).all(|_| believed(&mut bench, 31)), "and again");
+    let from = bench.now;
+    while bench.now - from < Nanos::from_secs(2) {
+        assert!(!believed(&mut bench, 31), "twice as long, at {}", bench.now);
+    }
+    // A queue of 30 packets explains 18 ms, twice: 20 + 2 x 18 + 10.
+    let mut bench = Bench::new();
+    for _ in 0..50 {
+        bench.report(Cause::Unknown, &[hop(1, 30)]);
+        bench.round(Nanos::from_millis(66), 100);
+        assert_eq!(bench.controller.recovery(), Recovery::Controller);
+    }
+}
+
+#[test]
+fn a_capacity_that_is_not_reported_is_measured_while_packets_wait() {
+    let lean = |waiting| Hop { capacity: None, limit_packets: None, ..hop(1, waiting) };
+    let mut bench = Bench::new();
+    // Nothing is known: what arrives, twice, as long as the queue has room for it.
+    bench.report(Cause::Unknown, &[lean(0)]);
+    let arriving = 40.0 * (1448.0 + OVERHEAD) / 1514.0 / 0.02;
+    bench.paces_at(2.0 * arriving);
+    bench.report(Cause::Unknown, &[lean(50)]);
+    bench.paces_at(arriving + 10.0 / 0.02);
+    // 1650 a second arrive and 3 packets wait, always: 1650 leave.
+    bench.hold(400, lean(3));
+    bench.paces_at(0.98 * 1650.0);
+    // The queue grows by a packet in 10 ms: 1550 leave.
+    for waiting in 3..45 {
+        bench.hold(10, lean(waiting));
+    }
+    bench.hold(10, lean(45));
+    bench.hold(10, lean(1));
+    let grown = bench.pace() / 0.98;
+    assert!((1540.0..=1660.0).contains(&grown), "{grown}");
+    // Nothing waits, and what may be sent arrives: 2 % more in a round trip, then 4 % ...
+    let mut before = bench.pace();
+    for _ in 0..3 {
+        bench.hold(20, Hop { arrival: rate(before as u64), ..lean(0) });
+        assert!(bench.pace() > 1.015 * before, "{} after {before}", bench.pace());
+        before = bench.pace();
+    }
+}
+
+#[test]
+fn a_link_that_proves_slower_than_it_reports_is_measured() {
+    let mut bench = Bench::new();
+    let boastful = Hop { capacity: rate(3_000), ..hop(1, 3) };
+    bench.hold(400, boastful);
+    bench.paces_at(0.98 * 1650.0);
+    // Within a tenth it is believed.
+    let mut bench = Bench::new();
+    bench.hold(400, Hop { capacity: rate(1_800), ..hop(1, 3) });
+    bench.paces_at(0.98 * 1800.0);
+}
+
+#[test]
+fn a_timeout_keeps_ten_packets_and_a_second_one_is_cubics() {
+    let mut bench = Bench::new();
+    bench.report(Cause::Medium, &[hop(1, 0)]);
+    let out = |bench: &mut Bench, count| {
+        let prior_in_flight = bench.controller.window();
+        let (now, packets) = (bench.now, &[]);
+        bench.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight: 0, count });
+        bench.packets()
+    };
+    assert_eq!(out(&mut bench, 1), 10.0);
+    assert_eq!(out(&mut bench, 2), 1.0);
+    assert_eq!(bench.controller.recovery(), Recovery::Prr);
+    bench.report(Cause::Medium, &[hop(1, 0)]);
+    bench.paces_at(0.98 * 1650.0);
+}
