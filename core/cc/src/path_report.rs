@@ -13,8 +13,8 @@ pub const HOP_PACKET_BYTES: u64 = 1514;
 /// How long a full queue takes to drain where the hop did not report enough to compute it (our choice: 64 packets at
 /// 15 Mbit/s).
 pub const USUAL_DRAIN: Nanos = Nanos::from_millis(50);
-/// A queue may have dropped with room for fewer packets than this, or for a smaller share of its limit (int-telemetry 5.5: what the
-/// sink takes for room when it names a loss); half of it where the limit is below 20 packets.
+/// A queue may have dropped with room for fewer packets than this, or for a smaller share of its limit (our
+/// choice: what the receiver's host takes for a full queue when it names a loss); half of it where the limit is below 20 packets.
 const SCARCE: (f64, f64) = (4.0, 0.1);
 /// Hops whose largest room is remembered (our choice: paths of a limited domain are shorter).
 const REMEMBERED: usize = 8;

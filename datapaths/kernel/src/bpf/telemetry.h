@@ -10,6 +10,7 @@
  *	G1	a queue stands that is as long as the bottleneck's: congestion
  *	G2	a second timeout in a row: congestion
  *	G3	many losses of the medium in a row: one of them counts as congestion
+ *	G4	the hop's queue has next to no room, so that it may have dropped: congestion
  */
 #ifndef PACELINE_TELEMETRY_H
 #define PACELINE_TELEMETRY_H
@@ -28,6 +29,13 @@
 #define TELEMETRY_STREAK 32u
 /* In a row means within so many smoothed RTTs of each other. Our choice: what congestion there was has drained. */
 #define TELEMETRY_STREAK_RTTS 4u
+
+/*
+ * G4, in tenths of a packet: with room for less than this, or than a tenth of its limit, a queue may have dropped; with room for half of
+ * it where the limit is below 20 packets. As in core/cc/src/path_report.rs.
+ */
+#define TELEMETRY_SCARCE 40u
+#define TELEMETRY_SHORT_QUEUE 20u
 
 enum loss_cause { LOSS_UNKNOWN = 0, LOSS_MEDIUM = 1, LOSS_CONGESTION = 2 };
 
@@ -95,12 +103,24 @@ arithmetic int telemetry_queue_stands(const struct pl_telemetry *r, const struct
 	return f->min_rtt_us && f->srtt_us > f->min_rtt_us + drain;
 }
 
+/* G4. */
+arithmetic int telemetry_room_is_scarce(const struct pl_telemetry *r)
+{
+	u32 limit = r->limit_pkts, scarce = TELEMETRY_SCARCE;
+
+	if (r->avail_pkts == TELEMETRY_UNKNOWN)
+		return 0;
+	if (limit != TELEMETRY_UNKNOWN)
+		scarce = limit < TELEMETRY_SHORT_QUEUE ? TELEMETRY_SCARCE / 2 : larger(scarce, limit);
+	return (u64)r->avail_pkts * 10 < scarce;
+}
+
 /* What the record says of losses now, but for G3. */
 arithmetic enum loss_cause telemetry_verdict(const struct pl_telemetry *r, const struct telemetry_flow *f)
 {
 	if (!telemetry_fresh(r, f->now_ns) || r->reports < TELEMETRY_REPORTS)
 		return LOSS_UNKNOWN;
-	if (telemetry_queue_stands(r, f) || f->timeouts)
+	if (telemetry_queue_stands(r, f) || telemetry_room_is_scarce(r) || f->timeouts)
 		return LOSS_CONGESTION;
 	if (r->verdict == LOSS_MEDIUM || r->verdict == LOSS_CONGESTION)
 		return (enum loss_cause)r->verdict;

@@ -62,6 +62,7 @@ static void answers(void)
 	CHECK(answered_window(&answer, 1010, ~0u) == 40);
 	CHECK(answered_window(&answer, 5000, ~0u) == 1);
 	CHECK(answered_window(&answer, 990, ~0u) == 50);
+	answer.flags = ANSWER_FOLLOWS;
 	/* Whatever the map holds, the flow lives, and the kernel's send buffer does not overflow. */
 	answer.window = 0;
 	CHECK(answered_window(&answer, 5000, ~0u) == 1);
