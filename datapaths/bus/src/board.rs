@@ -1,0 +1,309 @@
+//! What is known at the moment of flows, hops and ends, from the messages that came: for tables and for Prometheus.
+
+mod metrics;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use paceline_telemetry::{FlowReport, HopReport, Tuple};
+
+use crate::key::Role;
+use crate::message::{Body, Health, Message};
+use crate::subject::Kind;
+
+pub use metrics::{CONTENT_TYPE, encode};
+
+/// What has not been heard of for so long is left out. Our choice: ten signs of life.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Flows, queues, ends and paths that are kept. Our choice: what a table or a page can show, in some megabytes.
+const FLOWS_MAX: usize = 4096;
+const HOPS_MAX: usize = 1024;
+const ENDS_MAX: usize = 256;
+const PATHS_MAX: usize = 256;
+
+/// Packets by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packets {
+    /// That were due.
+    pub expected: u64,
+    /// That came.
+    pub received: u64,
+    /// Dropped by a full queue.
+    pub lost_congestion: u64,
+    /// Lost by the medium.
+    pub lost_medium: u64,
+    /// Lost for a reason that is not known.
+    pub lost_unknown: u64,
+    /// Reports that say so.
+    pub reports: u64,
+}
+
+impl Packets {
+    fn add(&mut self, report: &FlowReport) {
+        self.expected += u64::from(report.exp);
+        self.received += u64::from(report.rcv);
+        self.lost_congestion += u64::from(report.lost_q);
+        self.lost_medium += u64::from(report.lost_m);
+        self.lost_unknown += u64::from(report.lost_u);
+        self.reports += 1;
+    }
+}
+
+/// A flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its newest report.
+    pub report: FlowReport,
+    /// The sink.
+    pub publisher: String,
+    /// When that came.
+    pub heard: Instant,
+    /// Since it was first heard of.
+    pub packets: Packets,
+    /// When that was.
+    pub since: Instant,
+}
+
+/// A hop's egress queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// The newest that is known of it: from the node's report, or from a packet's record.
+    pub newest: HopReport,
+    /// When that came.
+    pub heard: Instant,
+    /// Packets dropped since it was first heard of.
+    pub drops: u64,
+    /// Frames lost by the link since it was first heard of.
+    pub link_losses: u64,
+}
+
+/// Someone who publishes signs of life.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The newest.
+    pub health: Health,
+    /// When it came.
+    pub heard: Instant,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub struct Board {
+    /// By tuple.
+    pub flows: BTreeMap<Tuple, Flow>,
+    /// By node and egress interface; 65535: not known.
+    pub queues: BTreeMap<(u32, u16), Queue>,
+    /// By role and name.
+    pub ends: BTreeMap<(Role, String), End>,
+    /// Of all flows so far, by sink and path.
+    totals: BTreeMap<(String, String), Packets>,
+}
+
+/// The nodes of a path, first hop first.
+pub fn path(report: &FlowReport) -> String {
+    let nodes: Vec<String> = report.hops.iter().map(|hop| hop.node.to_string()).collect();
+    nodes.join(">")
+}
+
+impl Board {
+    /// Takes in a message that came at `now`.
+    pub fn take(&mut self, message: &Message, now: Instant) {
+        match &message.body {
+            Body::Flow(report) => self.flow(report, &message.publisher, now),
+            Body::Node(report) => {
+                for hop in &report.hops {
+                    self.queue(&HopReport { node: report.node, ..*hop }, now);
+                }
+            }
+            Body::Health(health) => {
+                let Kind::Health { role, host } = &message.subject.kind else { return };
+                let key = (*role, host.clone());
+                if self.ends.len() < ENDS_MAX || self.ends.contains_key(&key) {
+                    self.ends.insert(key, End { health: health.clone(), heard: now });
+                }
+            }
+            Body::Control(_) => {}
+        }
+    }
+
+    fn flow(&mut self, report: &FlowReport, publisher: &str, now: Instant) {
+        report.hops.iter().for_each(|hop| self.queue(hop, now));
+        let key = (publisher.to_owned(), path(report));
+        if self.totals.len() < PATHS_MAX || self.totals.contains_key(&key) {
+            self.totals.entry(key).or_default().add(report);
+        }
+        if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&report.tuple) {
+            self.forget(now);
+            if self.flows.len() >= FLOWS_MAX {
+                return;
+            }
+        }
+        let fresh = || Flow {
+            report: report.clone(),
+            publisher: publisher.to_owned(),
+            heard: now,
+            packets: Packets::default(),
+            since: now,
+        };
+        let flow = self.flows.entry(report.tuple).or_insert_with(fresh);
+        flow.packets.add(report);
+        // A window in which nothing came says nothing of the hops.
+        let hops = if report.hops.is_empty() { flow.report.hops.clone() } else { report.hops.clone() };
+        let bottleneck = if report.hops.is_empty() { flow.report.bottleneck } else { report.bottleneck };
+        flow.report = FlowReport { hops, bottleneck, ..report.clone() };
+        (flow.heard, flow.publisher) = (now, publisher.to_owned());
+    }
+
+    fn queue(&mut self, hop: &HopReport, now: Instant) {
+        let key = (hop.node, hop.eg.unwrap_or(u16::MAX));
+        if self.queues.len() >= HOPS_MAX && !self.queues.contains_key(&key) {
+            return;
+        }
+        let queue = self.queues.entry(key).or_insert(Queue { newest: *hop, heard: now, drops: 0, link_losses: 0 });
+        let before = queue.newest;
+        queue.drops += step(before.qdrop, hop.qdrop);
+        queue.link_losses += step(before.lloss, hop.lloss);
+        // A packet's record does not say everything that the node's report does, nor the other way round.
+        queue.newest = HopReport {
+            limit_pkts: hop.limit_pkts.or(before.limit_pkts),
+            qdrop: hop.qdrop.or(before.qdrop),
+            lloss: hop.lloss.or(before.lloss),
+            rssi: hop.rssi.or(before.rssi),
+            snr: hop.snr.or(before.snr),
+            channel: hop.channel.or(before.channel),
+            rate_100k: hop.rate_100k.or(before.rate_100k),
+            mcs: hop.mcs.or(before.mcs),
+            ..*hop
+        };
+        queue.heard = now;
+    }
+
+    /// Leaves out what was not heard of lately.
+    pub fn forget(&mut self, now: Instant) {
+        let recent = |heard: Instant| now.saturating_duration_since(heard) < SILENCE;
+        self.flows.retain(|_, flow| recent(flow.heard));
+        self.queues.retain(|_, queue| recent(queue.heard));
+        self.ends.retain(|_, end| recent(end.heard));
+    }
+}
+
+/// By how much a counter of 16 bits has moved. A step back, which a report that was overtaken makes, is none: more than half of the
+/// range (as TCP's sequence numbers are compared, RFC 9293 section 3.4).
+fn step(before: Option<u16>, now: Option<u16>) -> u64 {
+    match (before, now) {
+        (Some(before), Some(now)) => u64::from(now.wrapping_sub(before).cast_signed().max(0).cast_unsigned()),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_telemetry::Latency;
+
+    use super::*;
+    use crate::message::flow_number;
+    use crate::subject::Subject;
+
+    fn message(body: Body) -> Message {
+        let kind = match &body {
+            Body::Flow(report) => Kind::Flow(flow_number(&report.tuple)),
+            Body::Node(report) => Kind::Node(report.node),
+            Body::Health(_) => Kind::Health { role: Role::Sink, host: "sta2".to_owned() },
+            Body::Control(_) => Kind::Control("a".to_owned()),
+        };
+        let subject = Subject { domain: "lab".to_owned(), kind };
+        Message { subject, publisher: "sta2".to_owned(), number: 0, body }
+    }
+
+    fn report(sport: u16, qdrop: u16) -> FlowReport {
+        let hop =
+            |node| HopReport { node, eg: Some(1), avail_pkts: Some(40), qdrop: Some(qdrop), ..HopReport::default() };
+        FlowReport {
+            tuple: Tuple { sport, ..Tuple::default() },
+            exp: 10,
+            rcv: 7,
+            lost_m: 2,
+            lost_q: 1,
+            cwnd_echo: Some(20),
+            hops: vec![hop(1), hop(2)],
+            bottleneck: Some(1),
+            ..FlowReport::default()
+        }
+    }
+
+    #[test]
+    fn sums_go_on_and_silence_is_forgotten() {
+        let mut board = Board::default();
+        let now = Instant::now();
+        board.take(&message(Body::Flow(report(1, 65_530))), now);
+        board.take(&message(Body::Flow(report(1, 4))), now);
+        board.take(&message(Body::Flow(report(1, 3))), now);
+        let node = HopReport { eg: Some(1), limit_pkts: Some(60), ..HopReport::default() };
+        board.take(
+            &message(Body::Node(paceline_telemetry::NodeReport { node: 2, hops: vec![node], ..Default::default() })),
+            now,
+        );
+        board.take(&message(Body::Flow(report(1, 4))), now);
+        board.take(&message(Body::Health(Health::default())), now);
+        let packets = board.flows[&Tuple { sport: 1, ..Tuple::default() }].packets;
+        assert_eq!((packets.expected, packets.lost_medium, packets.lost_congestion, packets.reports), (40, 8, 4, 4));
+        let queue = board.queues[&(2, 1)];
+        assert_eq!((queue.drops, queue.newest.limit_pkts, queue.newest.avail_pkts), (11, Some(60), Some(40)));
+        let text = encode(&board, now);
+        for line in [
+            "paceline_int_lost_packets_total{sink=\"sta2\",path=\"1>2\",cause=\"medium\"} 8",
+            "paceline_int_flows{sink=\"sta2\",path=\"1>2\"} 1",
+            "paceline_int_window_packets{sink=\"sta2\",path=\"1>2\"} 20",
+            "paceline_int_hop_room_packets{node=\"2\",egress=\"1\"} 40",
+            "paceline_int_hop_limit_packets{node=\"2\",egress=\"1\"} 60",
+            "paceline_int_end_up_seconds{role=\"sink\",host=\"sta2\"} 0",
+        ] {
+            assert!(text.lines().any(|one| one == line || one.starts_with(&format!("{line}."))), "{line}\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+        board.forget(now + SILENCE);
+        assert!(board.flows.is_empty() && board.queues.is_empty() && board.ends.is_empty());
+        // What was counted stays counted.
+        assert!(encode(&board, now).contains("cause=\"medium\"} 8"));
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let mut board = Board::default();
+        let now = Instant::now();
+        for number in 0..6000_u32 {
+            let mut one = report(number as u16, 0);
+            one.hops[0].node = number;
+            board.take(&message(Body::Flow(one)), now);
+        }
+        assert_eq!((board.flows.len(), board.queues.len(), board.totals.len()), (FLOWS_MAX, HOPS_MAX, PATHS_MAX));
+        board.take(&message(Body::Flow(report(6000, 0))), now + SILENCE);
+        assert_eq!(board.flows.len(), 1);
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let dashboard: serde_json::Value =
+            serde_json::from_str(include_str!("../../../dashboards/telemetry.json")).unwrap();
+        let (mut board, now) = (Board::default(), Instant::now());
+        let mut all = report(1, 0);
+        all.lat_us = Some(Latency::default());
+        (all.hops[0].limit_pkts, all.hops[0].qbytes) = (Some(60), Some(0));
+        (all.hops[0].rate_pps, all.hops[0].rssi) = (Some(1), Some(-60));
+        board.take(&message(Body::Flow(all)), now);
+        board.take(&message(Body::Health(Health::default())), now);
+        let text = encode(&board, now);
+        let mut asked = 0;
+        let panels = dashboard["panels"].as_array().unwrap();
+        let queries = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+        for query in queries.map(|target| target["expr"].as_str().unwrap()) {
+            let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            for name in words.filter(|word| word.starts_with("paceline_")) {
+                let family = name.strip_suffix("_total").unwrap_or(name);
+                assert!(text.contains(&format!("# TYPE {family} ")), "{name} in {query}\n{text}");
+                asked += 1;
+            }
+        }
+        assert!(asked >= panels.len());
+    }
+}

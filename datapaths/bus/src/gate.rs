@@ -1,0 +1,275 @@
+//! Which messages are let in.
+//!
+//! A message is refused that is none, whose publisher is a stranger, whose MAC is not by its publisher's key, whose publisher has no
+//! business with the subject, that is too old or from the future, or whose number is not larger than the last of its publisher on
+//! this subject. Each is counted, and one line in ten seconds says of each reason what it was and what to do.
+//!
+//! Memory is bounded: what is remembered of a subject is forgotten when a repetition of it would be too old.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::envelope::Envelope;
+use crate::key::{Keys, Role, is_name};
+use crate::subject::{Kind, Subject};
+
+/// How old a message may be, and by how much the publisher's clock may be ahead, in microseconds, unless the options say otherwise.
+/// Our choice: well above what NTP leaves between machines; a report that was held back for so long was true a second ago.
+pub const MAX_AGE: u64 = 1_000_000;
+/// Subjects of which numbers are remembered. Our choice: 16384 flows and as many again that ended within [`MAX_AGE`].
+const SUBJECTS_MAX: usize = 32_768;
+/// Between two lines about the same reason, in microseconds. Our choice.
+const LINE_EVERY: u64 = 10_000_000;
+
+/// Whom an end believes.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Whoever reaches it: the bus is of this machine, and its folder says who that is.
+    Machine,
+    /// Publishers whose key it has.
+    Keys(Keys),
+}
+
+/// Why a message was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// It is no message of telemetry.
+    Malformed,
+    /// There is no key of its publisher.
+    Stranger,
+    /// It has no MAC.
+    Unsigned,
+    /// Its MAC is not by its publisher's key.
+    WrongKey,
+    /// Its publisher may not speak of this.
+    Role,
+    /// It is too old.
+    Stale,
+    /// It is from the future.
+    Ahead,
+    /// It came before, or a newer one did.
+    Replay,
+    /// Its text is not a report, or not one of this subject.
+    Content,
+    /// It is of a namespace, or a version, that is not known here.
+    Namespace,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Malformed,
+        Self::Stranger,
+        Self::Unsigned,
+        Self::WrongKey,
+        Self::Role,
+        Self::Stale,
+        Self::Ahead,
+        Self::Replay,
+        Self::Content,
+        Self::Namespace,
+    ];
+
+    /// A word for it, in figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Stranger => "stranger",
+            Self::Unsigned => "unsigned",
+            Self::WrongKey => "wrong_key",
+            Self::Role => "role",
+            Self::Stale => "stale",
+            Self::Ahead => "ahead",
+            Self::Replay => "replay",
+            Self::Content => "content",
+            Self::Namespace => "namespace",
+        }
+    }
+
+    /// What it was, and what to do.
+    const fn line(self) -> &'static str {
+        match self {
+            Self::Malformed => "it is no message of telemetry; keep other publishers off int.v1.>",
+            Self::Stranger => "there is no key of this publisher; copy its NAME.key here",
+            Self::Unsigned => "it has no MAC; give its publisher --keys",
+            Self::WrongKey => "its MAC is not by the key of this publisher here; copy its NAME.key again",
+            Self::Role => "the key of this publisher has not the role for it; see the first word of NAME.key",
+            Self::Stale => "it is too old; is the clock of its publisher right?",
+            Self::Ahead => "it is from the future; is the clock of its publisher right?",
+            Self::Replay => "it, or a newer one, came before",
+            Self::Content => "its text is not a report of its subject",
+            Self::Namespace => "its namespace or version is not known; run the same paceline at both ends",
+        }
+    }
+}
+
+/// A message was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub reason: Reason,
+    /// Who says to have sent it; empty where that could not be read.
+    pub publisher: String,
+    /// What it says to be about; empty where that could not be read.
+    pub subject: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
+        let (subject, publisher) = (known(&self.subject), known(&self.publisher));
+        write!(f, "a message on {subject} by {publisher} is refused: {}", self.reason.line())
+    }
+}
+
+/// How many messages were let in, and refused for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Let in.
+    pub taken: u64,
+    refused: [u64; Reason::ALL.len()],
+}
+
+impl Counts {
+    /// Refused for this reason.
+    pub fn refused(&self, reason: Reason) -> u64 {
+        self.refused[reason as usize]
+    }
+
+    /// Refused for any.
+    pub fn all_refused(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+}
+
+/// The memory of one subscriber.
+#[derive(Debug)]
+pub struct Gate {
+    domain: String,
+    trust: Trust,
+    max_age: u64,
+    /// The last number, by publisher and kind.
+    last: HashMap<(String, Kind), u64>,
+    /// When what is too old was last forgotten.
+    forgot: u64,
+    counts: Counts,
+    /// When a line was last due, and what was counted then, by reason.
+    said: HashMap<Reason, (u64, u64)>,
+}
+
+impl Gate {
+    /// For a domain. `max_age`: microseconds, see [`MAX_AGE`].
+    pub fn new(domain: &str, trust: Trust, max_age: u64) -> Self {
+        let (last, said) = (HashMap::new(), HashMap::new());
+        Self { domain: domain.to_owned(), trust, max_age, last, forgot: 0, counts: Counts::default(), said }
+    }
+
+    /// Says whether a message is let in at `now` (microseconds since 1970). What it holds is not looked at.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn open<'a>(&mut self, subject: &str, bytes: &'a [u8], now: u64) -> Result<(Subject, Envelope<'a>), Refused> {
+        self.examine(subject, bytes, now).map_err(|(reason, publisher)| {
+            let subject = subject.parse::<Subject>().map_or_else(|_| String::new(), |subject| subject.to_string());
+            Refused { reason, publisher, subject }
+        })
+    }
+
+    fn examine<'a>(
+        &mut self,
+        subject: &str,
+        bytes: &'a [u8],
+        now: u64,
+    ) -> Result<(Subject, Envelope<'a>), (Reason, String)> {
+        let none = || (Reason::Malformed, String::new());
+        let envelope = Envelope::read(bytes).ok_or_else(none)?;
+        let by = |reason| (reason, envelope.publisher.to_owned());
+        let about: Subject = subject.parse().map_err(|_| by(Reason::Malformed))?;
+        if about.domain != self.domain {
+            return Err(by(Reason::Malformed));
+        }
+        if let Trust::Keys(keys) = &self.trust {
+            let key = keys.of(envelope.publisher).ok_or_else(|| by(Reason::Stranger))?;
+            if !envelope.is_signed() {
+                return Err(by(Reason::Unsigned));
+            }
+            if !envelope.is_by(key, subject) {
+                return Err(by(Reason::WrongKey));
+            }
+            if !may(key.roles(), &about.kind, envelope.publisher) {
+                return Err(by(Reason::Role));
+            }
+        }
+        if envelope.number.saturating_add(self.max_age) < now {
+            return Err(by(Reason::Stale));
+        }
+        if envelope.number > now.saturating_add(self.max_age) {
+            return Err(by(Reason::Ahead));
+        }
+        self.remember(envelope.publisher, &about.kind, envelope.number, now).map_err(by)?;
+        Ok((about, envelope))
+    }
+
+    fn remember(&mut self, publisher: &str, kind: &Kind, number: u64, now: u64) -> Result<(), Reason> {
+        let key = (publisher.to_owned(), kind.clone());
+        if let Some(last) = self.last.get_mut(&key) {
+            if number <= *last {
+                return Err(Reason::Replay);
+            }
+            *last = number;
+            return Ok(());
+        }
+        // A pass over all of them is not for every message.
+        if self.last.len() >= SUBJECTS_MAX && now >= self.forgot.saturating_add(self.max_age / 4) {
+            self.forgot = now;
+            let oldest = now.saturating_sub(self.max_age);
+            self.last.retain(|_, last| *last >= oldest);
+        }
+        if self.last.len() >= SUBJECTS_MAX {
+            // Without memory of it, it could be one that came before.
+            return Err(Reason::Replay);
+        }
+        self.last.insert(key, number);
+        Ok(())
+    }
+
+    /// Counts a message that was let in, and could be used.
+    pub fn take(&mut self) {
+        self.counts.taken += 1;
+    }
+
+    /// Counts a message that was refused. Answers the line that is due, if any.
+    pub fn refuse(&mut self, refused: &Refused, now: u64) -> Option<String> {
+        let count = &mut self.counts.refused[refused.reason as usize];
+        *count += 1;
+        let (at, before) = self.said.get(&refused.reason).copied().unwrap_or((0, 0));
+        if before > 0 && now < at.saturating_add(LINE_EVERY) {
+            return None;
+        }
+        self.said.insert(refused.reason, (now, *count));
+        let more = *count - before - 1;
+        Some(if before > 0 && more > 0 {
+            format!("{refused} ({more} more since the last line)")
+        } else {
+            refused.to_string()
+        })
+    }
+
+    /// What became of messages so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// Whether a publisher of these roles may publish this. A sign of life is one's own.
+fn may(roles: &[Role], kind: &Kind, publisher: &str) -> bool {
+    match kind {
+        Kind::Flow(_) => roles.contains(&Role::Sink),
+        Kind::Node(_) => roles.contains(&Role::Hop),
+        Kind::Control(_) => roles.contains(&Role::Controller),
+        Kind::Health { role, host } => roles.contains(role) && is_name(host) && host == publisher,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Which bus, how an end takes part in it, why there is none, and what became of messages.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::gate::MAX_AGE;
+use crate::key::{Keys, Role, is_name};
+
+/// Where the sockets of the local bus are, unless said otherwise.
+const FOLDER: &str = "/run/paceline/int";
+/// Messages that wait to be sent, and those that wait to be read. Our choice: a second of 40 flows at 100 reports a second, in some
+/// megabytes.
+const QUEUE: usize = 4096;
+
+/// Which bus.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Sockets of this machine, in a folder: `local`, `local:FOLDER`.
+    Local(PathBuf),
+    /// A NATS server: `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `tls://...`.
+    Nats(String),
+}
+
+impl Default for Address {
+    fn default() -> Self {
+        Self::Local(FOLDER.into())
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "local" => Ok(Self::default()),
+            Some(("local", folder)) if folder.starts_with('/') => Ok(Self::Local(folder.into())),
+            Some(("nats" | "tls", rest)) if rest.len() > 2 && rest.starts_with("//") => Ok(Self::Nats(text.to_owned())),
+            _ => Err("it is not a bus; give local, local:/FOLDER or nats://HOST:PORT".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    /// Without the credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(folder) => write!(f, "local:{}", folder.display()),
+            Self::Nats(url) => {
+                let (scheme, rest) = url.split_once("//").unwrap_or(("nats:", url));
+                write!(f, "{scheme}//{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// How this end takes part.
+#[derive(Clone)]
+pub struct Options {
+    /// The deployment; several may share a server.
+    pub domain: String,
+    /// Who publishes: names the key.
+    pub name: String,
+    /// What this end publishes; `None`: nothing.
+    pub role: Option<Role>,
+    /// The keys of publishers, its own among them. `None` is for a bus of this machine alone.
+    pub keys: Option<Keys>,
+    /// How old a message may be ([`MAX_AGE`]).
+    pub max_age: Duration,
+    /// Messages that wait, in each direction.
+    pub queue: usize,
+    /// Where a line goes that people need to see.
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            domain: "default".to_owned(),
+            name: host(),
+            role: None,
+            keys: None,
+            max_age: Duration::from_micros(MAX_AGE),
+            queue: QUEUE,
+            log: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("domain", &self.domain).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The machine's name, as far as it can name a publisher.
+fn host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name: String = name.split('.').next().unwrap_or_default().chars().take(63).collect();
+    if is_name(&name) { name } else { "host".to_owned() }
+}
+
+/// Why there is no bus.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BusError {
+    /// A name that cannot be one.
+    #[error("'{0}' cannot be a name: 1 to 63 letters, digits, - and _")]
+    Name(String),
+    /// Messages would come from anyone.
+    #[error(
+        "{0}: messages between machines need keys; make one a publisher with: paceline int key NAME, and give --keys"
+    )]
+    NoKeys(Address),
+    /// It has no key to sign with.
+    #[error("there is no key of '{name}' for the role {}; make one with: paceline int key {name} --role {0}", role.name())]
+    NoKey {
+        /// Who would publish.
+        name: String,
+        /// What.
+        role: Role,
+    },
+    /// The folder of the local bus cannot be used.
+    #[error("{}: {error}", path.display())]
+    Folder {
+        /// The folder, or a socket in it.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others may write to the folder.
+    #[error("{}: others can write to this folder, or it is another user's; chmod 700 it, or name another: local:/FOLDER", .0.display())]
+    Open(PathBuf),
+    /// The system has no resources for it.
+    #[error("the bus cannot start: {0}")]
+    System(#[from] io::Error),
+    /// This build has no NATS.
+    #[error("{0}: this paceline was built without NATS")]
+    NoNats(Address),
+}
+
+/// What became of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Given to [`Bus::publish`].
+    pub published: u64,
+    /// Passed on: to the server, or to each subscriber of this machine.
+    pub sent: u64,
+    /// Replaced by newer ones before they could be sent.
+    pub dropped: u64,
+    /// Not sent because they were too old by then.
+    pub expired: u64,
+    /// Not sent to a subscriber of this machine that was slow.
+    pub slow: u64,
+    /// Not sent because they were longer than [`MESSAGE_MAX`].
+    pub oversize: u64,
+    /// Times that the connection was lost.
+    pub lost: u64,
+}
