@@ -7,6 +7,7 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+pub mod agent;
 mod attach;
 mod counters;
 mod error;
@@ -20,6 +21,7 @@ mod source;
 mod table;
 mod transit;
 
+pub use agent::Agent;
 pub use error::NodeError;
 pub use flows::{Flow, FlowMaps, flow_number};
 pub use lossy::{LossyCounters, LossyLink};
@@ -27,6 +29,9 @@ pub use queue::{Limit, QueueState, queue};
 pub use sink::{Sink, SinkCounters, SinkOptions};
 pub use source::{Source, SourceCounters, SourceOptions};
 pub use transit::{Radio, Transit, TransitCounters, TransitOptions};
+
+/// How reports travel.
+pub use paceline_bus as bus;
 
 /// How a program is held at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,264 @@
+//! The sender's agent: takes in the reports of the flows that this machine sends, and passes on what they say: to controllers in the
+//! kernel, which find a record for each socket in their map `pl_telemetry`; to the source, which learns that its headers arrive; and
+//! to an observer, such as the agent that runs controllers in user space.
+//!
+//! A flow is ours when its data leaves from here: the source's map says so, by ends and socket cookie, where one is loaded on this
+//! machine; otherwise the TCP connections over IPv6 of this network namespace are asked for.
+//!
+//! A report is believed as far as [`paceline_telemetry::Reader`] and the bus believe it. When none come, records grow old, and the
+//! controllers work as if there had never been one: nothing is written then. An agent that ends leaves records that are old half a
+//! second later.
+
+mod maps;
+mod sockets;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use paceline_bus::{Body, Bus, BusError, Counts, Filter, Heart, Message, Role, Subscription, flow_number};
+use paceline_cc::{Nanos, Telemetry, Time};
+use paceline_telemetry::{FlowReport, Reader, Tuple};
+use rustix::time::{ClockId, clock_gettime};
+
+use maps::Maps;
+use sockets::Sockets;
+
+/// How often the flows are looked at. Our choice: ten round trips of a path of a site; a look costs tens of microseconds.
+const FLOWS_EVERY: Duration = Duration::from_millis(100);
+/// How often the maps are. Our choice: a module is loaded seldom, and all maps of the machine are gone through.
+const MAPS_EVERY: Duration = Duration::from_secs(1);
+/// Flows that are served. Our choice: as many as the agent that steers flows has slots.
+const FLOWS_MAX: usize = 16_384;
+/// A flow's round trip while it is not known. Our choice: its reports then count for 230 ms, which is in the middle of what they may.
+const ROUND_TRIP: Nanos = Nanos::from_millis(100);
+
+/// What an observer takes: the flow, and what its controller's `on_telemetry` does.
+pub type Observe = Box<dyn FnMut(&Tuple, &Telemetry<'_>) + Send>;
+
+/// What became of reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Flows that are served now.
+    pub flows: u64,
+    /// Maps of controllers in the kernel.
+    pub controllers: u64,
+    /// Reports that were believed.
+    pub taken: u64,
+    /// Reports of flows that are not, or no longer, ours.
+    pub others: u64,
+    /// Reports that were not newer than the newest.
+    pub old: u64,
+    /// Records for which a map had no room.
+    pub full: u64,
+    /// Flows beyond those that are served.
+    pub unserved: u64,
+}
+
+struct Flow {
+    cookie: u64,
+    srtt: Nanos,
+    reader: Reader,
+}
+
+/// The agent. Someone calls [`Agent::step`] again and again, or [`Agent::spawn`] does.
+pub struct Agent {
+    bus: Bus,
+    subscription: Subscription,
+    sockets: Sockets,
+    maps: Maps,
+    flows: HashMap<Tuple, Flow>,
+    heart: Heart,
+    looked: Option<Instant>,
+    mapped: Option<Instant>,
+    observe: Option<Observe>,
+    figures: Figures,
+}
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The bus.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The system.
+    #[error("the kernel does not say what its connections are: {0}")]
+    System(#[from] io::Error),
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Agent").field(&self.figures()).finish()
+    }
+}
+
+impl Agent {
+    /// An agent at this bus.
+    ///
+    /// # Errors
+    /// The bus's or the system's.
+    pub fn new(bus: Bus, observe: Option<Observe>) -> Result<Self, AgentError> {
+        let subscription = bus.subscribe(&[])?;
+        let sockets = Sockets::open()?;
+        Ok(Self {
+            bus,
+            subscription,
+            sockets,
+            maps: Maps::default(),
+            flows: HashMap::new(),
+            heart: Heart::new(Role::Agent),
+            looked: None,
+            mapped: None,
+            observe,
+            figures: Figures::default(),
+        })
+    }
+
+    /// Waits for a report, up to `patience` and no longer than until flows are to be looked at, and passes it on. Answers the report.
+    ///
+    /// # Errors
+    /// The system's, when connections cannot be asked for.
+    pub fn step(&mut self, patience: Duration) -> io::Result<Option<FlowReport>> {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= FLOWS_EVERY) {
+            self.look()?;
+        }
+        if self.bus.options().role == Some(Role::Agent) {
+            self.heart.beat(&self.bus, Some(&self.subscription), self.flows.len());
+        }
+        let rest = self.looked.map_or(Duration::ZERO, |looked| FLOWS_EVERY.saturating_sub(looked.elapsed()));
+        let Some(Message { body: Body::Flow(report), .. }) = self.subscription.next(patience.min(rest)) else {
+            return Ok(None);
+        };
+        self.take(&report);
+        Ok(Some(report))
+    }
+
+    fn take(&mut self, report: &FlowReport) {
+        let now = now();
+        let Some(flow) = self.flows.get_mut(&report.tuple) else {
+            self.figures.others += 1;
+            return;
+        };
+        let Ok(record) = flow.reader.take(now, report, flow.srtt) else {
+            self.figures.old += 1;
+            return;
+        };
+        self.figures.taken += 1;
+        self.figures.full += self.maps.write(flow.cookie, &record) as u64;
+        self.maps.reported(&report.tuple, now);
+        if let (Some(observe), Some(telemetry)) = (&mut self.observe, flow.reader.telemetry(now)) {
+            observe(&report.tuple, &telemetry);
+        }
+    }
+
+    /// Which flows are ours now.
+    fn look(&mut self) -> io::Result<()> {
+        let now = now();
+        if self.mapped.is_none_or(|mapped| mapped.elapsed() >= MAPS_EVERY) {
+            self.maps.look(now);
+            self.mapped = Some(Instant::now());
+        }
+        self.looked = Some(Instant::now());
+        let connections = self.sockets.all(FLOWS_MAX)?;
+        let known = connections.iter().map(|one| (one.cookie, one.srtt));
+        let known: HashMap<u64, Nanos> = known.filter(|(_, srtt)| *srtt > Nanos::ZERO).collect();
+        let ours: Vec<(Tuple, u64)> = match self.maps.sent(now, FLOWS_MAX) {
+            Some(sent) => sent.iter().map(|one| (one.tuple, one.cookie)).collect(),
+            None => connections.iter().map(|one| (one.tuple, one.cookie)).collect(),
+        };
+        self.figures.unserved = 0;
+        let before: HashSet<u32> = self.flows.keys().map(flow_number).collect();
+        let there: HashMap<Tuple, u64> = ours.into_iter().collect();
+        let Self { flows, maps, .. } = self;
+        flows.retain(|tuple, flow| {
+            // Another connection may have the same ends.
+            let stays = there.get(tuple) == Some(&flow.cookie);
+            if !stays {
+                maps.remove(flow.cookie);
+            }
+            stays
+        });
+        for (tuple, cookie) in there {
+            let srtt = known.get(&cookie).copied();
+            if let Some(flow) = self.flows.get_mut(&tuple) {
+                flow.srtt = srtt.unwrap_or(flow.srtt);
+            } else if self.flows.len() < FLOWS_MAX {
+                let flow = Flow { cookie, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() };
+                self.flows.insert(tuple, flow);
+            } else {
+                self.figures.unserved += 1;
+            }
+        }
+        let after: HashSet<u32> = self.flows.keys().map(flow_number).collect();
+        before.difference(&after).for_each(|number| self.subscription.remove(&Filter::Flow(*number)));
+        after.difference(&before).for_each(|number| self.subscription.add(&Filter::Flow(*number)));
+        Ok(())
+    }
+
+    /// What became of reports so far.
+    pub fn figures(&self) -> Figures {
+        let (flows, controllers) = (self.flows.len() as u64, self.maps.controllers() as u64);
+        Figures { flows, controllers, ..self.figures }
+    }
+
+    /// What became of messages before that.
+    pub fn counts(&self) -> Counts {
+        self.subscription.counts()
+    }
+
+    /// The bus.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// Runs it in a thread of its own.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn spawn(mut self) -> io::Result<Running> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let end = ended.clone();
+        let thread = thread::Builder::new().name("paceline-int".to_owned()).spawn(move || {
+            while !end.load(Ordering::Acquire) {
+                if let Err(error) = self.step(FLOWS_EVERY) {
+                    eprintln!("the agent of telemetry ends, its flows go on without: {error}");
+                    return;
+                }
+            }
+        })?;
+        Ok(Running { ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for Agent {
+    /// Its flows need not find out by its silence.
+    fn drop(&mut self) {
+        self.flows.values().for_each(|flow| self.maps.remove(flow.cookie));
+    }
+}
+
+/// An agent in a thread of its own, which ends with this.
+#[derive(Debug)]
+pub struct Running {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The monotonic clock, which the kernel's controllers go by.
+fn now() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    Time::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+}
