@@ -16,7 +16,7 @@ mod outstanding;
 #[cfg(test)]
 mod tests;
 
-use paceline_cc::{Controller, Lost, Nanos, Pacing, Phase, Rate, Time};
+use paceline_cc::{Controller, Lost, Nanos, Pacing, Phase, Rate, Telemetry, Time};
 
 use crate::config::Config;
 use crate::driver::{Arrived, Delivery, Driver, Load, Marks, Progress};
@@ -281,6 +281,11 @@ impl Counted {
         let packets = now.marked.saturating_sub(self.seen.marked).min(u64::from(u32::MAX));
         let bytes = (packets * u64::from(now.mss)).min(delivery.bytes);
         Marks { bytes, packets: packets as u32, echo: now.echoes > self.seen.echoes }
+    }
+
+    /// The hops of the path reported.
+    pub fn telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.driver.telemetry(&Telemetry { now: telemetry.now.max(self.seen.at), ..*telemetry });
     }
 
     /// Runs the controller's clock, where [`Counted::next_tick`] has come.

@@ -11,11 +11,13 @@
 mod figures;
 mod flows;
 mod mapped;
+mod news;
 mod orphans;
 mod report;
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -25,7 +27,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject, RingBufferBuilder};
-use paceline_cc::{Misfit, Nanos, Spec, Time};
+use paceline_cc::{Misfit, Nanos, Spec, Telemetry, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 use thread_priority::{
@@ -38,6 +40,7 @@ use crate::modules::AGENT;
 use figures::Counting;
 use flows::{Choose, Flows};
 use mapped::{ANSWER_BYTES, Answers, CONTROL_BYTES, COUNTS_BYTES, Mapped};
+use news::{Item, News};
 
 pub use figures::Figures;
 pub use report::NewFlow;
@@ -106,6 +109,7 @@ pub struct Agent {
 struct Shared {
     counting: Arc<Counting>,
     misfit: Mutex<Option<Misfit>>,
+    news: News,
     ended: AtomicBool,
     wake: OwnedFd,
     control: Mapped,
@@ -154,6 +158,7 @@ impl Agent {
         let shared = Arc::new(Shared {
             counting: counting.clone(),
             misfit: Mutex::new(None),
+            news: News::default(),
             ended: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?,
             control: Mapped::new(control, CONTROL_BYTES)?,
@@ -175,6 +180,11 @@ impl Agent {
         Ok(Self { shared, thread: Some(thread), counts, _module: module })
     }
 
+    /// Someone who informs flows' controllers of what the hops of their paths report; it may outlive the agent.
+    pub fn informant(&self) -> Informant {
+        Informant(self.shared.clone())
+    }
+
     /// What became of its flows so far.
     pub fn figures(&self) -> Figures {
         let count = |offset| self.counts.wide(offset).load(Ordering::Relaxed);
@@ -192,6 +202,24 @@ impl Agent {
     }
 }
 
+/// Informs the controllers of an agent's flows of what the hops of their paths report, from any thread.
+#[derive(Clone)]
+pub struct Informant(Arc<Shared>);
+
+impl Informant {
+    /// Passes on a report about the flow from `local` to `remote`, if an agent steers it; [`Telemetry::now`] is of the monotonic clock.
+    pub fn telemetry(&self, local: SocketAddr, remote: SocketAddr, telemetry: &Telemetry<'_>) {
+        self.0.news.push(Item::new(local, remote, telemetry));
+        self.0.wake();
+    }
+}
+
+impl std::fmt::Debug for Informant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Informant")
+    }
+}
+
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Agent").field(&self.figures()).finish()
@@ -201,7 +229,7 @@ impl std::fmt::Debug for Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        let _ = rustix::io::write(&self.shared.wake, &1_u64.to_ne_bytes());
+        self.shared.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -214,6 +242,11 @@ impl Shared {
     /// Shows a sign of life.
     fn live(&self, now: Time) {
         self.control.wide(0).store(now.as_nanos() / 1000, Ordering::Release);
+    }
+
+    /// Wakes the thread.
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
     fn serve(&self, flows: Flows, ring: &MapHandle) -> Result<(), AgentError> {
@@ -242,6 +275,9 @@ impl Shared {
             Counting::note(&self.counting.wakes);
             reports.consume()?;
             let mut flows = flows.borrow_mut();
+            // It counts wakes; how many there were is of no interest.
+            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            self.news.take().iter().for_each(|item| flows.inform(item, now()));
             flows.tick(now());
             if let Some(misfit) = flows.take_misfit() {
                 *self.misfit.lock().unwrap_or_else(PoisonError::into_inner) = Some(misfit);

@@ -18,7 +18,7 @@ mod needs;
 mod record;
 mod select;
 
-pub use agent::{Agent, AgentError, NewFlow};
+pub use agent::{Agent, AgentError, Informant, NewFlow};
 pub use cgroup::{Cgroup, CgroupError};
 pub use holders::{Holder, holders};
 pub use hystart::HyStart;

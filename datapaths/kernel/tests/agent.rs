@@ -5,11 +5,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Nanos, Rate, Spec};
+use paceline_cc::observe::{Event, Observed, Observer};
+use paceline_cc::registry::{Definition, register};
+use paceline_cc::{Cause, Controller, Env, Hop, Nanos, Rate, Spec, Telemetry, Time};
 use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
 use paceline_emulator::world::{Between, Far, World};
@@ -242,6 +244,71 @@ fn a_silent_agents_flow_is_cubic_until_it_is_back() {
     assert!(of(11, 12).iter().all(|window| *window == 7), "{:?}", of(11, 12));
     assert!(figures.lapses > before.lapses, "{figures:?}");
     assert!(longest_gap(&arrivals) < SECOND, "{:?}", longest_gap(&arrivals));
+    world.stop().unwrap();
+}
+
+/// Keeps the reports of hops that a controller was given: the verdict, and the first hop.
+#[derive(Clone, Default)]
+struct Informed(Arc<Mutex<Vec<(Cause, u32)>>>);
+
+impl Observer for Informed {
+    fn on_event(&mut self, event: &Event<'_>, _: &dyn Controller) {
+        if let Event::Telemetry(telemetry) = event {
+            self.0.lock().unwrap().push((telemetry.verdict, telemetry.hops[0].id));
+        }
+    }
+}
+
+#[test]
+fn a_flows_controller_hears_of_the_hops_of_its_path() {
+    let _turn = turn();
+    let informed = Informed::default();
+    let noting = informed.clone();
+    register(Definition::new("informed", move |_, env: &Env| {
+        Observed::wrap(spec("fixed:window=7").build(env), Some(Box::new(noting.clone())))
+    }))
+    .unwrap();
+    let test = "a_flows_controller_hears_of_the_hops_of_its_path";
+    let Some(agent) = start(test, Options::default(), |_| Some(spec("informed"))) else { return };
+    let world = world(0.0);
+    let sink = sink(&world);
+    let mut stream = connect(&world, sink.address);
+    stream.write_all(&[0; 1000]).unwrap();
+    let ends = (stream.local_addr().unwrap(), sink.address);
+    let informant = agent.informant();
+    let report = |id: u32, local: SocketAddr| {
+        let hops = [Hop { id, ..Hop::default() }];
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now = Time::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
+        let (verdict, fresh_for) = (Cause::Medium, Nanos::from_secs(60));
+        informant.telemetry(local, ends.1, &Telemetry { now, packet: None, verdict, fresh_for, hops: &hops });
+    };
+    // The flow becomes known to the agent a little later.
+    let deadline = Instant::now() + 10 * SECOND;
+    while informed.0.lock().unwrap().is_empty() && Instant::now() < deadline {
+        report(1, ends.0);
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Of no flow of the agent's.
+    report(8, ends.1);
+    report(9, ends.0);
+    let last = || informed.0.lock().unwrap().last().copied();
+    while last() != Some((Cause::Medium, 9)) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(last(), Some((Cause::Medium, 9)));
+    let figures = agent.figures();
+    assert_eq!(figures.telemetry as usize, informed.0.lock().unwrap().len());
+    assert!(informed.0.lock().unwrap().iter().all(|(_, hop)| [1, 9].contains(hop)));
+    drop(agent);
+    // Whoever informs need not know that it has ended.
+    informant.telemetry(
+        ends.0,
+        ends.1,
+        &Telemetry { now: Time::ZERO, packet: None, verdict: Cause::Medium, fresh_for: Nanos::ZERO, hops: &[] },
+    );
+    reset(stream);
+    sink.thread.join().unwrap();
     world.stop().unwrap();
 }
 

@@ -20,6 +20,8 @@ pub struct Figures {
     pub lapses: u64,
     /// Reports taken in.
     pub reports: u64,
+    /// Reports of the hops of a flow's path that its controller was informed of.
+    pub telemetry: u64,
     /// Times that the agent woke up.
     pub wakes: u64,
     /// Time from an event in the kernel until the answer was written: the median.
@@ -39,6 +41,7 @@ pub(super) struct Counting {
     pub(super) declined: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) reports: AtomicU64,
+    pub(super) telemetry: AtomicU64,
     pub(super) wakes: AtomicU64,
     reactions: Vec<AtomicU64>,
 }
@@ -51,6 +54,7 @@ impl Counting {
             declined: zero(),
             refused: zero(),
             reports: zero(),
+            telemetry: zero(),
             wakes: zero(),
             reactions: std::iter::repeat_with(zero).take(CLASSES).collect(),
         }
@@ -85,6 +89,7 @@ impl Counting {
             declined: read(&self.declined),
             refused: read(&self.refused),
             reports: read(&self.reports),
+            telemetry: read(&self.telemetry),
             wakes: read(&self.wakes),
             reaction_p50: self.quantile(0.5),
             reaction_p99: self.quantile(0.99),

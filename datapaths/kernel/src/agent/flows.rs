@@ -1,7 +1,8 @@
 //! The flows of an agent: a controller for each, one list of timers for all.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,6 +12,7 @@ use paceline_transport::{Config, Counted};
 
 use super::figures::Counting;
 use super::mapped::{Answer, Answers, BUDGET, DECLINED, FOLLOWS, GLIDES};
+use super::news::Item;
 use super::report::{Kind, NewFlow, Report};
 
 /// The least time between two reports of a flow. Our choice: less than the agent's own [`super::REST`], so that a report finds it
@@ -28,9 +30,13 @@ const QUIET: Nanos = Nanos::from_secs(2);
 /// Who decides what steers a flow.
 pub(super) type Choose = Box<dyn FnMut(&NewFlow) -> Option<Spec> + Send>;
 
+/// Its own end, and the other.
+type Ends = (SocketAddr, SocketAddr);
+
 struct Flow {
     counted: Counted,
     answer: Answer,
+    ends: Ends,
     /// The earliest timer set for it.
     armed: Time,
     /// When something was heard of it.
@@ -44,6 +50,8 @@ pub(super) struct Flows {
     counting: Arc<Counting>,
     /// By slot.
     flows: Vec<Option<Box<Flow>>>,
+    /// Slots by ends; where namespaces have flows with the same ends, the newest.
+    slots: HashMap<Ends, u32>,
     /// Time, slot and generation.
     timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
     seed: u64,
@@ -54,7 +62,8 @@ pub(super) struct Flows {
 impl Flows {
     pub(super) fn new(choose: Choose, answers: Answers, slots: u32, counting: Arc<Counting>) -> Self {
         let flows = std::iter::repeat_with(|| None).take(slots as usize).collect();
-        Self { choose, answers, counting, flows, timers: BinaryHeap::new(), seed: 0, misfit: None }
+        let (slots, timers) = (HashMap::new(), BinaryHeap::new());
+        Self { choose, answers, counting, flows, slots, timers, seed: 0, misfit: None }
     }
 
     /// Takes in what the module wrote into the ring, and answers it.
@@ -85,7 +94,10 @@ impl Flows {
     }
 
     fn end(&mut self, slot: u32) {
-        if self.flows[slot as usize].take().is_some() {
+        if let Some(flow) = self.flows[slot as usize].take() {
+            if self.slots.get(&flow.ends) == Some(&slot) {
+                self.slots.remove(&flow.ends);
+            }
             self.counting.steered.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -110,7 +122,9 @@ impl Flows {
         self.seed += 1;
         let env = Env { mss: counters.mss.max(1), seed: self.seed, paced: false };
         let counted = Counted::new(&Config::default(), spec.build(&env), &counters);
-        let flow = Flow { counted, answer, armed: Time::NEVER, heard: counters.at };
+        let ends = (flow.local, flow.remote);
+        self.slots.insert(ends, report.slot);
+        let flow = Flow { counted, answer, ends, armed: Time::NEVER, heard: counters.at };
         self.flows[report.slot as usize] = Some(Box::new(flow));
         Counting::note(&self.counting.steered);
         self.answer(report.slot, Some(report));
@@ -122,6 +136,19 @@ impl Flows {
         flow.heard = counters.at;
         flow.counted.report(&counters);
         self.answer(report.slot, Some(report));
+    }
+
+    /// Informs a flow's controller of what the hops of its path reported.
+    pub(super) fn inform(&mut self, item: &Item, now: Time) {
+        let flow = self.slots.get(&(item.local, item.remote)).copied();
+        let Some((slot, flow)) = flow.and_then(|slot| Some((slot, self.flows[slot as usize].as_deref_mut()?))) else {
+            return;
+        };
+        if let Some(telemetry) = item.telemetry(now) {
+            flow.counted.telemetry(&telemetry);
+            Counting::note(&self.counting.telemetry);
+            self.answer(slot, None);
+        }
     }
 
     /// Writes what the controller says, after a report or a tick, and sets its timer.
