@@ -10,6 +10,7 @@
 //! - Losses come before the acknowledgement that showed them, as a controller hears of them.
 //! - `recovery` lasts until everything sent before it has been acknowledged; `slow_start` while the controller says
 //!   that it is starting; all else is `congestion_avoidance`.
+//! - What the hops of the path reported is an event of ours, `paceline:telemetry`: the draft has none.
 //! - Of a controller above TCP, packets are TCP's, window and state the controller's own.
 //!
 //! Events go to the file as they happen: memory does not grow with the length of a run.
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Event, Observer};
-use paceline_cc::{Ack, Controller, Lost, Nanos, Pacing, Sent, Time};
+use paceline_cc::{Ack, Cause, Controller, Hop, Lost, Nanos, Pacing, Rate, Sent, Telemetry, Time};
 use paceline_experiment::{Layer, Subject, Tap};
 use serde_json::json;
 
@@ -193,6 +194,7 @@ impl Log {
                 self.recover = Some(self.next_position);
             }
             Event::Spurious(_) => self.recover = None,
+            Event::Telemetry(telemetry) => self.telemetry(telemetry)?,
             _ => {}
         }
         self.now.window = controller.window();
@@ -284,6 +286,25 @@ impl Log {
         Ok(())
     }
 
+    fn telemetry(&mut self, telemetry: &Telemetry<'_>) -> io::Result<()> {
+        let verdict = match telemetry.verdict {
+            Cause::Unknown => "unknown",
+            Cause::Congestion => "congestion",
+            Cause::Aqm => "aqm",
+            Cause::Policer => "policer",
+            Cause::Medium => "medium",
+            Cause::Handover => "handover",
+        };
+        let hops: Vec<serde_json::Value> = telemetry.hops.iter().map(hop).collect();
+        let fresh_ms = telemetry.fresh_for.as_nanos() as f64 / 1e6;
+        let file = self.event(telemetry.now, "paceline:telemetry")?;
+        writeln!(
+            file,
+            r#""verdict":"{verdict}","fresh_for":{fresh_ms:.3},"hops":{}}}}}"#,
+            serde_json::Value::from(hops)
+        )
+    }
+
     fn learn(&mut self, ack: &Ack<'_>) {
         self.now.in_flight = ack.in_flight;
         self.now.latest_rtt = ack.rtt.or(self.now.latest_rtt);
@@ -342,6 +363,25 @@ impl Log {
         }
         writeln!(file, "}}}}")
     }
+}
+
+/// What a hop reported, without what it did not. Rates in bits per second, as qlog has them.
+fn hop(hop: &Hop) -> serde_json::Value {
+    let bits = |rate: Option<Rate>| rate.map(|rate| rate.as_bytes_per_sec().saturating_mul(8));
+    let mut value = json!({
+        "id": hop.id,
+        "queue_bytes": hop.queue_bytes,
+        "room_packets": hop.room_packets,
+        "limit_packets": hop.limit_packets,
+        "capacity": bits(hop.capacity),
+        "arrival": bits(hop.arrival),
+        "flows": hop.flows,
+        "drops": hop.drops,
+    });
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, field| !field.is_null());
+    }
+    value
 }
 
 #[cfg(test)]

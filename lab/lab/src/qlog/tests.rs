@@ -160,6 +160,25 @@ fn a_loss_and_its_repair() {
 }
 
 #[test]
+fn what_hops_reported_is_an_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut qlog = Qlog::new(folder.path(), "reno@tcp", "").unwrap();
+    let mut flow = Script::new(&mut qlog);
+    let hops = [
+        Hop { id: 2, room_packets: Some(40), capacity: Some(Rate::from_mbps(20.0)), ..Hop::default() },
+        Hop::default(),
+    ];
+    let (verdict, fresh_for) = (Cause::Medium, Nanos::from_millis(90));
+    let telemetry = Telemetry { now: at(7.0), packet: None, verdict, fresh_for, hops: &hops };
+    flow.observer.on_event(&Event::Telemetry(&telemetry), flow.controller.as_ref());
+    let records = records(&qlog.finish().unwrap()[0]);
+    let event = records.iter().find(|record| record["name"] == "paceline:telemetry").unwrap();
+    let hops = json!([{ "id": 2, "room_packets": 40, "capacity": 20_000_000 }, { "id": 0 }]);
+    assert_eq!(event["data"], json!({ "verdict": "medium", "fresh_for": 90.0, "hops": hops }));
+    assert_eq!(event["time"], 7.0);
+}
+
+#[test]
 fn datagrams_that_were_lost_are_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut qlog = Qlog::new(folder.path(), "sprout@udp", "").unwrap();
