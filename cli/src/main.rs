@@ -43,7 +43,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
-    Int(commands::int::Args),
+    Int(Box<commands::int::Args>),
     #[cfg(target_os = "linux")]
     Kernel(commands::kernel::Args),
     #[cfg(target_os = "linux")]

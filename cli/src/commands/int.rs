@@ -4,13 +4,18 @@
 mod ebpf;
 mod nodes;
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// In-band telemetry: hops write what they see into packets of TCP over IPv6, the receiving host takes it out and reports it.
+use super::live;
+
+/// In-band telemetry: hops write what they see into packets of TCP over IPv6, the receiving host reports it, the sending host's TCP acts on it.
 ///
-/// Takes root, Linux 6.2 or newer, and a paceline built with the feature ebpf. Everything ends with the command that began it.
+/// Reports travel over a bus: of this machine, which needs nothing, or a NATS server, which needs keys. Takes root, Linux 6.2 or newer,
+/// and a paceline built with the feature ebpf. Everything ends with the command that began it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -25,6 +30,71 @@ enum Command {
     Transit(nodes::TransitArgs),
     /// The receiving host: take headers out of what arrives, and report what they say.
     Sink(nodes::SinkArgs),
+    /// Serve the flows that this machine sends: reports of their sinks become records that controllers in the kernel read.
+    Agent(AgentArgs),
+    /// Watch flows, hops and the ends of the bus.
+    Watch(WatchArgs),
+    /// Make a publisher's key. Copy it to where its messages are read.
+    Key(KeyArgs),
+}
+
+/// Which bus, and who this end is.
+#[derive(clap::Args)]
+pub(crate) struct BusArgs {
+    /// local, local:/FOLDER, or nats://[USER:PASSWORD@]HOST[:PORT] (tls:// with a certificate).
+    #[arg(long, default_value = "local")]
+    bus: String,
+    /// The folder of keys, one NAME.key for each publisher; a NATS server needs it. Without it the local bus believes every process
+    /// of this user and of root.
+    #[arg(long, value_name = "FOLDER")]
+    keys: Option<PathBuf>,
+    /// This end's name among publishers; this machine's by default.
+    #[arg(long = "as", value_name = "NAME")]
+    publisher: Option<String>,
+    /// Deployments that share a server have domains of their own.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    domain: String,
+    /// How old a message may be, by the clocks of both ends, such as 500ms.
+    #[arg(long, default_value = "1s", value_name = "TIME")]
+    max_age: paceline_cc::Nanos,
+}
+
+#[derive(clap::Args)]
+struct AgentArgs {
+    #[command(flatten)]
+    bus: BusArgs,
+    /// Numbers for Prometheus at this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+}
+
+#[derive(clap::Args)]
+struct WatchArgs {
+    #[command(flatten)]
+    live: live::Live,
+    #[command(flatten)]
+    bus: BusArgs,
+    /// Hops instead of flows.
+    #[arg(long, conflicts_with = "ends")]
+    hops: bool,
+    /// The ends of the bus instead of flows.
+    #[arg(long)]
+    ends: bool,
+    /// Numbers for Prometheus at this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+}
+
+#[derive(clap::Args)]
+struct KeyArgs {
+    /// The publisher: letters, digits, - and _.
+    name: String,
+    /// What it may publish; may be given again.
+    #[arg(long = "role", value_name = "ROLE", required = true, value_parser = ["sink", "hop", "controller", "agent"])]
+    roles: Vec<String>,
+    /// The folder, which is made where there is none.
+    #[arg(long, value_name = "FOLDER", default_value = "/etc/paceline/keys")]
+    keys: PathBuf,
 }
 
 impl Args {

@@ -58,12 +58,27 @@ struct LoadArgs {
     /// Make it the default of this network namespace until then; the one before is restored afterwards.
     #[arg(long)]
     default: bool,
+    #[command(flatten)]
+    reports: ReportsArgs,
+}
+
+/// Reports of in-band telemetry.
+#[derive(clap::Args)]
+struct ReportsArgs {
+    /// Take in reports of in-band telemetry for its connections, as paceline int agent does; a controller that runs in this process
+    /// hears of them as well.
+    #[arg(long)]
+    telemetry: bool,
+    #[command(flatten)]
+    bus: super::int::BusArgs,
 }
 
 #[derive(clap::Args)]
 struct RunArgs {
     #[command(flatten)]
     of: NameArgs,
+    #[command(flatten)]
+    reports: ReportsArgs,
     /// The command and its arguments, after --.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,

@@ -1,15 +1,36 @@
 //! What needs the crate `paceline-int`.
 
+mod agent;
+mod bus;
+mod metrics;
 mod nodes;
+mod watch;
 
 use std::process::ExitCode;
 
-use super::Command;
+use anyhow::Context;
+use paceline_int::bus::{Keys, Role};
+
+use super::{Command, KeyArgs};
 
 pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Source(args) => nodes::source(args),
         Command::Transit(args) => nodes::transit(args),
         Command::Sink(args) => nodes::sink(args),
+        Command::Agent(args) => agent::run(args),
+        Command::Watch(args) => watch::run(args),
+        Command::Key(args) => key(args),
     }
+}
+
+fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
+    let roles: Option<Vec<Role>> = args.roles.iter().map(|role| Role::named(role)).collect();
+    let path = Keys::make(&args.keys, &args.name, &roles.context("a role that there is not")?)?;
+    crate::print(&format!(
+        "{}: copy it, as it is, to the machines that read what {} publishes\n",
+        path.display(),
+        args.name
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }

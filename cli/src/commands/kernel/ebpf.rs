@@ -13,9 +13,11 @@ use paceline_cc::Spec;
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::names::nearest;
 use paceline_cc::registry::{self, controllers};
-use paceline_kernel::{AGENT, Agent, Loaded, MODULES, Module};
+use paceline_int::agent::{Observe, Running};
+use paceline_int::bus::Role;
+use paceline_kernel::{AGENT, Agent, Informant, Loaded, MODULES, Module};
 
-use super::Command;
+use super::{Command, ReportsArgs};
 
 pub(super) use restore::reentered as reentered_as_guard;
 
@@ -40,8 +42,8 @@ enum Named {
 
 /// What keeps it there: a value that takes it out when it is dropped.
 enum Held {
-    Module { _loaded: Loaded },
-    Agent(Agent),
+    Module { _loaded: Loaded, _reports: Option<Running> },
+    Agent { agent: Agent, _reports: Option<Running> },
 }
 
 impl Named {
@@ -68,25 +70,48 @@ impl Named {
     }
 
     /// Loads it.
-    fn load(&self) -> anyhow::Result<Held> {
-        Ok(match self {
-            Self::Module(module) => Held::Module { _loaded: module.load()? },
-            Self::Controller(spec) => Held::Agent(start(spec)?),
-        })
+    fn load(&self, reports: &ReportsArgs) -> anyhow::Result<Held> {
+        match self {
+            Self::Module(module) => held(module.load()?, reports),
+            Self::Controller(spec) => start(spec, reports),
+        }
     }
 
     /// Loads it, or shares what another process has loaded; an agent is one process's alone.
-    fn load_or_share(&self) -> anyhow::Result<Held> {
-        Ok(match self {
-            Self::Module(module) => Held::Module { _loaded: module.load_or_share()? },
-            Self::Controller(spec) => Held::Agent(start(spec)?),
-        })
+    fn load_or_share(&self, reports: &ReportsArgs) -> anyhow::Result<Held> {
+        match self {
+            Self::Module(module) => held(module.load_or_share()?, reports),
+            Self::Controller(spec) => start(spec, reports),
+        }
     }
 }
 
-fn start(spec: &Spec) -> anyhow::Result<Agent> {
+fn held(loaded: Loaded, reports: &ReportsArgs) -> anyhow::Result<Held> {
+    Ok(Held::Module { _loaded: loaded, _reports: reports.take(None)? })
+}
+
+fn start(spec: &Spec, reports: &ReportsArgs) -> anyhow::Result<Held> {
     let spec = spec.clone();
-    Ok(Agent::start(move |_| Some(spec.clone()))?)
+    let agent = Agent::start(move |_| Some(spec.clone()))?;
+    let reports = reports.take(Some(agent.informant()))?;
+    Ok(Held::Agent { agent, _reports: reports })
+}
+
+impl ReportsArgs {
+    /// Takes them in, where that is wanted; controllers of this process hear of them too.
+    fn take(&self, informant: Option<Informant>) -> anyhow::Result<Option<Running>> {
+        if !self.telemetry {
+            return Ok(None);
+        }
+        let inform = |informant: Informant| -> Observe {
+            Box::new(move |flow, telemetry| {
+                let (local, remote) = ((flow.src, flow.sport), (flow.dst, flow.dport));
+                informant.telemetry(local.into(), remote.into(), telemetry);
+            })
+        };
+        let bus = self.bus.open_quietly(Role::Agent)?;
+        Ok(Some(paceline_int::Agent::new(bus, informant.map(inform))?.spawn()?))
+    }
 }
 
 fn unknown(name: &str) -> anyhow::Error {

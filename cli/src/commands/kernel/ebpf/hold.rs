@@ -26,7 +26,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     // Before anything is loaded, and before any thread starts.
     let ends: SigSet = ENDS.into_iter().collect();
     ends.thread_block().context("cannot take signals")?;
-    let _held = named.load()?;
+    let _held = named.load(&args.reports)?;
     let default = if args.default { Some(Default::set(module.name)?) } else { None };
     let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
     let what = match &named {

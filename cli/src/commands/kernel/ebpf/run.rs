@@ -30,7 +30,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     // Before anything is loaded, and before any thread starts.
     let signals = Signals::take().context("cannot take signals")?;
-    let held = named.load_or_share()?;
+    let held = named.load_or_share(&args.reports)?;
     let cgroup = Cgroup::create()?;
     let selection = Selection::start(cgroup.open()?.as_fd(), module.name)?;
     let child = cgroup.enter(|| command.spawn())?.with_context(|| shown(&args.command))?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let sockets = counted(refused.try_into().unwrap_or(usize::MAX), "socket");
         complaint::print(&format!("{sockets} kept another congestion control than {}: it was not loaded", module.name));
     }
-    if let Held::Agent(agent) = &held
+    if let Held::Agent { agent, .. } = &held
         && !agent.is_running()
     {
         complaint::print("the agent ended before the command; its connections were CUBIC's from then on");

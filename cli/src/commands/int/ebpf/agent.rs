@@ -1,0 +1,35 @@
+//! `paceline int agent`.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use paceline_int::Agent;
+use paceline_int::bus::{Board, Body, Kind, Message, Role, Subject, flow_number};
+
+use super::super::AgentArgs;
+use super::metrics::Metrics;
+
+/// How long a step may wait. Our choice: the signs of life are on time.
+const STEP: Duration = Duration::from_millis(100);
+
+pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
+    let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
+    if let Some(address) = agent.bus().address() {
+        crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
+    }
+    let mut board = Board::default();
+    loop {
+        if let Some(report) = agent.step(STEP)?
+            && metrics.is_some()
+        {
+            let kind = Kind::Flow(flow_number(&report.tuple));
+            let subject = Subject { domain: agent.bus().options().domain.clone(), kind };
+            let message = Message { subject, publisher: "any".to_owned(), number: 0, body: Body::Flow(report) };
+            board.take(&message, Instant::now());
+        }
+        if let Some(metrics) = &metrics {
+            metrics.answer(&mut board);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! This end of the bus.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use paceline_int::bus::{Address, Bus, Keys, Options, Role};
+
+use super::super::BusArgs;
+use crate::complaint;
+
+impl BusArgs {
+    /// Opens it; `role`: what this end publishes.
+    pub(crate) fn open(&self, role: Option<Role>) -> anyhow::Result<Bus> {
+        let address: Address = self.bus.parse().map_err(|wrong| anyhow!("--bus {}: {wrong}", self.bus))?;
+        let keys = self.keys()?;
+        let mut options = Options {
+            domain: self.domain.clone(),
+            role,
+            keys,
+            max_age: Duration::from_nanos(self.max_age.as_nanos()),
+            log: Arc::new(complaint::print),
+            ..Options::default()
+        };
+        if let Some(name) = &self.publisher {
+            options.name.clone_from(name);
+        }
+        Ok(Bus::open(&address, options)?)
+    }
+
+    /// As [`BusArgs::open`], but for someone who publishes nothing but signs of life, and can do without where there is no key for them.
+    pub(crate) fn open_quietly(&self, role: Role) -> anyhow::Result<Bus> {
+        let name = self.publisher.clone().unwrap_or_else(|| Options::default().name);
+        let keys = self.keys()?;
+        let may = keys.is_none_or(|keys| keys.of(&name).is_some_and(|key| key.roles().contains(&role)));
+        self.open(may.then_some(role))
+    }
+
+    fn keys(&self) -> anyhow::Result<Option<Keys>> {
+        let keys = self.keys.as_deref().map(Keys::read).transpose()?;
+        if let (Some(keys), Some(folder)) = (&keys, &self.keys)
+            && keys.is_empty()
+        {
+            return Err(anyhow!("{}: there is no key in it; make one with: paceline int key NAME", folder.display()));
+        }
+        Ok(keys)
+    }
+}

@@ -1,0 +1,219 @@
+//! `paceline int watch`.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline_cc::Cause;
+use paceline_int::bus::board::{End, Flow, Queue, path};
+use paceline_int::bus::{Board, Filter, Subscription};
+use serde_json::{Value, json};
+
+use super::super::WatchArgs;
+use super::metrics::Metrics;
+use crate::commands::live::{self, Column, Space, amount, counted, table};
+
+const fn text(title: &'static str, dispensable: u8) -> Column {
+    Column { title, dispensable, number: false }
+}
+
+const fn number(title: &'static str, dispensable: u8) -> Column {
+    Column { title, dispensable, number: true }
+}
+
+const FLOWS: [Column; 11] = [
+    text("SENDER", 9),
+    text("RECEIVER", 0),
+    text("PATH", 5),
+    number("ROOM", 3),
+    number("QUEUE kB", 6),
+    number("WINDOW", 1),
+    number("MEDIUM %", 2),
+    number("QUEUE %", 2),
+    number("UNKNOWN %", 7),
+    number("DELAY ms", 4),
+    text("VERDICT", 8),
+];
+
+const HOPS: [Column; 10] = [
+    number("NODE", 0),
+    number("EGRESS", 1),
+    number("ROOM", 2),
+    number("LIMIT", 5),
+    number("QUEUE kB", 6),
+    number("PACKETS/s", 3),
+    number("FLOWS", 4),
+    number("DROPS", 2),
+    number("LINK LOSSES", 7),
+    number("SIGNAL dBm", 8),
+];
+
+const ENDS: [Column; 8] = [
+    text("ROLE", 1),
+    text("NAME", 0),
+    number("UP s", 5),
+    number("SILENT s", 2),
+    number("FLOWS", 4),
+    number("PUBLISHED", 6),
+    number("DROPPED", 3),
+    number("REFUSED", 3),
+];
+
+/// Messages are taken in for so long before anything is shown. Our choice: a sign of life and ten reports of a hop.
+const FIRST: Duration = Duration::from_millis(1200);
+/// Between two looks whether someone asks for numbers.
+const STEP: Duration = Duration::from_millis(50);
+
+pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
+    let bus = args.bus.open(None)?;
+    let messages = bus.subscribe(&[Filter::Flows, Filter::Nodes, Filter::Health])?;
+    let board = Arc::new(Mutex::new(Board::default()));
+    let taken = board.clone();
+    thread::Builder::new().name("watch".to_owned()).spawn(move || take(&taken, &messages, metrics.as_ref()))?;
+    thread::sleep(FIRST);
+    live::show(&args.live, |space| {
+        let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.forget(Instant::now());
+        Ok(if args.live.json { as_json(&board, args) } else { draw(&board, args, space) })
+    })
+}
+
+/// Takes in what comes, and answers those who ask for numbers, until the process ends.
+fn take(board: &Mutex<Board>, messages: &Subscription, metrics: Option<&Metrics>) {
+    loop {
+        let message = messages.next(STEP);
+        let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(message) = message {
+            board.take(&message, Instant::now());
+        }
+        if let Some(metrics) = metrics {
+            metrics.answer(&mut board);
+        }
+    }
+}
+
+fn draw(board: &Board, args: &WatchArgs, space: Space) -> String {
+    if args.hops {
+        let heading = match board.queues.len() {
+            0 => "no hop reports, and no packet has a record of one".to_owned(),
+            count => {
+                format!("{} (room and limit in packets; drops and losses since this began)", counted(count, "queue"))
+            }
+        };
+        return table(&heading, &HOPS, board.queues.iter().map(|(key, queue)| hop(*key, queue)).collect(), space);
+    }
+    if args.ends {
+        let heading = match board.ends.len() {
+            0 => "no end of the bus has given a sign of life".to_owned(),
+            count => counted(count, "end"),
+        };
+        let rows = board.ends.iter().map(|((role, name), one)| end(role.name(), name, one)).collect();
+        return table(&heading, &ENDS, rows, space);
+    }
+    let mut flows: Vec<&Flow> = board.flows.values().collect();
+    flows.sort_by_key(|flow| (Reverse(flow.packets.received), flow.report.tuple));
+    let heading = match flows.len() {
+        0 => "no reports: is there a sink, and does its bus, domain and key fit? --ends shows who is there".to_owned(),
+        count => format!("{} (room and window in packets; losses since this began)", counted(count, "flow")),
+    };
+    table(&heading, &FLOWS, flows.into_iter().map(cells).collect(), space)
+}
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+fn shown<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(unknown, |value| value.to_string())
+}
+
+fn kilobytes(bytes: Option<u32>) -> String {
+    bytes.map_or_else(unknown, |bytes| amount(f64::from(bytes) / 1e3))
+}
+
+fn cells(flow: &Flow) -> Vec<String> {
+    let report = &flow.report;
+    let tuple = &report.tuple;
+    let share = |lost: u64| amount(100.0 * lost as f64 / flow.packets.expected.max(1) as f64);
+    let bottleneck = report.bottleneck();
+    vec![
+        format!("[{}]:{}", tuple.src, tuple.sport),
+        format!("[{}]:{}", tuple.dst, tuple.dport),
+        path(report),
+        shown(bottleneck.and_then(|hop| hop.avail_pkts)),
+        kilobytes(bottleneck.and_then(|hop| hop.qbytes)),
+        shown(report.cwnd_echo),
+        share(flow.packets.lost_medium),
+        share(flow.packets.lost_congestion),
+        share(flow.packets.lost_unknown),
+        report.lat_us.map_or_else(unknown, |latency| amount(latency.avg as f64 / 1e3)),
+        verdict(report.verdict).to_owned(),
+    ]
+}
+
+const fn verdict(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Medium => "medium",
+        Cause::Congestion => "congestion",
+        _ => "-",
+    }
+}
+
+fn hop((node, egress): (u32, u16), queue: &Queue) -> Vec<String> {
+    let newest = &queue.newest;
+    vec![
+        node.to_string(),
+        shown((egress != u16::MAX).then_some(egress)),
+        shown(newest.avail_pkts),
+        shown(newest.limit_pkts),
+        kilobytes(newest.qbytes),
+        shown(newest.rate_pps),
+        shown(newest.flows),
+        queue.drops.to_string(),
+        queue.link_losses.to_string(),
+        shown(newest.rssi),
+    ]
+}
+
+fn end(role: &str, name: &str, end: &End) -> Vec<String> {
+    let health = &end.health;
+    vec![
+        role.to_owned(),
+        name.to_owned(),
+        health.up_s.to_string(),
+        amount(end.heard.elapsed().as_secs_f64()),
+        health.flows.to_string(),
+        health.published.to_string(),
+        health.dropped.to_string(),
+        health.refused.to_string(),
+    ]
+}
+
+fn as_json(board: &Board, args: &WatchArgs) -> String {
+    let objects: Vec<Value> = if args.hops {
+        let object = |((node, egress), queue): (&(u32, u16), &Queue)| {
+            json!({
+                "node": node, "egress": (*egress != u16::MAX).then_some(egress), "newest": queue.newest,
+                "drops": queue.drops, "link_losses": queue.link_losses,
+            })
+        };
+        board.queues.iter().map(object).collect()
+    } else if args.ends {
+        let ends = board.ends.iter();
+        ends.map(|((role, name), end)| json!({ "role": role.name(), "name": name, "health": end.health })).collect()
+    } else {
+        let object = |flow: &Flow| {
+            json!({
+                "sink": flow.publisher, "path": path(&flow.report), "report": flow.report,
+                "expected_packets": flow.packets.expected, "received_packets": flow.packets.received,
+                "lost_medium": flow.packets.lost_medium, "lost_congestion": flow.packets.lost_congestion,
+                "lost_unknown": flow.packets.lost_unknown, "reports": flow.packets.reports,
+            })
+        };
+        board.flows.values().map(object).collect()
+    };
+    objects.iter().map(|object| format!("{object}\n")).collect()
+}
