@@ -6,7 +6,7 @@ use crate::lab::{Lab, refusal};
 #[test]
 fn a_build_without_ebpf_says_how_to_get_one() {
     let lab = Lab::new();
-    for args in [&["agent"][..], &["watch"], &["key", "sta2", "--role", "sink"]] {
+    for args in [&["agent"][..], &["watch"], &["key", "sta2", "--role", "sink"], &["sink", "--interface", "lo"]] {
         let said = refusal(&lab.run(&[&["int"], args].concat()));
         assert!(said.starts_with("int: ") && said.contains("--features ebpf"), "{said}");
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::BusArgs;
 use crate::commands::count;
 
 /// What all three have.
@@ -75,6 +76,8 @@ pub(super) struct TransitArgs {
     /// The queue's limit, such as 60p (packets) or 90000 (octets); by default what the kernel says of it.
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     pub(super) limit: Option<QueueLimit>,
+    #[command(flatten)]
+    pub(super) bus: BusArgs,
 }
 
 #[derive(clap::Args)]
@@ -84,6 +87,8 @@ pub(super) struct SinkArgs {
     /// Sender and receiver have the clock in common, as on one machine: delays are absolute.
     #[arg(long)]
     pub(super) synced: bool,
+    #[command(flatten)]
+    pub(super) bus: BusArgs,
 }
 
 /// A queue's limit.

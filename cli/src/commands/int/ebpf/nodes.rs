@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use paceline_int::bus::{Body, Filter, Heart, Kind, Role, flow_number};
 use paceline_int::{Clock, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
 use paceline_telemetry::{FlowReport, Profile};
 use serde_json::{Map, Value};
@@ -63,7 +64,7 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
     let source = Source::open(&args.node.interface, &options)?;
     let name = &args.node.interface;
     say(&args.node, &format!("headers on flows that leave through {name}, until this command ends"))?;
-    counting(&args.node, &ending, || counters(source.counters().entries()))
+    counting(&args.node, &ending, source, |_| Ok(()), |source| counters(source.counters().entries()))
 }
 
 pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
@@ -73,6 +74,8 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
     });
     let options = TransitOptions { node: args.number, limit, clock: clock(&args.node), ..TransitOptions::default() };
     let ending = Ending::awaited()?;
+    let bus = args.bus.open(Some(Role::Hop))?;
+    let mut heart = Heart::new(Role::Hop);
     let transit = Transit::open(&args.node.interface, &options)?;
     let known = match transit.limit() {
         Some(Limit::Packets(packets)) => format!("its queue has room for {packets} packets"),
@@ -81,12 +84,21 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
     };
     let name = &args.node.interface;
     say(&args.node, &format!("node {} writes at {name} until this command ends; {known}", transit.node()))?;
-    counting(&args.node, &ending, || counters(transit.counters().entries()))
+    let publish = |transit: &mut Transit| {
+        let report = transit.report()?;
+        bus.publish(Kind::Node(report.node), &Body::Node(report));
+        heart.beat(&bus, None, 0);
+        Ok(())
+    };
+    counting(&args.node, &ending, transit, publish, |transit| counters(transit.counters().entries()))
 }
 
 pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
     let options = SinkOptions { clock: clock(&args.node), synced: args.synced, ..SinkOptions::default() };
     let ending = Ending::awaited()?;
+    let bus = args.bus.open(Some(Role::Sink))?;
+    let limits = bus.subscribe(&[Filter::Nodes])?;
+    let mut heart = Heart::new(Role::Sink);
     let mut sink = Sink::open(&args.node.interface, &options)?;
     let name = &args.node.interface;
     say(&args.node, &format!("headers are taken out of what arrives at {name} until this command ends"))?;
@@ -98,7 +110,15 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
                 crate::print(&format!("{}\n", String::from_utf8_lossy(&report.to_json())))?;
             }
             sums.add(&report);
+            bus.publish(Kind::Flow(flow_number(&report.tuple)), &Body::Flow(report));
         }
+        // What hops say of their queues: the limits, which no packet carries.
+        while let Some(message) = limits.next(Duration::ZERO) {
+            if let Body::Node(report) = &message.body {
+                sink.node(report);
+            }
+        }
+        heart.beat(&bus, Some(&limits), sink.flows());
         if !args.node.json && reported.elapsed() >= EVERY && sums.reports > 0 {
             reported = Instant::now();
             crate::print(&std::mem::take(&mut sums).line(sink.flows()))?;
@@ -155,17 +175,24 @@ fn counters(entries: impl Iterator<Item = (&'static str, u64)>) -> Map<String, V
     entries.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
-/// Counts until it is to end.
-fn counting(args: &NodeArgs, ending: &Ending, now: impl Fn() -> Map<String, Value>) -> anyhow::Result<ExitCode> {
+/// Counts until it is to end; `round` is done ten times a second.
+fn counting<T>(
+    args: &NodeArgs,
+    ending: &Ending,
+    mut node: T,
+    mut round: impl FnMut(&mut T) -> anyhow::Result<()>,
+    now: impl Fn(&T) -> Map<String, Value>,
+) -> anyhow::Result<ExitCode> {
     let mut shown = Instant::now();
     while !ending.has_come() {
         std::thread::sleep(ROUND);
+        round(&mut node)?;
         if args.json && shown.elapsed() >= EVERY {
             shown = Instant::now();
-            show(args, now())?;
+            show(args, now(&node))?;
         }
     }
-    show(args, now())?;
+    show(args, now(&node))?;
     Ok(ExitCode::SUCCESS)
 }
 
