@@ -177,7 +177,11 @@ impl Sink {
             if Instant::now() < self.linger {
                 thread::sleep(due.min(left).min(PAUSE));
             } else {
-                self.ring.poll(due.min(left))?;
+                match self.ring.poll(due.min(left)) {
+                    // A signal: the caller looks what it means.
+                    Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => return Ok(reports),
+                    polled => polled?,
+                }
             }
         }
     }
