@@ -1,4 +1,4 @@
-//! What the nodes of telemetry are told on the command line.
+//! Options of the nodes of telemetry.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
