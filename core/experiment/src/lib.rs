@@ -7,6 +7,7 @@ pub mod config;
 mod draw;
 pub mod endpoints;
 mod histogram;
+pub mod node;
 pub mod outcome;
 pub mod record;
 pub mod seed;
@@ -16,6 +17,7 @@ pub mod topology;
 pub mod workload;
 
 pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
+pub use node::Node;
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
