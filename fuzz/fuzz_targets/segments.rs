@@ -1,11 +1,13 @@
 //! A frame as a port reads it, a virtual-network header before it: its packets have the lengths that they say, and what is
-//! joined from them and split again is the same packets. The first two bytes of the input lose and mark some of them.
+//! joined from them and split again is the same packets. The first two bytes of the input lose and mark some of them, and hops of
+//! telemetry write into those that are marked.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::Time;
-use paceline_emulator::frame::{Frame, Joiner, Virtio};
+use paceline_emulator::frame::{Frame, Joiner, Virtio, flow_key};
 use paceline_path::Codepoint;
+use paceline_telemetry::{NodeRecord, push_record};
 
 /// Packets looked at; each may have one byte.
 const MOST: usize = 200;
@@ -20,6 +22,12 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(packet.bytes().len(), packet.len());
         if chosen(number + 1, *mark) {
             packet.set_ecn(Codepoint::Ce);
+            let (length, key) = (packet.len(), flow_key(&packet.bytes()));
+            if let Some(header) = packet.hop_by_hop() {
+                let written = push_record(header, &NodeRecord { node: 0xff_ffff, ..NodeRecord::default() });
+                assert!(written.is_err() || flow_key(&packet.bytes()) == key);
+            }
+            assert_eq!((packet.len(), packet.bytes().len()), (length, length));
         }
         if !chosen(number + 1, *lose) {
             frames.push(packet);

@@ -27,9 +27,11 @@ use turns::{Rest, Turns};
 
 pub use priority::Scheduling;
 pub(crate) use priority::prefer;
+pub use transit::Transit;
 
 mod handover;
 mod priority;
+mod transit;
 mod turns;
 
 /// What an emulator is made of.
@@ -54,6 +56,8 @@ pub struct DuplexLink {
     pub down: Path<Frame>,
     /// From near to far.
     pub up: Path<Frame>,
+    /// What writes into packets that enter `down`, and `up`, where these are hops of in-band telemetry.
+    pub transit: [Option<Transit>; 2],
 }
 
 /// A packet on its way, as a [`Tap`] sees it.
@@ -265,6 +269,7 @@ struct Lane {
     link: usize,
     direction: Direction,
     path: Path<Frame>,
+    transit: Option<Transit>,
     /// What its next turn is for.
     wake: Wake,
     /// When this turn began.
@@ -385,9 +390,9 @@ impl Runner {
 
 impl Carried {
     fn new(number: usize, link: DuplexLink) -> Self {
-        let DuplexLink { near, far, down, up } = link;
-        let lane = |direction, path| Lane::new(number, direction, path);
-        Self { near, far, down: lane(Direction::Down, down), up: lane(Direction::Up, up) }
+        let DuplexLink { near, far, down, up, transit: [before_down, before_up] } = link;
+        let lane = |direction, path, transit| Lane::new(number, direction, path, transit);
+        Self { near, far, down: lane(Direction::Down, down, before_down), up: lane(Direction::Up, up, before_up) }
     }
 
     fn turn(&mut self, watch: &mut Watch) -> Result<(), EmulatorError> {
@@ -454,7 +459,7 @@ impl Failed {
 }
 
 impl Lane {
-    fn new(link: usize, direction: Direction, path: Path<Frame>) -> Self {
+    fn new(link: usize, direction: Direction, path: Path<Frame>, transit: Option<Transit>) -> Self {
         let report = DirectionReport::default();
         let handover = Handover::new(path.foresight());
         let (read, out, travelled) = Default::default();
@@ -462,6 +467,7 @@ impl Lane {
             link,
             direction,
             path: path.keeping_dropped(),
+            transit,
             wake: Wake::Ready,
             begin: Time::ZERO,
             time: Time::ZERO,
@@ -534,6 +540,7 @@ impl Lane {
 
     fn enter(&mut self, mut frame: Frame, watch: &mut Watch) {
         self.time = self.time.max(frame.arrived);
+        let flow = self.flow(&mut frame);
         let (ecn, size) = (frame.ecn(), frame.len() as u32);
         frame.entry = Entry { id: self.report.entered.packets, entered: self.time, ecn };
         self.report.entered.add(size);
@@ -542,8 +549,15 @@ impl Lane {
             let passage = Passage::new((self.link, self.direction), &bytes, frame.entry, self.time);
             watch.taps.iter_mut().for_each(|tap| tap.entered(&passage));
         }
-        let flow = if self.path.tells_flows_apart() { frame::flow_number(&frame.bytes()) } else { 0 };
         self.path.push(self.time, Packet::new(flow, size, ecn, frame));
+    }
+
+    /// The number of the packet's flow on the path, where anything asks for it.
+    fn flow(&mut self, frame: &mut Frame) -> u32 {
+        if let Some(transit) = &mut self.transit {
+            return transit.pass(self.time, frame, &mut self.path);
+        }
+        if self.path.tells_flows_apart() { frame::flow_number(&frame.bytes()) } else { 0 }
     }
 
     fn leave(&mut self, packet: Packet<Frame>) {

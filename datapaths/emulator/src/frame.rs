@@ -75,9 +75,10 @@ pub fn set_ecn(packet: &mut [u8], ecn: Codepoint) {
     }
 }
 
-/// The flow of an IP packet; `None` when it is no IP packet or is cut short.
-pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
-    let (protocol, source, destination, payload) = match packet.first()? >> 4 {
+/// What is above IP in a packet: its protocol number (IPv6: of the header after the extensions) and its bytes, none when it is a
+/// fragment that is not the first, or cut short. `None` when it is no IP packet or its IP header is cut short.
+pub fn upper(packet: &[u8]) -> Option<(u8, Option<&[u8]>)> {
+    match packet.first()? >> 4 {
         4 => {
             let header = packet.first_chunk::<20>()?;
             let length = usize::from(header[0] & 15) * 4;
@@ -85,18 +86,19 @@ pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
                 return None;
             }
             let later = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
-            let address = |from| packet[from..].first_chunk::<4>().map(|bytes| IpAddr::V4(Ipv4Addr::from(*bytes)));
-            let payload = if later { None } else { packet.get(length..) };
-            (header[9], address(12)?, address(16)?, payload)
+            Some((header[9], if later { None } else { packet.get(length..) }))
         }
-        6 => {
-            packet.first_chunk::<40>()?;
-            let address = |from| packet[from..].first_chunk::<16>().map(|bytes| IpAddr::V6(Ipv6Addr::from(*bytes)));
-            let (protocol, payload) = after_extensions(packet);
-            (protocol, address(8)?, address(24)?, payload)
-        }
-        _ => return None,
-    };
+        6 => packet.first_chunk::<40>().map(|_| after_extensions(packet)),
+        _ => None,
+    }
+}
+
+/// The flow of an IP packet; `None` when it is no IP packet or is cut short.
+pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
+    let (protocol, payload) = upper(packet)?;
+    let four = |at: usize| packet[at..].first_chunk::<4>().map(|bytes| IpAddr::V4(Ipv4Addr::from(*bytes)));
+    let six = |at: usize| packet[at..].first_chunk::<16>().map(|bytes| IpAddr::V6(Ipv6Addr::from(*bytes)));
+    let (source, destination) = if packet[0] >> 4 == 4 { (four(12)?, four(16)?) } else { (six(8)?, six(24)?) };
     let ports = match (protocol, payload) {
         // TCP, UDP, DCCP, SCTP, UDP-Lite.
         (6 | 17 | 33 | 132 | 136, Some([a, b, c, d, ..])) => {
@@ -116,14 +118,17 @@ pub fn flow_number(packet: &[u8]) -> u32 {
 }
 
 /// What no router changes of an IP packet, as a number: neither its TTL or hop limit, nor its class with the ECN field, nor a checksum
-/// of these. Packets of one connection that are under way at once have different ones, as they differ in their number or in
-/// what comes first in them.
+/// of these, nor hop-by-hop options, which are for routers to write into. Packets of one connection that are under way at once
+/// have different ones, as they differ in their number or in what comes first in them.
 pub fn fingerprint(packet: &[u8]) -> u64 {
     /// TCP's largest header, and some bytes behind it.
     const ENOUGH: usize = 80;
-    let kept: &[(usize, usize)] = match packet.first().map(|first| first >> 4) {
-        Some(4) => &[(2, 8), (9, 10), (12, 20 + ENOUGH)],
-        Some(6) => &[(2, 7), (8, 40 + ENOUGH)],
+    let behind = 40 + hop_by_hop(packet);
+    let four = [(2, 8), (9, 10), (12, 20 + ENOUGH)];
+    let six = [(2, 7), (8, 40), (behind, behind + ENOUGH)];
+    let kept = match packet.first().map(|first| first >> 4) {
+        Some(4) => &four[..],
+        Some(6) => &six,
         _ => &[],
     };
     let mut hasher = DefaultHasher::new();
@@ -132,6 +137,14 @@ pub fn fingerprint(packet: &[u8]) -> u64 {
         hasher.write(part);
     }
     hasher.finish()
+}
+
+/// Bytes of the hop-by-hop header of an IPv6 packet, which comes first if there is one.
+fn hop_by_hop(packet: &[u8]) -> usize {
+    match (packet.get(6), packet.get(40..)) {
+        (Some(0), Some([_, length, ..])) => 8 + usize::from(*length) * 8,
+        _ => 0,
+    }
 }
 
 /// The protocol above IPv6 and its bytes; none when it is a fragment that is not the first, or cut short.
@@ -215,6 +228,13 @@ mod tests {
         set_ecn(&mut far, Codepoint::Ce);
         assert_eq!(fingerprint(&far), fingerprint(&near));
         far[99] ^= 1;
+        assert_ne!(fingerprint(&far), fingerprint(&near));
+        // Options that a router writes into are as long behind it.
+        let near = v6(0, &[&[6, 1][..], &[0; 14], &[7; 20]].concat());
+        let mut far = near.clone();
+        far[55] = 1;
+        assert_eq!(fingerprint(&far), fingerprint(&near));
+        far[56] ^= 1;
         assert_ne!(fingerprint(&far), fingerprint(&near));
     }
 

@@ -17,6 +17,7 @@ pub mod world;
 
 pub use emulator::{
     DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, LinkReport, Passage, Scheduling, Setup, Tap,
+    Transit,
 };
 pub use frame::{FlowKey, Frame};
 pub use namespace::{Namespace, NamespaceError, Privilege};

@@ -205,7 +205,7 @@ impl Ends {
         for port in [&mut self.near_port, &mut self.far_port] {
             port.discard(clock)?;
         }
-        let links = vec![DuplexLink { near: self.near_port.0, far: self.far_port.0, down, up }];
+        let links = vec![DuplexLink { near: self.near_port.0, far: self.far_port.0, down, up, transit: [None, None] }];
         let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
         Ok(World { near: self.near, far: self.far, emulator })
     }

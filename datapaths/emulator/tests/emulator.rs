@@ -11,9 +11,11 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_clock::{Clock, Lateness};
 use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
-use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap};
-use paceline_path::queue::{Limit, Step, Threshold};
+use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap, Transit};
+use paceline_experiment::Node;
+use paceline_path::queue::{DropTail, Limit, Step, Threshold};
 use paceline_path::{Codepoint, Delay, Direction, Link, Loss, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
+use paceline_telemetry::{Edge, Header, NodeRecord, Profile};
 
 type Shared<T> = Arc<Mutex<T>>;
 
@@ -131,9 +133,12 @@ fn frames(arrivals: impl IntoIterator<Item = (u64, Codepoint)>) -> Vec<Frame> {
     (0..).zip(arrivals).map(frame).collect()
 }
 
+fn link(near: Memory, far: Memory, down: Path<Frame>, up: Path<Frame>) -> DuplexLink {
+    DuplexLink { near: Box::new(near), far: Box::new(far), down, up, transit: [None, None] }
+}
+
 fn setup(near: Memory, far: Memory, down: Path<Frame>) -> Setup {
-    let (near, far): (Box<dyn Port>, Box<dyn Port>) = (Box::new(near), Box::new(far));
-    let links = vec![DuplexLink { near, far, down, up: Path::new() }];
+    let links = vec![link(near, far, down, Path::new())];
     Setup { links, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND }
 }
 
@@ -378,10 +383,7 @@ fn one_emulator_carries_several_links() {
     let (near, far) = (Memory::empty(), Memory::with(packets(2)));
     let (left, right) = (Memory::with(packets(3)), Memory::empty());
     let written = [&near, &right].map(|port| Arc::clone(&port.written));
-    let links = vec![
-        DuplexLink { near: Box::new(near), far: Box::new(far), down: delayed(5), up: Path::new() },
-        DuplexLink { near: Box::new(left), far: Box::new(right), down: Path::new(), up: delayed(9) },
-    ];
+    let links = vec![link(near, far, delayed(5), Path::new()), link(left, right, Path::new(), delayed(9))];
     let notes = Notes::default();
     let seen = Arc::clone(&notes.seen);
     let setup = Setup { links, taps: vec![Box::new(notes)], clock: Clock::new(), bound: Lateness::BOUND };
@@ -396,4 +398,52 @@ fn one_emulator_carries_several_links() {
         seen.iter().filter(|seen| seen.what == "left").map(|seen| (seen.link, seen.id, seen.at)).collect();
     left.sort();
     assert_eq!(left, [(0, 0, ms(5)), (0, 1, ms(5)), (1, 0, ms(9)), (1, 1, ms(9)), (1, 2, ms(9))]);
+}
+
+/// A UDP packet over IPv6, with a hop-by-hop header before the UDP header.
+fn six(header: &[u8]) -> Vec<u8> {
+    let [high, low] = (header.len() as u16 + 8).to_be_bytes();
+    let mut bytes = vec![0x60, 0, 0, 0, high, low, 0, 64];
+    bytes.extend([[1; 16], [2; 16]].concat());
+    bytes.extend(header);
+    bytes.extend([0x9c, 0x40, 0, 80, 0, 8, 0, 0]);
+    bytes
+}
+
+#[test]
+fn a_link_writes_into_packets_as_a_hop_of_telemetry() {
+    let (before, reports) = std::sync::mpsc::channel();
+    let header = |hops| {
+        let edge = Edge { segs: 1, seq: 9, sent_us: 5, cwnd: Some(10), long: None };
+        six(&Header { next_header: 17, ..Header::new(Profile::Counted, hops, edge) }.encode())
+    };
+    let foreign = six(&[17, 0, 0x1e, 4, 1, 2, 3, 4]);
+    // Four at once: one is in service, two wait, and there is no room for more.
+    let packets = [header(2), header(2), header(2), header(2), header(0), foreign.clone(), header(1)];
+    let arrivals = [0, 0, 0, 0, 50, 60, 70];
+    let frames = packets.iter().zip(arrivals).map(|(bytes, at)| Frame::new(bytes.clone(), ms(at))).collect();
+    let queue = Box::new(DropTail::new(Limit::packets(2)));
+    let down = Path::new().link(Link::new(Schedule::constant(Rate::from_mbps(1.0)), queue));
+    let (near, far) = (Memory::empty(), Memory::with(frames));
+    let written = Arc::clone(&near.written);
+    let mut setup = setup(near, far, down);
+    setup.links[0].transit[0] = Some(Transit::new(Node::new(4, 6), Some(before)));
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| written.lock().unwrap().len() == 6);
+    emulator.stop().unwrap();
+
+    let written = written.lock().unwrap();
+    let read = |bytes: &[u8]| Header::decode(&bytes[40..]).unwrap().0;
+    let records = |index: usize| read(&written[index]).records;
+    // The first finds the queue empty, the second one packet in service; the fourth was dropped.
+    let seen: Vec<_> = (0..3).flat_map(records).map(|record| record.room_packets).collect();
+    assert_eq!(seen, [Some(2), Some(2), Some(1)], "one each");
+    let NodeRecord { node, egress, hop_limit, flow_dropped, flows, .. } = records(0)[0];
+    assert_eq!((node, egress, hop_limit, flow_dropped, flows), (4, Some(6), 64, Some(0), Some(1)));
+    assert_eq!((read(&written[3]).overflow, records(3).len()), (true, 0), "it has no room for a record");
+    assert_eq!(written[4], foreign);
+    assert_eq!(records(5)[0].flow_dropped, Some(1));
+    let reports: Vec<_> = reports.iter().collect();
+    assert_eq!(reports.len(), 1, "within 100 ms");
+    assert_eq!((reports[0].node, reports[0].hops[0].limit_pkts), (4, Some(2)));
 }

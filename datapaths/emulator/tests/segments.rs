@@ -18,7 +18,7 @@ const CWR: u8 = 128;
 struct Fields {
     six: bool,
     tcp: bool,
-    /// Options of IPv4 and of TCP, in units of 4 bytes.
+    /// Options of IPv4 and of TCP, in units of 4 bytes; of IPv6 the hop-by-hop header, in units of 8 bytes.
     options: (u8, u8),
     /// The class with its ECN field.
     class: u8,
@@ -44,7 +44,8 @@ fn sum(bytes: &[u8]) -> u32 {
 impl Fields {
     /// Where the transport's header begins.
     fn start(&self) -> usize {
-        if self.six { 40 } else { 20 + usize::from(self.options.0) * 4 }
+        let options = usize::from(self.options.0);
+        if self.six { 40 + options * 8 } else { 20 + options * 4 }
     }
 
     fn header(&self) -> usize {
@@ -61,9 +62,15 @@ impl Fields {
         let protocol = if self.tcp { 6 } else { 17 };
         let mut bytes;
         if self.six {
-            let [high, low] = (above as u16).to_be_bytes();
-            bytes = vec![0x60 | self.class >> 4, self.class << 4 | 5, 6, 7, high, low, protocol, 63];
+            let [high, low] = ((above + self.start() - 40) as u16).to_be_bytes();
+            let (next, units) = if self.options.0 == 0 { (protocol, 0) } else { (0, self.options.0) };
+            bytes = vec![0x60 | self.class >> 4, self.class << 4 | 5, 6, 7, high, low, next, 63];
             bytes.extend((0..32).map(|byte| byte * 7));
+            let options: Vec<u8> = (0..units * 8).map(|byte| byte ^ self.options.1).collect();
+            bytes.extend(options);
+            if let [first, length, ..] = &mut bytes[40..] {
+                (*first, *length) = (protocol, units - 1);
+            }
         } else {
             let ([high, low], [id, id_low]) = (((above + self.start()) as u16).to_be_bytes(), self.id.to_be_bytes());
             bytes = vec![0x45 + self.options.0, self.class, high, low, id, id_low, 0x40, 0, 63, protocol, 0, 0];
@@ -225,13 +232,29 @@ proptest! {
             frames.push(packet);
         }
         let port = |packet: &Vec<u8>| {
-            let start = if fields.six { 40 } else { fields.start() };
+            let start = fields.start();
             u16::from_be_bytes([packet[start], packet[start + 1]])
         };
         for flow in [5000, 6000] {
             let of = |packets: Vec<Vec<u8>>| packets.into_iter().filter(|packet| port(packet) == flow).collect::<Vec<_>>();
             prop_assert_eq!(of(received(&frames)), of(bytes(&frames)));
         }
+    }
+
+    #[test]
+    fn what_a_hop_writes_into_one_packet_is_in_that_packet_alone((fields, size) in fields(), chosen in any::<u16>()) {
+        let (mut frames, twin) = (fields.split(size), fields.split(size));
+        let mut wanted = bytes(&frames);
+        let chosen = usize::from(chosen) % frames.len();
+        let copy = frames[chosen].clone();
+        let header = frames[chosen].hop_by_hop();
+        prop_assert_eq!(header.is_some(), fields.six && fields.options.0 > 0);
+        if let Some(header) = header {
+            header[7] ^= 1;
+            wanted[chosen][47] ^= 1;
+        }
+        prop_assert_eq!(received(&frames), wanted);
+        prop_assert_eq!(copy.bytes(), twin[chosen].bytes());
     }
 
     #[test]
@@ -255,6 +278,9 @@ proptest! {
             let Ok(packets) = Frame::split(virtio, bytes, Time::ZERO) else { continue };
             let mut frames: Vec<_> = packets.take(300).collect();
             frames.iter_mut().step_by(3).for_each(|frame| frame.set_ecn(Codepoint::Ce));
+            for header in frames.iter_mut().step_by(5).filter_map(Frame::hop_by_hop) {
+                header.fill(7);
+            }
             prop_assert!(frames.iter().all(|frame| frame.bytes().len() == frame.len()));
             joined(&frames);
         }

@@ -68,6 +68,10 @@ impl Buffer {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.range.clone()]
     }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.range.clone()]
+    }
 }
 
 impl Drop for Buffer {

@@ -134,6 +134,29 @@ impl Frame {
         }
     }
 
+    /// The hop-by-hop header of an IPv6 packet and what is behind it, for a hop that writes into the header; what it shares with
+    /// other packets it has for itself from then on. `None` when there is no such header.
+    pub fn hop_by_hop(&mut self) -> Option<&mut [u8]> {
+        let whole = self.buffer.bytes();
+        if !matches!(whole, [first, _, _, _, _, _, 0, ..] if first >> 4 == 6) {
+            return None;
+        }
+        let own = match self.buffer.content {
+            Content::Segments { layout, size, .. } => {
+                let mut bytes = Vec::with_capacity(self.len());
+                layout.header(whole, self.part(layout, size), &mut bytes);
+                bytes.extend_from_slice(&whole[self.payload(layout, size)]);
+                Some(Buffer::packet(bytes, partial(layout).checksum))
+            }
+            Content::Packet(_) if Arc::strong_count(&self.buffer) == 1 => None,
+            Content::Packet(partial) => Some(Buffer::packet(whole.to_vec(), partial)),
+        };
+        if let Some(own) = own {
+            (self.buffer, self.index) = (Arc::new(own), 0);
+        }
+        Arc::get_mut(&mut self.buffer)?.bytes_mut().get_mut(40..)
+    }
+
     /// Its ECN field.
     pub fn ecn(&self) -> Codepoint {
         self.ecn
@@ -166,7 +189,7 @@ impl Frame {
     }
 
     /// The bytes that it shares with other packets.
-    pub(super) fn stored(&self) -> &[u8] {
+    pub(crate) fn stored(&self) -> &[u8] {
         self.buffer.bytes()
     }
 

@@ -4,14 +4,16 @@
 //! of their own. Source: unnumbered point-to-point links (RFC 1812, section 2.2.7).
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::mpsc::Sender;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Graph, Hop, Way};
+use paceline_experiment::{Graph, Hop, Node, Way};
 use paceline_path::Path;
+use paceline_telemetry::NodeReport;
 
 use super::attached::{Attached, Hub};
 use super::{Block, Site, Wire, WorldError, fit};
-use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap};
+use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap, Transit};
 use crate::frame::Frame;
 use crate::interface::Interfaces;
 use crate::namespace::{Namespace, NamespaceError};
@@ -23,6 +25,8 @@ pub struct Nodes {
     sites: Vec<Site>,
     /// By link: where its first hop begins, and where it ends.
     ports: Vec<[Attached; 2]>,
+    /// By link, where its hops take part in telemetry.
+    transit: Vec<[Option<Transit>; 2]>,
 }
 
 impl Nodes {
@@ -51,7 +55,20 @@ impl Nodes {
             ports.push([attach(hop.from)?, attach(hop.to)?]);
         }
         (0..graph.nodes().len() as u32).try_for_each(|node| route(graph, &sites, node))?;
-        Ok(Self { sites, ports })
+        let transit = ports.iter().map(|_| [None, None]).collect();
+        Ok(Self { sites, ports, transit })
+    }
+
+    /// The hops of this graph take part in in-band telemetry, each as an interface of the node from which it leads, with its own
+    /// number. Ten times a second they say to `reports` how their queues are.
+    #[must_use]
+    pub fn with_telemetry(mut self, graph: &Graph, reports: &Sender<NodeReport>) -> Self {
+        for ((link, down), transit) in links(graph).zip(&mut self.transit) {
+            let number = 2 * link as u16;
+            let hop = |node: u32, egress: u16| Some(Transit::new(Node::new(node, egress), Some(reports.clone())));
+            *transit = [hop(down.from, number), hop(down.to, number + 1)];
+        }
+        self
     }
 
     /// Starts the emulator on their links: `paths` are those of the graph's hops. Packets later than `bound` count as late.
@@ -71,11 +88,11 @@ impl Nodes {
         assert_eq!(paths.len(), self.ports.len() * 2, "one path for each hop");
         let mut paths = paths.into_iter();
         let mut links = Vec::new();
-        for [mut far, mut near] in self.ports {
+        for ([mut far, mut near], transit) in self.ports.into_iter().zip(self.transit) {
             far.discard(clock)?;
             near.discard(clock)?;
             let (Some(down), Some(up)) = (paths.next(), paths.next()) else { break };
-            links.push(DuplexLink { near: near.0, far: far.0, down, up });
+            links.push(DuplexLink { near: near.0, far: far.0, down, up, transit });
         }
         let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
         Ok(Network { sites: self.sites, emulator })

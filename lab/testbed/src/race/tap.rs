@@ -12,7 +12,7 @@ use paceline_path::{Packet, Schedule, Split};
 
 use super::FLOW_PORT;
 use paceline_emulator::emulator::{Passage, Tap};
-use paceline_emulator::frame::{self, FlowKey};
+use paceline_emulator::frame;
 
 /// What a thread of a flow shows to the series.
 pub(super) type Glimpse = Arc<Mutex<Option<Sample>>>;
@@ -99,7 +99,7 @@ impl RaceTap {
         let hop = hop(passage);
         if let Some((flow, at, hops)) = on_route(key.destination.port(), hop) {
             let stretch = Stretch { flow, role: Role::Data, before: at, last: at + 1 == hops };
-            return holds_data(passage.bytes, &key).then_some(stretch);
+            return holds_data(passage.bytes).then_some(stretch);
         }
         let (flow, at, hops) = on_route(key.source.port(), hop ^ 1)?;
         Some(Stretch { flow, role: Role::Acknowledgement, before: hops - 1 - at, last: at == 0 })
@@ -210,15 +210,14 @@ fn sum(one: Split, other: Split) -> Split {
 }
 
 /// Whether a packet of a flow carries something: with TCP, bytes of the stream.
-fn holds_data(packet: &[u8], key: &FlowKey) -> bool {
+fn holds_data(packet: &[u8]) -> bool {
     const TCP: u8 = 6;
-    if key.protocol != TCP {
-        return true;
+    match frame::upper(packet) {
+        Some((TCP, above)) => {
+            above.is_some_and(|above| above.get(12).is_some_and(|byte| above.len() > usize::from(byte >> 4) * 4))
+        }
+        other => other.is_some(),
     }
-    let Some(first) = packet.first() else { return false };
-    let header = if first >> 4 == 4 { usize::from(first & 15) * 4 } else { 40 };
-    let offset = packet.get(header + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
-    packet.len() > header + offset
 }
 
 #[cfg(test)]
