@@ -14,6 +14,7 @@ pub mod seed;
 pub mod tap;
 pub mod telemetry;
 pub mod topology;
+pub mod truth;
 pub mod workload;
 
 pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
@@ -25,4 +26,5 @@ pub use seed::Seed;
 pub use tap::{Fate, Layer, Subject, Tap};
 pub use telemetry::{Faults, Named, Telemetry, TelemetryOutcome, Trace};
 pub use topology::{Graph, GraphError, Hop, Topology};
+pub use truth::Truth;
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

@@ -1,12 +1,11 @@
 //! A flow's side of telemetry: the source that puts a header on its packets, the sink at its receiver, reports on their way back,
 //! and what its sender believes of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use paceline_cc::{Cause, Nanos, Time};
-use paceline_experiment::{Seed, Telemetry, TelemetryOutcome};
+use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Seed, Telemetry, TelemetryOutcome, Truth};
 use paceline_path::Reason;
-use paceline_telemetry::sink::Judged;
 use paceline_telemetry::{Edge, FlowReport, Header, Reader, Sink, SinkConfig};
 use paceline_transport::{Segment, Sender};
 use rand::RngExt;
@@ -23,8 +22,6 @@ const GIVES_UP_AFTER: (Nanos, u32) = (Nanos::from_secs(1), 10);
 const TRIES_AGAIN_AFTER: Nanos = Nanos::from_secs(30);
 /// Nodes report their queues so often (our choice: their limits hardly change).
 const NODES_EVERY: Nanos = Nanos::from_millis(100);
-/// A loss that the sink has not named when so many packets have left after it, it will not name (our choice: several windows).
-const FORGOTTEN_AFTER: u32 = 1 << 16;
 
 /// A packet of data with telemetry.
 #[derive(Clone, Debug)]
@@ -56,8 +53,8 @@ pub(crate) struct Carried {
     on_way: VecDeque<(Time, FlowReport)>,
     losses: Pcg64,
     reader: Reader,
-    /// Packets that the path has dropped and that the sink has not named yet, by number: why.
-    truth: BTreeMap<u32, Cause>,
+    /// What the path has dropped, until the sink has named it.
+    truth: Truth,
     outcome: TelemetryOutcome,
 }
 
@@ -78,7 +75,7 @@ impl Carried {
             on_way: VecDeque::new(),
             losses: seed.stream(&format!("reports {number}")),
             reader: Reader::new(),
-            truth: BTreeMap::new(),
+            truth: Truth::default(),
             outcome: TelemetryOutcome::default(),
         }
     }
@@ -110,15 +107,7 @@ impl Carried {
 
     /// The path dropped a packet.
     pub(crate) fn dropped(&mut self, traced: &Traced, reason: Reason) {
-        let cause = match reason {
-            Reason::Full => Cause::Congestion,
-            Reason::Early => Cause::Aqm,
-            Reason::Lost => Cause::Medium,
-        };
-        self.truth.insert(traced.number, cause);
-        while self.truth.first_key_value().is_some_and(|(first, _)| first.saturating_add(FORGOTTEN_AFTER) < self.next) {
-            self.forget();
-        }
+        self.truth.dropped(traced.number, reason);
     }
 
     /// Whether the nodes' own reports are due.
@@ -145,7 +134,7 @@ impl Carried {
     pub(crate) fn report(&mut self, now: Time) -> Option<Time> {
         let none = self.on_way.is_empty();
         while let Some(mut report) = self.sink.poll(now) {
-            self.judge();
+            self.sink.judged().iter().for_each(|judged| self.truth.judged(judged));
             if let Some(cause) = self.config.faults.forge {
                 report.verdict = cause;
             }
@@ -178,33 +167,10 @@ impl Carried {
         self.on_way.front().map_or(Time::NEVER, |(at, _)| *at)
     }
 
-    /// Counts what the sink has made of the losses up to now.
-    fn judge(&mut self) {
-        for Judged { first, numbers, split } in self.sink.judged() {
-            let mut truth = [0; 2];
-            let numbers = *first..first.saturating_add(*numbers);
-            while let Some((number, cause)) = self.truth.range(numbers.clone()).next() {
-                truth[usize::from(*cause != Cause::Medium)] += 1;
-                let number = *number;
-                self.truth.remove(&number);
-            }
-            self.outcome.count(truth, [split.medium, split.queue].map(u64::from));
-        }
-    }
-
-    /// Gives up the first loss that the sink has not named.
-    fn forget(&mut self) -> bool {
-        let first = self.truth.pop_first();
-        if let Some((_, cause)) = first {
-            let medium = cause == Cause::Medium;
-            self.outcome.count([u64::from(medium), u64::from(!medium)], [0; 2]);
-        }
-        first.is_some()
-    }
-
-    /// What became of it: what was never named stays unknown.
-    pub(crate) fn finish(mut self) -> TelemetryOutcome {
-        while self.forget() {}
-        self.outcome
+    /// What became of it.
+    pub(crate) fn finish(self) -> TelemetryOutcome {
+        let mut outcome = self.truth.finish();
+        outcome += &self.outcome;
+        outcome
     }
 }

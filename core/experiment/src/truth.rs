@@ -1,0 +1,64 @@
+//! What truly became of packets that telemetry found missing, held against what their receiver called it.
+
+use std::collections::BTreeMap;
+
+use paceline_cc::Cause;
+use paceline_path::Reason;
+use paceline_telemetry::sink::Judged;
+
+use crate::telemetry::TelemetryOutcome;
+
+/// A loss that the sink has not named when so many packets have left after it, it will not name (our choice: several windows).
+const FORGOTTEN_AFTER: u32 = 1 << 16;
+
+/// The losses of a flow whose packets are numbered, until its sink has named them.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    /// By number: why.
+    lost: BTreeMap<u32, Cause>,
+    outcome: TelemetryOutcome,
+}
+
+impl Truth {
+    /// The path dropped the packet with this number.
+    pub fn dropped(&mut self, number: u32, reason: Reason) {
+        let cause = match reason {
+            Reason::Full => Cause::Congestion,
+            Reason::Early => Cause::Aqm,
+            Reason::Lost => Cause::Medium,
+        };
+        self.lost.insert(number, cause);
+        while self.lost.first_key_value().is_some_and(|(first, _)| first.saturating_add(FORGOTTEN_AFTER) < number) {
+            self.forget();
+        }
+    }
+
+    /// The sink has made something of missing packets.
+    pub fn judged(&mut self, judged: &Judged) {
+        let Judged { first, numbers, split } = judged;
+        let mut truth = [0; 2];
+        let numbers = *first..first.saturating_add(*numbers);
+        while let Some((number, cause)) = self.lost.range(numbers.clone()).next() {
+            truth[usize::from(*cause != Cause::Medium)] += 1;
+            let number = *number;
+            self.lost.remove(&number);
+        }
+        self.outcome.count(truth, [split.medium, split.queue].map(u64::from));
+    }
+
+    /// Gives up the first loss that the sink has not named.
+    fn forget(&mut self) -> bool {
+        let first = self.lost.pop_first();
+        if let Some((_, cause)) = first {
+            let medium = cause == Cause::Medium;
+            self.outcome.count([u64::from(medium), u64::from(!medium)], [0; 2]);
+        }
+        first.is_some()
+    }
+
+    /// What became of all: what was never named stays unknown.
+    pub fn finish(mut self) -> TelemetryOutcome {
+        while self.forget() {}
+        self.outcome
+    }
+}
