@@ -21,7 +21,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Nanos, Time};
 use paceline_clock::{Clock, Lateness, Sleeper, Wake, thread_cpu};
 use paceline_experiment::Direction;
-use paceline_path::{Air, Codepoint, Contents, Count, Dropped, LinkStats, Packet, Path, Split};
+use paceline_path::{Air, Codepoint, Contents, Count, Dropped, LinkStats, Packet, Path, Reason, Split};
 use priority::Priority;
 use turns::{Rest, Turns};
 
@@ -82,6 +82,8 @@ pub struct Passage<'a> {
     pub delay: Split,
     /// The path marked it "congestion experienced".
     pub marked: bool,
+    /// Why it was dropped; `None` unless it was.
+    pub reason: Option<Reason>,
 }
 
 /// Watches packets from the emulator's thread: be quick. All methods do nothing unless overridden.
@@ -587,13 +589,16 @@ impl Lane {
     }
 
     fn note_dropped(&mut self, watch: &mut Watch) {
-        while let Some(Dropped { at, packet, .. }) = self.path.pop_dropped() {
+        while let Some(Dropped { at, packet, reason, .. }) = self.path.pop_dropped() {
             self.report.dropped.add(packet.size);
             if watch.taps.is_empty() {
                 continue;
             }
             let bytes = packet.body.bytes();
-            let passage = Passage::new((self.link, self.direction), &bytes, packet.body.entry, at);
+            let passage = Passage {
+                reason: Some(reason),
+                ..Passage::new((self.link, self.direction), &bytes, packet.body.entry, at)
+            };
             watch.taps.iter_mut().for_each(|tap| tap.dropped(&passage));
         }
     }
@@ -609,8 +614,8 @@ impl Lane {
 impl<'a> Passage<'a> {
     fn new((link, direction): (usize, Direction), bytes: &'a [u8], entry: Entry, at: Time) -> Self {
         let Entry { id, entered, .. } = entry;
-        let (released, delay, marked) = (Time::NEVER, Split::default(), false);
-        Self { link, direction, id, bytes, entered, at, released, delay, marked }
+        let (released, delay, marked, reason) = (Time::NEVER, Split::default(), false, None);
+        Self { link, direction, id, bytes, entered, at, released, delay, marked, reason }
     }
 
     /// Its ECN field as it is now.

@@ -111,6 +111,16 @@ impl Interfaces {
         })
     }
 
+    /// TCP hands each packet alone to an interface, and not up to 64 kB at once: for what looks at each packet before it is
+    /// sent. Sockets that connect later.
+    pub fn one_by_one(&self, name: &str) -> Result<(), NamespaceError> {
+        self.run(|| format!("let {name} take packets one by one"), async {
+            let index = self.index(name).await?;
+            let link = LinkUnspec::new_with_index(index).append_extra_attribute(LinkAttribute::GsoMaxSegs(1)).build();
+            self.handle.link().set(link).execute().await
+        })
+    }
+
     /// Waits until an interface that was set up, and what it is joined to, carry packets: the kernel sees to it a moment
     /// later, and on a machine whose processors are all taken some seconds later.
     ///

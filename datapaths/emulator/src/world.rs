@@ -18,7 +18,7 @@ use paceline_clock::Clock;
 mod attached;
 mod network;
 
-pub use network::{Network, Nodes};
+pub use network::{Network, Nodes, interface};
 
 use attached::{Attached, Hub, fix, is_taken};
 

@@ -144,7 +144,18 @@ mod tests {
         let passage = |entered: u64, bytes: &'static [u8]| {
             let (entered, delay) = (Time::from_millis(entered), Split::default());
             let (direction, released) = (Direction::Down, Time::NEVER);
-            Passage { link: 0, direction, id: 0, bytes, entered, at: entered, released, delay, marked: false }
+            Passage {
+                link: 0,
+                direction,
+                id: 0,
+                bytes,
+                entered,
+                at: entered,
+                released,
+                delay,
+                marked: false,
+                reason: None,
+            }
         };
         let first = passage(0, &[0; 1500]);
         log.entered(&first);

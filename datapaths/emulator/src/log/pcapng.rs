@@ -168,6 +168,7 @@ mod tests {
             released,
             delay,
             marked: false,
+            reason: None,
         };
         let up = Passage { direction: Direction::Up, bytes: &bytes[..20], ..down };
         log.entered(&down);

@@ -59,6 +59,11 @@ impl Nodes {
         Ok(Self { sites, ports, transit })
     }
 
+    /// The nodes, in the order of the graph's.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
     /// The hops of this graph take part in in-band telemetry, each as an interface of the node from which it leads, with its own
     /// number. Ten times a second they say to `reports` how their queues are.
     #[must_use]
@@ -153,8 +158,8 @@ fn links(graph: &Graph) -> impl Iterator<Item = (usize, &Hop)> {
     graph.hops().iter().step_by(2).enumerate()
 }
 
-/// The name of a link's interface at either end.
-fn interface(link: usize) -> String {
+/// The name of a link's interface at either end. Of the graph's hop `n` the link is `n / 2`.
+pub fn interface(link: usize) -> String {
     format!("link{link}")
 }
 
