@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use paceline_cc::Time;
+use paceline_telemetry::sink::Judged;
 use paceline_telemetry::{FlowReport, Header, NodeReport, Tuple};
 
 use crate::attach::{Attached, Side, attach};
@@ -150,6 +151,11 @@ impl Sink {
     /// Flows that it forgot because there were too many.
     pub const fn forgotten(&self) -> u64 {
         self.table.forgotten
+    }
+
+    /// What missing packets were taken for since the last call, 4096 gaps at most.
+    pub fn judged(&mut self) -> Vec<(Tuple, Judged)> {
+        std::mem::take(&mut self.table.judged)
     }
 
     /// A node reported: the limits of its queues.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use paceline_cc::{Nanos, Time};
-use paceline_telemetry::sink::SinkConfig;
+use paceline_telemetry::sink::{Judged, SinkConfig};
 use paceline_telemetry::{FlowReport, Header, NodeReport, Sink, Tuple};
 
 use crate::flows::flow_number;
 
 /// Least time between two reports of a flow: 200 a second (the format, section 8).
 const SPACING: Nanos = Nanos::from_millis(5);
+/// Judged gaps that are kept for who asks (our choice: a second of many losses).
+const JUDGED_MAX: usize = 4096;
 /// Nodes whose reports are kept (our choice: more than any header has room for).
 const NODES_MAX: usize = 256;
 
@@ -32,12 +34,14 @@ pub(crate) struct Table {
     synced: bool,
     /// Flows that made place for others.
     pub(crate) forgotten: u64,
+    /// What was judged since someone asked.
+    pub(crate) judged: Vec<(Tuple, Judged)>,
 }
 
 impl Table {
     pub(crate) fn new(most: usize, synced: bool) -> Self {
         let (flows, due, nodes) = (HashMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { flows, due, nodes, most: most.max(1), synced, forgotten: 0 }
+        Self { flows, due, nodes, most: most.max(1), synced, forgotten: 0, judged: Vec::new() }
     }
 
     /// A header of a flow came with so many packets.
@@ -85,6 +89,8 @@ impl Table {
                 continue;
             };
             if let Some(report) = flow.sink.poll(now) {
+                let room = JUDGED_MAX.saturating_sub(self.judged.len());
+                self.judged.extend(flow.sink.judged().iter().take(room).map(|judged| (tuple, *judged)));
                 flow.not_before = now + SPACING;
                 into.push(report);
             }
