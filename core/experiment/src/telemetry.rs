@@ -19,11 +19,13 @@ pub struct Telemetry {
     pub delay: Option<Nanos>,
     /// What goes wrong.
     pub faults: Faults,
+    /// The bus that carries reports in the real world; `None`: one within the process.
+    pub bus: Option<String>,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { trace: Trace::default(), interval: INTERVAL, delay: None, faults: Faults::default() }
+        Self { trace: Trace::default(), interval: INTERVAL, delay: None, faults: Faults::default(), bus: None }
     }
 }
 

@@ -111,10 +111,6 @@ mod linux {
     /// The first thing that it cannot do, and how to fix it.
     pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, RealError> {
         let mut notes = Vec::new();
-        if plans.iter().any(|plan| plan.scenario.telemetry.is_some()) {
-            let problem = "telemetry: no hop of the real world reports yet; race in the simulator, or --set telemetry=";
-            return Err(RealError::Refused(problem.to_owned()));
-        }
         if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {
             let there = paceline_testbed::tcp::available();
             if !there.contains(name) {

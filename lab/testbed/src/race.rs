@@ -11,6 +11,8 @@ mod hosts;
 #[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
 mod quic;
 mod tap;
+#[cfg_attr(not(feature = "ebpf"), path = "race/no_telemetry.rs")]
+mod telemetry;
 
 use std::any::Any;
 use std::io;
@@ -23,6 +25,7 @@ use std::time::Duration;
 
 use paceline_alcc::{Mode, Options};
 use paceline_cc::{Ability, Nanos, Time};
+use paceline_experiment::topology::back as back_route;
 use paceline_experiment::{
     Config, Cross, Distribution, DrivenBy, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way,
 };
@@ -40,12 +43,15 @@ use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 
 use datagrams::Datagrams;
 use hosts::{Hosts, MOST_LINKS};
-use tap::{Glimpse, RaceTap, Shown};
+use tap::{Glimpse, RaceTap, SharedTruth, Shown};
+use telemetry::Telemetry;
 
 /// Data of the flow with index `i` goes to port `FLOW_PORT + i`.
 const FLOW_PORT: u16 = 20_000;
 /// Cross traffic of the source with index `i` goes to port `CROSS_PORT + i`.
 const CROSS_PORT: u16 = 10_000;
+/// Bytes by which a header of IPv6 is longer than one of IPv4.
+const SIX: u32 = 20;
 /// Most flows, and most sources of cross traffic: one port each, and two threads.
 const MOST: usize = 1_000;
 
@@ -135,6 +141,17 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
             }
             Ok(())
         };
+        if flow.telemetry.is_some() {
+            if !matches!(flow.via, Via::Tcp(_)) {
+                notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));
+            } else if !telemetry::BUILT {
+                return Err(
+                    "--real: telemetry: this paceline has no eBPF; build it with 'cargo build --release -p paceline-cli \
+                     --features ebpf', or leave out --real"
+                        .to_owned(),
+                );
+            }
+        }
         match &flow.via {
             Via::Udp if flow.mss > largest(flow) => {
                 return Err(format!(
@@ -177,6 +194,12 @@ pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), String> {
             "tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]".to_owned()
         );
     }
+    if flows.iter().any(|flow| flow.telemetry.is_some()) {
+        return Err(
+            "tunnel: hops do not see what is inside it, and the scenario has [telemetry]; take one of them out"
+                .to_owned(),
+        );
+    }
     if flows.iter().any(|flow| flow.extra_delay > Nanos::ZERO) {
         return Err("tunnel: it joins two ends, and a flow with an extra_delay has another one; take one of them out"
             .to_owned());
@@ -190,10 +213,13 @@ fn largest(flow: &Flow) -> u32 {
     1448 + note
 }
 
-/// The flow as it can run: with space in its packets for the note to a receiver half.
+/// The flow as it can run: with space in its packets for the note to a receiver half; with telemetry, which TCP over IPv6 alone
+/// carries, for the longer header.
 fn fitted(flow: &Flow) -> Flow {
     let note = largest(flow) - 1448;
-    Flow { mss: flow.mss.min(1448 - note), ..flow.clone() }
+    let telemetry = flow.telemetry.clone().filter(|_| matches!(flow.via, Via::Tcp(_)));
+    let six = if telemetry.is_some() { SIX } else { 0 };
+    Flow { mss: flow.mss.min(1448 - note).saturating_sub(six), telemetry, ..flow.clone() }
 }
 
 /// Runs a world in real time. [`check`] and [`paceline_emulator::namespace::acquire`] come first.
@@ -219,7 +245,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     let flows = &hosts.flows;
     // Nothing is loaded while the threads of a run are at work.
     let kernels = flows.iter().map(below).collect::<Result<Vec<_>, _>>()?;
-    let _loads = tcp::Loads::of(
+    let loads = tcp::Loads::of(
         flows
             .iter()
             .zip(&kernels)
@@ -227,12 +253,24 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
             .filter_map(|(index, (flow, kernel))| Some((port(FLOW_PORT, index), flow, kernel.as_ref()?.0.clone()))),
     )?;
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
+    let backs: Vec<Duration> = flows.iter().map(|flow| back(&hosts.graph, &paths, flow)).collect();
+    let truths: Vec<SharedTruth> = flows.iter().map(|_| Arc::default()).collect();
+    let about =
+        telemetry::World { sites: nodes.sites(), graph: &hosts.graph, flows, seed, backs: &backs, truths: &truths };
+    let mut telemetry = Telemetry::prepare(&about, &loads).map_err(RaceError::Flow)?;
+    let nodes = match &telemetry {
+        Some(telemetry) => telemetry.at(nodes, &hosts.graph),
+        None => nodes,
+    };
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
+    if let Some(telemetry) = &mut telemetry {
+        telemetry.start(clock, flows.len()).map_err(RaceError::Flow)?;
+    }
     let until = Time::ZERO + duration;
     let schedules: Vec<Option<Schedule>> = paths.iter().map(schedule).collect();
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
     let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
-    let tap = RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until);
+    let tap = RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths);
     let mut tap: Option<Box<dyn Tap>> = Some(Box::new(tap));
     let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
     let base = [paths[0].least(), paths[1].least()];
@@ -252,6 +290,7 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
         Crew { network: &network, sites, seed, clock, until, sample_every, engines, kernels, abort: abort.clone() };
     let ended = crew.race(flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
+    let told = telemetry.map(Telemetry::stop).transpose();
     let inside = tunnel.map(Tunnel::stop).transpose();
     let report = network.stop().map_err(WorldError::from);
     // The emulator's failure is the cause of whatever else went wrong.
@@ -278,7 +317,16 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
     for flow in &ended {
         flow.record(&mut tap.recorder);
     }
+    let told = told.map_err(RaceError::Flow)?.unwrap_or_default();
+    tap.told(&told);
     Ok(Finished { outcome: tap.finish(graph, hops), host })
+}
+
+/// How long a report takes to the flow's sender: as long as a packet that finds no queue.
+fn back(graph: &Graph, paths: &[Path<Frame>], flow: &Flow) -> Duration {
+    let route = graph.route(flow.way).unwrap_or_default();
+    let least = back_route(&route).iter().fold(Nanos::ZERO, |sum, hop| sum + paths[*hop as usize].least());
+    Duration::from_nanos(least.as_nanos())
 }
 
 fn schedule(path: &Path<Frame>) -> Option<Schedule> {
@@ -438,7 +486,12 @@ impl Crew<'_> {
             .clone()
             .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
         let (source, target) = self.ends(flow.way);
-        let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
+        let address = match (&flow.telemetry, target.ipv6) {
+            (None, _) => IpAddr::V4(target.ipv4),
+            (Some(_), Some(six)) => IpAddr::V6(six),
+            (Some(_), None) => return Err(RaceError::Flow("telemetry: this kernel has no IPv6".to_owned())),
+        };
+        let to = SocketAddr::new(address, port(FLOW_PORT, index));
         let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(|error| listen_error(&error))?;
         if flow.controller.needs(Ability::ExactMarks) {
             // It echoes each packet's mark as such a receiver does (RFC 8257 section 3.2).

@@ -296,6 +296,7 @@ impl Shared {
                 released: Time::NEVER,
                 delay,
                 marked: false,
+                reason: None,
             });
         }
     }
@@ -314,7 +315,18 @@ impl Shared {
         let delay = Split { propagation, queue, ..Split::default() };
         if let Some(tap) = &mut watch.tap {
             let bytes = &frame.bytes()[..];
-            tap.left(&Passage { link: 0, direction, id, bytes, entered, at, released: at, delay, marked: false });
+            tap.left(&Passage {
+                link: 0,
+                direction,
+                id,
+                bytes,
+                entered,
+                at,
+                released: at,
+                delay,
+                marked: false,
+                reason: None,
+            });
         }
     }
 }

@@ -31,12 +31,25 @@ pub struct Telemetry {
     pub late: Nanos,
     /// Share of reports that are lost.
     pub drop: f64,
+    /// The bus that carries reports in the real world, such as `nats://127.0.0.1:4222`; without it, one within the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
         let (stops, resumes, forge, late, drop) = (None, None, None, Nanos::ZERO, 0.0);
-        Self { profile: Trace::default(), interval: INTERVAL, delay: None, stops, resumes, forge, late, drop }
+        Self {
+            profile: Trace::default(),
+            interval: INTERVAL,
+            delay: None,
+            stops,
+            resumes,
+            forge,
+            late,
+            drop,
+            bus: None,
+        }
     }
 }
 
@@ -63,7 +76,13 @@ impl Telemetry {
         });
         let faults =
             Faults { stops: at(self.stops), resumes: at(self.resumes), forge, late: self.late, drop: self.drop };
-        carried::Telemetry { trace: self.profile, interval: self.interval, delay: self.delay, faults }
+        carried::Telemetry {
+            trace: self.profile,
+            interval: self.interval,
+            delay: self.delay,
+            faults,
+            bus: self.bus.clone(),
+        }
     }
 
     fn check(&self) -> Result<(), KeyError> {

@@ -7,15 +7,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Direction, Flow, Graph, HopOutcome, Outcome, Recorder, Sample};
+use paceline_experiment::{Direction, Flow, Graph, HopOutcome, Outcome, Recorder, Sample, TelemetryOutcome, Truth};
 use paceline_path::{Packet, Schedule, Split};
 
 use super::FLOW_PORT;
 use paceline_emulator::emulator::{Passage, Tap};
 use paceline_emulator::frame;
+use paceline_telemetry::Header;
 
 /// What a thread of a flow shows to the series.
 pub(super) type Glimpse = Arc<Mutex<Option<Sample>>>;
+
+/// What became of a flow's packets, and what its sink made of it.
+pub(super) type SharedTruth = Arc<Mutex<Truth>>;
 
 /// Watches a race.
 pub(super) struct RaceTap {
@@ -44,6 +48,8 @@ struct Watched {
     /// Delays so far of packets that have left a hop which is not their last, by how many they have left. A copy that a hop makes
     /// finds nothing at the next.
     under_way: HashMap<(usize, u64), Split>,
+    /// What became of its packets with telemetry.
+    truth: Option<SharedTruth>,
 }
 
 enum Role {
@@ -73,7 +79,7 @@ impl RaceTap {
             let family = matches!(flow.workload, paceline_experiment::Workload::Poisson(_));
             let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
             let route = graph.route(flow.way).unwrap_or_default();
-            Watched { route, stop, glimpse: glimpse.clone(), under_way: HashMap::new() }
+            Watched { route, stop, glimpse: glimpse.clone(), under_way: HashMap::new(), truth: None }
         };
         let step = sample_every.unwrap_or(Nanos::ZERO);
         let points = if step > Nanos::ZERO { (end.as_nanos() / step.as_nanos()) as usize } else { 0 };
@@ -127,6 +133,24 @@ impl RaceTap {
         let point = |at: Time| ((at.as_nanos().div_ceil(step)).saturating_sub(1) as usize).min(last);
         self.waiting[point(from)] += size as i64;
         self.waiting[point(to)] -= size as i64;
+    }
+
+    /// Says of flows with telemetry what becomes of their packets.
+    pub(super) fn witness(mut self, flows: &[Flow], truths: &[SharedTruth]) -> Self {
+        for (watched, (flow, truth)) in self.flows.iter_mut().zip(flows.iter().zip(truths)) {
+            watched.truth = flow.telemetry.as_ref().map(|_| truth.clone());
+        }
+        self
+    }
+
+    /// What senders heard, by flow, besides what sinks made of losses.
+    pub(super) fn told(&mut self, told: &[TelemetryOutcome]) {
+        for (flow, told) in told.iter().enumerate() {
+            let Some(truth) = self.flows[flow].truth.take() else { continue };
+            let mut outcome = std::mem::take(&mut *truth.lock().unwrap_or_else(PoisonError::into_inner)).finish();
+            outcome += told;
+            self.recorder.telemetry(flow, &outcome);
+        }
     }
 
     /// What is left when the run is over.
@@ -189,6 +213,11 @@ impl Tap for RaceTap {
         if before > 0 {
             self.flows[flow].under_way.remove(&(before, frame::fingerprint(passage.bytes)));
         }
+        if let (Some(truth), Some(reason), Some(number)) =
+            (&self.flows[flow].truth, passage.reason, number(passage.bytes))
+        {
+            truth.lock().unwrap_or_else(PoisonError::into_inner).dropped(number, reason);
+        }
         if matches!(role, Role::Data) && passage.at <= self.end && passage.entered <= self.flows[flow].stop {
             self.recorder.dropped(flow, &Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ()));
         }
@@ -207,6 +236,12 @@ fn sum(one: Split, other: Split) -> Split {
         queue: one.queue + other.queue,
         transmission: one.transmission + other.transmission,
     }
+}
+
+/// The number in the telemetry of a packet.
+fn number(packet: &[u8]) -> Option<u32> {
+    let (header, _) = Header::decode(packet.get(40..)?).ok()?;
+    Some(header.edge?.seq)
 }
 
 /// Whether a packet of a flow carries something: with TCP, bytes of the stream.
@@ -244,7 +279,7 @@ mod tests {
     fn passage(direction: Direction, bytes: &[u8], entered: u64, at: u64) -> Passage<'_> {
         let (entered, at) = (Time::from_millis(entered), Time::from_millis(at));
         let delay = Split { queue: at - entered, ..Split::default() };
-        Passage { link: 0, direction, id: 0, bytes, entered, at, released: at, delay, marked: false }
+        Passage { link: 0, direction, id: 0, bytes, entered, at, released: at, delay, marked: false, reason: None }
     }
 
     #[test]

@@ -143,7 +143,9 @@ impl Diagnosis {
     /// What the kernel says.
     pub fn of(&mut self, to: u16) -> io::Result<Vec<Info>> {
         let mut found = Vec::new();
-        self.answers(AddressFamily::Inet, to, ALL, |message| found.extend(to_port(message, to)))?;
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            self.answers(family, to, ALL, |message| found.extend(to_port(message, to)))?;
+        }
         Ok(found)
     }
 

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::{Ecn, Env, Spec};
 use paceline_experiment::{DrivenBy, Flow};
-use paceline_kernel::{AGENT, Agent, AgentError, LoadError, Loaded, MODULES, Module, OPEN_WINDOW, module as named};
+use paceline_kernel::{
+    AGENT, Agent, AgentError, Informant, LoadError, Loaded, MODULES, Module, OPEN_WINDOW, module as named,
+};
 
 use super::{Kernel, KernelError};
 
@@ -41,7 +43,7 @@ pub(super) fn open_window(_: &Flow) -> Option<Kernel> {
 /// What the flows of a world need in the kernel; it is there as long as this is.
 pub(crate) struct Loads {
     _modules: Vec<Loaded>,
-    _agent: Option<Agent>,
+    agent: Option<Agent>,
 }
 
 impl Loads {
@@ -72,6 +74,11 @@ impl Loads {
         let agent = (!driven.is_empty()).then(|| Agent::start(move |flow| driven.get(&flow.remote.port()).cloned()));
         let agent = agent.transpose();
         let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
-        Ok(Self { _modules: modules, _agent: agent })
+        Ok(Self { _modules: modules, agent })
+    }
+
+    /// Who informs controllers that the agent runs.
+    pub(crate) fn informant(&self) -> Option<Informant> {
+        self.agent.as_ref().map(Agent::informant)
     }
 }

@@ -1,0 +1,46 @@
+//! In-band telemetry of a race, in a build without eBPF: there is none.
+
+use std::time::Duration;
+
+use paceline_clock::Clock;
+use paceline_emulator::world::{Nodes, Site};
+use paceline_experiment::{Flow, Graph, Seed, TelemetryOutcome};
+
+use super::tap::SharedTruth;
+use crate::tcp::Loads;
+
+/// Whether this build has it.
+pub(super) const BUILT: bool = false;
+
+/// What telemetry of a world is about.
+pub(super) struct World<'a> {
+    pub(super) sites: &'a [Site],
+    pub(super) graph: &'a Graph,
+    pub(super) flows: &'a [Flow],
+    pub(super) seed: Seed,
+    pub(super) backs: &'a [Duration],
+    pub(super) truths: &'a [SharedTruth],
+}
+
+/// Of no world.
+pub(super) enum Telemetry {}
+
+impl Telemetry {
+    /// Nothing: flows with telemetry were refused.
+    pub(super) fn prepare(world: &World<'_>, _: &Loads) -> Result<Option<Self>, String> {
+        let World { sites: _, graph: _, flows: _, seed: _, backs: _, truths: _ } = world;
+        Ok(None)
+    }
+
+    pub(super) fn at(&self, _: Nodes, _: &Graph) -> Nodes {
+        match *self {}
+    }
+
+    pub(super) fn start(&mut self, _: Clock, _: usize) -> Result<(), String> {
+        match *self {}
+    }
+
+    pub(super) fn stop(self) -> Result<Vec<TelemetryOutcome>, String> {
+        match self {}
+    }
+}

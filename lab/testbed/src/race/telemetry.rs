@@ -1,0 +1,350 @@
+//! In-band telemetry of a race: what the simulator does in memory, through real headers and a bus.
+//!
+//! A source at each node that sends puts headers on its flows' packets, the emulator's hops write into them, a sink at each node that
+//! receives takes them out and reports. The reports go over a bus to an agent at the sender's node, which gives them to controllers
+//! in the kernel and to those of [`paceline_kernel::Agent`]. They are as late, and go wrong, as the scenario says.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use paceline_clock::Clock;
+use paceline_emulator::interface::Interfaces;
+use paceline_emulator::namespace::NamespaceError;
+use paceline_emulator::world::{Nodes, Site, interface};
+use paceline_experiment::{Faults, Flow, Graph, Seed, TelemetryOutcome, Via};
+use paceline_int::bus::{Address, Body, Bus, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Subscription};
+use paceline_int::{Agent, Sink, SinkOptions, Source, SourceOptions};
+use paceline_kernel::Informant;
+use paceline_telemetry::{FlowReport, NodeReport, Tuple};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use super::FLOW_PORT;
+use super::tap::SharedTruth;
+use crate::tcp::Loads;
+
+/// Whether this build has it.
+pub(super) const BUILT: bool = true;
+/// How long a thread waits before it looks whether the run is over, or a report of a hop is there (our choice: less than the
+/// interval of reports).
+const LOOK: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Publisher on a bus of several machines.
+const NAME: &str = "race";
+
+/// What telemetry of a world is about.
+pub(super) struct World<'a> {
+    pub(super) sites: &'a [Site],
+    pub(super) graph: &'a Graph,
+    pub(super) flows: &'a [Flow],
+    pub(super) seed: Seed,
+    /// By flow, how long a report takes to its sender where the scenario does not say so.
+    pub(super) backs: &'a [Duration],
+    /// By flow.
+    pub(super) truths: &'a [SharedTruth],
+}
+
+/// Telemetry of a world. Dropping it ends it.
+pub(super) struct Telemetry {
+    _sources: Vec<Source>,
+    reporting: Vec<Reporting>,
+    agents: Vec<Agent>,
+    hops: (Sender<NodeReport>, Option<Receiver<NodeReport>>),
+    relay: Option<Bus>,
+    running: Running,
+}
+
+/// The threads, and what ends them.
+#[derive(Default)]
+struct Running {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<Vec<TelemetryOutcome>, String>>>,
+}
+
+impl Telemetry {
+    /// Loads what flows with telemetry need; nothing when there are none.
+    ///
+    /// # Errors
+    /// One line.
+    pub(super) fn prepare(world: &World<'_>, loads: &Loads) -> Result<Option<Self>, String> {
+        let carried = |flow: &&Flow| flow.telemetry.is_some() && matches!(flow.via, Via::Tcp(_));
+        let Some(first) = world.flows.iter().find(carried) else { return Ok(None) };
+        let join = Joining::new(first.telemetry.as_ref().and_then(|telemetry| telemetry.bus.as_deref()))?;
+        let failed = |error: &dyn ToString| format!("telemetry: {}", error.to_string());
+        let hops = mpsc::channel();
+        let mut telemetry = Self {
+            _sources: Vec::new(),
+            reporting: Vec::new(),
+            agents: Vec::new(),
+            hops: (hops.0, Some(hops.1)),
+            relay: Some(join.end(Role::Hop)?),
+            running: Running::default(),
+        };
+        let (mut sends, mut takes): (Vec<(u32, u32)>, Vec<(u32, u32)>) = Default::default();
+        for flow in world.flows.iter().filter(carried) {
+            let route = world.graph.route(flow.way).unwrap_or_default();
+            let (Some(out), Some(into)) = (route.first(), route.last()) else { continue };
+            sends.push((flow.way.from, *out));
+            takes.push((flow.way.to, *into));
+        }
+        sends.sort_unstable();
+        sends.dedup();
+        takes.sort_unstable();
+        takes.dedup();
+        for (node, hop) in &sends {
+            let (site, name) = (&world.sites[*node as usize], interface(*hop as usize / 2));
+            let of_here = |(_, flow): &(usize, &Flow)| carried(flow) && flow.way.from == *node;
+            let here = world.flows.iter().enumerate().filter(of_here);
+            let ports = here.map(|(index, _)| super::port(FLOW_PORT, index)).collect();
+            let trace = first.telemetry.as_ref().map(|telemetry| telemetry.trace).unwrap_or_default();
+            let options = SourceOptions {
+                ports,
+                profile: trace.profile,
+                hops: trace.hops,
+                full_every: 0,
+                ..SourceOptions::default()
+            };
+            let opened = site.namespace.enter(|| {
+                // The kernel would remember of a destination what its last flow ended with. One without the setting does without it.
+                let _ = std::fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1");
+                Interfaces::open()?.one_by_one(&name)?;
+                Ok::<_, NamespaceError>(Source::open(&name, &options))
+            });
+            let opened = opened.map_err(|error| failed(&error))?;
+            let opened = opened.map_err(|error| failed(&error))?;
+            telemetry._sources.push(opened.map_err(|error| failed(&error))?);
+        }
+        let mut nodes: Vec<u32> = sends.iter().map(|(node, _)| *node).collect();
+        nodes.dedup();
+        for node in nodes {
+            let (site, end) = (&world.sites[node as usize], join.end(Role::Agent)?);
+            let observe = loads.informant().map(observer);
+            let agent = site.namespace.enter(|| Agent::new(end, observe)).map_err(|error| failed(&error))?;
+            telemetry.agents.push(agent.map_err(|error| failed(&error))?);
+        }
+        for (node, hop) in &takes {
+            let (site, name) = (&world.sites[*node as usize], interface(*hop as usize / 2));
+            let options = SinkOptions { synced: true, ..SinkOptions::default() };
+            let sink = site.namespace.enter(|| Sink::open(&name, &options)).map_err(|error| failed(&error))?;
+            let bus = join.end(Role::Sink)?;
+            let hops = bus.subscribe(&[Filter::Nodes]).map_err(|error| failed(&error))?;
+            let sink = sink.map_err(|error| failed(&error))?;
+            let ways = world.flows.iter().zip(world.backs).enumerate();
+            let ways = ways.map(|(index, (flow, back))| BackWay::new(index, flow, *back, world.seed)).collect();
+            telemetry.reporting.push(Reporting {
+                sink,
+                bus,
+                hops,
+                ways,
+                waiting: VecDeque::new(),
+                truths: world.truths.to_vec(),
+            });
+        }
+        Ok(Some(telemetry))
+    }
+
+    /// The nodes, with hops that take part.
+    pub(super) fn at(&self, nodes: Nodes, graph: &Graph) -> Nodes {
+        nodes.with_telemetry(graph, &self.hops.0)
+    }
+
+    /// Begins, by the clock of the run.
+    ///
+    /// # Errors
+    /// One line.
+    pub(super) fn start(&mut self, clock: Clock, flows: usize) -> Result<(), String> {
+        if let (Some(bus), Some(hops)) = (self.relay.take(), self.hops.1.take()) {
+            self.running.spawn(move |ended| {
+                relay(&bus, &hops, ended);
+                Ok(Vec::new())
+            })?;
+        }
+        for mut reporting in self.reporting.drain(..) {
+            self.running.spawn(move |ended| {
+                crate::prefer();
+                reporting.run(clock, ended)
+            })?;
+        }
+        for agent in self.agents.drain(..) {
+            self.running.spawn(move |ended| serve(agent, flows, ended))?;
+        }
+        Ok(())
+    }
+
+    /// Ends it. What became of reports, by flow.
+    ///
+    /// # Errors
+    /// One line: what failed on the way.
+    pub(super) fn stop(mut self) -> Result<Vec<TelemetryOutcome>, String> {
+        self.running.end()
+    }
+}
+
+impl Running {
+    fn spawn(
+        &mut self,
+        body: impl FnOnce(&AtomicBool) -> Result<Vec<TelemetryOutcome>, String> + Send + 'static,
+    ) -> Result<(), String> {
+        let ended = self.ended.clone();
+        let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || body(&ended));
+        self.threads.push(thread.map_err(|error| format!("cannot start a thread ({error})"))?);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Vec<TelemetryOutcome>, String> {
+        self.ended.store(true, Ordering::Release);
+        let mut sum: Vec<TelemetryOutcome> = Vec::new();
+        for thread in self.threads.drain(..) {
+            let told = thread.join().map_err(|_| "telemetry stopped by a mistake in it; please report it")??;
+            sum.resize(sum.len().max(told.len()), TelemetryOutcome::default());
+            sum.iter_mut().zip(&told).for_each(|(sum, told)| *sum += told);
+        }
+        Ok(sum)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Ends of the bus.
+enum Joining {
+    Within(Hub),
+    At(Address, Keys),
+}
+
+impl Joining {
+    fn new(bus: Option<&str>) -> Result<Self, String> {
+        let Some(address) = bus else { return Ok(Self::Within(Hub::default())) };
+        let address = address.parse::<Address>().map_err(|error| format!("telemetry.bus: {address:?}: {error}"))?;
+        let mut secret = [0; 32];
+        let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
+        random.map_err(|error: io::Error| format!("telemetry.bus: no key for it ({error})"))?;
+        Ok(Self::At(address, Keys::default().with(NAME, Key::new(&Role::ALL, &secret))))
+    }
+
+    fn end(&self, role: Role) -> Result<Bus, String> {
+        let domain = format!("race-{}", std::process::id());
+        let options = Options { domain, name: NAME.to_owned(), role: Some(role), ..Options::default() };
+        let end = match self {
+            Self::Within(hub) => Bus::join(hub, options),
+            Self::At(address, keys) => Bus::open(address, Options { keys: Some(keys.clone()), ..options }),
+        };
+        end.map_err(|error| format!("telemetry.bus: {error}"))
+    }
+}
+
+/// How a flow's reports get to its sender.
+struct BackWay {
+    delay: Duration,
+    faults: Faults,
+    losses: Pcg64,
+}
+
+impl BackWay {
+    fn new(index: usize, flow: &Flow, back: Duration, seed: Seed) -> Option<Self> {
+        let telemetry = flow.telemetry.as_ref()?;
+        let span = |span: paceline_cc::Nanos| Duration::from_nanos(span.as_nanos());
+        let delay = telemetry.delay.map_or(back, span) + span(telemetry.faults.late);
+        Some(Self { delay, faults: telemetry.faults.clone(), losses: seed.stream(&format!("reports {index}")) })
+    }
+}
+
+/// A sink and the reports on their way.
+struct Reporting {
+    sink: Sink,
+    bus: Bus,
+    hops: Subscription,
+    ways: Vec<Option<BackWay>>,
+    waiting: VecDeque<(Instant, FlowReport)>,
+    /// By flow.
+    truths: Vec<SharedTruth>,
+}
+
+impl Reporting {
+    fn run(&mut self, clock: Clock, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, String> {
+        while !ended.load(Ordering::Acquire) {
+            while let Some(Message { body: Body::Node(report), .. }) = self.hops.next(Duration::ZERO) {
+                self.sink.node(&report);
+            }
+            let next = self.waiting.iter().map(|(at, _)| *at).min();
+            let rest = next.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()).min(LOOK));
+            let reports = self.sink.reports(rest).map_err(|error| format!("telemetry: {error}"))?;
+            reports.into_iter().for_each(|report| self.made(report, clock));
+            for (tuple, judged) in self.sink.judged() {
+                if let Some(truth) = flow_of(&tuple).and_then(|flow| self.truths.get(flow)) {
+                    truth.lock().unwrap_or_else(PoisonError::into_inner).judged(&judged);
+                }
+            }
+            let now = Instant::now();
+            let bus = &self.bus;
+            self.waiting.retain(|(at, report)| {
+                if *at <= now {
+                    let number = paceline_int::bus::flow_number(&report.tuple);
+                    bus.publish(Kind::Flow(number), &Body::Flow(report.clone()));
+                }
+                *at > now
+            });
+        }
+        Ok(Vec::new())
+    }
+
+    fn made(&mut self, mut report: FlowReport, clock: Clock) {
+        let Some(Some(way)) = flow_of(&report.tuple).and_then(|flow| self.ways.get_mut(flow)) else { return };
+        if let Some(cause) = way.faults.forge {
+            report.verdict = cause;
+        }
+        report.flow = paceline_int::bus::flow_number(&report.tuple);
+        let lost = way.losses.random::<f64>() < way.faults.drop;
+        if !lost && way.faults.passes(clock.now()) {
+            self.waiting.push_back((Instant::now() + way.delay, report));
+        }
+    }
+}
+
+/// The index of a flow of the race.
+fn flow_of(tuple: &Tuple) -> Option<usize> {
+    tuple.dport.checked_sub(FLOW_PORT).map(usize::from)
+}
+
+/// Publishes what hops say.
+fn relay(bus: &Bus, hops: &Receiver<NodeReport>, ended: &AtomicBool) {
+    while !ended.load(Ordering::Acquire) {
+        match hops.recv_timeout(PATIENCE) {
+            Ok(report) => bus.publish(Kind::Node(report.node), &Body::Node(report)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Runs the agent of a sender's node.
+fn serve(mut agent: Agent, flows: usize, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, String> {
+    let mut outcomes = vec![TelemetryOutcome::default(); flows];
+    while !ended.load(Ordering::Acquire) {
+        let before = agent.figures();
+        let report = agent.step(PATIENCE).map_err(|error| format!("telemetry: {error}"))?;
+        let Some(outcome) = report.and_then(|report| outcomes.get_mut(flow_of(&report.tuple)?)) else { continue };
+        let after = agent.figures();
+        outcome.reports += after.taken + after.old - before.taken - before.old;
+        outcome.refused += after.old - before.old;
+    }
+    Ok(outcomes)
+}
+
+/// Passes reports on to controllers that an agent in user space runs.
+fn observer(informant: Informant) -> paceline_int::agent::Observe {
+    Box::new(move |tuple, telemetry| {
+        let end = |address, port| SocketAddr::new(std::net::IpAddr::V6(address), port);
+        informant.telemetry(end(tuple.src, tuple.sport), end(tuple.dst, tuple.dport), telemetry);
+    })
+}
