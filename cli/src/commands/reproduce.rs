@@ -12,7 +12,7 @@ use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
 use paceline_lab::real;
 use paceline_papers::claim::{Claim, json};
-use paceline_papers::reproduce::{PAPERS, Paper, Section, Settings, table, write};
+use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 
 use super::{count, number};
 use crate::progress::{Announce, Bar};
@@ -50,9 +50,12 @@ pub(crate) struct Args {
     /// Also run experiments about real sockets in the simulator.
     #[arg(long)]
     sim: bool,
-    /// The machine permits real time.
+    /// Run experiments that the simulator runs otherwise over the kernel's TCP in real time (`int`); needs root.
+    #[arg(long, conflicts_with = "sim")]
+    real: bool,
+    /// The machine permits real time, or why it does not.
     #[arg(skip)]
-    permitted: OnceCell<bool>,
+    permitted: OnceCell<Result<(), String>>,
     /// Runs at once; 0 for one per core in the simulator, where it changes no number, and a single one in real time, where runs share
     /// the host: more than two per core show the host instead of the path.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads, allow_negative_numbers = true)]
@@ -68,6 +71,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let paper = Paper::find(name)?;
+    if args.real && paper.runs == Runs::Simulated {
+        anyhow::bail!("--real: the experiments of {name} run in the simulator alone; leave it out");
+    }
+    if let (true, Some(Err(problem))) = (args.real, args.permitted.get()) {
+        anyhow::bail!("{problem}");
+    }
     if let Some(seconds) = args.seconds.filter(|seconds| seconds.is_nan() || *seconds <= 0.0) {
         anyhow::bail!("--seconds: {seconds} is not above 0; write 10 for ten seconds");
     }
@@ -83,7 +92,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         seconds: args.seconds,
         traces: args.trace.clone(),
-        world: if args.permitted.get() == Some(&true) { World::Real } else { World::Sim },
+        world: if args.permitted.get() == Some(&Ok(())) { World::Real } else { World::Sim },
         threads: args.threads,
         journal: args.journal.as_deref().map(Journal::open).transpose()?.map(Arc::new),
     };
@@ -114,15 +123,21 @@ impl Args {
     /// Asks for real time where a paper wants it; before this process has a second thread. Where it is refused, the simulator
     /// does.
     pub(crate) fn acquire(&self) {
-        let wants = |name: &String| Paper::find(name).is_ok_and(|paper| paper.real);
-        if self.sim || !self.name.as_ref().is_some_and(wants) {
+        let wants = |name: &String| {
+            Paper::find(name).is_ok_and(|paper| match paper.runs {
+                Runs::Simulated => false,
+                Runs::SimulatedFirst => self.real,
+                Runs::RealFirst => !self.sim,
+            })
+        };
+        if !self.name.as_ref().is_some_and(wants) {
             return;
         }
-        let permitted = real::acquire();
-        if let Err(problem) = &permitted {
+        let permitted = real::acquire().map_err(|problem| problem.to_string());
+        if let (Err(problem), false) = (&permitted, self.real) {
             eprintln!("{problem}; this runs in the simulator");
         }
-        let _ = self.permitted.set(permitted.is_ok());
+        let _ = self.permitted.set(permitted);
     }
 }
 

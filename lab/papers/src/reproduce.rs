@@ -8,6 +8,7 @@ mod bench;
 mod contrast;
 mod curves;
 mod grid;
+mod int;
 mod paced_chirping;
 mod page;
 mod reading;
@@ -40,13 +41,35 @@ pub struct Paper {
     pub about: &'static [&'static str],
     /// Those it compares: the part of a contestant's name that identifies it, and what sentences call it; our own answer comes last.
     rivals: &'static [(&'static str, &'static str)],
-    /// It is about real sockets: run in real time where that is permitted.
-    pub real: bool,
+    /// Where its experiments run.
+    pub runs: Runs,
     experiments: &'static [Experiment],
 }
 
+/// Where the experiments of a paper run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// In the simulator.
+    Simulated,
+    /// In the simulator, in real time where that is asked for.
+    SimulatedFirst,
+    /// It is about real sockets: in real time where that is permitted.
+    RealFirst,
+}
+
+impl Runs {
+    /// The option that asks for this world where another is usual.
+    fn option(self, world: World) -> &'static str {
+        match (self, world) {
+            (Self::RealFirst, World::Sim) => " --sim",
+            (Self::SimulatedFirst, World::Real) => " --real",
+            _ => "",
+        }
+    }
+}
+
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER];
+pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER, int::PAPER];
 
 /// Seconds of a run in real time, unless they are given, and how many runs: all of a paper then takes minutes (our choice).
 const REAL: (f64, u32) = (10.0, 1);
@@ -75,7 +98,7 @@ pub struct Settings {
     pub seconds: Option<f64>,
     /// Delivery traces instead of the shipped ones, where a cellular link is asked for.
     pub traces: Vec<PathBuf>,
-    /// Where; in real time only for papers with [`Paper::real`], after [`paceline_lab::real::acquire`].
+    /// Where; in real time only for papers that have such experiments ([`Paper::runs`]), after [`paceline_lab::real::acquire`].
     pub world: World,
     /// Runs at once; 0 for one a core, in real time for a single one.
     pub threads: usize,
@@ -253,7 +276,7 @@ impl Paper {
                 });
             }
             let contrast = contrast::sentences(&findings.claims, self.rivals);
-            let world = if self.real && !real { " --sim" } else { "" };
+            let world = self.runs.option(settings.world);
             let command = format!("paceline reproduce {} --figure {}{world}{}", self.name, one.name, settings.again());
             sections.push(Section { figure: one.figure, title: one.title, command, contrast, findings });
         }

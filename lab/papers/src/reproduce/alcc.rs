@@ -14,7 +14,7 @@ mod tunnel;
 mod window;
 
 use super::bench::File;
-use super::{Experiment, Paper};
+use super::{Experiment, Paper, Runs};
 
 /// Everything of this paper.
 pub(super) const PAPER: Paper = Paper {
@@ -28,7 +28,7 @@ pub(super) const PAPER: Paper = Paper {
          traces that --trace names. The paper allows 3 to 10 % between the two, 15 % on the rapidly changing channel.",
     ],
     rivals: &[],
-    real: true,
+    runs: Runs::RealFirst,
     experiments: &[
         Experiment {
             name: "fig1",

@@ -15,7 +15,7 @@ mod scale;
 mod staggered;
 
 use super::bench::File;
-use super::{Experiment, Paper};
+use super::{Experiment, Paper, Runs};
 
 /// Everything of this paper.
 pub(super) const PAPER: Paper = Paper {
@@ -30,7 +30,7 @@ pub(super) const PAPER: Paper = Paper {
          acknowledged, as in the paper.",
     ],
     rivals: &[(":start=chirp-p@", "P"), (":start=chirp-q@", "Q"), (":start=chirp-r@", "R"), (":start=chirp@", "ours")],
-    real: false,
+    runs: Runs::Simulated,
     experiments: &[
         Experiment {
             name: "fig1",

@@ -73,7 +73,7 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
     let command = match sections {
         [one] => one.command.clone(),
         _ => {
-            let world = if paper.real && settings.world == World::Sim { " --sim" } else { "" };
+            let world = paper.runs.option(settings.world);
             format!("paceline reproduce {}{world}{}", paper.name, settings.again())
         }
     };

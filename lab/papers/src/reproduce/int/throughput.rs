@@ -1,0 +1,220 @@
+//! Figure 6: throughput against the share of packets that the radio loses.
+
+use paceline_lab::stats::Median;
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+
+use super::super::bench::{Bench, Setup};
+use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table};
+use super::run::{Run, over, stated};
+use super::{CHAIN, LOSS, RATE, percent};
+
+/// The paper's range of losses.
+const LOSSES: [f64; 7] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2];
+/// Who is compared: as a contestant, as figures name it, and its colour. The first is what the others are held against.
+const NAMES: [(&str, &str, &str); 5] = [
+    ("cubic@tcp", "CUBIC", "c0"),
+    ("cubic-l2@tcp", "L2", "c1"),
+    ("cubic-l1@tcp", "L1", "c2"),
+    ("cubic-l1g@tcp", "L1g", "c8"),
+    ("hops@tcp", "hops", "c3"),
+];
+const L2: usize = 1;
+const L1: usize = 2;
+const L1G: usize = 3;
+const HOPS: usize = 4;
+
+/// What the radio lets through, Mbit/s.
+fn ceiling(loss: f64) -> f64 {
+    RATE * (1.0 - loss)
+}
+
+pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let setup = |loss: f64, name: &str| Setup::new(&CHAIN, name).set(LOSS, &loss.to_string());
+    let setups: Vec<Setup> = LOSSES.iter().flat_map(|loss| NAMES.iter().map(|(name, ..)| setup(*loss, name))).collect();
+    let results = bench.run(&setups, |_, run| Run::of(run))?;
+    let grid = Grid { setups: &setups, results: &results };
+    Ok(Findings {
+        setup: vec![format!(
+            "The second radio, 20 Mbit/s with room for 60 packets, loses packets at random; 20 ms without queues. {} run(s) of \
+             each; medians.",
+            results[0].len()
+        )],
+        claims: claims(&grid),
+        tables: vec![grid.table()],
+        drawings: vec![grid.drawing()],
+        scenarios: vec![(CHAIN.path, CHAIN.text)],
+        ..Findings::default()
+    })
+}
+
+/// Runs by loss, then by name.
+struct Grid<'a> {
+    setups: &'a [Setup],
+    results: &'a [Vec<Run>],
+}
+
+impl Grid<'_> {
+    fn rate(&self, loss: usize, name: usize) -> Median {
+        over(&self.results[loss * NAMES.len() + name], |run| run.mbps[0])
+    }
+
+    fn queue(&self, loss: usize, name: usize) -> Median {
+        over(&self.results[loss * NAMES.len() + name], |run| run.queue_ms)
+    }
+
+    /// A claim about one contestant at some losses, with what holds there and what we get.
+    fn claim(
+        &self,
+        (claim, paper): (&str, &str),
+        name: usize,
+        losses: impl Iterator<Item = usize>,
+        judge: impl Fn(usize) -> (bool, String),
+    ) -> Claim {
+        let cell = |loss: usize| {
+            let (holds, ours) = judge(loss);
+            let command = self.setups[loss * NAMES.len() + name].command();
+            Cell { setup: percent(LOSSES[loss]), ours, holds, command }
+        };
+        let cells: Vec<Cell> = losses.map(cell).collect();
+        let worst = cells.iter().find(|cell| !cell.holds).or(cells.last());
+        let ours = worst.map_or_else(String::new, |cell| format!("{}: {}", cell.setup, cell.ours));
+        Claim::new(claim, NAMES[name].0, paper).got(ours, cells)
+    }
+
+    /// How many times CUBIC's throughput it has.
+    fn times(&self, loss: usize, name: usize) -> (f64, String) {
+        let (own, cubic) = (self.rate(loss, name), self.rate(loss, 0));
+        let times = if cubic.median > 0.0 { own.median / cubic.median } else { f64::INFINITY };
+        (times, format!("{} Mbit/s, {} times CUBIC's {}", stated(&own), short(times), stated(&cubic)))
+    }
+
+    /// Which share of the ceiling it has.
+    fn share(&self, loss: usize, name: usize) -> (f64, String) {
+        let own = self.rate(loss, name);
+        let share = own.median / ceiling(LOSSES[loss]);
+        (share, format!("{} Mbit/s, {}", stated(&own), percent((share * 1e3).round() / 1e3)))
+    }
+
+    fn table(&self) -> Table {
+        let row = |(name, (_, shown, _)): (usize, &(&str, &str, &str))| {
+            let cell = |loss: usize| {
+                let rate = self.rate(loss, name);
+                (short(rate.median), format!("{}-{}", short(rate.q25), short(rate.q75)))
+            };
+            ((*shown).to_owned(), (0..LOSSES.len()).map(cell).collect())
+        };
+        Table {
+            title: "Throughput".to_owned(),
+            note: "Mbit/s on the wire: median, below it quartiles.".to_owned(),
+            columns: LOSSES.map(percent).to_vec(),
+            rows: NAMES.iter().enumerate().map(row).collect(),
+        }
+    }
+
+    fn drawing(&self) -> Drawing {
+        let line = |(name, (_, _, class)): (usize, &(&str, &str, &'static str))| Line {
+            class,
+            points: (0..LOSSES.len()).map(|loss| (LOSSES[loss] * 100.0, Some(self.rate(loss, name).median))).collect(),
+            dots: true,
+        };
+        let sheet = Sheet {
+            label: "Throughput against loss".to_owned(),
+            x_title: "packets that the radio loses, %",
+            x: Axis::linear(20.0),
+            rows: vec![Row {
+                y_title: "Mbit/s",
+                y: Axis::linear(RATE),
+                height: 240.0,
+                panels: vec![Panel {
+                    title: String::new(),
+                    note: String::new(),
+                    lines: NAMES.iter().enumerate().map(line).collect(),
+                }],
+            }],
+            legend: NAMES.iter().map(|(_, name, class)| (*class, (*name).to_owned())).collect(),
+        };
+        Drawing { title: "Throughput against loss".to_owned(), svg: sheet.draw(), note: String::new() }
+    }
+}
+
+fn claims(grid: &Grid<'_>) -> Vec<Claim> {
+    let seven = "seven times CUBIC's at 20 % (L1 and L2)";
+    let last = LOSSES.len() - 1;
+    let at_least = |name: usize, least: f64| {
+        move |loss: usize| {
+            let (times, text) = grid.times(loss, name);
+            (times >= least, text)
+        }
+    };
+    let fills = |name: usize, least: f64| {
+        move |loss: usize| {
+            let (share, text) = grid.share(loss, name);
+            (share >= least, text)
+        }
+    };
+    let mut claims = vec![
+        grid.claim(
+            ("at 20 % loss L1g has at least 18 times CUBIC's throughput (target of ours)", seven),
+            L1G,
+            last..=last,
+            at_least(L1G, 18.0),
+        ),
+        grid.claim(
+            ("at 20 % loss L1 has at least 8 times CUBIC's throughput (target of ours)", seven),
+            L1,
+            last..=last,
+            at_least(L1, 8.0),
+        ),
+        grid.claim(
+            ("at 20 % loss L2 has more than CUBIC: windows of whole packets hide most of its 5 %", seven),
+            L2,
+            last..=last,
+            at_least(L2, 1.0),
+        ),
+    ];
+    for name in [L1, L1G] {
+        claims.push(grid.claim(
+            (
+                "up to 5 % loss it has at least 85 % of what the radio lets through (target of ours)",
+                "maintains better throughput",
+            ),
+            name,
+            0..4,
+            fills(name, 0.85),
+        ));
+    }
+    claims.push(grid.claim(
+        ("at 20 % loss it has at least 75 % of what the radio lets through (target of ours)", ""),
+        HOPS,
+        last..=last,
+        fills(HOPS, 0.75),
+    ));
+    claims.push(grid.claim(
+        ("at every loss its packets wait less than 10 ms (median; target of ours)", ""),
+        HOPS,
+        0..LOSSES.len(),
+        |loss| {
+            let queue = grid.queue(loss, HOPS);
+            (queue.median < 10.0, format!("{} ms", stated(&queue)))
+        },
+    ));
+    for name in [L2, L1, L1G] {
+        claims.push(grid.claim(
+            ("without loss it has what CUBIC has, within 2 % (target of ours)", "L2 has 12 % more than CUBIC"),
+            name,
+            0..1,
+            |loss| {
+                let (times, text) = grid.times(loss, name);
+                ((times - 1.0).abs() <= 0.02, text)
+            },
+        ));
+        claims.push(grid.claim(
+            ("at no loss it has less than CUBIC less 5 % (tolerance ours)", "better at every loss"),
+            name,
+            0..LOSSES.len(),
+            at_least(name, 0.95),
+        ));
+    }
+    claims
+}
