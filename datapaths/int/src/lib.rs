@@ -25,8 +25,6 @@ pub use agent::Agent;
 pub use error::NodeError;
 pub use flows::{Flow, FlowMaps, flow_number};
 pub use lossy::{LossyCounters, LossyLink};
-/// How reports travel.
-pub use paceline_bus as bus;
 pub use queue::{Limit, QueueState, queue};
 pub use sink::{Sink, SinkCounters, SinkOptions};
 pub use source::{Source, SourceCounters, SourceOptions};

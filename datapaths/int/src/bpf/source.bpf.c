@@ -93,6 +93,9 @@ struct {
 	__type(value, __u32);
 } cgroups SEC(".maps");
 
+/* Headers without a report that a flow must have had before there are none for a while (our choice, the simulator's). */
+#define UNANSWERED 10
+
 /* A flow with headers; what it says besides the sequence is read by user space. Times are of CLOCK_MONOTONIC. */
 struct flow {
 	__u64 cookie;
@@ -107,6 +110,8 @@ struct flow {
 	__u32 reported;
 	/* Of the path, where a router has said it; else 0. */
 	__u32 mtu;
+	/* What headers was at waiting_ns. */
+	__u64 waiting_headers;
 };
 
 struct {
@@ -239,6 +244,7 @@ static __always_inline int may_insert(struct flow *flow, const struct pl_tuple *
 	/* Nothing is outstanding: what came before has arrived, and is no longer waited for. */
 	if (!flow->waiting_ns || (flow->reported && !outstanding)) {
 		flow->waiting_ns = now;
+		flow->waiting_headers = flow->headers;
 		return 1;
 	}
 	/* A quarter, so that few packets ask. */
@@ -248,9 +254,11 @@ static __always_inline int may_insert(struct flow *flow, const struct pl_tuple *
 	if (reported && *reported >= flow->waiting_ns) {
 		flow->reported = 1;
 		flow->waiting_ns = now;
+		flow->waiting_headers = flow->headers;
 		return 1;
 	}
-	if (now - flow->waiting_ns < config.patience_ms * 1000000ULL)
+	/* Fewer may all be lost on a radio, while the flow waits for its timeouts. */
+	if (now - flow->waiting_ns < config.patience_ms * 1000000ULL || flow->headers - flow->waiting_headers < UNANSWERED)
 		return 1;
 	flow->paused_until_ns = now + config.pause_ms * 1000000ULL;
 	count(PAUSES, 1);
