@@ -29,6 +29,8 @@ use sockets::Sockets;
 
 /// How often the flows are looked at. Our choice: ten round trips of a path of a site; a look costs tens of microseconds.
 const FLOWS_EVERY: Duration = Duration::from_millis(100);
+/// How often they are looked at for reports of a flow that is not known. Our choice: half of the time between two reports.
+const UNKNOWN_EVERY: Duration = Duration::from_millis(5);
 /// How often the maps are. Our choice: a module is loaded seldom, and all maps of the machine are gone through.
 const MAPS_EVERY: Duration = Duration::from_secs(1);
 /// Flows that are served. Our choice: as many as the agent that steers flows has slots.
@@ -72,6 +74,8 @@ pub struct Agent {
     maps: Maps,
     flows: HashMap<Tuple, Flow>,
     heart: Heart,
+    /// It is subscribed to all flows.
+    all: bool,
     looked: Option<Instant>,
     mapped: Option<Instant>,
     observe: Option<Observe>,
@@ -111,11 +115,21 @@ impl Agent {
             maps: Maps::default(),
             flows: HashMap::new(),
             heart: Heart::new(Role::Agent),
+            all: false,
             looked: None,
             mapped: None,
             observe,
             figures: Figures::default(),
         })
+    }
+
+    /// Hears the reports of all flows, and so the first of a new one too: for a bus that carries hardly any but ours. Otherwise it
+    /// subscribes to a flow when it next looks at them.
+    #[must_use]
+    pub fn hearing_all(mut self) -> Self {
+        self.subscription.add(&Filter::Flows);
+        self.all = true;
+        self
     }
 
     /// Waits for a report, up to `patience` and no longer than until flows are to be looked at, and passes it on. Answers the report.
@@ -133,6 +147,10 @@ impl Agent {
         let Some(Message { body: Body::Flow(report), .. }) = self.subscription.next(patience.min(rest)) else {
             return Ok(None);
         };
+        let unknown = self.all && !self.flows.contains_key(&report.tuple);
+        if unknown && self.looked.is_none_or(|looked| looked.elapsed() >= UNKNOWN_EVERY) {
+            self.look()?;
+        }
         self.take(&report);
         Ok(Some(report))
     }
@@ -192,6 +210,9 @@ impl Agent {
             } else {
                 self.figures.unserved += 1;
             }
+        }
+        if self.all {
+            return Ok(());
         }
         let after: HashSet<u32> = self.flows.keys().map(flow_number).collect();
         before.difference(&after).for_each(|number| self.subscription.remove(&Filter::Flow(*number)));
