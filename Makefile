@@ -46,7 +46,8 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 	@if scripts/setup ebpf; then \
 	    scripts/test $(QUIET) -p paceline-kernel && \
 	    scripts/test $(QUIET) -p paceline-bus -p paceline-int && \
-	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command -- kernel int::; \
+	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command -- kernel int:: && \
+	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test real -- telemetry; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 soak-alcc: ## gigabytes above TCP over each controller and mode, hashes compared: some minutes

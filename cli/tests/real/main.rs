@@ -5,6 +5,7 @@
 mod links;
 #[cfg(feature = "quic")]
 mod quic;
+mod telemetry;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -87,7 +87,7 @@ impl Telemetry {
             relay: Some(join.end(Role::Hop)?),
             running: Running::default(),
         };
-        let (mut sends, mut takes): (Vec<(u32, u32)>, Vec<(u32, u32)>) = Default::default();
+        let (mut sends, mut takes) = (Vec::new(), Vec::new());
         for flow in world.flows.iter().filter(carried) {
             let route = world.graph.route(flow.way).unwrap_or_default();
             let (Some(out), Some(into)) = (route.first(), route.last()) else { continue };
@@ -127,7 +127,7 @@ impl Telemetry {
             let (site, end) = (&world.sites[node as usize], join.end(Role::Agent)?);
             let observe = loads.informant().map(observer);
             let agent = site.namespace.enter(|| Agent::new(end, observe)).map_err(|error| failed(&error))?;
-            telemetry.agents.push(agent.map_err(|error| failed(&error))?);
+            telemetry.agents.push(agent.map_err(|error| failed(&error))?.hearing_all());
         }
         for (node, hop) in &takes {
             let (site, name) = (&world.sites[*node as usize], interface(*hop as usize / 2));
@@ -173,7 +173,10 @@ impl Telemetry {
             })?;
         }
         for agent in self.agents.drain(..) {
-            self.running.spawn(move |ended| serve(agent, flows, ended))?;
+            self.running.spawn(move |ended| {
+                crate::prefer();
+                serve(agent, flows, ended)
+            })?;
         }
         Ok(())
     }
