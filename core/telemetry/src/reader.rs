@@ -4,10 +4,13 @@ use paceline_cc::{Cause, Hop, Nanos, Telemetry, Time};
 
 use crate::report::{FlowReport, ReportError};
 
-/// Bounds of how long a report counts (our choice: some round trips, and never so long that a person notices).
-pub const FRESH: (Nanos, Nanos) = (Nanos::from_millis(50), Nanos::from_millis(500));
+/// The longest that a report counts (our choice: never so long that a person notices).
+pub const LONGEST: Nanos = Nanos::from_millis(500);
 /// Fresh reports in a row before a verdict counts (our choice: one may be the tail of a stream that ended).
 pub const STREAK: u32 = 3;
+/// A flow that waits for its retransmission timer delivers nothing, and nothing is reported of it: what was said before counts until
+/// the timer fires. Linux TCP_RTO_MIN, include/net/tcp.h.
+pub const TIMEOUT: Nanos = Nanos::from_millis(200);
 /// Interval of a sink's reports before it has been measured ([`crate::sink::INTERVAL`]).
 const INTERVAL: Nanos = crate::sink::INTERVAL;
 
@@ -62,7 +65,7 @@ pub struct Reader {
     interval: Nanos,
     /// The newest losses that a report gave a reason for, and when.
     losses: Option<(Time, Cause)>,
-    /// How long a reason counts: a round trip and two intervals.
+    /// How long congestion is the answer whatever else was lost: a round trip and two intervals.
     horizon: Nanos,
     /// Packets that were due and that were lost, each report counting for an eighth less than the one after it.
     due: f64,
@@ -108,7 +111,7 @@ impl Reader {
         self.hops.clear();
         self.hops.extend(report.hops.iter().map(crate::report::HopReport::hop));
         let bottleneck = report.bottleneck();
-        let fresh_for = (self.interval.mul_div(3, 1) + srtt.mul_div(2, 1)).clamp(FRESH.0, FRESH.1);
+        let fresh_for = (self.interval.mul_div(3, 1) + srtt.mul_div(2, 1) + TIMEOUT).min(LONGEST);
         let mut record = Record {
             rseq: report.rseq,
             at: now,
@@ -139,12 +142,12 @@ impl Reader {
         }
     }
 
-    /// Why the packets were lost that the sender misses at `now`: from the reports of the last round trip and two intervals. Unknown
-    /// when these are stale, gave no reason, or are fewer than [`STREAK`] in a row.
+    /// Why the packets were lost that the sender misses at `now`: from the reports of the last round trip, two intervals and a
+    /// [`TIMEOUT`]. Unknown when these are stale, gave no reason, or are fewer than [`STREAK`] in a row.
     pub fn verdict(&self, now: Time) -> Cause {
         let counts = self.is_fresh(now) && self.newest.is_some_and(|newest| newest.reports >= STREAK);
         match self.losses {
-            Some((at, cause)) if counts && now.since(at) <= self.horizon => cause,
+            Some((at, cause)) if counts && now.since(at) <= self.horizon + TIMEOUT => cause,
             _ => Cause::Unknown,
         }
     }

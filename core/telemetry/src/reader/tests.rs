@@ -32,17 +32,17 @@ fn a_verdict_counts_from_the_third_report_in_a_row() {
     let third = take(&mut reader, 20, 3, Cause::Medium);
     assert_eq!((third.verdict, third.reports, third.avail_pkts, third.flows), (Cause::Medium, 3, Some(20), Some(2)));
     assert_eq!(third.drain.map(Nanos::as_micros), Some(36_336));
-    // 3 * 10 ms + 2 * 20 ms.
-    assert_eq!(third.fresh_for, Nanos::from_millis(70));
-    let (fresh, stale) = (Time::from_millis(89), Time::from_millis(90));
+    // 3 * 10 ms + 2 * 20 ms + 200 ms.
+    assert_eq!(third.fresh_for, Nanos::from_millis(270));
+    let (fresh, stale) = (Time::from_millis(289), Time::from_millis(290));
     assert_eq!((reader.is_fresh(fresh), reader.is_fresh(stale)), (true, false));
     assert!(reader.telemetry(stale).is_none());
     let telemetry = reader.telemetry(fresh).expect("it is fresh");
     assert_eq!((telemetry.fresh_for, telemetry.hops.len()), (Nanos::from_millis(1), 1));
     // A silence: three again.
-    assert_eq!(take(&mut reader, 100, 4, Cause::Medium).reports, 1);
-    assert_eq!(take(&mut reader, 110, 5, Cause::Medium).verdict, Cause::Unknown);
-    assert_eq!(take(&mut reader, 120, 6, Cause::Medium).verdict, Cause::Medium);
+    assert_eq!(take(&mut reader, 300, 4, Cause::Medium).reports, 1);
+    assert_eq!(take(&mut reader, 310, 5, Cause::Medium).verdict, Cause::Unknown);
+    assert_eq!(take(&mut reader, 320, 6, Cause::Medium).verdict, Cause::Medium);
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn a_verdict_is_that_of_the_last_round_trip_and_congestion_goes_before_the_mediu
     for (ms, verdict) in [(0, Cause::Unknown), (10, Cause::Unknown), (20, Cause::Medium), (30, Cause::Unknown)] {
         take(&mut reader, ms, ms + 1, verdict);
     }
-    // 20 ms and two intervals of 10 ms after 20 ms.
+    // 20 ms, two intervals of 10 ms and a timeout of 200 ms after 20 ms.
     assert_eq!(
-        (reader.verdict(Time::from_millis(60)), reader.verdict(Time::from_millis(61))),
+        (reader.verdict(Time::from_millis(260)), reader.verdict(Time::from_millis(261))),
         (Cause::Medium, Cause::Unknown)
     );
     assert_eq!(take(&mut reader, 40, 41, Cause::Congestion).verdict, Cause::Congestion);
@@ -92,7 +92,7 @@ fn freshness_has_bounds_and_losses_are_smoothed() {
     let fresh = |reader: &mut Reader, rseq, srtt| {
         reader.take(Time::ZERO, &report(rseq, Cause::Unknown), srtt).unwrap().fresh_for
     };
-    assert_eq!(fresh(&mut reader, 1, Nanos::ZERO), Nanos::from_millis(50));
+    assert_eq!(fresh(&mut reader, 1, Nanos::ZERO), Nanos::from_millis(230));
     assert_eq!(fresh(&mut reader, 2, Nanos::MAX), Nanos::from_millis(500));
     let lossy = FlowReport { exp: 20, rcv: 10, lost_m: 10, ..report(3, Cause::Medium) };
     // 10 lost of 20 * (1 + 7/8 + 49/64).
