@@ -1,171 +1,26 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The source: puts a header of telemetry behind the IPv6 header of what the host sends, with room for the hops and with the flow's
- * sequence, time and congestion window; and lowers the segment size that peers announce, so that there is room.
+ * sequence, time and congestion window; and lowers the segment size that peers announce, so that there is room (segment.h).
  *
  * Source: docs/design/telemetry-wire.md for the format; Linux net/core/filter.c (bpf_skb_adjust_room: it knows no MTU, and with
  * BPF_F_ADJ_ROOM_FIXED_GSO leaves the segments of a buffer as TCP chose them).
  */
 #include "kernel.h"
 #include "meter.h"
+#include "segment.h"
+#include "source.h"
 #include "wire.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* The loader writes it. */
-const volatile struct {
-	/* Octets before the IPv6 header. */
-	__u32 l2;
-	/* The usual profile, and the one of every full_every-th header (0: never): trace type, words of a record, octets in all. */
-	__u32 type;
-	__u32 words;
-	__u32 size;
-	__u32 full_size;
-	__u32 full_every;
-	__u32 hops;
-	/* A header on one packet of so many. */
-	__u32 one_in;
-	/* What selects: all that are set must hold. */
-	__u32 by_port;
-	__u32 by_address;
-	__u32 by_cgroup;
-	/* Octets of the largest header: so much lower is the segment size. */
-	__u32 reserve;
-	/* Time is of TAI rather than of this machine alone. */
-	__u32 tai;
-	/* Longest time without a report, and how long there are no headers then; 0: headers whatever comes back. */
-	__u32 patience_ms;
-	__u32 pause_ms;
-	/* The usual header has four octets behind its last option. */
-	__u32 padding;
-} config SEC(".rodata.config") = { .l2 = 14 };
+/* A path may become wider again: Linux net.ipv6.route.mtu_expires, its default. */
+#define MTU_EXPIRES_NS 600000000000ULL
 
 /* User space may stop and start it. */
 volatile struct {
 	__u32 stopped;
 } control SEC(".data.control") = {};
-
-/* As src/source.rs has them. */
-enum {
-	INSERTED,
-	PACKETS,
-	FULL,
-	TOO_BIG,
-	FOREIGN_HEADER,
-	FRAGMENTS,
-	NOT_IPV6,
-	NOT_TCP,
-	NOT_SELECTED,
-	SAMPLED_OUT,
-	PAUSED,
-	PAUSES,
-	FAILED,
-	SEGMENT_SIZES,
-	PATH_MTUS,
-	COUNTER_COUNT,
-};
-COUNTERS(COUNTER_COUNT)
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __be16);
-	__type(value, __u8);
-} ports SEC(".maps");
-
-struct address {
-	__u32 prefix;
-	__be32 of[4];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1024);
-	__type(key, struct address);
-	__type(value, __u8);
-} addresses SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} cgroups SEC(".maps");
-
-/* Headers without a report that a flow must have had before there are none for a while (our choice, the simulator's). */
-#define UNANSWERED 10
-
-/* A flow with headers; what it says besides the sequence is read by user space. Times are of CLOCK_MONOTONIC. */
-struct flow {
-	__u64 cookie;
-	__u64 headers;
-	__u64 last_ns;
-	/* The first header that no report has come after; of the first of all while there was none ever. */
-	__u64 waiting_ns;
-	__u64 paused_until_ns;
-	/* Packets with a header so far, and those that were looked at. */
-	__u32 sequence;
-	__u32 seen;
-	__u32 reported;
-	/* Of the path, where a router has said it; else 0. */
-	__u32 mtu;
-	/* What headers was at waiting_ns. */
-	__u64 waiting_headers;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct pl_tuple);
-	__type(value, struct flow);
-} pl_int_flows SEC(".maps");
-
-/* The MTU of the path to an address, where a router has said it. */
-struct path {
-	__u64 at_ns;
-	__u64 mtu;
-};
-
-struct to {
-	__be32 address[4];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct to);
-	__type(value, struct path);
-} paths SEC(".maps");
-
-/* A path may become wider again: Linux net.ipv6.route.mtu_expires, its default. */
-#define MTU_EXPIRES_NS 600000000000ULL
-
-/* When a report of a flow came last: user space writes it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct pl_tuple);
-	__type(value, __u64);
-} pl_int_reports SEC(".maps");
-
-/* Where the headers of a TCP packet over IPv6 are. */
-struct packet {
-	struct ipv6hdr *ip;
-	struct tcphdr *tcp;
-};
-
-static __always_inline int headers_of(struct __sk_buff *skb, struct packet *packet)
-{
-	void *data = packet_data(skb), *end = packet_end(skb);
-	__u32 length = config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr);
-
-	if (data + length > end)
-		return 0;
-	packet->ip = data + config.l2;
-	packet->tcp = (void *)(packet->ip + 1);
-	return 1;
-}
 
 /* Whether it is TCP right behind an IPv6 header; if not, counts what it is. */
 static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
@@ -201,30 +56,6 @@ static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
 		count(NOT_TCP, 1);
 		return 0;
 	}
-}
-
-static __always_inline void copy_address(__be32 *to, const __be32 *from)
-{
-	for (int at = 0; at < 4; at++)
-		to[at] = from[at];
-}
-
-static __always_inline int has_address(const __be32 *of)
-{
-	struct address address = { .prefix = 128 };
-
-	copy_address(address.of, of);
-	return bpf_map_lookup_elem(&addresses, &address) != 0;
-}
-
-/* By what both directions of a flow have in common. */
-static __always_inline int is_selected(const struct packet *packet)
-{
-	__be16 source = packet->tcp->source, destination = packet->tcp->dest;
-
-	if (config.by_port && !bpf_map_lookup_elem(&ports, &source) && !bpf_map_lookup_elem(&ports, &destination))
-		return 0;
-	return !config.by_address || has_address(packet->ip->saddr) || has_address(packet->ip->daddr);
 }
 
 /* Whether there may be a header, as reports come or do not. */
@@ -407,110 +238,5 @@ int pl_int_source(struct __sk_buff *skb)
 	count(PACKETS, packets);
 	if (full)
 		count(FULL, packets);
-	return GO_ON;
-}
-
-/* TCP option kinds (RFC 9293 section 3.2). */
-#define TCPOPT_EOL 0
-#define TCPOPT_NOP 1
-#define TCPOPT_MSS 2
-
-/*
- * A router says that a packet was too big. TCP does not believe it if it leaves room for TCP's own part of the packet, so what it says
- * is kept here: packets that are too long with a header go without.
- */
-static __always_inline void learn(struct __sk_buff *skb)
-{
-	struct { struct icmp6hdr icmp; struct ipv6hdr ip; __u8 next[2]; } said;
-	__u32 at = config.l2 + sizeof(struct ipv6hdr), size = sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr) + 2, mtu;
-	struct pl_tuple tuple = {};
-	struct path path = {};
-	struct flow *flow;
-	struct to to;
-
-	if (bpf_skb_load_bytes(skb, at, &said, size) || said.icmp.type != ICMPV6_PKT_TOOBIG)
-		return;
-	at += sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr);
-	if (said.ip.nexthdr == IPPROTO_HOPOPTS && said.next[0] == IPPROTO_TCP)
-		at += (said.next[1] + 1) * 8;
-	else if (said.ip.nexthdr != IPPROTO_TCP)
-		return;
-	copy_address(tuple.source, said.ip.saddr);
-	copy_address(tuple.destination, said.ip.daddr);
-	/* The ports are next to each other. */
-	if (bpf_skb_load_bytes(skb, at, &tuple.source_port, 2 * sizeof(tuple.source_port)))
-		return;
-	flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
-	if (!flow)
-		return;
-	mtu = bpf_ntohl(said.icmp.mtu);
-	if (mtu < IPV6_MIN_MTU)
-		mtu = IPV6_MIN_MTU;
-	if (flow->mtu && flow->mtu <= mtu)
-		return;
-	flow->mtu = mtu;
-	path.at_ns = bpf_ktime_get_ns();
-	path.mtu = mtu;
-	copy_address(to.address, tuple.destination);
-	bpf_map_update_elem(&paths, &to, &path, BPF_ANY);
-	count(PATH_MTUS, 1);
-}
-
-/* What a peer announces as its largest segment is lowered, so that TCP leaves room for a header behind its own. */
-SEC("tcx/ingress")
-int pl_int_segment(struct __sk_buff *skb)
-{
-	__u32 at = config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr), end, mtu, largest;
-	struct packet packet;
-	__be16 announced, lower;
-	__u8 option[4];
-
-	if (skb->protocol != bpf_htons(ETH_P_IPV6) || !headers_of(skb, &packet))
-		return GO_ON;
-	if (packet.ip->nexthdr == IPPROTO_ICMPV6) {
-		learn(skb);
-		return GO_ON;
-	}
-	if (packet.ip->nexthdr != IPPROTO_TCP || !(packet.tcp->flags & TCP_SYN) || !is_selected(&packet))
-		return GO_ON;
-	end = config.l2 + sizeof(struct ipv6hdr) + (packet.tcp->words >> 4) * 4;
-	mtu = kernel_view(skb)->dev->mtu;
-	largest = sizeof(struct ipv6hdr) + sizeof(struct tcphdr) + config.reserve;
-	if (mtu <= largest)
-		return GO_ON;
-	largest = mtu - largest;
-	/* As many as there is space for. */
-	for (int count_of = 0; count_of < 40 && at + 4 <= end; count_of++) {
-		if (bpf_skb_load_bytes(skb, at, option, sizeof(option)))
-			return GO_ON;
-		if (option[0] == TCPOPT_EOL)
-			return GO_ON;
-		if (option[0] == TCPOPT_NOP) {
-			at++;
-			continue;
-		}
-		if (option[0] == TCPOPT_MSS && option[1] == 4) {
-			announced = *(__be16 *)&option[2];
-			if (bpf_ntohs(announced) <= largest)
-				return GO_ON;
-			lower = bpf_htons(largest);
-			if (bpf_skb_store_bytes(skb, at + 2, &lower, sizeof(lower), 0))
-				return GO_ON;
-			/* Checksums are of words of two octets. */
-			if ((at - config.l2) & 1) {
-				announced = __builtin_bswap16(announced);
-				lower = __builtin_bswap16(lower);
-			}
-			if (bpf_l4_csum_replace(skb,
-						config.l2 + sizeof(struct ipv6hdr) + __builtin_offsetof(struct tcphdr, check),
-						announced, lower, sizeof(lower)))
-				count(FAILED, 1);
-			count(SEGMENT_SIZES, 1);
-			return GO_ON;
-		}
-		if (option[1] < 2)
-			return GO_ON;
-		at += option[1];
-	}
 	return GO_ON;
 }

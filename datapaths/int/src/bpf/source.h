@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the source's two programs share: options, counters, flows, and which are selected. */
+#ifndef PACELINE_INT_SOURCE_H
+#define PACELINE_INT_SOURCE_H
+
+#include "kernel.h"
+
+/* The loader writes it. */
+const volatile struct {
+	/* Octets before the IPv6 header. */
+	__u32 l2;
+	/* The usual profile, and the one of every full_every-th header (0: never): trace type, words of a record, octets in all. */
+	__u32 type;
+	__u32 words;
+	__u32 size;
+	__u32 full_size;
+	__u32 full_every;
+	__u32 hops;
+	/* A header on one packet of so many. */
+	__u32 one_in;
+	/* What selects: all that are set must hold. */
+	__u32 by_port;
+	__u32 by_address;
+	__u32 by_cgroup;
+	/* Octets of the largest header: so much lower is the segment size. */
+	__u32 reserve;
+	/* Time is of TAI rather than of this machine alone. */
+	__u32 tai;
+	/* Longest time without a report, and how long there are no headers then; 0: headers whatever comes back. */
+	__u32 patience_ms;
+	__u32 pause_ms;
+	/* The usual header has four octets behind its last option. */
+	__u32 padding;
+} config SEC(".rodata.config") = { .l2 = 14 };
+
+/* As src/source.rs has them. */
+enum {
+	INSERTED,
+	PACKETS,
+	FULL,
+	TOO_BIG,
+	FOREIGN_HEADER,
+	FRAGMENTS,
+	NOT_IPV6,
+	NOT_TCP,
+	NOT_SELECTED,
+	SAMPLED_OUT,
+	PAUSED,
+	PAUSES,
+	FAILED,
+	SEGMENT_SIZES,
+	PATH_MTUS,
+	COUNTER_COUNT,
+};
+COUNTERS(COUNTER_COUNT)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __be16);
+	__type(value, __u8);
+} ports SEC(".maps");
+
+struct address {
+	__u32 prefix;
+	__be32 of[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct address);
+	__type(value, __u8);
+} addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+/* Headers without a report that a flow must have had before there are none for a while (our choice, the simulator's). */
+#define UNANSWERED 10
+
+/* A flow with headers; what it says besides the sequence is read by user space. Times are of CLOCK_MONOTONIC. */
+struct flow {
+	__u64 cookie;
+	__u64 headers;
+	__u64 last_ns;
+	/* The first header that no report has come after; of the first of all while there was none ever. */
+	__u64 waiting_ns;
+	__u64 paused_until_ns;
+	/* Packets with a header so far, and those that were looked at. */
+	__u32 sequence;
+	__u32 seen;
+	__u32 reported;
+	/* Of the path, where a router has said it; else 0. */
+	__u32 mtu;
+	/* What headers was at waiting_ns. */
+	__u64 waiting_headers;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct pl_tuple);
+	__type(value, struct flow);
+} pl_int_flows SEC(".maps");
+
+/* The MTU of the path to an address, where a router has said it. */
+struct path {
+	__u64 at_ns;
+	__u64 mtu;
+};
+
+struct to {
+	__be32 address[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct to);
+	__type(value, struct path);
+} paths SEC(".maps");
+
+/* When a report of a flow came last: user space writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct pl_tuple);
+	__type(value, __u64);
+} pl_int_reports SEC(".maps");
+
+/* Where the headers of a TCP packet over IPv6 are. */
+struct packet {
+	struct ipv6hdr *ip;
+	struct tcphdr *tcp;
+};
+
+static __always_inline int headers_of(struct __sk_buff *skb, struct packet *packet)
+{
+	void *data = packet_data(skb), *end = packet_end(skb);
+	__u32 length = config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr);
+
+	if (data + length > end)
+		return 0;
+	packet->ip = data + config.l2;
+	packet->tcp = (void *)(packet->ip + 1);
+	return 1;
+}
+
+static __always_inline void copy_address(__be32 *to, const __be32 *from)
+{
+	for (int at = 0; at < 4; at++)
+		to[at] = from[at];
+}
+
+static __always_inline int has_address(const __be32 *of)
+{
+	struct address address = { .prefix = 128 };
+
+	copy_address(address.of, of);
+	return bpf_map_lookup_elem(&addresses, &address) != 0;
+}
+
+/* By what both directions of a flow have in common. */
+static __always_inline int is_selected(const struct packet *packet)
+{
+	__be16 source = packet->tcp->source, destination = packet->tcp->dest;
+
+	if (config.by_port && !bpf_map_lookup_elem(&ports, &source) && !bpf_map_lookup_elem(&ports, &destination))
+		return 0;
+	return !config.by_address || has_address(packet->ip->saddr) || has_address(packet->ip->daddr);
+}
+
+#endif
