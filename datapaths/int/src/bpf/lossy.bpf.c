@@ -4,6 +4,7 @@
  * through the queue in front of it. What it loses it counts where that queue's hop looks.
  */
 #include "kernel.h"
+#include "radio.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -16,22 +17,6 @@ const volatile struct {
 /* As src/lossy.rs has them. */
 enum { PASSED, LOST, COUNTER_COUNT };
 COUNTERS(COUNTER_COUNT)
-
-/* As transit.bpf.c has it: the loader may give that one. */
-struct radio {
-	__u64 lost;
-	__u32 rate_100k;
-	__s8 rssi_dbm;
-	__u8 mcs;
-	__u16 knows_lost;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct radio);
-} pl_int_radio SEC(".maps");
 
 /* TC_ACT_SHOT and TCX_DROP. */
 #define DROP 2

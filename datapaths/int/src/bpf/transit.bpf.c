@@ -10,6 +10,7 @@
  */
 #include "kernel.h"
 #include "meter.h"
+#include "radio.h"
 #include "wire.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -73,22 +74,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct seen);
 } seen SEC(".maps");
-
-/* What the link behind the queue says of itself: user space writes it, or a program that emulates the link. */
-struct radio {
-	__u64 lost;
-	__u32 rate_100k;
-	__s8 rssi_dbm;
-	__u8 mcs;
-	__u16 knows_lost;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct radio);
-} pl_int_radio SEC(".maps");
 
 /* Drops by flow: of one slot for each value of its hash (our choice, as FLOW_BITS). */
 struct {
