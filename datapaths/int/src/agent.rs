@@ -20,12 +20,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use paceline_bus::{Body, Bus, BusError, Counts, Filter, Heart, Message, Role, Subscription, flow_number};
-use paceline_cc::{Nanos, Telemetry, Time};
+use paceline_cc::{Nanos, Telemetry};
 use paceline_telemetry::{FlowReport, Reader, Tuple};
-use rustix::time::{ClockId, clock_gettime};
 
 use maps::Maps;
 use sockets::Sockets;
+
+use crate::Clock;
 
 /// How often the flows are looked at. Our choice: ten round trips of a path of a site; a look costs tens of microseconds.
 const FLOWS_EVERY: Duration = Duration::from_millis(100);
@@ -156,7 +157,7 @@ impl Agent {
     }
 
     fn take(&mut self, report: &FlowReport) {
-        let now = now();
+        let now = Clock::Machine.now();
         let Some(flow) = self.flows.get_mut(&report.tuple) else {
             self.figures.others += 1;
             return;
@@ -166,8 +167,8 @@ impl Agent {
             return;
         };
         self.figures.taken += 1;
-        self.figures.full += self.maps.write(flow.cookie, &record) as u64;
-        self.maps.reported(&report.tuple, now);
+        self.figures.full += u64::from(self.maps.write(flow.cookie, &record).is_err());
+        self.maps.reported(&report.tuple);
         if let (Some(observe), Some(telemetry)) = (&mut self.observe, flow.reader.telemetry(now)) {
             observe(&report.tuple, &telemetry);
         }
@@ -175,9 +176,9 @@ impl Agent {
 
     /// Which flows are ours now.
     fn look(&mut self) -> io::Result<()> {
-        let now = now();
+        let now = Clock::Machine.now();
         if self.mapped.is_none_or(|mapped| mapped.elapsed() >= MAPS_EVERY) {
-            self.maps.look(now);
+            self.maps.look();
             self.mapped = Some(Instant::now());
         }
         self.looked = Some(Instant::now());
@@ -276,10 +277,4 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
-}
-
-/// The monotonic clock, which the kernel's controllers go by.
-fn now() -> Time {
-    let now = clock_gettime(ClockId::Monotonic);
-    Time::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use paceline_telemetry::Tuple;
 
@@ -32,7 +32,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// `struct flow` of src/bpf/source.bpf.c.
+    /// `struct flow` of src/bpf/source.h.
     fn read(key: &[u8], value: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?));
         Some(Self {
@@ -44,23 +44,6 @@ impl Flow {
             sequence: u32::from_ne_bytes(*value.get(40..)?.first_chunk()?),
         })
     }
-}
-
-/// The number of a flow: in the long form of the edge option, and of the subjects that its reports have on a bus. A hash of its ends,
-/// the same everywhere; those of two flows may be the same, so the tuple decides.
-pub fn flow_number(tuple: &Tuple) -> u32 {
-    // `mixed` of src/bpf/meter.h.
-    let mixed = |hash: u64, word: u64| {
-        let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^ hash >> 32
-    };
-    let words = |address: Ipv6Addr| {
-        let bits = address.to_bits();
-        [96, 64, 32, 0].map(|shift| u64::from((bits >> shift) as u32))
-    };
-    let addresses = words(tuple.src).into_iter().zip(words(tuple.dst));
-    let hash = addresses.fold(0, |hash, (source, destination)| mixed(hash, source | destination << 32));
-    (mixed(hash, u64::from(tuple.sport) | u64::from(tuple.dport) << 16) >> 32) as u32
 }
 
 /// As `struct pl_tuple` of src/bpf/kernel.h: in the order of packets.
@@ -99,7 +82,8 @@ impl FlowMaps {
     pub fn find() -> Vec<Self> {
         // A source makes one right after the other.
         let ids = |name: &'static str| {
-            MapInfoIter::default().filter(move |map| map.name == name).map(|map| map.id).collect::<Vec<_>>()
+            let fits = move |map: &MapInfo| map.name == name && map.key_size as usize == TUPLE;
+            MapInfoIter::default().filter(fits).map(|map| map.id).collect::<Vec<_>>()
         };
         let reports = ids(REPORTS);
         let pairs = ids(FLOWS).into_iter().filter_map(|flows| {
@@ -148,13 +132,5 @@ mod tests {
         assert_eq!(key[31..], [2, 1, 2, 0x14, 0x51]);
         assert_eq!(read_tuple(&key), Some(tuple));
         assert_eq!(read_tuple(&key[..35]), None);
-    }
-
-    #[test]
-    fn numbers_differ_where_ends_do() {
-        let tuple = Tuple { sport: 1, dport: 2, ..Tuple::default() };
-        let other = Tuple { sport: 2, dport: 1, ..tuple };
-        assert_ne!(flow_number(&tuple), flow_number(&other));
-        assert_ne!(flow_number(&tuple), flow_number(&Tuple { dst: Ipv6Addr::LOCALHOST, ..tuple }));
     }
 }

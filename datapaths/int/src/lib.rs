@@ -23,7 +23,7 @@ mod transit;
 
 pub use agent::Agent;
 pub use error::NodeError;
-pub use flows::{Flow, FlowMaps, flow_number};
+pub use flows::{Flow, FlowMaps};
 pub use lossy::{LossyCounters, LossyLink};
 pub use queue::{Limit, QueueState, queue};
 pub use sink::{Sink, SinkCounters, SinkOptions};

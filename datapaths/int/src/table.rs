@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use paceline_bus::flow_number;
 use paceline_cc::{Nanos, Time};
 use paceline_telemetry::sink::{Judged, SinkConfig};
 use paceline_telemetry::{FlowReport, Header, NodeReport, Sink, Tuple};
-
-use crate::flows::flow_number;
 
 /// Judged gaps that are kept for who asks (our choice: a second of many losses).
 const JUDGED_MAX: usize = 4096;

@@ -28,5 +28,5 @@ pub use modules::{
     DCTCP, MODULES, Module, OPEN_WINDOW, module,
 };
 pub use needs::{Kernel, Need};
-pub use record::{Record, Records};
+pub use record::Records;
 pub use select::Selection;

@@ -3,94 +3,65 @@
 use std::io;
 use std::time::Duration;
 
-use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
-use paceline_cc::Cause;
+use paceline_cc::{Cause, Nanos, Time};
+use paceline_telemetry::Record;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::load::into_io;
 
 /// The map of `src/bpf/telemetry_socket.h`, of which each module that has it has its own.
 const MAP: &str = "pl_telemetry";
+/// Bytes of its keys, which are socket cookies, and of `struct pl_telemetry` of `src/bpf/telemetry.h`.
+const KEY: usize = 8;
+const BYTES: usize = 64;
+/// Where `stamp_ns` is in it.
+const STAMP_AT: usize = 8;
 /// `TELEMETRY_UNKNOWN` of `src/bpf/telemetry.h`.
 const UNKNOWN: u32 = u32::MAX;
+/// The longest time that a queue is said to take to drain. A round trip that has grown by more is congestion whatever reports say; a hop
+/// that lies about its queue must not switch that off. Our choice: 80 full packets at 1 Mbit/s.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// The newest report of a flow's receiver, with the bottleneck hop in it: `struct pl_telemetry` of `src/bpf/telemetry.h`. What the
-/// hop did not report is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Number of the report; grows.
-    pub sequence: u64,
-    /// When it was received, on `CLOCK_MONOTONIC`: [`Record::clock`].
-    pub received: Duration,
-    /// For how long it counts, half a second at most.
-    pub fresh_for: Duration,
-    /// Why packets were lost lately.
-    pub verdict: Cause,
-    /// Packets for which the hop's queue has room.
-    pub room: Option<u32>,
-    /// Packets that it holds when it is full.
-    pub limit: Option<u32>,
-    /// Packets that arrive there in a second, of all flows.
-    pub arrival: Option<u32>,
-    /// Flows that share it.
-    pub flows: Option<u32>,
-    /// Share of the flow's packets that were lost lately, in millionths.
-    pub loss_ppm: u32,
-    /// How long a full queue of the hop takes to drain.
-    pub drain: Option<Duration>,
-    /// Fresh reports in a row: below three the verdict does not count.
-    pub reports: u32,
+/// `struct pl_telemetry`.
+fn to_bytes(record: &Record) -> [u8; BYTES] {
+    let known = |number: Option<u32>| number.unwrap_or(UNKNOWN);
+    // The numbers of `enum loss_cause`.
+    let verdict: u32 = match record.verdict {
+        Cause::Unknown | Cause::Handover => 0,
+        Cause::Medium => 1,
+        Cause::Congestion | Cause::Aqm | Cause::Policer => 2,
+    };
+    // 0 is what is not known.
+    let most = DRAIN_MAX.as_micros() as u32;
+    let drain = record.drain.map_or(0, |drain| u32::try_from(drain.as_micros()).unwrap_or(most).clamp(1, most));
+    let longs = [record.rseq, record.at.as_nanos(), record.fresh_for.as_nanos()];
+    let words = [
+        verdict,
+        known(record.avail_pkts),
+        known(record.limit_pkts),
+        known(record.rate_pps),
+        known(record.flows),
+        record.loss_ppm,
+        drain,
+        record.reports,
+    ];
+    let mut bytes = [0; BYTES];
+    for (place, long) in bytes.chunks_exact_mut(8).zip(longs) {
+        place.copy_from_slice(&long.to_ne_bytes());
+    }
+    for (place, word) in bytes[24..56].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes[56..].copy_from_slice(&record.rseq.to_ne_bytes());
+    bytes
 }
 
-impl Record {
-    /// Bytes of a record in the kernel.
-    pub const BYTES: usize = 64;
-
-    /// `CLOCK_MONOTONIC` now, by which records age.
-    pub fn clock() -> Duration {
-        let now = clock_gettime(ClockId::Monotonic);
-        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
-    }
-
-    /// As the kernel reads it.
-    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let known = |number: Option<u32>| number.unwrap_or(UNKNOWN);
-        // The numbers of `enum loss_cause`.
-        let verdict: u32 = match self.verdict {
-            Cause::Unknown | Cause::Handover => 0,
-            Cause::Medium => 1,
-            Cause::Congestion | Cause::Aqm | Cause::Policer => 2,
-        };
-        // 0 is what is not known.
-        let drain = self.drain.map_or(0, |drain| u32::try_from(drain.as_micros()).unwrap_or(u32::MAX).max(1));
-        let words = [
-            verdict,
-            known(self.room),
-            known(self.limit),
-            known(self.arrival),
-            known(self.flows),
-            self.loss_ppm,
-            drain,
-            self.reports,
-        ];
-        let mut bytes = [0; Self::BYTES];
-        for (place, long) in bytes.chunks_exact_mut(8).zip([self.sequence, nanos(self.received), nanos(self.fresh_for)])
-        {
-            place.copy_from_slice(&long.to_ne_bytes());
-        }
-        for (place, word) in bytes[24..56].chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes[56..].copy_from_slice(&self.sequence.to_ne_bytes());
-        bytes
-    }
-}
-
-/// The records of the kernel, in all modules that have any: those of loads whose sockets live on too.
+/// The records of the kernel, in all modules that have any: those of loads whose sockets live on too. A record is what
+/// [`paceline_telemetry::Reader`] makes of a report, with the time of [`Records::clock`].
 ///
-/// Takes the right to ask for maps (`CAP_SYS_ADMIN`), whichever process loaded the modules.
+/// Takes the right to ask for maps (`CAP_SYS_ADMIN`), whichever process loaded the modules: without it there are none.
 #[derive(Debug, Default)]
 pub struct Records {
     maps: Vec<MapHandle>,
@@ -100,11 +71,17 @@ impl Records {
     /// Those of the modules that are loaded now.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] without privilege.
+    /// What the kernel says of a map that is there.
     pub fn open() -> io::Result<Self> {
         let mut records = Self::default();
         records.refresh()?;
         Ok(records)
+    }
+
+    /// `CLOCK_MONOTONIC` now, by which records age.
+    pub fn clock() -> Time {
+        let now = clock_gettime(ClockId::Monotonic);
+        Time::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
     }
 
     /// Finds the modules that were loaded since, and leaves those that are gone.
@@ -114,7 +91,8 @@ impl Records {
     pub fn refresh(&mut self) -> io::Result<()> {
         // What is held here alone would be found again.
         self.maps.clear();
-        for info in MapInfoIter::default().filter(|info| info.name == MAP) {
+        let fits = |map: &MapInfo| map.name == MAP && (map.key_size as usize, map.value_size as usize) == (KEY, BYTES);
+        for info in MapInfoIter::default().filter(fits) {
             match MapHandle::from_map_id(info.id) {
                 Ok(map) => self.maps.push(map),
                 Err(gone) if gone.kind() == ErrorKind::NotFound => {}
@@ -129,29 +107,51 @@ impl Records {
         self.maps.len()
     }
 
-    /// Writes the record of the flow whose socket has this cookie (`SO_COOKIE`, asked for on the socket).
+    /// Writes the record of the flow whose socket has this cookie (`SO_COOKIE`, asked for on the socket), into each map that takes it.
+    /// A queue takes a second to drain at most, whatever the record says.
     ///
     /// # Errors
-    /// What the kernel says, such as that a map has 16384 flows already.
+    /// What the kernel says first, such as that a map has 16384 flows already.
     pub fn write(&self, cookie: u64, record: &Record) -> io::Result<()> {
-        let bytes = record.to_bytes();
-        let write = |map: &MapHandle| map.update(&cookie.to_ne_bytes(), &bytes, MapFlags::ANY).map_err(into_io);
-        self.maps.iter().try_for_each(write)
+        let bytes = to_bytes(record);
+        self.each(|map| map.update(&cookie.to_ne_bytes(), &bytes, MapFlags::ANY))
     }
 
     /// Removes the record of a flow: it is CUBIC from now on. One that has none is no error.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// What the kernel says first.
     pub fn remove(&self, cookie: u64) -> io::Result<()> {
-        for map in &self.maps {
-            match map.delete(&cookie.to_ne_bytes()) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(into_io(error)),
-                _ => {}
-            }
-        }
-        Ok(())
+        self.each(|map| delete(map, &cookie.to_ne_bytes()))
     }
+
+    /// Removes records that are older than this, which are of flows that ended while their writer was not there.
+    ///
+    /// # Errors
+    /// What the kernel says first.
+    pub fn sweep(&self, age: Nanos) -> io::Result<()> {
+        let oldest = Self::clock().as_nanos().saturating_sub(age.as_nanos());
+        self.each(|map| {
+            // All of them first: after a key that is gone, the kernel begins again.
+            for key in map.keys().collect::<Vec<_>>() {
+                let Some(value) = map.lookup(&key, MapFlags::ANY)? else { continue };
+                let stamp = value.get(STAMP_AT..).and_then(|rest| rest.first_chunk());
+                if stamp.is_some_and(|stamp| u64::from_ne_bytes(*stamp) < oldest) {
+                    delete(map, &key)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Does it with each map, and answers the first error.
+    fn each(&self, act: impl Fn(&MapHandle) -> libbpf_rs::Result<()>) -> io::Result<()> {
+        self.maps.iter().map(|map| act(map).map_err(into_io)).fold(Ok(()), Result::and)
+    }
+}
+
+fn delete(map: &MapHandle, key: &[u8]) -> libbpf_rs::Result<()> {
+    map.delete(key).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]
@@ -161,26 +161,31 @@ mod tests {
     #[test]
     fn a_record_has_the_kernels_layout() {
         let record = Record {
-            sequence: 7,
-            received: Duration::from_nanos(8),
-            fresh_for: Duration::from_nanos(9),
+            rseq: 7,
+            at: Time::from_nanos(8),
+            fresh_for: Nanos::from_nanos(9),
             verdict: Cause::Medium,
-            room: Some(60),
-            limit: None,
-            arrival: Some(1650),
+            avail_pkts: Some(60),
+            limit_pkts: None,
+            rate_pps: Some(1650),
             flows: Some(2),
             loss_ppm: 200_000,
-            drain: Some(Duration::from_millis(36)),
+            drain: Some(Nanos::from_millis(36)),
             reports: 3,
         };
-        let bytes = record.to_bytes();
+        let bytes = to_bytes(&record);
         let longs: Vec<u64> =
             bytes.chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap())).collect();
         assert_eq!((longs[0], longs[1], longs[2], longs[7]), (7, 8, 9, 7));
-        let words: Vec<u32> =
-            bytes.chunks_exact(4).map(|bytes| u32::from_ne_bytes(bytes.try_into().unwrap())).collect();
+        let word = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().unwrap());
+        let words: Vec<u32> = bytes.chunks_exact(4).map(word).collect();
         assert_eq!(words[6..14], [1, 60, u32::MAX, 1650, 2, 200_000, 36_000, 3]);
-        let unknown = Record { drain: None, verdict: Cause::Congestion, ..record }.to_bytes();
-        assert_eq!((unknown[24], &unknown[48..52]), (2, &[0_u8; 4][..]));
+        let verdict_and_drain = |verdict, drain| {
+            let bytes = to_bytes(&Record { verdict, drain, ..record });
+            (word(&bytes[24..28]), word(&bytes[48..52]))
+        };
+        assert_eq!(verdict_and_drain(Cause::Congestion, None), (2, 0));
+        assert_eq!(verdict_and_drain(Cause::Unknown, Some(Nanos::MAX)), (0, 1_000_000));
+        assert_eq!(verdict_and_drain(Cause::Medium, Some(Nanos::ZERO)), (1, 1));
     }
 }

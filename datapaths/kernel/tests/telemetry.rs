@@ -9,8 +9,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use paceline_cc::Cause;
-use paceline_kernel::{Record, Records};
+use paceline_cc::{Cause, Nanos, Time};
+use paceline_kernel::Records;
+use paceline_telemetry::Record;
 use path::{Link, Outcome, carry, load};
 
 /// The path of the paper's figures: 20 Mbit/s, 20 ms and a queue of 60 packets, which drains in 36 ms.
@@ -23,17 +24,17 @@ const STEP: Duration = Duration::from_millis(2);
 /// What the bottleneck says while its queue is half empty and the medium loses packets.
 fn medium() -> Record {
     Record {
-        sequence: 0,
-        received: Duration::ZERO,
+        rseq: 0,
+        at: Time::ZERO,
         // As long as it may be: a busy machine keeps the writer waiting.
-        fresh_for: Duration::from_millis(500),
+        fresh_for: Nanos::from_millis(500),
         verdict: Cause::Medium,
-        room: Some(30),
-        limit: Some(60),
-        arrival: Some(1500),
+        avail_pkts: Some(30),
+        limit_pkts: Some(60),
+        rate_pps: Some(1500),
         flows: Some(1),
         loss_ppm: 100_000,
-        drain: Some(Duration::from_millis(36)),
+        drain: Some(Nanos::from_millis(36)),
         reports: 10,
     }
 }
@@ -48,13 +49,13 @@ fn told(controller: &str, link: &Link, record: Record, known: Duration, span: Du
     let outcome = thread::scope(|scope| {
         scope.spawn(move || {
             let Ok(cookie) = cookie.recv() else { return };
-            let start = Record::clock();
-            for sequence in 1.. {
-                let received = Record::clock();
-                if over.load(Ordering::Relaxed) || received - start > known {
+            let start = Records::clock();
+            for rseq in 1.. {
+                let at = Records::clock();
+                if over.load(Ordering::Relaxed) || Duration::from_nanos(at.since(start).as_nanos()) > known {
                     break;
                 }
-                records.write(cookie, &Record { sequence, received, ..record }).unwrap();
+                records.write(cookie, &Record { rseq, at, ..record }).unwrap();
                 thread::sleep(STEP);
             }
             if over.load(Ordering::Relaxed) {
@@ -168,8 +169,8 @@ fn forged_records_do_not_end_congestion_control() {
     let Some(_held) = load(test, "pl_cubic_l1") else { return };
     // Every loss is an overflow. G1 sees the queue; where the record hides it, G3 counts.
     let link = Link { queue: "droptail:packets=20", ..PATH };
-    let hides = Record { drain: Some(Duration::from_secs(100)), room: Some(1_000_000), ..medium() };
-    let shows = Record { drain: Some(Duration::from_millis(2)), ..hides };
+    let hides = Record { drain: Some(Nanos::from_secs(100)), avail_pkts: Some(1_000_000), ..medium() };
+    let shows = Record { drain: Some(Nanos::from_millis(2)), ..hides };
     let resent = |outcome: &Outcome| outcome.looks.last().unwrap().stats.retransmits;
     let (spared, guarded) =
         (told("pl_cubic_l1", &link, hides, SPAN, SPAN), told("pl_cubic_l1", &link, shows, SPAN, SPAN));
@@ -186,10 +187,10 @@ fn equation_one_waits_for_room() {
     for name in ["pl_cubic_eq1", "pl_cubic_eq2", "pl_cubic_eq3"] {
         let Some(_held) = load(test, name) else { return };
         // A fifth of 60 is no room: the window stays the initial one, of which the path could take nine.
-        let (full, span) = (Record { room: Some(12), ..medium() }, Duration::from_secs(3));
+        let (full, span) = (Record { avail_pkts: Some(12), ..medium() }, Duration::from_secs(3));
         let waiting = told(name, &PATH, full, span, span);
         assert!(window(&waiting) == 10, "{name}: {}", window(&waiting));
-        let room = told(name, &PATH, Record { room: Some(60), ..full }, span, span);
+        let room = told(name, &PATH, Record { avail_pkts: Some(60), ..full }, span, span);
         assert!(window(&room) > 30, "{name}: {}", window(&room));
     }
 }
