@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use libbpf_rs::{AsRawLibbpf, Link, Object, ProgramMut, TC_EGRESS, TC_INGRESS, TcHook, libbpf_sys};
 
@@ -24,6 +24,24 @@ use crate::{Hook, NodeError};
 pub(crate) enum Side {
     Ingress,
     Egress,
+}
+
+/// Where among the programs there, whichever came first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    First,
+    Last,
+}
+
+impl Place {
+    /// As the priority of a filter: smaller ones run first, and several may have the same. Our choice: in front of all others that leave
+    /// these two free, for many filters end the search.
+    const fn priority(self) -> u32 {
+        match self {
+            Self::First => 1,
+            Self::Last => 2,
+        }
+    }
 }
 
 /// A program on an interface. Dropping it removes it.
@@ -48,13 +66,13 @@ pub(crate) fn attach(
     object: &mut Object,
     program: &str,
     interface: &Interface,
-    side: Side,
+    (side, place): (Side, Place),
     only: Option<Hook>,
 ) -> Result<Attached, NodeError> {
     let program = object.progs_mut().find(|one| one.name() == program).ok_or_else(|| refused(role, missing()))?;
     let failed = |source| NodeError::Attach { name: interface.name.clone(), role, source };
     if only != Some(Hook::Clsact) {
-        match link(&program, interface.index) {
+        match link(&program, interface.index, place) {
             Ok(link) => return Ok(Attached::Link { _link: link }),
             // Linux before 6.6 knows no such link.
             Err(error) if only.is_none() && error.kind() == io::ErrorKind::InvalidInput => {}
@@ -62,12 +80,19 @@ pub(crate) fn attach(
             Err(error) => return Err(failed(error)),
         }
     }
-    filter(&program, interface, side).map(|guard| Attached::Filter { _guard: guard }).map_err(failed)
+    filter(&program, interface, side, place).map(|guard| Attached::Filter { _guard: guard }).map_err(failed)
 }
 
-fn link(program: &ProgramMut<'_>, index: i32) -> io::Result<Link> {
-    // SAFETY: the program lives in the object that it was taken from; without options there is no further memory that is read.
-    let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, ptr::null()) };
+fn link(program: &ProgramMut<'_>, index: i32, place: Place) -> io::Result<Link> {
+    // Relative to no program: to all of them.
+    let flags = match place {
+        Place::First => libbpf_sys::BPF_F_BEFORE,
+        Place::Last => libbpf_sys::BPF_F_AFTER,
+    };
+    let sz = size_of::<libbpf_sys::bpf_tcx_opts>() as _;
+    let options = libbpf_sys::bpf_tcx_opts { sz, flags, ..Default::default() };
+    // SAFETY: the program lives in the object that it was taken from; the options, which have their size in them, until it returns.
+    let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, &options) };
     let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
     // SAFETY: libbpf made it, says so by not giving null, and leaves it to its caller.
     Ok(unsafe { Link::from_ptr(link) })
@@ -89,7 +114,7 @@ tc filter del dev "$1" "$2" pref "$3" handle "$4" bpf
 [ "$5" = made ] || exit 0
 [ -n "$(tc filter show dev "$1" ingress; tc filter show dev "$1" egress)" ] || tc qdisc del dev "$1" clsact"#;
 
-fn filter(program: &ProgramMut<'_>, interface: &Interface, side: Side) -> io::Result<Guard> {
+fn filter(program: &ProgramMut<'_>, interface: &Interface, side: Side, place: Place) -> io::Result<Guard> {
     let (point, word) = match side {
         Side::Ingress => (TC_INGRESS, "ingress"),
         Side::Egress => (TC_EGRESS, "egress"),
@@ -103,7 +128,7 @@ fn filter(program: &ProgramMut<'_>, interface: &Interface, side: Side) -> io::Re
     let mut hook = TcHook::new(program.as_fd());
     hook.ifindex(interface.index).attach_point(TC_INGRESS | TC_EGRESS);
     hook.create().map_err(io::Error::other)?;
-    hook.attach_point(point);
+    hook.attach_point(point).priority(place.priority());
     let hook = hook.attach().map_err(io::Error::other)?;
     let (pref, handle) = (hook.get_priority().to_string(), format!("{:#x}", hook.get_handle()));
     let guard = Command::new("sh")

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use crate::attach::{Attached, Side, attach};
+use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::interface::Interface;
 use crate::load::{load, missing, refused, words};
@@ -33,7 +33,7 @@ impl LossyLink {
     /// Begins at an interface of the calling thread's network namespace: with this share lost, from 0 to 1. What is lost is counted as
     /// the link's losses by `hop`, the hop in front of the link.
     ///
-    /// Begin it before a sink at the same interface: programs run in the order in which they were attached.
+    /// It loses what a sink at the same interface does not see, whichever began first.
     ///
     /// # Errors
     /// One line: the process is not root, there is no such interface, or the share cannot be.
@@ -55,7 +55,7 @@ impl LossyLink {
                 map.reuse_fd(radio.as_fd())
             }
         })?;
-        let attached = attach(ROLE, &mut object, "pl_int_lossy", &interface, Side::Ingress, None)?;
+        let attached = attach(ROLE, &mut object, "pl_int_lossy", &interface, (Side::Ingress, Place::First), None)?;
         Ok(Self { _attached: attached, object })
     }
 

@@ -9,7 +9,7 @@ use paceline_cc::Time;
 use paceline_telemetry::sink::Judged;
 use paceline_telemetry::{FlowReport, Header, NodeReport, Tuple};
 
-use crate::attach::{Attached, Side, attach};
+use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::flows::read_tuple;
 use crate::interface::Interface;
@@ -122,7 +122,8 @@ impl Sink {
         })?;
         let arrivals = Arc::new(Mutex::new(Vec::new()));
         let ring = reader(&object, Arc::clone(&arrivals)).map_err(|source| refused(ROLE, source))?;
-        let attached = attach(ROLE, &mut object, "pl_int_sink", &interface, Side::Ingress, options.hook)?;
+        let attached =
+            attach(ROLE, &mut object, "pl_int_sink", &interface, (Side::Ingress, Place::Last), options.hook)?;
         let table = Table::new(options.flows, options.synced);
         let (clock, linger) = (options.clock, Instant::now());
         Ok(Self { attached, ring, arrivals, object, table, clock, unreadable: 0, linger })

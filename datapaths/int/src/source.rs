@@ -9,7 +9,7 @@ use std::time::Duration;
 use libbpf_rs::{MapCore, MapFlags, Object};
 use paceline_telemetry::{Profile, Tuple};
 
-use crate::attach::{Attached, Side, attach};
+use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::flows::FlowMaps;
 use crate::interface::Interface;
@@ -137,7 +137,7 @@ impl SourceOptions {
         Ok(())
     }
 
-    /// `config` of src/bpf/source.bpf.c.
+    /// `config` of src/bpf/source.h.
     fn config(&self, interface: &Interface) -> Vec<u8> {
         let octets = |profile| octets(profile, self.hops) as u32;
         let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX).max(1);
@@ -205,8 +205,11 @@ impl Source {
         };
         let flows = select(&object).map_err(|source| refused(ROLE, source))?;
         // The segment size first: no packet without room for a header that could have it.
-        let segments = attach(ROLE, &mut object, "pl_int_segment", &interface, Side::Ingress, options.hook)?;
-        let headers = attach(ROLE, &mut object, "pl_int_source", &interface, Side::Egress, options.hook)?;
+        let segments =
+            attach(ROLE, &mut object, "pl_int_segment", &interface, (Side::Ingress, Place::Last), options.hook)?;
+        // Before a hop at the same interface, which is to write into them.
+        let headers =
+            attach(ROLE, &mut object, "pl_int_source", &interface, (Side::Egress, Place::First), options.hook)?;
         Ok(Self { programs: [headers, segments], object, flows })
     }
 

@@ -6,7 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use paceline_telemetry::report::REFERENCE;
 use paceline_telemetry::{HopReport, NodeReport};
 
-use crate::attach::{Attached, Side, attach};
+use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::interface::Interface;
 use crate::load::{load, map, refused, words};
@@ -69,7 +69,7 @@ pub struct Radio {
 }
 
 impl Radio {
-    /// `struct radio` of src/bpf/transit.bpf.c.
+    /// `struct radio` of src/bpf/radio.h.
     fn write(self) -> [u8; 16] {
         let mut out = [0; 16];
         out[..8].copy_from_slice(&self.lost.unwrap_or(0).to_ne_bytes());
@@ -121,7 +121,8 @@ impl Transit {
             map(object, RADIO)?.update(&0_u32.to_ne_bytes(), &Radio::default().write(), MapFlags::ANY)
         };
         set(&object).map_err(|source| refused(ROLE, source))?;
-        let attached = attach(ROLE, &mut object, "pl_int_transit", &interface, Side::Egress, options.hook)?;
+        let attached =
+            attach(ROLE, &mut object, "pl_int_transit", &interface, (Side::Egress, Place::Last), options.hook)?;
         // Reports of a node that began again are newer than those before.
         let reports = seed / 1000;
         Ok(Self { attached, object, interface, node, egress, limit, reports })
@@ -156,7 +157,7 @@ impl Transit {
     }
 
     /// The map behind [`Transit::set_radio`], for a program that loses packets as a radio does: key 0, value `struct radio`
-    /// of src/bpf/transit.bpf.c.
+    /// of src/bpf/radio.h.
     ///
     /// # Errors
     /// What the system says.

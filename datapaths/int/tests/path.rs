@@ -6,7 +6,8 @@ mod nodes;
 use std::net::SocketAddr;
 
 use nodes::{A, B, Chain, Frames, checksum, ipv6, opened, reports_of, run, telemetry};
-use paceline_int::{Hook, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions, flow_number};
+use paceline_int::bus::flow_number;
+use paceline_int::{Hook, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
 use paceline_telemetry::{FlowReport, Profile};
 
 const PORT: u16 = 5201;
@@ -100,6 +101,27 @@ fn packets_on_the_wire_are_whole_and_fit() {
     for pair in numbers.chunk_by(|a, b| a.0 == b.0) {
         assert_eq!((pair[0].0, pair.len()), (expected, usize::from(pair[0].1)), "{numbers:?}");
         expected += pair.len() as u32;
+    }
+}
+
+#[test]
+fn a_hop_writes_behind_a_source_at_the_same_interface_whichever_began_first() {
+    let test = "a_hop_writes_behind_a_source_at_the_same_interface_whichever_began_first";
+    let Some(chain) = Chain::new(test) else { return };
+    for hook in [Hook::Tcx, Hook::Clsact] {
+        for hop_first in [true, false] {
+            let hop = || {
+                let options = TransitOptions { hook: Some(hook), ..transit(42) };
+                chain.a.enter(|| Transit::open("a0", &options)).unwrap()
+            };
+            let early = if hop_first { Some(hop()) } else { None };
+            let options = SourceOptions { hook: Some(hook), ..on(&[PORT]) };
+            let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+            let hop = early.unwrap_or_else(hop).unwrap();
+            chain.transfer(PORT, 100_000);
+            let (sent, passed) = (source.counters(), hop.counters());
+            assert!(sent.packets > 0 && passed.written == sent.packets, "{hook:?} {hop_first}: {sent:?} {passed:?}");
+        }
     }
 }
 
