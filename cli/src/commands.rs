@@ -11,6 +11,8 @@ pub(crate) mod controllers;
 pub(crate) mod doctor;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulate;
+#[cfg(feature = "ebpf")]
+mod ending;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
 #[cfg(target_os = "linux")]

@@ -100,7 +100,7 @@ struct KeyArgs {
 impl Args {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        matches!(self.command, Command::Source(_) | Command::Transit(_) | Command::Sink(_))
+        !matches!(self.command, Command::Watch(_) | Command::Key(_))
     }
 }
 

@@ -64,6 +64,8 @@ struct LoadArgs {
 
 /// Reports of in-band telemetry.
 #[derive(clap::Args)]
+// Those of the bus mean something with them alone.
+#[command(mut_group("BusArgs", |bus| bus.requires("telemetry")))]
 struct ReportsArgs {
     /// Take in reports of in-band telemetry for its connections, as paceline int agent does; a controller that runs in this process
     /// hears of them as well.

@@ -6,7 +6,14 @@ use crate::lab::{Lab, refusal};
 #[test]
 fn a_build_without_ebpf_says_how_to_get_one() {
     let lab = Lab::new();
-    for args in [&["agent"][..], &["watch"], &["key", "sta2", "--role", "sink"], &["sink", "--interface", "lo"]] {
+    for args in [
+        &["source", "--interface", "lo"][..],
+        &["transit", "--interface", "lo"],
+        &["sink", "--interface", "lo"],
+        &["agent"],
+        &["watch"],
+        &["key", "sta2", "--role", "sink"],
+    ] {
         let said = refusal(&lab.run(&[&["int"], args].concat()));
         assert!(said.starts_with("int: ") && said.contains("--features ebpf"), "{said}");
     }
@@ -18,6 +25,130 @@ fn a_key_has_a_role() {
     for args in [&["key", "sta2"][..], &["key", "sta2", "--role", "king"], &["key"]] {
         let said = refusal(&lab.run(&[&["int"], args].concat()));
         assert!(said.contains("--role"), "{said}");
+    }
+}
+
+#[test]
+fn options_of_nodes_are_read_in_every_build() {
+    let lab = Lab::new();
+    for role in ["source", "transit", "sink"] {
+        let help = lab.run(&["int", role, "--help"]);
+        let text = String::from_utf8(help.stdout).unwrap();
+        assert!(help.status.success() && text.contains("--interface <NAME>"), "{text}");
+        assert!(refusal(&lab.run(&["int", role])).contains("--interface"));
+        for clock in ["sun", ""] {
+            assert!(refusal(&lab.run(&["int", role, "--interface", "lo", "--clock", clock])).contains("--clock"));
+        }
+    }
+    for (role, option, wrong) in [
+        ("source", "--ports", "65536"),
+        ("source", "--ports", "5201,http"),
+        ("source", "--addresses", "10.0.0.0/8"),
+        ("source", "--hops", "-1"),
+        ("transit", "--limit", "many"),
+        ("transit", "--node", "AP1"),
+        ("sink", "--max-age", "soon"),
+    ] {
+        let said = refusal(&lab.run(&["int", role, "--interface", "lo", &format!("{option}={wrong}")]));
+        assert!(said.contains(option) && said.contains(wrong.split(',').next_back().unwrap()), "{said}");
+    }
+}
+
+#[test]
+fn a_bus_without_telemetry_is_no_option_of_a_module() {
+    let lab = Lab::new();
+    for bus in [["--bus", "local"], ["--keys", "keys"], ["--as", "sta1"], ["--domain", "lab"], ["--max-age", "1s"]] {
+        for (before, after) in [(&["load", "none"][..], &[][..]), (&["run", "none"], &["--", "true"])] {
+            let said = refusal(&lab.run(&[&["kernel"], before, &bus, after].concat()));
+            assert!(said.contains("required") && said.contains("--telemetry"), "{said}");
+        }
+    }
+}
+
+#[cfg(feature = "ebpf")]
+mod nodes {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// The roles that need a bus have one of their own.
+    fn role(lab: &Lab, name: &str, interface: &str) -> Vec<String> {
+        let mut args = ["int", name, "--interface", interface].map(str::to_owned).to_vec();
+        if name != "source" {
+            args.extend(["--bus".to_owned(), format!("local:{}", lab.path("bus").display())]);
+        }
+        args
+    }
+
+    const ROLES: [&str; 3] = ["source", "transit", "sink"];
+
+    #[test]
+    fn an_interface_that_is_not_there_is_refused_in_a_line() {
+        let lab = Lab::new();
+        for name in ROLES {
+            let args = role(&lab, name, "nosuch0");
+            let said = refusal(&lab.run(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+            assert_eq!(said, "nosuch0: there is no such interface here; see ip link");
+        }
+    }
+
+    fn skip(test: &str, reason: &str) {
+        let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+    }
+
+    #[test]
+    fn who_is_not_root_is_refused_in_a_line() {
+        let test = "who_is_not_root_is_refused_in_a_line";
+        let elsewhere = || {
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-root-user", "--net", "--"]);
+            command
+        };
+        if !elsewhere().arg("true").output().is_ok_and(|done| done.status.success()) {
+            return skip(test, "no user namespaces, or no unshare");
+        }
+        let lab = Lab::new();
+        for name in ROLES {
+            let args = role(&lab, name, "lo");
+            let said = refusal(&elsewhere().arg(env!("CARGO_BIN_EXE_paceline")).args(&args).output().unwrap());
+            if said.starts_with("the kernel has no BTF") {
+                return skip(test, &said);
+            }
+            assert!(said.starts_with("telemetry is for root alone"), "{name}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_ends_a_service_ends_a_role_with_its_counters() {
+        let test = "what_ends_a_service_ends_a_role_with_its_counters";
+        let lab = Lab::new();
+        for (name, counter) in ROLES.into_iter().zip(["inserted", "written", "taken"]) {
+            for signal in ["TERM", "INT"] {
+                // Its own lo: other tests have theirs.
+                let mut command = Command::new("unshare");
+                command.args(["--net", "--", env!("CARGO_BIN_EXE_paceline")]).args(role(&lab, name, "lo"));
+                let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+                let mut output = BufReader::new(child.stdout.take().unwrap());
+                let mut began = String::new();
+                output.read_line(&mut began).unwrap();
+                if began.is_empty() {
+                    let mut said = String::new();
+                    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                    child.wait().unwrap();
+                    let lacks = ["telemetry is for root alone", "the kernel has no BTF", "unshare: "];
+                    assert!(lacks.iter().any(|lack| said.contains(lack)), "{name}: {said}");
+                    return skip(test, said.trim());
+                }
+                assert!(began.contains("until this command ends"), "{began}");
+                let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+                assert!(kill.success());
+                let mut rest = String::new();
+                output.read_to_string(&mut rest).unwrap();
+                assert_eq!(child.wait().unwrap().code(), Some(0), "{name}");
+                assert!(rest.lines().any(|line| line == format!("{counter} 0")), "{name}: {rest}");
+            }
+        }
     }
 }
 

@@ -4,22 +4,26 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paceline_int::Agent;
+use paceline_int::agent::Figures;
 use paceline_int::bus::{Board, Body, Kind, Message, Role, Subject, flow_number};
 
 use super::super::AgentArgs;
 use super::metrics::Metrics;
+use super::nodes::{counters, lines};
+use crate::commands::ending::Ends;
 
 /// How long a step may wait. Our choice: the signs of life are on time.
 const STEP: Duration = Duration::from_millis(100);
 
 pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
+    let ending = Ends::begin()?.watched()?;
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
     if let Some(address) = agent.bus().address() {
         crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
     }
     let mut board = Board::default();
-    loop {
+    while !ending.has_come() {
         if let Some(report) = agent.step(STEP)?
             && metrics.is_some()
         {
@@ -32,4 +36,16 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
             metrics.answer(&mut board);
         }
     }
+    let Figures { flows, controllers, taken, others, old, full, unserved } = agent.figures();
+    let all = [
+        ("flows", flows),
+        ("controllers", controllers),
+        ("taken", taken),
+        ("others", others),
+        ("old", old),
+        ("full", full),
+        ("unserved", unserved),
+    ];
+    lines(&counters(all.into_iter()))?;
+    Ok(ExitCode::SUCCESS)
 }

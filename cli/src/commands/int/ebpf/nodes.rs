@@ -1,38 +1,20 @@
 //! `paceline int source`, `transit` and `sink`.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use paceline_int::bus::{Body, Filter, Heart, Kind, Role, flow_number};
 use paceline_int::{Clock, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
 use paceline_telemetry::{FlowReport, Profile};
 use serde_json::{Map, Value};
 
 use super::super::nodes::{ClockName, NodeArgs, ProfileName, QueueLimit, SinkArgs, SourceArgs, TransitArgs};
+use crate::commands::ending::{Ending, Ends};
 
 /// Between two looks whether it is to end.
 const ROUND: Duration = Duration::from_millis(100);
 /// Between two objects of counters.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// Whether Ctrl-C, or what ends a service, has come.
-struct Ending(Arc<AtomicBool>);
-
-impl Ending {
-    fn awaited() -> anyhow::Result<Self> {
-        let ending = Arc::new(AtomicBool::new(false));
-        let set = Arc::clone(&ending);
-        ctrlc::set_handler(move || set.store(true, Ordering::Relaxed)).context("cannot take signals")?;
-        Ok(Self(ending))
-    }
-
-    fn has_come(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 const fn clock(args: &NodeArgs) -> Clock {
     match args.clock {
@@ -60,7 +42,7 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
         patience: default.patience.filter(|_| !args.always),
         ..default
     };
-    let ending = Ending::awaited()?;
+    let ending = Ends::begin()?.watched()?;
     let source = Source::open(&args.node.interface, &options)?;
     let name = &args.node.interface;
     say(&args.node, &format!("headers on flows that leave through {name}, until this command ends"))?;
@@ -73,7 +55,7 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
         QueueLimit::Octets(octets) => Limit::Bytes(octets),
     });
     let options = TransitOptions { node: args.number, limit, clock: clock(&args.node), ..TransitOptions::default() };
-    let ending = Ending::awaited()?;
+    let ending = Ends::begin()?.watched()?;
     let bus = args.bus.open(Some(Role::Hop))?;
     let mut heart = Heart::new(Role::Hop);
     let transit = Transit::open(&args.node.interface, &options)?;
@@ -95,7 +77,7 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
     let options = SinkOptions { clock: clock(&args.node), synced: args.synced, ..SinkOptions::default() };
-    let ending = Ending::awaited()?;
+    let ending = Ends::begin()?.watched()?;
     let bus = args.bus.open(Some(Role::Sink))?;
     let limits = bus.subscribe(&[Filter::Nodes])?;
     let mut heart = Heart::new(Role::Sink);
@@ -171,7 +153,7 @@ fn say(args: &NodeArgs, line: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn counters(entries: impl Iterator<Item = (&'static str, u64)>) -> Map<String, Value> {
+pub(super) fn counters(entries: impl Iterator<Item = (&'static str, u64)>) -> Map<String, Value> {
     entries.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
@@ -197,10 +179,14 @@ fn counting<T>(
 }
 
 fn show(args: &NodeArgs, counters: Map<String, Value>) -> anyhow::Result<()> {
-    let text = if args.json {
-        format!("{}\n", Value::Object(counters))
-    } else {
-        counters.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
-    };
+    if args.json {
+        return Ok(crate::print(&format!("{}\n", Value::Object(counters)))?);
+    }
+    lines(&counters)
+}
+
+/// Counters for people.
+pub(super) fn lines(counters: &Map<String, Value>) -> anyhow::Result<()> {
+    let text: String = counters.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
     Ok(crate::print(&text)?)
 }

@@ -5,16 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use nix::sys::signal::{SigSet, Signal};
 use paceline_kernel::{Holder, Module};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::super::{LoadArgs, NameArgs};
 use super::Named;
 use super::restore::Default;
-
-/// What ends `load`. Others end it as well, without the chance to restore anything.
-const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+use crate::commands::ending::Ends;
 
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let named = Named::parse(&args.of.name)?;
@@ -24,8 +21,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
         bail!("{name} refuses to be a default: {reason}; leave --default out");
     }
     // Before anything is loaded, and before any thread starts.
-    let ends: SigSet = ENDS.into_iter().collect();
-    ends.thread_block().context("cannot take signals")?;
+    let ends = Ends::begin()?;
     let _held = named.load(&args.reports)?;
     let default = if args.default { Some(Default::set(module.name)?) } else { None };
     let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
@@ -34,7 +30,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
         Named::Controller(spec) => format!("{} is loaded, and steered by {spec},", module.name),
     };
     crate::print(&format!("{what} until this command ends{}\n", also.unwrap_or_default()))?;
-    ends.wait().context("cannot wait for a signal")?;
+    ends.wait()?;
     Ok(ExitCode::SUCCESS)
 }
 

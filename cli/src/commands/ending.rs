@@ -1,0 +1,50 @@
+//! The signals that end a command which holds something in the kernel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::Context;
+use nix::sys::signal::{SigSet, Signal};
+
+/// Others end it as well, without the chance to say or restore anything.
+const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Ctrl-C, and what ends a service: they wait here, and do nothing of their own accord.
+pub(crate) struct Ends(SigSet);
+
+impl Ends {
+    /// From now on. Before any thread starts, and only where `main` takes no signals.
+    pub(crate) fn begin() -> anyhow::Result<Self> {
+        let ends: SigSet = ENDS.into_iter().collect();
+        ends.thread_block().context("cannot take signals")?;
+        Ok(Self(ends))
+    }
+
+    /// Waits for one.
+    pub(crate) fn wait(&self) -> anyhow::Result<()> {
+        self.0.wait().map(drop).context("cannot wait for a signal")
+    }
+
+    /// For someone who has other things to do meanwhile.
+    pub(crate) fn watched(self) -> anyhow::Result<Ending> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&ending);
+        let wait = move || {
+            // Without signals to wait for there is no way to end but at once.
+            let _ = self.wait();
+            set.store(true, Ordering::Relaxed);
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(wait).context("cannot take signals")?;
+        Ok(Ending(ending))
+    }
+}
+
+/// Whether one has come.
+pub(crate) struct Ending(Arc<AtomicBool>);
+
+impl Ending {
+    pub(crate) fn has_come(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
