@@ -168,7 +168,7 @@ impl Agent {
         };
         self.figures.taken += 1;
         self.figures.full += u64::from(self.maps.write(flow.cookie, &record).is_err());
-        self.maps.reported(&report.tuple);
+        self.maps.reported(&report.tuple, now);
         if let (Some(observe), Some(telemetry)) = (&mut self.observe, flow.reader.telemetry(now)) {
             observe(&report.tuple, &telemetry);
         }

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use paceline_cc::Time;
 use paceline_telemetry::Tuple;
 
 /// The maps' names, which other processes find them by.
@@ -115,8 +116,11 @@ impl FlowMaps {
     /// # Errors
     /// What the system says.
     pub fn reported(&self, tuple: &Tuple) -> libbpf_rs::Result<()> {
-        let now = crate::Clock::Machine.now().as_nanos();
-        self.reports.update(&write_tuple(tuple), &now.to_ne_bytes(), MapFlags::ANY)
+        self.reported_at(tuple, crate::Clock::Machine.now())
+    }
+
+    pub(crate) fn reported_at(&self, tuple: &Tuple, at: Time) -> libbpf_rs::Result<()> {
+        self.reports.update(&write_tuple(tuple), &at.as_nanos().to_ne_bytes(), MapFlags::ANY)
     }
 }
 

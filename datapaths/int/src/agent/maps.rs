@@ -54,10 +54,10 @@ impl Maps {
     }
 
     /// Says to the sources that a report of the flow came.
-    pub(super) fn reported(&self, of: &Tuple) {
+    pub(super) fn reported(&self, of: &Tuple, at: Time) {
         for source in &self.sources {
             // One that is full goes without.
-            let _ = source.reported(of);
+            let _ = source.reported_at(of, at);
         }
     }
 

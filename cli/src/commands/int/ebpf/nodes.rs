@@ -1,5 +1,6 @@
 //! `paceline int source`, `transit` and `sink`.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -67,8 +68,12 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
     let name = &args.node.interface;
     say(&args.node, &format!("node {} writes at {name} until this command ends; {known}", transit.node()))?;
     let publish = |transit: &mut Transit| {
-        let report = transit.report()?;
-        bus.publish(Kind::Node(report.node), &Body::Node(report));
+        match transit.report() {
+            Ok(report) => bus.publish(Kind::Node(report.node), &Body::Node(report)),
+            // Of an interface that has not been up yet.
+            Err(none) if none.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
         heart.beat(&bus, None, 0);
         Ok(())
     };
