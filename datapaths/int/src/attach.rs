@@ -108,11 +108,15 @@ impl Drop for Guard {
     }
 }
 
-/// Waits until its standard input ends; then removes the filter, and the discipline if it was made for it and has no other.
+/// Waits until its standard input ends; then removes the filter, and the discipline if it was made for it and has no other, or has none
+/// within a second: the two filters of a source that is killed go at the same time.
 const REMOVE: &str = r#"cat >/dev/null
 tc filter del dev "$1" "$2" pref "$3" handle "$4" bpf
 [ "$5" = made ] || exit 0
-[ -n "$(tc filter show dev "$1" ingress; tc filter show dev "$1" egress)" ] || tc qdisc del dev "$1" clsact"#;
+for turn in 1 2 3 4 5 6 7 8 9 10; do
+	[ -n "$(tc filter show dev "$1" ingress; tc filter show dev "$1" egress)" ] || exec tc qdisc del dev "$1" clsact
+	sleep 0.1
+done"#;
 
 fn filter(program: &ProgramMut<'_>, interface: &Interface, side: Side, place: Place) -> io::Result<Guard> {
     let (point, word) = match side {
