@@ -181,6 +181,10 @@ impl Policy for Cubic {
         window.cwnd = grown.max(cwnd + acked * least);
     }
 
+    fn hold(&mut self, span: Nanos) {
+        self.pause(span);
+    }
+
     fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
         let Settings { beta, fast_convergence, .. } = self.settings;
         let cwnd = window.cwnd;

@@ -176,6 +176,10 @@ impl Policy for CubicMedium {
         }
     }
 
+    fn hold(&mut self, span: Nanos) {
+        self.cubic.hold(span);
+    }
+
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
         self.report.take(telemetry);
     }

@@ -11,15 +11,15 @@
 //! - The quotient is one at most, so that `inc` 1 never exceeds slow start; without it an idle hop would ask for an endless window.
 //! - A round grows by the flow's share of the room at its start, `inc` times at most; once only where the link is half busy,
 //!   since all of a round's acknowledgements see the same room.
-//! - Without a fresh report it is slow start; one that had filled the room before ends instead, where it is.
-//! - After the start-up the window stands still while there is no room (`hold`).
+//! - Without a fresh report it is slow start; one that had filled the room before ends instead, where it is. Losses forget that.
+//! - After the start-up the window stands still while there is no room (`hold`), and CUBIC's curve with it.
 
 use crate::controller::{Ack, Env, Telemetry};
 use crate::entry::{Kind, ON_OFF, Param, StartUpEntry};
 use crate::path_report::{PathReport, Tightest};
 use crate::start_ups::{THRESHOLD, threshold};
 use crate::units::{Nanos, Time};
-use crate::window::{StartUp, Window};
+use crate::window::{Signal, StartUp, Window};
 
 /// A link is busy from this share of its capacity on (our choice: twice as much then still fits).
 const BUSY: f64 = 0.5;
@@ -47,7 +47,7 @@ pub struct Eq1 {
     round_end: u64,
     /// Packets by which the window may still grow in this round.
     budget: f64,
-    /// The last fresh report left no room.
+    /// No room was left when the start-up last heard of it.
     filled: bool,
 }
 
@@ -78,20 +78,20 @@ impl Eq1 {
 impl StartUp for Eq1 {
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
         self.report.take(telemetry);
-        self.filled = self.report.tightest(telemetry.now).is_some_and(|hop| hop.room <= 0.0);
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         let acked = ack.packets_of(self.mss);
         let Some(hop) = self.report.tightest(ack.now).copied() else {
             (self.round_end, self.budget) = (0, 0.0);
-            if self.filled {
+            if std::mem::take(&mut self.filled) {
                 window.ssthresh = window.cwnd;
             } else if ack.window_limited {
                 window.open(acked);
             }
             return;
         };
+        self.filled = hop.room <= 0.0;
         let load = Self::load(&hop, ack.srtt, window);
         if ack.una >= self.round_end {
             self.round_end = ack.next;
@@ -103,6 +103,11 @@ impl StartUp for Eq1 {
             self.budget -= grown;
             window.open(grown);
         }
+    }
+
+    /// What filled the room is lost, or has been reduced.
+    fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {
+        self.filled = false;
     }
 
     fn threshold(&self) -> f64 {
@@ -167,7 +172,7 @@ pub const ENTRY: StartUpEntry = StartUpEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::{Cause, Hop};
+    use crate::controller::{Cause, Controller, Hop, Loss, Restart, Timeout};
     use crate::path_report::HOP_PACKET_BYTES;
     use crate::registry::Spec;
     use crate::testing::ack;
@@ -290,6 +295,110 @@ mod tests {
         assert_eq!(window, Window { cwnd: 80.0, ssthresh: f64::INFINITY });
         start.on_ack(&ack(Time::from_millis(100), RTT, 1), &mut window);
         assert_eq!(window, Window { cwnd: 80.0, ssthresh: 80.0 });
+    }
+
+    /// `cubic:eq1=2` in congestion avoidance at 70 packets since 1 s, below a plateau of 100 packets.
+    struct Reduced {
+        controller: Box<dyn Controller>,
+        now: Time,
+    }
+
+    impl Reduced {
+        fn new() -> Self {
+            let mut controller = "cubic:eq1=2,ssthresh=100".parse::<Spec>().unwrap().build(&Env::default());
+            controller.on_ack(&ack(Time::from_millis(960), RTT, 90));
+            let mss = u64::from(Env::default().mss);
+            let (now, prior_in_flight) = (Time::from_millis(980), 100 * mss);
+            controller.on_loss(&Loss {
+                now,
+                packets: &[],
+                bytes: mss,
+                prior_in_flight,
+                in_flight: prior_in_flight - mss,
+                new_episode: true,
+            });
+            Self { controller, now: Time::from_millis(1_000) }
+        }
+
+        fn report(&mut self, hops: &[Hop]) {
+            let (now, verdict, fresh_for) = (self.now, Cause::Unknown, Nanos::from_millis(100));
+            self.controller.on_telemetry(&Telemetry { now, packet: None, verdict, fresh_for, hops });
+        }
+
+        /// A packet is acknowledged each ms for so long, and the queue is as long as `hop` says.
+        fn run(&mut self, millis: u64, hop: Hop) {
+            for _ in 0..millis {
+                self.now += Nanos::from_millis(1);
+                self.report(&[hop]);
+                self.controller.on_ack(&ack(self.now, RTT, 1));
+            }
+        }
+
+        fn packets(&self) -> f64 {
+            self.controller.window() as f64 / f64::from(Env::default().mss)
+        }
+    }
+
+    #[test]
+    fn the_curve_stands_still_with_the_window() {
+        let (full, empty) = (hop(5, 1650, 1), hop(60, 1650, 1));
+        let (mut held, mut free) = (Reduced::new(), Reduced::new());
+        held.run(1_000, empty);
+        free.run(1_000, empty);
+        let before = held.packets();
+        assert!((80.0..95.0).contains(&before) && before == free.packets(), "{before}");
+        held.run(3_000, full);
+        assert_eq!(held.packets(), before);
+        // It goes on from where it was, but for the millisecond before it was held.
+        held.run(500, empty);
+        free.run(500, empty);
+        assert!((held.packets() - free.packets()).abs() < 0.05, "{} and {}", held.packets(), free.packets());
+        assert!(held.packets() < 100.0);
+        // Held twice, and while the application limits the flow: CUBIC itself leaves that time out.
+        held.run(100, full);
+        held.now += Nanos::from_secs(2);
+        held.report(&[full]);
+        held.controller.on_ack(&Ack { window_limited: false, ..ack(held.now, RTT, 1) });
+        held.run(500, empty);
+        free.run(500, empty);
+        assert!((held.packets() - free.packets()).abs() < 0.1, "{} and {}", held.packets(), free.packets());
+    }
+
+    #[test]
+    fn a_timeout_forgets_that_the_room_was_filled() {
+        for stale_before in [false, true] {
+            let mut flow =
+                Reduced { controller: "cubic:eq1=2".parse::<Spec>().unwrap().build(&Env::default()), ..Reduced::new() };
+            flow.run(1, hop(5, 1650, 1));
+            assert_eq!(flow.packets(), 10.0, "there was no room");
+            // Stale before the timeout, or only after it.
+            flow.now += Nanos::from_millis(if stale_before { 100 } else { 10 });
+            let (now, mss) = (flow.now, u64::from(Env::default().mss));
+            flow.controller.on_timeout(&Timeout {
+                now,
+                packets: &[],
+                prior_in_flight: 10 * mss,
+                in_flight: 0,
+                count: 1,
+            });
+            flow.now += Nanos::from_millis(200);
+            flow.controller.on_ack(&ack(flow.now, RTT, 1));
+            assert_eq!(flow.packets(), 2.0, "slow start");
+            flow.controller.on_ack(&ack(flow.now, RTT, 2));
+            assert_eq!(flow.packets(), 4.0);
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_report_filled_does_not_end_a_slow_start_after_a_silence() {
+        let mut flow = Reduced::new();
+        flow.run(10, hop(5, 1650, 1));
+        let (idle, rto) = (Nanos::from_secs(10), Nanos::from_secs(1));
+        flow.now += idle;
+        flow.controller.on_restart(&Restart { now: flow.now, idle, rto });
+        assert_eq!(flow.packets(), 10.0);
+        flow.controller.on_ack(&ack(flow.now, RTT, 10));
+        assert_eq!(flow.packets(), 20.0);
     }
 
     #[test]

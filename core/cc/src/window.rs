@@ -149,6 +149,9 @@ pub trait Policy: Send {
     /// Every acknowledgement, before anything else (DCTCP's marked fraction).
     fn observe(&mut self, _ack: &Ack<'_>, _window: &Window) {}
 
+    /// The window stood still for so long since the last acknowledgement, because [`StartUp::holds_growth`].
+    fn hold(&mut self, _span: Nanos) {}
+
     /// A reduction is due: the new slow-start threshold in packets, before the floor of [`MINIMUM_WINDOW`].
     fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64;
 

@@ -17,6 +17,8 @@ pub struct WindowController<P> {
     repairing: bool,
     /// How the last losses were answered.
     answer: Answer,
+    /// When an acknowledgement last found the window held, if the last one did.
+    held: Option<Time>,
 }
 
 impl<P: Policy> WindowController<P> {
@@ -24,7 +26,7 @@ impl<P: Policy> WindowController<P> {
     pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
         let window = Window { cwnd: INITIAL_WINDOW, ssthresh: start.threshold() };
         let (rtt, answer) = (Nanos::ZERO, Answer::Reduce);
-        Self { env: *env, window, start, policy, before: None, rtt, repairing: false, answer }
+        Self { env: *env, window, start, policy, before: None, rtt, repairing: false, answer, held: None }
     }
 
     /// The policy.
@@ -62,6 +64,19 @@ impl<P: Policy> WindowController<P> {
 
     fn packets(&self, bytes: u64) -> f64 {
         bytes as f64 / f64::from(self.env.mss)
+    }
+
+    /// The policy is in charge, and was held at `held`, if it was when the last acknowledgement came.
+    fn grow(&mut self, ack: &Ack<'_>, held: Option<Time>) {
+        if self.start.holds_growth(ack.now) {
+            // Where the window did not limit the flow, the policy knows by itself that it could not grow.
+            if let Some(since) = held.filter(|_| ack.window_limited) {
+                self.policy.hold(ack.now - since);
+            }
+            self.held = Some(ack.now);
+        } else if ack.bytes > 0 && ack.window_limited {
+            self.policy.grow(ack, &mut self.window);
+        }
     }
 
     /// Does as `answer` says.
@@ -107,6 +122,7 @@ impl<P: Policy> Controller for WindowController<P> {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.rtt = ack.srtt;
         self.repairing &= ack.phase != Phase::Open;
+        let held = self.held.take();
         self.policy.observe(ack, &self.window);
         self.start.observe(ack);
         let holds = self.holds_against_marks();
@@ -124,13 +140,8 @@ impl<P: Policy> Controller for WindowController<P> {
             if !self.window.starting() {
                 self.policy.on_start_end(ack.now, &self.window);
             }
-        } else if ack.bytes > 0 {
-            if self.start.resumes(ack, &mut self.window) {
-                return;
-            }
-            if ack.window_limited && !self.start.holds_growth(ack.now) {
-                self.policy.grow(ack, &mut self.window);
-            }
+        } else if ack.bytes == 0 || !self.start.resumes(ack, &mut self.window) {
+            self.grow(ack, held);
         }
     }
 
@@ -182,6 +193,7 @@ impl<P: Policy> Controller for WindowController<P> {
     /// window.
     fn on_restart(&mut self, restart: &Restart) {
         let Restart { now, idle, rto } = *restart;
+        self.held = None;
         self.policy.on_restart(now, idle);
         if self.start.on_restart(now, idle, &mut self.window) {
             return;
