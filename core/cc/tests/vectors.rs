@@ -46,6 +46,9 @@ fn they_cover_every_controller_and_what_happens_to_flows() {
         for event in ["sent", "acked", "lost", "timeout", "restart", "app_limited"] {
             assert!(events.contains(event), "{path}: no {event}");
         }
+        if spec.entry().name.starts_with("cubic-l") || spec.entry().name == "hops" || spec.to_string().contains("eq1") {
+            assert!(events.contains("telemetry"), "{path}: no report");
+        }
         let header = Reader::new("vector", log.as_slice()).unwrap().header().clone();
         assert_eq!(marked, header.constants.ecn != paceline_cc::Ecn::Off, "{path}");
         assert!(log.len() < 120_000, "{path}: {} bytes", log.len());

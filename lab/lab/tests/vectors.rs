@@ -1,4 +1,4 @@
-//! The vectors of the repository are what a run of their scenario records.
+//! The vectors of the repository are what runs of their scenarios record.
 //! `UPDATE=1 cargo test -p paceline-lab vectors` writes them again.
 
 use std::collections::BTreeMap;
@@ -17,12 +17,14 @@ fn logs(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn vectors_are_what_their_scenario_records() {
+fn vectors_are_what_their_scenarios_record() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
     let fresh = tempfile::tempdir().unwrap();
-    let source = Source::read(&folder.join("scenario.toml"), Options::default()).unwrap();
-    let settings = Settings { events: Some(fresh.path().to_owned()), ..Settings::default() };
-    assert!(race(&source, &settings).unwrap().failures.is_empty());
+    for scenario in ["scenario.toml", "telemetry.toml"] {
+        let source = Source::read(&folder.join(scenario), Options::default()).unwrap();
+        let settings = Settings { events: Some(fresh.path().to_owned()), ..Settings::default() };
+        assert!(race(&source, &settings).unwrap().failures.is_empty());
+    }
     let (recorded, committed) = (logs(fresh.path()), logs(&folder));
     if std::env::var_os("UPDATE").is_some() {
         for name in committed.keys() {
