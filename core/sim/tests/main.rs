@@ -9,6 +9,7 @@ mod copa;
 mod figures;
 mod hosts;
 mod sprout;
+mod steering;
 mod telemetry;
 mod topology;
 mod verus;
