@@ -41,7 +41,7 @@ enum Command {
 /// Which bus, and who this end is.
 #[derive(clap::Args)]
 pub(crate) struct BusArgs {
-    /// local, local:/FOLDER, or nats://[USER:PASSWORD@]HOST[:PORT] (tls:// with a certificate).
+    /// local, local:/FOLDER, or nats://USER:PASSWORD@HOST:PORT (user and port may be left out; tls:// with a certificate).
     #[arg(long, default_value = "local")]
     bus: String,
     /// The folder of keys, one NAME.key for each publisher; a NATS server needs it. Without it the local bus believes every process

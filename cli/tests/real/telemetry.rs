@@ -1,8 +1,9 @@
 //! Telemetry in real races: real headers, and verdicts that the emulator knows the truth of.
 
-use super::{number, run};
+#[cfg(not(feature = "ebpf"))]
+use super::run;
 #[cfg(feature = "ebpf")]
-use super::{records, records_with};
+use super::{number, records, records_with};
 
 const CHAIN: &str = include_str!("../../../scenarios/telemetry.toml");
 

@@ -73,7 +73,7 @@ pub enum Answer {
 
 /// Finds the first window. In charge while `cwnd < ssthresh`.
 pub trait StartUp: Send {
-    /// A packet left while the start-up is in charge; the answer is its [`Stamp::tag`].
+    /// A packet left while the start-up is in charge; the answer is its [`Stamp::tag`](crate::controller::Stamp::tag).
     fn on_sent(&mut self, _sent: &Sent, _window: &mut Window) -> u64 {
         0
     }
@@ -129,15 +129,15 @@ pub trait StartUp: Send {
         None
     }
 
-    /// As [`Controller::next_tick`].
+    /// As [`Controller::next_tick`](crate::controller::Controller::next_tick).
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
 
-    /// As [`Controller::on_tick`].
+    /// As [`Controller::on_tick`](crate::controller::Controller::on_tick).
     fn on_tick(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// As [`Controller::describe`].
+    /// As [`Controller::describe`](crate::controller::Controller::describe).
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -198,7 +198,7 @@ pub trait Policy: Send {
         ack.echo && self.ecn() != Ecn::Off
     }
 
-    /// The window grows also in the round trip after an echo ([`Phase::Cwr`]).
+    /// The window grows also in the round trip after an echo ([`Phase::Cwr`](crate::controller::Phase::Cwr)).
     fn grows_while_reducing(&self) -> bool {
         false
     }
@@ -208,7 +208,7 @@ pub trait Policy: Send {
         Pacing::Free
     }
 
-    /// As [`Controller::describe`].
+    /// As [`Controller::describe`](crate::controller::Controller::describe).
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
 }
 

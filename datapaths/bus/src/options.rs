@@ -151,7 +151,7 @@ pub enum BusError {
 /// What became of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Given to [`Bus::publish`].
+    /// Given to [`Bus::publish`](crate::Bus::publish).
     pub published: u64,
     /// Passed on: to the server, or to each subscriber of this machine.
     pub sent: u64,
@@ -161,7 +161,7 @@ pub struct Figures {
     pub expired: u64,
     /// Not sent to a subscriber of this machine that was slow.
     pub slow: u64,
-    /// Not sent because they were longer than [`MESSAGE_MAX`].
+    /// Not sent because they were longer than [`MESSAGE_MAX`](crate::envelope::MESSAGE_MAX).
     pub oversize: u64,
     /// Times that the connection was lost.
     pub lost: u64,

@@ -142,7 +142,7 @@ pub const CHIRP_CUBIC: &Module = &Module {
 };
 
 /// CUBIC that keeps its window where in-band telemetry says that the medium lost the packets (Bhat et al.: L1). What is known of
-/// a flow comes as a [`Record`](crate::Record); a flow without one is that of [`CUBIC`].
+/// a flow comes as a record (`paceline_telemetry::Record`); a flow without one is that of [`CUBIC`].
 pub const CUBIC_L1: &Module = &Module {
     name: "pl_cubic_l1",
     summary: "CUBIC that keeps its window where telemetry says that the medium lost the packets",
@@ -167,7 +167,7 @@ pub const CUBIC_L2: &Module = &Module {
 };
 
 /// CUBIC whose slow start grows by the room that the bottleneck reports (Bhat et al.: equation (1), increment 1), without HyStart.
-/// A flow without a [`Record`](crate::Record) has slow start.
+/// A flow without a record (`paceline_telemetry::Record`) has slow start.
 pub const CUBIC_EQ1: &Module = &Module {
     name: "pl_cubic_eq1",
     summary: "CUBIC that starts by the room of the bottleneck's queue: equation (1), increment 1",

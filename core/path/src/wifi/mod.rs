@@ -1,6 +1,6 @@
 //! A Wi-Fi link, 802.11n or 802.11ac at 5 GHz, as an event model without radio samples.
 //!
-//! Both directions of a link, and all links of one channel, share one half-duplex [medium](medium). What sends into it, an access
+//! Both directions of a link, and all links of one channel, share one half-duplex medium. What sends into it, an access
 //! point, a station or a competitor that always has frames, contends for it by backoff; who wins sends one aggregate of what waits at
 //! that moment; frames are lost one by one and sent again, and the receiver puts them in order. So a deeper queue makes longer
 //! aggregates, requests upwards take time from data downwards, and the access delay has a long tail.

@@ -143,8 +143,8 @@ fn cubic_with_records_follows_the_one_in_rust() {
     }
     // Where losses are random, in Reno's region, as for CUBIC: 0.53 packets a round trip and not one, and each reduction rounds down.
     for name in ["cubic:eq1=1", "cubic:eq1=2", "cubic:eq1=3"] {
-        for (loss, mean) in [(0.0, 0.95..=1.0), (0.02, 0.7..=1.0), (0.1, 0.65..=1.0)] {
-            let tolerance = Tolerance { packets: -7.0..=1.5, mean, together: 0.0, answers: 0.0 };
+        for (loss, mean) in [(0.0, 0.95..=1.05), (0.02, 0.7..=1.0), (0.1, 0.65..=1.0)] {
+            let tolerance = Tolerance { packets: -7.0..=25.0, mean, together: 0.0, answers: 0.0 };
             compare(&replay, name, &format!("loss {loss}"), &fed(name, loss), &tolerance);
         }
     }
