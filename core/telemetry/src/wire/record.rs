@@ -18,6 +18,8 @@ const MOST_RATE_CODE: u8 = 248;
 const UNKNOWN_8: u8 = u8::MAX;
 /// Radio signal that is not known.
 const NO_SIGNAL: u8 = 0x80;
+/// A wide word of which each part is unknown.
+const NOTHING: u64 = u64::MAX ^ (0xff ^ NO_SIGNAL as u64) << 24;
 /// Transit delays of this much and more are "overflow", their top bit (RFC 9197 section 4.4.2.5).
 const MOST_TRANSIT: u32 = 0x7fff_ffff;
 const TRANSIT_OVERFLOW: u32 = 0x8000_0000;
@@ -148,9 +150,6 @@ impl NodeRecord {
     /// Lost frames (16 bits), drops (16), signal (8), MCS (8), data rate (16); all ones where nothing is known.
     fn wide_word(&self) -> u64 {
         let Self { link_lost, dropped, rssi_dbm, mcs, rate_100k, .. } = *self;
-        if (link_lost, dropped, rssi_dbm, mcs, rate_100k) == (None, None, None, None, None) {
-            return u64::MAX;
-        }
         let [link_lost, dropped] = [link_lost, dropped].map(|count| u64::from(count.unwrap_or(UNKNOWN_16)));
         let signal = rssi_dbm.map_or(NO_SIGNAL, |dbm| dbm.clamp(-127, 0) as u8);
         let rate = rate_100k.map_or(UNKNOWN_16, |rate| rate.min(MOST_RATE));
@@ -159,8 +158,12 @@ impl NodeRecord {
             | u64::from(signal) << 24
             | u64::from(mcs.unwrap_or(UNKNOWN_8)) << 16
             | u64::from(rate);
-        // All ones means nothing is known: then -1 dBm is written as -2.
-        if word == u64::MAX { word & !(1 << 24) } else { word }
+        match word {
+            NOTHING => u64::MAX,
+            // -1 dBm alone is written as -2.
+            u64::MAX => word & !(1 << 24),
+            _ => word,
+        }
     }
 
     fn read_wide(&mut self, word: u64) {
