@@ -1,0 +1,15 @@
+//! Named content: the receiver asks for units of an object and runs the congestion controller; the router answers and forgets.
+//!
+//! Sans-IO. Source: Liu, Zeng, Han and Sun, "Toward ICN receiver-driven transmission mechanism over WLAN" (2021).
+
+pub mod layout;
+pub mod name;
+pub mod ranges;
+pub mod wire;
+
+pub use layout::{Layout, Place};
+pub use name::Name;
+pub use ranges::{Ranges, Units};
+
+/// Payload bytes of a unit, what one data packet carries (the paper's `UNIT_MSS`).
+pub const UNIT: usize = 1400;

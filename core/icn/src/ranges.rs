@@ -1,0 +1,103 @@
+//! Ranges of units, as one request asks for them.
+
+/// Ranges that a request has at most.
+pub const MAX_RANGES: usize = 16;
+
+/// Units that a request asks for at most (the paper's L): as many as the block acknowledgement of one A-MPDU covers.
+pub const MAX_UNITS: u32 = 64;
+
+/// Units in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Units {
+    /// The first one's number.
+    pub first: u64,
+    /// How many.
+    pub count: u32,
+}
+
+impl Units {
+    /// One past the last one's number.
+    pub const fn end(&self) -> u64 {
+        self.first.saturating_add(self.count as u64)
+    }
+
+    /// Their numbers.
+    pub fn iter(&self) -> std::ops::Range<u64> {
+        self.first..self.end()
+    }
+}
+
+/// What a request asks for: up to [`MAX_RANGES`] ranges in ascending order that do not touch, [`MAX_UNITS`] units in all, at
+/// least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranges {
+    ranges: [Units; MAX_RANGES],
+    used: usize,
+    units: u32,
+}
+
+impl Ranges {
+    /// One unit.
+    pub const fn one(unit: u64) -> Self {
+        let mut ranges = [Units { first: 0, count: 0 }; MAX_RANGES];
+        ranges[0] = Units { first: unit, count: 1 };
+        Self { ranges, used: 1, units: 1 }
+    }
+
+    /// Adds a unit behind all others; false and nothing where there is no room or `unit` is not behind.
+    pub fn push(&mut self, unit: u64) -> bool {
+        let last = &mut self.ranges[self.used - 1];
+        if self.units == MAX_UNITS || unit < last.end() || unit == u64::MAX {
+            return false;
+        }
+        if unit == last.end() {
+            last.count += 1;
+        } else if self.used == MAX_RANGES {
+            return false;
+        } else {
+            self.ranges[self.used] = Units { first: unit, count: 1 };
+            self.used += 1;
+        }
+        self.units += 1;
+        true
+    }
+
+    /// The ranges.
+    pub fn as_slice(&self) -> &[Units] {
+        &self.ranges[..self.used]
+    }
+
+    /// How many units there are.
+    pub const fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// The numbers of the units.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.as_slice().iter().flat_map(Units::iter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_in_a_row_are_one_range_and_there_is_an_end_to_both() {
+        let mut ranges = Ranges::one(5);
+        assert!(ranges.push(6) && ranges.push(9));
+        assert!(!ranges.push(9) && !ranges.push(2));
+        assert_eq!(ranges.as_slice(), [Units { first: 5, count: 2 }, Units { first: 9, count: 1 }]);
+        assert_eq!(ranges.iter().collect::<Vec<_>>(), [5, 6, 9]);
+        let full = (0..100).fold(Ranges::one(0), |mut all, unit| {
+            all.push(unit);
+            all
+        });
+        assert_eq!(full.units(), MAX_UNITS);
+        let gaps = (0..100).fold(Ranges::one(0), |mut all, unit| {
+            all.push(2 * unit);
+            all
+        });
+        assert_eq!(gaps.as_slice().len(), MAX_RANGES);
+    }
+}

@@ -1,0 +1,1 @@
+//! Named content without sockets: properties of names, wire, requester and router.

@@ -1,0 +1,1 @@
+//! Named content over sockets.
