@@ -2,12 +2,13 @@
 
 use std::net::Ipv6Addr;
 
-use libbpf_rs::query::{MapInfo, MapInfoIter};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use paceline_cc::Time;
 use paceline_telemetry::Tuple;
 
-/// The maps' names, which other processes find them by.
+/// Names of the source's program and of its maps, which other processes find them by.
+const PROGRAM: &str = "pl_int_source";
 const FLOWS: &str = "pl_int_flows";
 const REPORTS: &str = "pl_int_reports";
 
@@ -76,21 +77,17 @@ impl FlowMaps {
         Ok(Self { flows: open(FLOWS)?, reports: open(REPORTS)? })
     }
 
-    /// Those of every source that runs on this machine, whichever process it is of. As long as they are open they stay, though their
-    /// source may have ended.
+    /// Those of every source that runs on this machine, whichever process it is of.
     ///
     /// Needs root: without it there are none.
     pub fn find() -> Vec<Self> {
-        // A source makes one right after the other.
-        let ids = |name: &'static str| {
-            let fits = move |map: &MapInfo| map.name == name && map.key_size as usize == TUPLE;
-            MapInfoIter::default().filter(fits).map(|map| map.id).collect::<Vec<_>>()
-        };
-        let reports = ids(REPORTS);
-        let pairs = ids(FLOWS).into_iter().filter_map(|flows| {
-            let next = reports.iter().copied().filter(|report| *report > flows).min()?;
-            let (flows, reports) = (MapHandle::from_map_id(flows).ok()?, MapHandle::from_map_id(next).ok()?);
-            Some(Self { flows, reports })
+        // Maps that go together are those of one program: sources that begin at the same time make theirs in any order.
+        let programs = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true));
+        let sources = programs.filter(|program| program.name.as_encoded_bytes() == PROGRAM.as_bytes());
+        let pairs = sources.filter_map(|program| {
+            let maps = || program.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
+            let named = |name| maps().find(|map| map.name() == name);
+            Some(Self { flows: named(FLOWS)?, reports: named(REPORTS)? })
         });
         pairs.collect()
     }
@@ -126,7 +123,15 @@ impl FlowMaps {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::Barrier;
+    use std::thread;
+
+    use paceline_emulator::Namespace;
+    use paceline_emulator::namespace::{Privilege, privilege};
+
     use super::*;
+    use crate::{Source, SourceOptions};
 
     #[test]
     fn a_tuple_is_written_as_packets_have_it() {
@@ -136,5 +141,33 @@ mod tests {
         assert_eq!(key[31..], [2, 1, 2, 0x14, 0x51]);
         assert_eq!(read_tuple(&key), Some(tuple));
         assert_eq!(read_tuple(&key[..35]), None);
+    }
+
+    #[test]
+    fn maps_of_sources_that_begin_together_are_not_mixed_up() {
+        if privilege() != Privilege::Root {
+            // Not by a macro, whose output is not shown for tests that pass.
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: maps_of_sources_that_begin_together_are_not_mixed_up: it needs root"
+            );
+            return;
+        }
+        let together = Barrier::new(8);
+        let begin = || {
+            Namespace::create().unwrap().enter(|| {
+                together.wait();
+                Source::open("lo", &SourceOptions::default()).unwrap()
+            })
+        };
+        let sources: Vec<Source> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
+        });
+        let numbers = |maps: &FlowMaps| [&maps.flows, &maps.reports].map(|map| map.info().unwrap().info.id);
+        let found: Vec<_> = FlowMaps::find().iter().map(numbers).collect();
+        for source in &sources {
+            assert!(found.contains(&numbers(source.flows())), "{:?} is not among {found:?}", numbers(source.flows()));
+        }
     }
 }

@@ -25,8 +25,6 @@ pub(super) struct Maps {
 impl Maps {
     /// Looks again. Maps of programs that are gone are let go.
     pub(super) fn look(&mut self) {
-        // A map that we hold is found however long its programs have been gone.
-        self.sources.clear();
         self.sources = FlowMaps::find();
         // What cannot be had now is looked for again; meanwhile it is among no figures.
         let _ = self.records.refresh();

@@ -19,7 +19,8 @@
  * A second timeout in a row is answered as CUBIC would have answered the losses that were spared. Losses that are not the
  * medium's are CUBIC's, bit by bit.
  *
- * L2 keeps the part of a packet that rounding would take: of 10 packets 9.5 remain, not 9.
+ * L2 keeps the part of a packet that rounding would take: of 10 packets 9.5 remain, not 9. L1 and L1G keep the part by which the window has
+ * grown already, which Linux drops at each loss: where every round trip has one, no window would ever be a packet larger.
  */
 #ifndef PACELINE_CUBIC_MEDIUM_H
 #define PACELINE_CUBIC_MEDIUM_H
@@ -53,6 +54,8 @@ struct medium {
 	u8 spared;
 	/* They were decided on, and the state that they lead to is not entered yet. */
 	u8 asked;
+	/* L1 and L1G: packets acknowledged towards the next step of the window. */
+	u16 count;
 };
 
 arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us, u32 snd_una)
@@ -66,6 +69,7 @@ arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us
 	m->mode = (u8)mode;
 	m->spared = 0;
 	m->asked = 0;
+	m->count = 0;
 }
 
 /* The largest window that spared losses may leave, in packets: twice what the path and the hop's room hold of this flow. */
@@ -124,6 +128,7 @@ arithmetic u32 medium_ssthresh(struct medium *m, struct cubic *c, const struct w
 	if (!m->spared) {
 		m->slow_until = 0;
 		m->rest = 0;
+		m->count = 0;
 		return cubic_ssthresh(c, w->cwnd);
 	}
 	if (m->mode == MEDIUM_CUT)
@@ -158,9 +163,10 @@ arithmetic void medium_timeout(struct medium *m, struct cubic *c, struct window 
 		m->spared = spared = 0;
 	}
 	m->asked = 0;
-	if (!spared)
+	if (!spared) {
+		m->count = 0;
 		cubic_reset(c, now_us, snd_nxt);
-	else if (m->mode == MEDIUM_GROW)
+	} else if (m->mode == MEDIUM_GROW)
 		w->cwnd = larger(w->cwnd, smaller(m->before, MEDIUM_INITIAL));
 }
 
@@ -170,11 +176,13 @@ arithmetic int medium_is_capped(const struct medium *m, const struct window *w, 
 	return m->mode != MEDIUM_CUT && m->streak.length && !in_slow_start(w) && streak_goes_on(&m->streak, f);
 }
 
-/* Slow start that recovery has interrupted goes on. */
+/* Slow start that recovery has interrupted goes on, and so does the growth by a packet. */
 arithmetic void medium_resume(struct medium *m, struct window *w)
 {
 	w->ssthresh = larger(w->ssthresh, m->slow_until);
 	m->slow_until = 0;
+	if (m->spared && m->mode != MEDIUM_CUT)
+		w->cwnd_cnt = larger(w->cwnd_cnt, m->count);
 }
 
 /* Grows the window by an acknowledgement of `acked` packets, at most to the cap, where the flow uses its window. */
@@ -184,6 +192,7 @@ arithmetic void medium_grow_capped(struct medium *m, struct cubic *c, struct win
 	if (w->cwnd <= cap) {
 		cubic_grow(c, w, ack, acked);
 		w->cwnd = smaller(w->cwnd, cap);
+		m->count = (u16)smaller(w->cwnd_cnt, 0xffff);
 		return;
 	}
 	/* The second: not of this window, but left from long ago. */

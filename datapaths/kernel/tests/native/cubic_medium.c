@@ -216,6 +216,32 @@ static void slow_start_goes_on(void)
 	CHECK(w.cwnd == 17 && w.ssthresh == 17);
 }
 
+/* Linux counts from nothing after each loss. Acknowledgements between spared losses add up nevertheless, those before congestion do not. */
+static void growth_by_a_packet_goes_on(void)
+{
+	struct pl_telemetry r = record(LOSS_MEDIUM, 60), unknown = { 0 };
+	struct cubic_ack ack = { .now = 1010, .hz = HZ, .snd_una = 100, .snd_nxt = 200 };
+	struct window w = { .cwnd = 10, .ssthresh = 10, .clamp = ~0u };
+	struct telemetry_flow f = flow();
+	struct cubic c = { 0 };
+	struct medium m;
+	u32 losses;
+
+	medium_reset(&m, MEDIUM_KEEP, f.now_us, 0);
+	for (losses = 0; losses < 200 && w.cwnd < 11; losses++) {
+		m.streak.length = 0;
+		w.cwnd = w.ssthresh = medium_ssthresh(&m, &c, &w, &r, &f, 0);
+		w.cwnd_cnt = 0;
+		medium_resume(&m, &w);
+		medium_grow_capped(&m, &c, &w, &ack, 1, ~0u);
+	}
+	CHECK(w.cwnd == 11 && losses > 10 && losses < 200);
+	m.count = 5;
+	w.ssthresh = medium_ssthresh(&m, &c, &w, &unknown, &f, 0);
+	medium_resume(&m, &w);
+	CHECK(m.count == 0 && w.cwnd_cnt == 0);
+}
+
 static void timeouts(void)
 {
 	const struct { enum medium_mode mode; u32 ssthresh, cwnd; } answers[] = {
@@ -313,6 +339,7 @@ int main(void)
 	l2_keeps_parts_of_packets();
 	the_curve_stays();
 	slow_start_goes_on();
+	growth_by_a_packet_goes_on();
 	timeouts();
 	the_cap_is_for_windows_that_were_spared();
 	return failures != 0;

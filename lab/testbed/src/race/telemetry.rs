@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -222,7 +222,7 @@ impl Drop for Running {
 /// Ends of the bus.
 enum Joining {
     Within(Hub),
-    At(Address, Keys),
+    At(Address, Keys, String),
 }
 
 impl Joining {
@@ -232,15 +232,19 @@ impl Joining {
         let mut secret = [0; 32];
         let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
         random.map_err(|error: io::Error| format!("telemetry.bus: no key for it ({error})"))?;
-        Ok(Self::At(address, Keys::default().with(NAME, Key::new(&Role::ALL, &secret))))
+        // Races that run at the same time must not hear each other.
+        static RACES: AtomicU64 = AtomicU64::new(0);
+        let domain = format!("race-{}-{}", std::process::id(), RACES.fetch_add(1, Ordering::Relaxed));
+        Ok(Self::At(address, Keys::default().with(NAME, Key::new(&Role::ALL, &secret)), domain))
     }
 
     fn end(&self, role: Role) -> Result<Bus, String> {
-        let domain = format!("race-{}", std::process::id());
-        let options = Options { domain, name: NAME.to_owned(), role: Some(role), ..Options::default() };
+        let options = Options { name: NAME.to_owned(), role: Some(role), ..Options::default() };
         let end = match self {
             Self::Within(hub) => Bus::join(hub, options),
-            Self::At(address, keys) => Bus::open(address, Options { keys: Some(keys.clone()), ..options }),
+            Self::At(address, keys, domain) => {
+                Bus::open(address, Options { domain: domain.clone(), keys: Some(keys.clone()), ..options })
+            }
         };
         end.map_err(|error| format!("telemetry.bus: {error}"))
     }
