@@ -112,9 +112,8 @@ impl FromStr for Name {
             return Err(NoName::Length { text: text.chars().take(60).collect(), length });
         }
         let wrong = |position| NoName::Character { text: text.to_owned(), position };
-        let bytes = BASE32_NOPAD
-            .decode(text.to_ascii_uppercase().as_bytes())
-            .map_err(|error| wrong(error.position + 1))?;
+        let bytes =
+            BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).map_err(|error| wrong(error.position + 1))?;
         let bytes = bytes.as_slice().try_into().map_err(|_| wrong(length))?;
         Self::from_bytes(bytes)
     }
