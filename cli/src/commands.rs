@@ -16,6 +16,8 @@ mod ending;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
 #[cfg(target_os = "linux")]
+pub(crate) mod icn;
+#[cfg(target_os = "linux")]
 pub(crate) mod int;
 #[cfg(target_os = "linux")]
 pub(crate) mod kernel;

@@ -43,6 +43,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
+    Icn(Box<commands::icn::Args>),
+    #[cfg(target_os = "linux")]
     Int(Box<commands::int::Args>),
     #[cfg(target_os = "linux")]
     Kernel(commands::kernel::Args),
@@ -126,6 +128,8 @@ fn main() -> ExitCode {
         Command::Send(args) => commands::send::run(args),
         #[cfg(target_os = "linux")]
         Command::Fetch(args) => commands::fetch::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Icn(args) => commands::icn::run(args),
         #[cfg(target_os = "linux")]
         Command::Int(args) => commands::int::run(args),
         #[cfg(target_os = "linux")]

@@ -1,0 +1,30 @@
+//! `paceline icn`: named content.
+
+mod publish;
+mod stat;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// Named content: publish files under names that certify them, and look at what a store holds.
+///
+/// A name is the hash of what it names, so that it does not matter who serves it: every unit is checked before it is used.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Publish(publish::Args),
+    Stat(stat::Args),
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Publish(args) => publish::run(args),
+        Command::Stat(args) => stat::run(args),
+    }
+}
