@@ -147,6 +147,22 @@ impl Layout {
             .then(|| (self.index_of(first, level + 1), (first / span(level as usize) % FANOUT) as usize))
     }
 
+    /// Hashes that the index unit of `level` above data unit `first` holds.
+    pub fn children(&self, level: u32, first: u64) -> usize {
+        let below = self.data_units.saturating_sub(first);
+        let each = span((level as usize).clamp(1, MAX_HEIGHT) - 1);
+        below.div_ceil(each).min(FANOUT) as usize
+    }
+
+    /// Index units, the manifest among them, that stand before `unit`, which is at `place`.
+    pub fn indexes_before(unit: u64, place: Place) -> u64 {
+        match place {
+            Place::Manifest => 0,
+            Place::Index { first, .. } => unit - first,
+            Place::Data { index } => unit - index,
+        }
+    }
+
     /// Bytes of `unit`: [`UNIT`], but for the last; 0 past the end.
     pub fn bytes_of(&self, unit: u64) -> usize {
         match self.place(unit) {
@@ -200,6 +216,8 @@ mod tests {
             }
             if let Some((parent, slot)) = layout.parent(unit) {
                 prop_assert!(parent < unit && slot < FANOUT as usize);
+                let Some(Place::Index { level, first }) = layout.place(parent) else { panic!("{parent} holds hashes") };
+                prop_assert!(slot < layout.children(level, first));
             }
             prop_assert_eq!(layout.place(layout.stored_units()), None);
         }

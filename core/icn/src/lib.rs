@@ -2,14 +2,23 @@
 //!
 //! Sans-IO. Source: Liu, Zeng, Han and Sun, "Toward ICN receiver-driven transmission mechanism over WLAN" (2021).
 
+pub mod build;
+pub mod hash;
 pub mod layout;
+pub mod manifest;
 pub mod name;
 pub mod ranges;
+pub mod signed;
+pub mod tree;
 pub mod wire;
 
+pub use build::{BadSource, Builder};
 pub use layout::{Layout, Place};
+pub use manifest::{BadManifest, Manifest};
 pub use name::Name;
 pub use ranges::{Ranges, Units};
+pub use signed::{BadRecord, Record};
+pub use tree::{Verdict, Verifier};
 
 /// Payload bytes of a unit, what one data packet carries (the paper's `UNIT_MSS`).
 pub const UNIT: usize = 1400;

@@ -1,1 +1,3 @@
 //! Named content without sockets: properties of names, wire, requester and router.
+
+mod integrity;

@@ -1,0 +1,296 @@
+//! Names that their publisher points at another object when there is a newer one: a record, signed with Ed25519 (RFC 8032).
+//!
+//! The signed name is the hash of the publisher's key and a label, so that a record certifies itself as an object does. It has
+//! a version, which only grows, and an expiry, so that whoever serves an old one is found out sooner or later.
+
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+
+use crate::UNIT;
+use crate::hash::{Tag, hash_of_unit};
+use crate::name::{Kind, NAME_BYTES, Name};
+
+/// Bytes of a label at most (our choice, as for media types).
+pub const MAX_LABEL: usize = 200;
+
+/// What a record begins with: a mark, and the version of what follows.
+const MARK: [u8; 5] = *b"icnr\x01";
+
+/// Where the label begins, behind mark (5), its length (1), zero (2), key (32), version (8), expiry (8) and target (33).
+const LABEL: usize = 89;
+
+const SIGNATURE: usize = 64;
+
+/// What is signed begins with this, so that a signature for another purpose is none here.
+const PURPOSE: &[u8] = b"paceline icn record\0";
+
+/// A publisher's word: this label is that object, until then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The publisher's public key.
+    pub key: [u8; 32],
+    /// Which of the publisher's names this is: printable ASCII, 1 to [`MAX_LABEL`] bytes.
+    pub label: String,
+    /// A larger one replaces a smaller one.
+    pub version: u64,
+    /// From when on it is not valid any more, in seconds of Unix time.
+    pub expires: u64,
+    /// The object.
+    pub target: Name,
+    /// The publisher's signature of all that.
+    pub signature: [u8; SIGNATURE],
+}
+
+/// A record that is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRecord {
+    /// Not [`UNIT`] bytes.
+    #[error("the record has {0} bytes instead of 1400")]
+    Size(usize),
+    /// It begins otherwise.
+    #[error("this is no record of version 1; a newer version of paceline may know it")]
+    Mark,
+    /// The label is empty, too long, or not printable ASCII.
+    #[error("a label has 1 to 200 printable ASCII characters; this one has {0} bytes")]
+    Label(usize),
+    /// It does not point at an object.
+    #[error("the record points at something that is no object")]
+    Target,
+    /// Bytes that must be zero are not.
+    #[error("the record has a byte that must be zero and is not, at {0}")]
+    Zero(usize),
+    /// Another publisher's, or of another label.
+    #[error("the record belongs to {found}, not to {wanted}")]
+    Name {
+        /// The signed name that it belongs to.
+        found: Name,
+        /// The one that was asked for.
+        wanted: Name,
+    },
+    /// Signed by someone else, or changed since.
+    #[error("the record's signature is not its publisher's")]
+    Signature,
+    /// Too old.
+    #[error("the record expired {ago_s} s ago; its publisher has to sign it again")]
+    Expired {
+        /// Seconds since then.
+        ago_s: u64,
+    },
+    /// There was a newer one already.
+    #[error("the record has version {version}, and version {known} was seen before")]
+    Older {
+        /// Its version.
+        version: u64,
+        /// The newest that was seen.
+        known: u64,
+    },
+}
+
+impl Record {
+    /// Signs one. `expires` is in seconds of Unix time.
+    ///
+    /// # Errors
+    /// [`BadRecord::Label`], and [`BadRecord::Target`] where the target is no object.
+    pub fn sign(
+        key: &Ed25519KeyPair,
+        label: &str,
+        version: u64,
+        expires: u64,
+        target: Name,
+    ) -> Result<Self, BadRecord> {
+        let mut public = [0; 32];
+        public.copy_from_slice(key.public_key().as_ref());
+        let signature = [0; SIGNATURE];
+        let mut record = Self { key: public, label: label.to_owned(), version, expires, target, signature };
+        record.check()?;
+        let signature = key.sign(&record.signed_part());
+        record.signature.copy_from_slice(signature.as_ref());
+        Ok(record)
+    }
+
+    fn check(&self) -> Result<(), BadRecord> {
+        let printable = self.label.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if !printable || self.label.is_empty() || self.label.len() > MAX_LABEL {
+            return Err(BadRecord::Label(self.label.len()));
+        }
+        if self.target.kind() == Kind::Object { Ok(()) } else { Err(BadRecord::Target) }
+    }
+
+    /// The name that it belongs to.
+    pub fn name(&self) -> Name {
+        signed_name(&self.key, &self.label)
+    }
+
+    fn body(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(UNIT);
+        let kept = self.label.len().min(MAX_LABEL + 1);
+        bytes.extend_from_slice(&MARK);
+        bytes.extend_from_slice(&[kept as u8, 0, 0]);
+        bytes.extend_from_slice(&self.key);
+        bytes.extend_from_slice(&self.version.to_be_bytes());
+        bytes.extend_from_slice(&self.expires.to_be_bytes());
+        bytes.extend_from_slice(&self.target.to_bytes());
+        bytes.extend_from_slice(&self.label.as_bytes()[..kept]);
+        bytes
+    }
+
+    fn signed_part(&self) -> Vec<u8> {
+        [PURPOSE, &self.body()].concat()
+    }
+
+    /// As one unit: what a signed name's unit 0 is.
+    pub fn encode(&self) -> [u8; UNIT] {
+        let mut bytes = [0; UNIT];
+        let body = self.body();
+        bytes[..body.len()].copy_from_slice(&body);
+        bytes[body.len()..body.len() + SIGNATURE].copy_from_slice(&self.signature);
+        bytes
+    }
+
+    /// From one unit. The signature is not looked at: see [`Record::verify`].
+    ///
+    /// # Errors
+    /// [`BadRecord`]: there is exactly one encoding of each record, and everything else is refused.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let bytes: &[u8; UNIT] = bytes.try_into().map_err(|_| BadRecord::Size(bytes.len()))?;
+        if bytes[..5] != MARK {
+            return Err(BadRecord::Mark);
+        }
+        let label_bytes = usize::from(bytes[5]);
+        let end = LABEL + label_bytes;
+        let label = str::from_utf8(&bytes[LABEL..end]).map_err(|_| BadRecord::Label(label_bytes))?.to_owned();
+        let target = Name::from_bytes(&piece::<NAME_BYTES>(bytes, 56)).map_err(|_| BadRecord::Target)?;
+        let record = Self {
+            key: piece(bytes, 8),
+            label,
+            version: u64::from_be_bytes(piece(bytes, 40)),
+            expires: u64::from_be_bytes(piece(bytes, 48)),
+            target,
+            signature: piece(bytes, end),
+        };
+        record.check()?;
+        match (6..8).chain(end + SIGNATURE..UNIT).find(|at| bytes[*at] != 0) {
+            Some(at) => Err(BadRecord::Zero(at)),
+            None => Ok(record),
+        }
+    }
+
+    /// What `name` names by this record, at `now`, in seconds of Unix time.
+    ///
+    /// # Errors
+    /// [`BadRecord::Name`], [`BadRecord::Signature`], [`BadRecord::Expired`].
+    pub fn verify(&self, name: &Name, now: u64) -> Result<Name, BadRecord> {
+        let found = self.name();
+        if found != *name {
+            return Err(BadRecord::Name { found, wanted: *name });
+        }
+        self.check()?;
+        UnparsedPublicKey::new(&ED25519, &self.key)
+            .verify(&self.signed_part(), &self.signature)
+            .map_err(|_| BadRecord::Signature)?;
+        if now >= self.expires {
+            return Err(BadRecord::Expired { ago_s: now - self.expires });
+        }
+        Ok(self.target)
+    }
+
+    /// [`Record::verify`] for whoever has seen version `known` before.
+    ///
+    /// # Errors
+    /// Those of [`Record::verify`], and [`BadRecord::Older`].
+    pub fn verify_since(&self, name: &Name, now: u64, known: u64) -> Result<Name, BadRecord> {
+        let target = self.verify(name, now)?;
+        if self.version < known {
+            return Err(BadRecord::Older { version: self.version, known });
+        }
+        Ok(target)
+    }
+}
+
+/// The name of what this publisher calls `label`.
+pub fn signed_name(key: &[u8; 32], label: &str) -> Name {
+    Name::new(Kind::Signed, hash_of_unit(Tag::Record, &[key, label.as_bytes()].concat()))
+}
+
+/// Bytes from `at` on, which the caller knows to be there.
+fn piece<const N: usize>(bytes: &[u8; UNIT], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| bytes[at + index])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(seed: u8) -> Ed25519KeyPair {
+        Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).expect("any 32 bytes are a seed")
+    }
+
+    fn target() -> Name {
+        Name::new(Kind::Object, [9; 32])
+    }
+
+    fn record(seed: u8) -> Record {
+        Record::sign(&key(seed), "news", 4, 1000, target()).expect("a good label")
+    }
+
+    #[test]
+    fn a_record_is_believed_until_it_expires() {
+        let record = Record::decode(&record(1).encode()).expect("it was encoded");
+        let name = record.name();
+        assert_eq!(name.kind(), Kind::Signed);
+        assert_eq!(record.verify(&name, 999), Ok(target()));
+        assert_eq!(record.verify(&name, 1000), Err(BadRecord::Expired { ago_s: 0 }));
+        assert_eq!(record.verify(&name, 1060), Err(BadRecord::Expired { ago_s: 60 }));
+        assert_eq!(record.verify_since(&name, 0, 4), Ok(target()));
+        assert_eq!(record.verify_since(&name, 0, 5), Err(BadRecord::Older { version: 4, known: 5 }));
+    }
+
+    #[test]
+    fn someone_elses_is_refused() {
+        let (mine, other) = (record(1), record(2));
+        let wanted = mine.name();
+        assert_eq!(other.verify(&wanted, 0), Err(BadRecord::Name { found: other.name(), wanted }));
+        // Who claims another's key has no signature by it.
+        let forged = Record { key: mine.key, ..other };
+        assert_eq!(forged.verify(&wanted, 0), Err(BadRecord::Signature));
+        let relabelled = Record::sign(&key(1), "olds", 4, 1000, target()).expect("a good label");
+        assert!(matches!(relabelled.verify(&wanted, 0), Err(BadRecord::Name { .. })));
+    }
+
+    #[test]
+    fn what_cannot_be_a_record_is_not_signed() {
+        let sign = |label: &str, target| Record::sign(&key(1), label, 1, 1, target).map(|_| ());
+        assert_eq!(sign("", target()), Err(BadRecord::Label(0)));
+        assert_eq!(sign(&"x".repeat(201), target()), Err(BadRecord::Label(201)));
+        assert_eq!(sign("a\nb", target()), Err(BadRecord::Label(3)));
+        assert_eq!(sign("a", Name::new(Kind::Signed, [1; 32])), Err(BadRecord::Target));
+        assert_eq!(sign(&"x".repeat(200), target()), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn one_flipped_bit_anywhere_is_refused(at in 0..UNIT, bit in 0..8) {
+            let good = record(1);
+            let mut bytes = good.encode();
+            bytes[at] ^= 1_u8 << bit;
+            let read = Record::decode(&bytes).and_then(|record| record.verify(&good.name(), 0));
+            prop_assert!(read.is_err());
+        }
+
+        #[test]
+        fn there_is_one_encoding_of_each(
+            mut bytes in prop::collection::vec(any::<u8>(), UNIT), label in "[ -~]{1,200}",
+        ) {
+            bytes[..5].copy_from_slice(&MARK);
+            bytes[5] = label.len() as u8;
+            bytes[6..8].fill(0);
+            bytes[56] = 1;
+            bytes[LABEL..LABEL + label.len()].copy_from_slice(label.as_bytes());
+            bytes[LABEL + label.len() + SIGNATURE..].fill(0);
+            let record = Record::decode(&bytes);
+            prop_assert!(record.is_ok());
+            prop_assert_eq!(record.map(|record| record.encode().to_vec()), Ok(bytes));
+        }
+    }
+}
