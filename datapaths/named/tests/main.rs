@@ -1,1 +1,4 @@
 //! Named content over sockets.
+#![cfg(target_os = "linux")]
+
+mod store;

@@ -1,0 +1,231 @@
+//! Objects of which a part is there: in a router's cache, and where a fetch goes on after a restart.
+//!
+//! The units are in a sparse file; which of them are there is in a second one, beside the manifest: one bit for each unit.
+//!
+//! **After a crash** a bit is never there without its bytes. Bits are written in [`Sync::run`] alone, which first puts the bytes
+//! on the disk (`fdatasync`), then writes the bits of units that were written before that, and then puts those on the disk. A crash
+//! in between loses bits, whose units are asked for again. A write that is torn leaves some words of 64 bits as they were and
+//! some as they are now, and both are right. What a disk damages later, [`crate::Store::check`] finds.
+
+mod bits;
+mod open;
+mod paths;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use paceline_icn::{Layout, Manifest, Name, Place, UNIT, Units, Verdict, Verifier};
+
+use crate::store::{ReadError, StoreError, write_failed};
+use bits::Bits;
+pub use bits::Sync;
+pub use paths::{Form, Paths};
+
+/// A part of an object. Whoever writes into it has verified the units.
+#[derive(Debug)]
+pub struct Partial {
+    name: Name,
+    manifest: Manifest,
+    layout: Layout,
+    paths: Paths,
+    /// The units; of [`Form::Content`] those that are data.
+    data: File,
+    /// Manifest and bits; of [`Form::Content`] the index units behind them.
+    map: File,
+    bits: Bits,
+    /// Words of bits that are not on the disk.
+    unsynced: BTreeSet<usize>,
+    unsynced_bytes: u64,
+}
+
+impl Partial {
+    /// Its name.
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Its manifest.
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Where its units stand.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The file of its bytes.
+    pub fn path(&self) -> &Path {
+        &self.paths.data
+    }
+
+    /// Units that are there; the manifest always is.
+    pub const fn held_units(&self) -> u64 {
+        self.bits.held()
+    }
+
+    /// Whether all units are there.
+    pub fn is_whole(&self) -> bool {
+        self.bits.held() == self.layout.stored_units()
+    }
+
+    /// Whether this unit is there.
+    pub fn has(&self, unit: u64) -> bool {
+        self.bits.has(unit)
+    }
+
+    /// How many units in a row from `units.first` on are there, at most `units.count`.
+    pub fn run(&self, units: Units) -> u32 {
+        units.iter().take_while(|unit| self.bits.has(*unit)).count() as u32
+    }
+
+    /// The units that are there, in order.
+    pub fn units(&self) -> impl Iterator<Item = u64> + '_ {
+        self.bits.iter()
+    }
+
+    /// Where a unit is: in which file, and from which byte on. `None` past the end.
+    fn place(&self, unit: u64) -> Option<(&File, u64)> {
+        let place = self.layout.place(unit)?;
+        Some(match (self.paths.form, place) {
+            (Form::Stored, _) => (&self.data, unit * UNIT as u64),
+            (Form::Content, Place::Data { index }) => (&self.data, index * UNIT as u64),
+            (Form::Content, place) => (&self.map, self.bits.end() + Layout::indexes_before(unit, place) * UNIT as u64),
+        })
+    }
+
+    /// Takes a unit that was verified. Written again, it stays as it was.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], or when it cannot be written: then it is not there. [`StoreError::Damaged`] where the unit has not the
+    /// size that its place has.
+    pub fn write(&mut self, unit: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let wrong = || StoreError::Damaged {
+            path: self.paths.data.clone(),
+            unit,
+            units: self.layout.stored_units(),
+            why: "has another size than its place",
+        };
+        let (file, offset) = self.place(unit).ok_or_else(wrong)?;
+        if bytes.len() != self.layout.bytes_of(unit) {
+            return Err(wrong());
+        }
+        if self.bits.has(unit) {
+            return Ok(());
+        }
+        file.write_all_at(bytes, offset).map_err(|error| write_failed(&self.paths.data, error))?;
+        self.unsynced.insert(self.bits.set(unit));
+        self.unsynced_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Reads one unit into `buffer`, and says how many bytes it has.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read(&self, unit: u64, buffer: &mut [u8; UNIT]) -> Result<usize, ReadError> {
+        let bytes = self.layout.bytes_of(unit);
+        self.read_run(Units { first: unit, count: 1 }, &mut [IoSliceMut::new(&mut buffer[..bytes])])?;
+        Ok(bytes)
+    }
+
+    /// Reads units in a row, each into a buffer of its size. In one system call in a cache.
+    ///
+    /// # Errors
+    /// [`ReadError::Absent`] where one is not there; what is in the buffers then means nothing.
+    pub fn read_run(&self, units: Units, buffers: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
+        let right =
+            |(unit, buffer): (u64, &IoSliceMut<'_>)| self.has(unit) && buffer.len() == self.layout.bytes_of(unit);
+        if units.count as usize != buffers.len() || !units.iter().zip(&*buffers).all(right) {
+            return Err(ReadError::Absent);
+        }
+        let step = if self.paths.form == Form::Stored { buffers.len().max(1) } else { 1 };
+        for (unit, buffers) in units.iter().step_by(step).zip(buffers.chunks_mut(step)) {
+            let (file, offset) = self.place(unit).ok_or(ReadError::Absent)?;
+            crate::store::read_vectored(file, buffers, offset)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a verifier what it needs to go on where this object stands: it checks the manifest and the index units again, takes the
+    /// data units as they are, and forgets what is complete. Units whose hashes are not there are dropped from this object. In memory
+    /// that does not depend on the object's size.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or an index unit is damaged.
+    pub fn restore(&mut self, verifier: &mut Verifier) -> Result<(), ReadError> {
+        let mut buffer = [0; UNIT];
+        let mut dropped = Vec::new();
+        for unit in self.bits.iter() {
+            let genuine = match self.layout.place(unit) {
+                Some(Place::Data { .. }) => verifier.have(unit),
+                _ => {
+                    let bytes = self.read(unit, &mut buffer)?;
+                    matches!(verifier.check(unit, &buffer[..bytes]), Verdict::Genuine | Verdict::Known)
+                }
+            };
+            if !genuine {
+                dropped.push(unit);
+            }
+        }
+        for unit in dropped {
+            self.unsynced.insert(self.bits.clear(unit));
+        }
+        Ok(())
+    }
+
+    /// Bytes written since the last [`Partial::sync`].
+    pub const fn unsynced_bytes(&self) -> u64 {
+        self.unsynced_bytes
+    }
+
+    /// What there is to be done so that the units that are there now are there after a crash. It can be done by another thread,
+    /// while this one goes on. `None` where nothing was written.
+    ///
+    /// # Errors
+    /// When the system has no handle left.
+    pub fn pending(&mut self) -> Result<Option<Sync>, StoreError> {
+        if self.unsynced.is_empty() {
+            return Ok(None);
+        }
+        let again = |file: &File| file.try_clone().map_err(|error| write_failed(&self.paths.map, error));
+        let (data, map) = (again(&self.data)?, again(&self.map)?);
+        let words = self.unsynced.iter().map(|word| (*word, self.bits.word(*word))).collect();
+        self.unsynced.clear();
+        self.unsynced_bytes = 0;
+        Ok(Some(Sync { data, map, path: self.paths.map.clone(), words }))
+    }
+
+    /// Puts everything on the disk; it waits for the disk. Done when the object is dropped as well, as far as that goes.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was on the disk before is right.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.pending()?.map_or(Ok(()), Sync::run)
+    }
+
+    /// Puts a whole object's bytes on the disk and in their place, and removes the map. [`Form::Content`]: `to` is then the object;
+    /// [`Form::Stored`]: its stored form.
+    ///
+    /// # Errors
+    /// When it is not whole ([`StoreError::Changed`]), or cannot be put there: then all stays as it was.
+    pub fn finish(mut self, to: &Path) -> Result<(), StoreError> {
+        if !self.is_whole() {
+            return Err(StoreError::Changed { path: self.paths.data.clone() });
+        }
+        self.sync()?;
+        std::fs::rename(&self.paths.data, to).map_err(|error| write_failed(to, error))?;
+        crate::store::sync_folder_of(to)?;
+        std::fs::remove_file(&self.paths.map).map_err(|error| write_failed(&self.paths.map, error))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Whoever has to know calls it before.
+        let _ = self.sync();
+    }
+}

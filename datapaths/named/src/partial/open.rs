@@ -1,0 +1,153 @@
+//! Begins a part of an object, or finds one.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use paceline_icn::manifest::name_of;
+use paceline_icn::{Manifest, Name, UNIT};
+
+use super::bits::{BITS, Bits};
+use super::{Form, Partial, Paths};
+use crate::store::{Draft, StoreError, cannot, write_failed};
+
+/// What the file of bits begins with: a mark, and the version of what follows; then the [`Form`], and zeros.
+const MARK: [u8; 8] = *b"icnpart\x01";
+
+/// Where the manifest is in it.
+const MANIFEST: u64 = 16;
+
+impl Form {
+    const fn byte(self) -> u8 {
+        match self {
+            Self::Stored => 0,
+            Self::Content => 1,
+        }
+    }
+}
+
+/// For what it is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    Reading,
+    Writing,
+}
+
+impl Partial {
+    /// Begins an object whose first unit was verified. What was in the way is replaced.
+    ///
+    /// # Errors
+    /// When the unit is no manifest, the files cannot be written, or another process has them.
+    pub fn create(paths: Paths, first: &[u8]) -> Result<Self, StoreError> {
+        let manifest = Manifest::decode(first)
+            .map_err(|error| StoreError::Source { path: paths.data.clone(), source: error.into() })?;
+        let layout = manifest.layout();
+        let failed = |path: &Path, error| write_failed(path, error);
+        let open = || File::options().read(true).write(true).create(true).truncate(false).open(&paths.data);
+        let data = open().map_err(|error| failed(&paths.data, error))?;
+        claim(&data, &paths.data)?;
+        // Before the bytes: a map never stands beside bytes of something else, whenever a crash comes.
+        match fs::remove_file(&paths.map) {
+            Ok(()) => crate::store::sync_folder_of(&paths.map)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(&paths.map, error)),
+        }
+        let bytes = match paths.form {
+            Form::Stored => layout.stored_bytes(),
+            Form::Content => layout.length(),
+        };
+        data.set_len(0).and_then(|()| data.set_len(bytes)).map_err(|error| failed(&paths.data, error))?;
+        let bits = Bits::new(layout.stored_units());
+        let folder = paths.map.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let draft = Draft::create(folder)?;
+        draft.write_at(&head(paths.form), 0)?;
+        draft.write_at(first, MANIFEST)?;
+        // Zeros up to where the index units begin.
+        draft.write_at(&[0], bits.end() - 1)?;
+        draft.place(&paths.map)?;
+        let map = for_writing(&paths.map).map_err(|error| failed(&paths.map, error))?;
+        let name = manifest.name();
+        let (unsynced, unsynced_bytes) = (BTreeSet::new(), 0);
+        let mut partial = Self { name, manifest, layout, paths, data, map, bits, unsynced, unsynced_bytes };
+        partial.write(0, first)?;
+        Ok(partial)
+    }
+
+    /// Finds what there is of this object, to go on with it. `None` where there is nothing of it that is of use: another object, another
+    /// version's files, or a part that someone cut off.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or another process has them.
+    pub fn open(paths: &Paths, name: &Name) -> Result<Option<Self>, StoreError> {
+        Self::find(paths, name, For::Writing)
+    }
+
+    /// Finds what there is of this object, to look at it while others may write.
+    pub(crate) fn view(paths: &Paths, name: &Name) -> Result<Option<Self>, StoreError> {
+        Self::find(paths, name, For::Reading)
+    }
+
+    fn find(paths: &Paths, name: &Name, purpose: For) -> Result<Option<Self>, StoreError> {
+        let open = |path: &Path| {
+            let opened = if purpose == For::Writing { for_writing(path) } else { File::open(path) };
+            match opened {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(cannot("opened", path, error)),
+            }
+        };
+        let (Some(data), Some(map)) = (open(&paths.data)?, open(&paths.map)?) else { return Ok(None) };
+        if purpose == For::Writing {
+            claim(&data, &paths.data)?;
+        }
+        let (mut start, mut first) = ([0; MANIFEST as usize], [0; UNIT]);
+        if map.read_exact_at(&mut start, 0).is_err() || map.read_exact_at(&mut first, MANIFEST).is_err() {
+            return Ok(None);
+        }
+        let Ok(manifest) = Manifest::decode(&first) else { return Ok(None) };
+        if start != head(paths.form) || name_of(&first) != *name {
+            return Ok(None);
+        }
+        let layout = manifest.layout();
+        let bytes = match paths.form {
+            Form::Stored => layout.stored_bytes(),
+            Form::Content => layout.length(),
+        };
+        let length = |file: &File| file.metadata().map_or(0, |found| found.len());
+        let end = BITS + layout.stored_units().div_ceil(64) * 8;
+        if length(&data) != bytes || length(&map) < end {
+            return Ok(None);
+        }
+        let Ok(bits) = Bits::read(&map, layout.stored_units()) else { return Ok(None) };
+        let (unsynced, unsynced_bytes) = (BTreeSet::new(), 0);
+        let paths = paths.clone();
+        let mut partial = Self { name: *name, manifest, layout, paths, data, map, bits, unsynced, unsynced_bytes };
+        // It is in the head as well, wherever a crash was.
+        if purpose == For::Writing && !partial.has(0) {
+            partial.write(0, &first)?;
+        }
+        Ok(Some(partial))
+    }
+}
+
+fn head(form: Form) -> [u8; MANIFEST as usize] {
+    let mut bytes = [0; MANIFEST as usize];
+    bytes[..8].copy_from_slice(&MARK);
+    bytes[8] = form.byte();
+    bytes
+}
+
+fn for_writing(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+/// Keeps other processes from it as long as it is open.
+fn claim(file: &File, path: &Path) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse { path: path.to_owned() }),
+        // A file system without locks does without.
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,204 @@
+//! A file of the store, as it is served.
+
+use std::fs::{File, Metadata};
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::uio::preadv;
+use paceline_icn::manifest::name_of;
+use paceline_icn::name::Kind;
+use paceline_icn::{Layout, Manifest, Name, Record, UNIT, Units};
+
+use super::error::{StoreError, cannot};
+
+/// An object in its stored form, or a record, open for reading. Any number of threads may read at once.
+#[derive(Debug)]
+pub struct Stored {
+    file: File,
+    path: PathBuf,
+    name: Name,
+    head: Head,
+    mark: Mark,
+}
+
+#[derive(Debug)]
+enum Head {
+    Object(Manifest, Layout),
+    Record(Record),
+}
+
+/// Buffers that one system call takes (`UIO_MAXIOV` of Linux).
+const MOST_BUFFERS: usize = 1024;
+
+/// What changes when a file does. Its name may change: the bytes stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Mark {
+    fn of(found: &Metadata) -> Self {
+        Self { bytes: found.len(), modified: (found.mtime(), found.mtime_nsec()) }
+    }
+}
+
+/// A unit cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file was changed or cut off since it was opened. Whoever serves it says so and opens it again.
+    #[error("the object was changed while it was served")]
+    Changed,
+    /// Past the end, or not there yet, or the buffers do not have the units' sizes.
+    #[error("not all of these units are there")]
+    Absent,
+    /// The system cannot read it.
+    #[error("the object cannot be read ({0})")]
+    Io(#[from] io::Error),
+}
+
+impl Stored {
+    pub(super) fn open(path: &Path, name: &Name) -> Result<Option<Self>, StoreError> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(cannot("read", path, error)),
+        };
+        let damaged = |units, why| StoreError::Damaged { path: path.to_owned(), unit: 0, units, why };
+        let found = file.metadata().map_err(|error| cannot("read", path, error))?;
+        if !found.is_file() {
+            return Err(StoreError::Odd { path: path.to_owned(), what: "is no file" });
+        }
+        let mut first = [0; UNIT];
+        match file.read_exact_at(&mut first, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(damaged(0, "is cut off")),
+            read => read.map_err(|error| cannot("read", path, error))?,
+        }
+        let head = match name.kind() {
+            Kind::Object => {
+                let manifest = Manifest::decode(&first).ok().filter(|_| name_of(&first) == *name);
+                let manifest = manifest.ok_or_else(|| damaged(0, "is not the one of this name"))?;
+                let layout = manifest.layout();
+                Head::Object(manifest, layout)
+            }
+            Kind::Signed => {
+                // Whether it has expired is for whoever asks for it to judge.
+                let record = Record::decode(&first).ok().filter(|record| record.verify(name, 0).is_ok());
+                Head::Record(record.ok_or_else(|| damaged(1, "is not the one of this name"))?)
+            }
+        };
+        let stored = Self { file, path: path.to_owned(), name: *name, head, mark: Mark::of(&found) };
+        if stored.mark.bytes != stored.stored_bytes() {
+            let (units, unit) = (stored.stored_units(), stored.mark.bytes / UNIT as u64);
+            let why = if unit >= units { "has bytes behind it" } else { "is cut off" };
+            return Err(StoreError::Damaged { path: stored.path, unit: unit.min(units - 1), units, why });
+        }
+        Ok(Some(stored))
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its manifest; a record has none.
+    pub const fn manifest(&self) -> Option<&Manifest> {
+        match &self.head {
+            Head::Object(manifest, _) => Some(manifest),
+            Head::Record(_) => None,
+        }
+    }
+
+    /// Where its units stand; a record has one unit and no layout.
+    pub const fn layout(&self) -> Option<&Layout> {
+        match &self.head {
+            Head::Object(_, layout) => Some(layout),
+            Head::Record(_) => None,
+        }
+    }
+
+    /// The record, where it is one.
+    pub const fn record(&self) -> Option<&Record> {
+        match &self.head {
+            Head::Object(..) => None,
+            Head::Record(record) => Some(record),
+        }
+    }
+
+    /// Units that it has.
+    pub fn stored_units(&self) -> u64 {
+        self.layout().map_or(1, Layout::stored_units)
+    }
+
+    /// Bytes that it has.
+    pub fn stored_bytes(&self) -> u64 {
+        self.layout().map_or(UNIT as u64, Layout::stored_bytes)
+    }
+
+    /// Bytes of a unit: [`UNIT`], but for an object's last; 0 past the end.
+    pub fn bytes_of(&self, unit: u64) -> usize {
+        self.layout().map_or(if unit == 0 { UNIT } else { 0 }, |layout| layout.bytes_of(unit))
+    }
+
+    /// Whether the file was changed since it was opened: one system call.
+    pub fn is_changed(&self) -> bool {
+        self.file.metadata().map_or(true, |found| Mark::of(&found) != self.mark)
+    }
+
+    /// Reads one unit into `buffer`, and says how many bytes it has.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read(&self, unit: u64, buffer: &mut [u8; UNIT]) -> Result<usize, ReadError> {
+        let bytes = self.bytes_of(unit);
+        self.read_run(Units { first: unit, count: 1 }, &mut [IoSliceMut::new(&mut buffer[..bytes])])?;
+        Ok(bytes)
+    }
+
+    /// Reads units in a row, each into a buffer of its size ([`Stored::bytes_of`]) or all into one, with two system calls: the
+    /// file is looked at behind the bytes, so that bytes of a changed file are not served.
+    ///
+    /// # Errors
+    /// [`ReadError`]; what is in the buffers then means nothing.
+    pub fn read_run(&self, units: Units, buffers: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
+        let wanted: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        if units.count == 0 || units.end() > self.stored_units() || wanted != self.bytes_of_run(units) {
+            return Err(ReadError::Absent);
+        }
+        read_vectored(&self.file, buffers, units.first * UNIT as u64)?;
+        if self.is_changed() { Err(ReadError::Changed) } else { Ok(()) }
+    }
+
+    fn bytes_of_run(&self, units: Units) -> u64 {
+        // All before the last are whole.
+        (u64::from(units.count) - 1) * UNIT as u64 + self.bytes_of(units.end() - 1) as u64
+    }
+}
+
+/// Fills all buffers from this offset on.
+pub(crate) fn read_vectored(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), ReadError> {
+    let mut rest = buffers;
+    let mut at = offset;
+    IoSliceMut::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let position = i64::try_from(at).map_err(|_| ReadError::Absent)?;
+        let together = rest.len().min(MOST_BUFFERS);
+        match preadv(file, &mut rest[..together], position) {
+            // The file became shorter.
+            Ok(0) => return Err(ReadError::Changed),
+            Ok(read) => {
+                at += read as u64;
+                IoSliceMut::advance_slices(&mut rest, read);
+            }
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(ReadError::Io(error.into())),
+        }
+    }
+    Ok(())
+}
