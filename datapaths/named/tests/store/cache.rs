@@ -75,7 +75,7 @@ fn more_objects_than_files_may_be_open() {
         cache.write(name, 1, &units[1]).expect("room");
     }
     for name in &names {
-        assert!(cache.find(name).is_some_and(|partial| partial.is_whole()));
+        assert!(cache.find(name).is_some_and(paceline_named::Partial::is_whole));
     }
     assert!(cache.pending().expect("handles").len() <= 256);
 }
