@@ -44,21 +44,38 @@ impl Ranges {
         Self { ranges, used: 1, units: 1 }
     }
 
-    /// Adds a unit behind all others; false and nothing where there is no room or `unit` is not behind.
+    /// Units in a row; `None` where these are none, or more than [`MAX_UNITS`], or reach past the largest number.
+    pub fn new(units: Units) -> Option<Self> {
+        let fits = (1..=MAX_UNITS).contains(&units.count) && units.first.checked_add(units.count.into()).is_some();
+        let mut all = Self::one(units.first);
+        all.ranges[0] = units;
+        all.units = units.count;
+        fits.then_some(all)
+    }
+
+    /// Adds a unit behind all others; false and nothing where there is no room, `unit` is not behind, or the gap before it is longer
+    /// than a request can write (2^32 units).
     pub fn push(&mut self, unit: u64) -> bool {
+        self.push_units(Units { first: unit, count: 1 })
+    }
+
+    /// As [`Ranges::push`], with units in a row: all or none.
+    pub fn push_units(&mut self, units: Units) -> bool {
         let last = &mut self.ranges[self.used - 1];
-        if self.units == MAX_UNITS || unit < last.end() || unit == u64::MAX {
+        let Some(gap) = units.first.checked_sub(last.end()) else { return false };
+        let room = (1..=MAX_UNITS - self.units).contains(&units.count);
+        if !room || gap > u64::from(u32::MAX) || units.first.checked_add(units.count.into()).is_none() {
             return false;
         }
-        if unit == last.end() {
-            last.count += 1;
+        if gap == 0 {
+            last.count += units.count;
         } else if self.used == MAX_RANGES {
             return false;
         } else {
-            self.ranges[self.used] = Units { first: unit, count: 1 };
+            self.ranges[self.used] = units;
             self.used += 1;
         }
-        self.units += 1;
+        self.units += units.count;
         true
     }
 
@@ -99,5 +116,11 @@ mod tests {
             all
         });
         assert_eq!(gaps.as_slice().len(), MAX_RANGES);
+        let mut far = Ranges::one(0);
+        assert!(!far.push(2 + u64::from(u32::MAX)) && far.push(1 + u64::from(u32::MAX)));
+        assert!(!far.push(u64::MAX) && !far.push_units(Units { first: 1 << 33, count: 0 }));
+        assert_eq!(Ranges::new(Units { first: u64::MAX, count: 1 }), None);
+        assert_eq!(Ranges::new(Units { first: 7, count: MAX_UNITS + 1 }), None);
+        assert_eq!(Ranges::new(Units { first: 7, count: 3 }).map(|all| all.units()), Some(3));
     }
 }

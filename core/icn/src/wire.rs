@@ -1,9 +1,66 @@
-//! Messages over UDP. All numbers are in network byte order.
+//! Messages over UDP. All numbers are in network byte order; `docs/design/icn-wire.md` has the layouts.
+
+mod answer;
+mod bad;
+mod request;
 
 use paceline_cc::Nanos;
 
 use crate::name::Name;
 use crate::ranges::{Ranges, Units};
+
+pub use answer::DATA_HEAD;
+pub use bad::{BadMessage, BadRanges};
+
+/// Version of the messages, the upper half of their first byte.
+const VERSION: u8 = 1;
+
+/// What a message is: the lower half of its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Request = 1,
+    Data = 2,
+    Nack = 3,
+    Grant = 4,
+}
+
+impl Kind {
+    /// The first byte of such a message.
+    const fn byte(self) -> u8 {
+        VERSION << 4 | self as u8
+    }
+
+    /// Of a message that begins with this byte.
+    fn read(byte: u8) -> Result<Self, BadMessage> {
+        if byte >> 4 != VERSION {
+            return Err(BadMessage::Version(byte >> 4));
+        }
+        match byte & 0xf {
+            1 => Ok(Self::Request),
+            2 => Ok(Self::Data),
+            3 => Ok(Self::Nack),
+            4 => Ok(Self::Grant),
+            other => Err(BadMessage::Kind(other)),
+        }
+    }
+}
+
+/// Takes the first `N` bytes off; `what` they are.
+fn take<const N: usize>(bytes: &mut &[u8], what: &'static str) -> Result<[u8; N], BadMessage> {
+    let (head, rest) = bytes.split_first_chunk().ok_or(BadMessage::Short { what, wanted: N, left: bytes.len() })?;
+    *bytes = rest;
+    Ok(*head)
+}
+
+/// Times travel as microseconds in 32 bits; longer ones as the longest, 71 minutes.
+fn micros(time: Nanos) -> [u8; 4] {
+    u32::try_from(time.as_nanos() / 1000).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+/// See [`micros`].
+fn from_micros(bytes: [u8; 4]) -> Nanos {
+    Nanos::from_micros(u64::from(u32::from_be_bytes(bytes)))
+}
 
 /// Longest message in bytes: fits into a packet of IPv6 over Ethernet with room for tunnels.
 pub const MAX_MESSAGE: usize = 1440;
@@ -31,7 +88,8 @@ pub struct Request {
     pub token: Option<Token>,
     /// Routers that it went through: each raises it, and none forwards more than [`MAX_HOPS`].
     pub hops: u8,
-    /// Pad the message to this many bytes.
+    /// Pad the message to this many bytes, at most [`MAX_MESSAGE`]. Zero: no padding. Where less than a padding's own head is
+    /// missing, it becomes up to two bytes longer.
     pub padded: usize,
 }
 

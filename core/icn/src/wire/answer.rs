@@ -1,0 +1,131 @@
+//! Answers as bytes.
+
+use super::{Answer, BadMessage, Data, Grant, Kind, Nack, Reason, Token, from_micros, micros, take};
+use crate::UNIT;
+use crate::ranges::Units;
+
+/// Bytes before a unit in its message. The same for all, so that segments of one size leave together.
+pub const DATA_HEAD: usize = 30;
+
+/// Flag of a unit: the router's storage limits it.
+const APP_LIMITED: u8 = 1;
+
+/// Bytes of a refusal.
+const NACK_BYTES: usize = 26;
+
+/// Bytes of a message that grants a token.
+const GRANT_BYTES: usize = 34;
+
+impl Data {
+    /// What stands before the unit's bytes. A number of stored units of zero is written as unknown, since there is always one.
+    pub fn encode_head(&self) -> [u8; DATA_HEAD] {
+        let mut head = [0; DATA_HEAD];
+        head[0] = Kind::Data.byte();
+        head[1] = if self.app_limited { APP_LIMITED } else { 0 };
+        head[2..10].copy_from_slice(&self.nonce.to_be_bytes());
+        head[10..18].copy_from_slice(&self.unit.to_be_bytes());
+        head[18..26].copy_from_slice(&self.stored_units.unwrap_or(0).to_be_bytes());
+        head[26..30].copy_from_slice(&micros(self.waited));
+        head
+    }
+}
+
+impl Nack {
+    /// Appends the message to `message`.
+    pub fn encode(&self, message: &mut Vec<u8>) {
+        message.reserve(NACK_BYTES);
+        message.extend_from_slice(&[Kind::Nack.byte(), self.reason.byte()]);
+        message.extend_from_slice(&self.nonce.to_be_bytes());
+        message.extend_from_slice(&self.units.first.to_be_bytes());
+        message.extend_from_slice(&self.units.count.to_be_bytes());
+        message.extend_from_slice(&micros(self.retry_after));
+    }
+}
+
+impl Reason {
+    const fn byte(self) -> u8 {
+        match self {
+            Self::NotFound => 1,
+            Self::End => 2,
+            Self::Busy => 3,
+            Self::NoToken => 4,
+            Self::Changed => 5,
+            Self::Loop => 6,
+        }
+    }
+
+    fn read(byte: u8) -> Result<Self, BadMessage> {
+        Ok(match byte {
+            1 => Self::NotFound,
+            2 => Self::End,
+            3 => Self::Busy,
+            4 => Self::NoToken,
+            5 => Self::Changed,
+            6 => Self::Loop,
+            other => return Err(BadMessage::Reason(other)),
+        })
+    }
+}
+
+impl Grant {
+    /// Appends the message to `message`.
+    pub fn encode(&self, message: &mut Vec<u8>) {
+        message.reserve(GRANT_BYTES);
+        message.extend_from_slice(&[Kind::Grant.byte(), 0]);
+        message.extend_from_slice(&self.nonce.to_be_bytes());
+        message.extend_from_slice(&self.token.0);
+    }
+}
+
+impl<'a> Answer<'a> {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`BadMessage`], with the first thing that is wrong.
+    #[inline]
+    pub fn decode(mut message: &'a [u8]) -> Result<Self, BadMessage> {
+        let bytes = &mut message;
+        let [first, second] = take(bytes, "head")?;
+        let kind = Kind::read(first)?;
+        if kind == Kind::Request {
+            return Err(BadMessage::Kind(first & 0xf));
+        }
+        let nonce = u64::from_be_bytes(take(bytes, "nonce")?);
+        let answer = match kind {
+            Kind::Data => {
+                if second & !APP_LIMITED != 0 {
+                    return Err(BadMessage::Flags(second));
+                }
+                let unit = u64::from_be_bytes(take(bytes, "number of the unit")?);
+                let stored_units = u64::from_be_bytes(take(bytes, "stored units")?);
+                let waited = from_micros(take(bytes, "time at the router")?);
+                if bytes.is_empty() {
+                    return Err(BadMessage::Empty);
+                }
+                if bytes.len() > UNIT {
+                    return Err(BadMessage::Long(bytes.len() - UNIT));
+                }
+                let stored_units = (stored_units > 0).then_some(stored_units);
+                let app_limited = second == APP_LIMITED;
+                return Ok(Self::Data(Data { nonce, unit, stored_units, waited, app_limited }, bytes));
+            }
+            Kind::Nack => {
+                let reason = Reason::read(second)?;
+                let first = u64::from_be_bytes(take(bytes, "units")?);
+                let count = u32::from_be_bytes(take(bytes, "units")?);
+                let retry_after = from_micros(take(bytes, "time to wait")?);
+                if count == 0 {
+                    return Err(BadMessage::Empty);
+                }
+                Self::Nack(Nack { nonce, units: Units { first, count }, reason, retry_after })
+            }
+            Kind::Grant | Kind::Request => {
+                if second != 0 {
+                    return Err(BadMessage::Flags(second));
+                }
+                Self::Grant(Grant { nonce, token: Token(take(bytes, "token")?) })
+            }
+        };
+        if bytes.is_empty() { Ok(answer) } else { Err(BadMessage::Long(bytes.len())) }
+    }
+}
