@@ -384,6 +384,10 @@ impl Controller for Bbr {
         Recovery::Controller
     }
 
+    fn cruises(&self) -> bool {
+        self.mode == Mode::ProbeBw
+    }
+
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
         report("cwnd_packets", self.cwnd);
         report("pacing_mbps", self.pacing_rate * 8e-6);

@@ -470,6 +470,12 @@ pub trait Controller: Send {
         false
     }
 
+    /// Its pacing rate is the rate that it measured, and is meant to bound what is in flight by itself (BBR's ProbeBW): a
+    /// datapath whose source says so may let more than [`Controller::window`] be in flight, up to a ceiling of its own.
+    fn cruises(&self) -> bool {
+        false
+    }
+
     /// When nothing was sent for this long, the datapath sends an empty packet (Sprout's heartbeat).
     fn heartbeat(&self) -> Option<Nanos> {
         None

@@ -258,6 +258,10 @@ impl Controller for Observed {
         self.controller.holds_against_marks()
     }
 
+    fn cruises(&self) -> bool {
+        self.controller.cruises()
+    }
+
     fn heartbeat(&self) -> Option<Nanos> {
         self.controller.heartbeat()
     }

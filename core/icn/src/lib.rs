@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod hash;
+pub mod flow;
 pub mod layout;
 pub mod manifest;
 pub mod name;
@@ -13,6 +14,7 @@ pub mod tree;
 pub mod wire;
 
 pub use build::{BadSource, Builder};
+pub use flow::{Aggregation, Arrived, Ceiling, Flow, FlowConfig, Supply};
 pub use layout::{Layout, Place};
 pub use manifest::{BadManifest, Manifest};
 pub use name::Name;

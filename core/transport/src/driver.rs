@@ -45,6 +45,8 @@ pub struct Driver {
     /// The application had nothing to send when last asked.
     ran_dry: bool,
     packets: u64,
+    /// Bytes that left at the moment of the packet that leaves next.
+    ahead: u32,
     pub(crate) causes: Causes,
 }
 
@@ -66,7 +68,7 @@ pub struct Delivery {
     pub bytes: u64,
     /// How many there are.
     pub packets: usize,
-    /// RTT of the newest one that was never retransmitted.
+    /// RTT of the newest one that was never retransmitted and [follows](Packet::follows) none.
     pub rtt: Option<Nanos>,
     /// The delivery rate.
     pub rate: Option<RateSample>,
@@ -132,6 +134,7 @@ impl Driver {
             last_sent_at: None,
             ran_dry: false,
             packets: 0,
+            ahead: 0,
             causes: Causes::new(),
         };
         driver.refresh();
@@ -142,6 +145,25 @@ impl Driver {
     /// receiver half.
     #[inline(always)]
     pub fn sent(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
+        let note = self.stamp(now, packet, load);
+        let bytes = packet.bytes.saturating_add(std::mem::take(&mut self.ahead));
+        self.departed(now, bytes);
+        self.limit(packet, load);
+        note
+    }
+
+    /// As [`Driver::sent`], for a packet that leaves at the same moment as the one that follows: pacing counts from the last of
+    /// them on, for all their bytes.
+    #[inline]
+    pub fn sent_ahead(&mut self, now: Time, packet: &mut Packet, load: &Load) {
+        self.stamp(now, packet, load);
+        self.packets += 1;
+        self.ahead = self.ahead.saturating_add(packet.bytes);
+        self.limit(packet, load);
+    }
+
+    #[inline(always)]
+    fn stamp(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
         if load.first {
             self.rate.restart(now);
         }
@@ -157,12 +179,15 @@ impl Driver {
             unsent: load.unsent,
         });
         packet.tag = stamp.tag;
-        self.departed(now, packet.bytes);
+        stamp.note
+    }
+
+    #[inline(always)]
+    fn limit(&self, packet: &mut Packet, load: &Load) {
         if !packet.retransmitted {
             // Linux `tcp_is_cwnd_limited` in slow start.
             packet.window_limited = load.in_flight.saturating_mul(2) > self.permit.window;
         }
-        stamp.note
     }
 
     /// An empty packet leaves at position `seq`. Its stamp does not come back.
@@ -235,7 +260,7 @@ impl Driver {
     ) {
         delivery.packets += 1;
         delivery.bytes += u64::from(packet.bytes);
-        if !packet.retransmitted {
+        if !packet.retransmitted && !packet.follows {
             delivery.rtt = Some(now - packet.sent_at);
         }
         delivery.newest = Some(*packet);

@@ -28,5 +28,6 @@ pub use counted::{Counted, Counters, Limit, Samples};
 pub use driver::{Arrived, Delivery, Driver, Load, Marks, Progress};
 pub use endpoint::{Receiver, Sender, SenderStats};
 pub use packet::Packet;
+pub use recovery::Prr;
 pub use rtt::Rtt;
 pub use segment::{AckSegment, ArrivalTime, HEADER_BYTES, MAX_ARRIVALS, MAX_SACKS, Range, Segment};

@@ -31,6 +31,8 @@ pub struct Packet {
     pub app_limited: bool,
     /// The window limited the flow then.
     pub window_limited: bool,
+    /// It waited behind others that left at the same moment: its RTT says nothing of the path.
+    pub follows: bool,
     pub(crate) state: State,
     /// State of the rate sampler at sending.
     prior_delivered: u64,
@@ -50,6 +52,7 @@ impl Packet {
             retransmitted: false,
             app_limited: false,
             window_limited: false,
+            follows: false,
             state: State::InFlight,
             prior_delivered: 0,
             prior_delivered_at: Time::ZERO,

@@ -11,7 +11,7 @@ use crate::segment::Range;
 /// Source: RFC 6937 with the conservative bound as in Linux `tcp_cwnd_reduction`: beyond packet conservation one
 /// packet, and only for acknowledgements that advance without showing new losses.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Prr {
+pub struct Prr {
     /// `RecoverFS`: bytes sent and not cumulatively acknowledged at the start. Not the bytes in flight, of which losses
     /// may have left few: the share of deliveries that is sent again would exceed one.
     flight: u64,
@@ -21,22 +21,24 @@ pub(crate) struct Prr {
     delivered: u64,
     /// `prr_out`.
     out: u64,
-    /// The window in force.
-    pub(crate) window: u64,
+    /// The window in force, in bytes.
+    pub window: u64,
 }
 
 impl Prr {
-    pub(crate) fn start(flight: u64, target: u64) -> Self {
+    /// Begins a reduction of `flight` bytes sent and not cumulatively acknowledged to a window of `target` bytes.
+    pub fn start(flight: u64, target: u64) -> Self {
         Self { flight: flight.max(target).max(1), target, delivered: 0, out: 0, window: target }
     }
 
-    pub(crate) fn on_sent(&mut self, bytes: u32) {
+    /// A packet of `bytes` left.
+    pub fn on_sent(&mut self, bytes: u32) {
         self.out += u64::from(bytes);
     }
 
     /// `delivered` bytes arrived and `pipe` are in flight; `good` when the acknowledgement advanced and showed no new
     /// loss.
-    pub(crate) fn on_ack(&mut self, delivered: u64, pipe: u64, good: bool, mss: u32) {
+    pub fn on_ack(&mut self, delivered: u64, pipe: u64, good: bool, mss: u32) {
         let mss = u64::from(mss);
         self.delivered += delivered;
         let mut send = if pipe > self.target {

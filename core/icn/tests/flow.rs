@@ -1,0 +1,360 @@
+//! One source: the properties of the requester's rules.
+
+use paceline_cc::{Nanos, Time};
+use paceline_icn::wire::Reason;
+use paceline_icn::{Aggregation, Ceiling, Flow, FlowConfig, Supply, UNIT, Units};
+
+use crate::common::{Row, World, controller};
+
+const MS: u64 = 1_000_000;
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn config() -> FlowConfig {
+    FlowConfig::default()
+}
+
+#[test]
+fn without_loss_each_unit_is_asked_for_once_and_requests_are_full() {
+    for (mbps, units) in [(60.0, 5), (200.0, 17), (500.0, 44)] {
+        let mut world = World::new(&config(), &format!("fixed:window=100000,rate={mbps}"), 10_001);
+        world.rate = paceline_cc::Rate::from_mbps(1000.0);
+        world.run(ms(60_000));
+        assert!(world.is_done());
+        assert_eq!(world.arrivals.len(), 10_001);
+        assert_eq!(world.distinct(), 10_001);
+        assert_eq!(world.flow.requests(), 10_001_u64.div_ceil(units));
+        assert_eq!(world.flow.stats().retransmits, 0);
+        assert_eq!(world.flow.stats().bytes_delivered, 10_001 * UNIT as u64);
+    }
+}
+
+/// A flow that asked for `units` units in one request at 0, and how they arrive.
+fn asked(config: &FlowConfig, units: u64) -> (Flow, Row) {
+    let mut flow = Flow::new(config, controller("fixed:window=1000"));
+    let mut row = Row { next: 0, end: units };
+    let mut wanted = 0;
+    while let Some(ranges) = flow.poll_request(Time::ZERO, &mut row) {
+        wanted += u64::from(ranges.units());
+    }
+    assert_eq!(wanted, units);
+    (flow, row)
+}
+
+#[test]
+fn a_lost_unit_is_asked_for_again_at_the_sixth_later_arrival() {
+    let (mut flow, mut row) = asked(&config(), 40);
+    for unit in 1..=5 {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+        assert_eq!(flow.poll_request(ms(20), &mut row), None, "{unit}");
+    }
+    flow.on_unit(ms(20), 6, UNIT as u32, false, false).expect("asked for");
+    let again = flow.poll_request(ms(20), &mut row).expect("the sixth");
+    assert_eq!(again.as_slice(), [Units { first: 0, count: 1 }]);
+    // Those that were asked for before the repair say nothing of it.
+    for unit in 7..40 {
+        flow.on_unit(ms(21), unit, UNIT as u32, false, false).expect("asked for");
+        assert_eq!(flow.poll_request(ms(21), &mut row), None, "{unit}");
+    }
+    // Those asked for after it do.
+    row.end = 50;
+    while flow.poll_request(ms(22), &mut row).is_some() {}
+    for unit in 40..45 {
+        flow.on_unit(ms(42), unit, UNIT as u32, false, false).expect("asked for");
+        assert_eq!(flow.poll_request(ms(42), &mut row), None, "{unit}");
+    }
+    flow.on_unit(ms(42), 45, UNIT as u32, false, false).expect("asked for");
+    assert_eq!(flow.poll_request(ms(42), &mut row).expect("the repair is lost too").iter().next(), Some(0));
+    assert_eq!((flow.stats().retransmits, flow.stats().recoveries), (2, 1));
+}
+
+#[test]
+fn several_gaps_are_one_request() {
+    let (mut flow, mut row) = asked(&config(), 40);
+    for unit in (0..40).filter(|unit| ![3, 4, 9, 20].contains(unit)) {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+    }
+    let again = flow.poll_request(ms(20), &mut row).expect("lost units");
+    let gaps = [(3, 2), (9, 1), (20, 1)].map(|(first, count)| Units { first, count });
+    assert_eq!(again.as_slice(), gaps);
+    assert_eq!(flow.poll_request(ms(20), &mut row), None);
+}
+
+#[test]
+fn a_lost_tail_comes_at_the_timeout_and_the_second_expiry_doubles_it() {
+    let (mut flow, mut row) = asked(&config(), 10);
+    for unit in 0..7 {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+    }
+    let first = flow.next_timeout();
+    // An RTT of 20 ms and the least margin of 200 ms.
+    assert_eq!(first, ms(20 + 220));
+    flow.on_timeout(first);
+    let again = flow.poll_request(first, &mut row).expect("the tail");
+    assert_eq!(again.as_slice(), [Units { first: 7, count: 3 }]);
+    let second = flow.next_timeout();
+    assert_eq!(second - first, Nanos::from_millis(220));
+    flow.on_timeout(second);
+    assert!(flow.poll_request(second, &mut row).is_some());
+    let third = flow.next_timeout();
+    assert_eq!(third - second, Nanos::from_millis(440));
+    assert_eq!(flow.stats().timeouts, 2);
+}
+
+#[test]
+fn a_silent_source_is_given_up() {
+    let (mut flow, mut row) = asked(&config(), 10);
+    let mut expiries = 0;
+    while !flow.has_given_up() {
+        let now = flow.next_timeout();
+        assert!(now <= ms(30_000));
+        flow.on_timeout(now);
+        while flow.poll_request(now, &mut row).is_some() {}
+        expiries += 1;
+    }
+    // 1, 2, 4, 8, 16 s, and the silence of 30 s.
+    assert_eq!(expiries, 6);
+    assert_eq!(flow.next_timeout(), Time::NEVER);
+    let (mut flow, mut row) = asked(&config(), 10);
+    flow.on_unit(ms(20), 0, UNIT as u32, false, false).expect("asked for");
+    let mut expiries = 0;
+    while !flow.has_given_up() {
+        let now = flow.next_timeout();
+        flow.on_timeout(now);
+        while flow.poll_request(now, &mut row).is_some() {}
+        expiries += 1;
+    }
+    assert_eq!(expiries, 8);
+}
+
+#[test]
+fn arrivals_out_of_order_leave_the_timer_alone() {
+    let (mut flow, _) = asked(&config(), 10);
+    flow.on_unit(ms(20), 0, UNIT as u32, false, false).expect("asked for");
+    let deadline = flow.next_timeout();
+    for unit in 2..7 {
+        flow.on_unit(ms(30 + unit), unit, UNIT as u32, false, false).expect("asked for");
+        assert_eq!(flow.next_timeout(), deadline);
+    }
+    flow.on_unit(ms(40), 1, UNIT as u32, false, false).expect("asked for");
+    assert!(flow.next_timeout() > deadline);
+}
+
+#[test]
+fn requests_keep_the_rate() {
+    for (mbps, aggregation) in [(1.0, Aggregation::Paper), (83.0, Aggregation::Paper), (700.0, Aggregation::Fixed(64))]
+    {
+        let config = FlowConfig { aggregation, ..config() };
+        let mut world = World::new(&config, &format!("fixed:window=1000000,rate={mbps}"), u64::MAX / UNIT as u64);
+        world.rate = paceline_cc::Rate::from_mbps(10_000.0);
+        world.run(ms(3000));
+        let units: usize = world.requests.iter().filter(|(at, _)| *at >= ms(1000)).map(|(_, units)| units.len()).sum();
+        let asked = (units * UNIT * 8) as f64 / 2e6;
+        assert!((asked / mbps - 1.0).abs() < 0.01, "{asked} for {mbps}");
+    }
+}
+
+#[test]
+fn a_timer_that_fires_late_costs_no_rate_but_the_burst_is_bounded() {
+    let mut flow = Flow::new(&config(), controller("fixed:window=1000000,rate=112"));
+    let mut row = Row { next: 0, end: u64::MAX / 2 };
+    // 10 units a millisecond; the flow is asked every 0.7 ms.
+    let mut units = 0;
+    for step in 0..2000 {
+        let now = Time::from_nanos(step * 7 * MS / 10);
+        while let Some(ranges) = flow.poll_request(now, &mut row) {
+            units += ranges.units();
+        }
+    }
+    assert!((13_860..=14_140).contains(&units), "{units}");
+    // After a silence of 50 ms it catches up by no more than a millisecond.
+    let now = Time::from_millis(1450);
+    let mut burst = 0;
+    while let Some(ranges) = flow.poll_request(now, &mut row) {
+        burst += ranges.units();
+    }
+    assert!(burst <= 30, "{burst}");
+}
+
+#[test]
+fn first_units_of_requests_alone_give_the_controller_an_rtt() {
+    let (mut flow, _) = asked(&config(), 10);
+    let arrived = flow.on_unit(ms(20), 0, UNIT as u32, false, false).expect("asked for");
+    assert_eq!(arrived.rtt, Some(Nanos::from_millis(20)));
+    let arrived = flow.on_unit(ms(19), 1, UNIT as u32, false, false).expect("asked for");
+    assert_eq!(arrived.rtt, None);
+    assert_eq!(flow.min_rtt(), Nanos::from_millis(20));
+}
+
+#[test]
+fn no_rtt_is_taken_of_what_was_asked_for_twice() {
+    let (mut flow, mut row) = asked(&config(), 10);
+    let expiry = flow.next_timeout();
+    flow.on_timeout(expiry);
+    while flow.poll_request(expiry, &mut row).is_some() {}
+    let arrived = flow.on_unit(expiry + Nanos::from_millis(1), 0, UNIT as u32, false, false).expect("asked for");
+    assert_eq!(arrived.rtt, None);
+    assert_eq!(flow.srtt(), None);
+}
+
+#[test]
+fn duplicates_and_strangers_are_nothing() {
+    let (mut flow, _) = asked(&config(), 10);
+    assert!(flow.on_unit(ms(20), 3, UNIT as u32, false, false).is_some());
+    assert!(flow.on_unit(ms(20), 3, UNIT as u32, false, false).is_none());
+    assert!(flow.on_unit(ms(20), 10, UNIT as u32, false, false).is_none());
+    assert!(flow.on_unit(ms(20), u64::MAX, 0, true, true).is_none());
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 500, count: u32::MAX }, Reason::Busy, Nanos::MAX), 0);
+    assert_eq!(flow.stats().bytes_delivered, UNIT as u64);
+}
+
+#[test]
+fn the_receive_buffer_bounds_what_is_asked_for() {
+    let config = FlowConfig { receive_buffer: 20 * UNIT as u64, ..config() };
+    let mut flow = Flow::new(&config, controller("fixed:window=1000"));
+    let mut row = Row { next: 0, end: 1000 };
+    let mut ask = |flow: &mut Flow, now| {
+        let mut units = 0;
+        while let Some(ranges) = flow.poll_request(now, &mut row) {
+            units += ranges.units();
+        }
+        units
+    };
+    assert_eq!(ask(&mut flow, Time::ZERO), 20);
+    for unit in 1..5 {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+    }
+    assert_eq!(ask(&mut flow, ms(20)), 0, "the hole is still there");
+    flow.on_unit(ms(20), 0, UNIT as u32, false, false).expect("asked for");
+    assert_eq!(ask(&mut flow, ms(20)), 5);
+}
+
+#[test]
+fn a_busy_source_is_left_alone_and_the_units_count_as_lost() {
+    let (mut flow, mut row) = asked(&config(), 10);
+    let wait = Nanos::from_millis(7);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 4, count: 64 }, Reason::Busy, wait), 6);
+    assert_eq!(flow.stats().packets_lost, 6);
+    assert_eq!(flow.in_flight(), 4 * UNIT as u64);
+    assert_eq!(flow.poll_request(ms(26), &mut row), None);
+    assert_eq!(flow.next_timeout(), ms(27));
+    assert_eq!(flow.poll_request(ms(27), &mut row).map(|ranges| ranges.units()), Some(6));
+}
+
+#[test]
+fn what_does_not_exist_is_waited_for_no_longer() {
+    let (mut flow, mut row) = asked(&config(), 10);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 6, count: 4 }, Reason::End, Nanos::ZERO), 4);
+    assert_eq!(flow.stats().packets_lost, 0);
+    for unit in 0..6 {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+    }
+    assert!(flow.is_idle() && flow.poll_request(ms(20), &mut row).is_none());
+    assert_eq!(flow.in_flight(), 0);
+}
+
+#[test]
+fn a_token_that_is_wanted_says_nothing_of_congestion() {
+    let (mut flow, mut row) = asked(&config(), 10);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 2, count: 8 }, Reason::NoToken, Nanos::ZERO), 8);
+    assert_eq!((flow.stats().packets_lost, flow.stats().recoveries), (0, 0));
+    flow.set_largest_request(2);
+    assert_eq!(flow.poll_request(ms(20), &mut row).map(|ranges| ranges.units()), Some(2));
+}
+
+#[test]
+fn a_new_path_begins_anew_and_asks_again_at_once() {
+    let mut world = World::new(&config(), "bbr", 20_000);
+    world.run(ms(800));
+    let before = world.flow.stats();
+    let outstanding = world.flow.outstanding();
+    assert!(outstanding > 0 && before.bytes_delivered > 0);
+    world.flow.moved(world.now, controller("bbr"));
+    assert_eq!((world.flow.in_flight(), world.flow.srtt()), (0, None));
+    assert_eq!(world.flow.stats().bytes_delivered, before.bytes_delivered);
+    let again = world.flow.poll_request(world.now, &mut world.supply).expect("lost units");
+    assert_eq!(u64::from(again.units()), 10.min(outstanding));
+    world.run(ms(30_000));
+    assert!(world.is_done());
+    assert_eq!((world.distinct(), world.flow.stats().timeouts), (20_000, 0));
+}
+
+#[test]
+fn late_units_are_given_back_and_forgotten() {
+    let (mut flow, _) = asked(&config(), 10);
+    flow.on_unit(ms(20), 4, UNIT as u32, false, false).expect("asked for");
+    assert!(flow.reclaim(Nanos::from_millis(100), ms(99)).is_empty());
+    let late = flow.reclaim(Nanos::from_millis(100), ms(100));
+    assert_eq!(late, [0, 1, 2, 3, 5, 6, 7, 8, 9]);
+    assert!(flow.is_idle() && flow.in_flight() == 0 && flow.next_timeout() == Time::NEVER);
+    assert!(flow.on_unit(ms(101), 0, UNIT as u32, false, false).is_none());
+}
+
+/// Loses one in `one_in` packets and holds one in `late_in` back for 2 ms, by a generator of 64 bits.
+fn rough(one_in: u64, late_in: u64) -> crate::common::Fate {
+    let mut state = 7_u64;
+    Box::new(move |_, _| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let draw = state >> 33;
+        if draw % one_in == 0 {
+            return None;
+        }
+        Some(Nanos::from_micros(if draw / one_in % late_in == 0 { 2000 } else { 0 }))
+    })
+}
+
+#[test]
+fn every_controller_gets_all_over_a_rough_path_with_few_duplicates() {
+    for spec in ["bbr", "cubic", "reno", "copa", "bic", "dctcp", "fixed:window=60"] {
+        let mut world = World::new(&config(), spec, 20_000);
+        world.queue = 200;
+        world.fate = rough(100, 100);
+        world.run(ms(300_000));
+        assert!(world.is_done(), "{spec}: {:?}", world.flow.stats());
+        assert_eq!(world.distinct(), 20_000, "{spec}");
+        let more = world.arrivals.len() as f64 / 20_000.0;
+        assert!(more <= 1.02, "{spec}: {more} {:?}", world.flow.stats());
+    }
+}
+
+#[test]
+fn a_shallow_queue_hurts_nobody_for_long() {
+    for spec in ["bbr", "cubic"] {
+        let mut world = World::new(&config(), spec, 60_000);
+        world.queue = 80;
+        world.run(ms(60_000));
+        assert!(world.is_done(), "{spec}: {:?}", world.flow.stats());
+        let rate = 60_000.0 * UNIT as f64 * 8e-6 / world.now.as_secs_f64();
+        assert!(rate > 80.0, "{spec}: {rate} Mbit/s, {:?}", world.flow.stats());
+    }
+}
+
+#[test]
+fn a_stalled_path_is_not_asked_blindly() {
+    for (ceiling, bounded) in [(Ceiling::Bounded, true), (Ceiling::Window, true), (Ceiling::Unlimited, false)] {
+        let mut world = World::new(&FlowConfig { ceiling, ..config() }, "bbr", u64::MAX / UNIT as u64);
+        world.run(ms(3000));
+        world.fate = Box::new(|_, _| None);
+        let product = (world.rate.bytes_in(Nanos::from_millis(20)) / UNIT as u64) as f64;
+        let mut most = 0.0_f64;
+        while world.step(ms(3180)) {
+            most = most.max((world.flow.in_flight() / UNIT as u64) as f64);
+        }
+        assert_eq!(most <= 3.0 * product + 192.0, bounded, "{ceiling:?}: {most} of {product}");
+    }
+}
+
+#[test]
+fn supply_without_units_is_an_application_that_does_not_read() {
+    struct Dry;
+    impl Supply for Dry {
+        fn take(&mut self, _: u32) -> Option<paceline_icn::Ranges> {
+            None
+        }
+    }
+    let mut flow = Flow::new(&config(), controller("bbr"));
+    assert_eq!(flow.poll_request(ms(1), &mut Dry), None);
+    assert_eq!(flow.next_timeout(), Time::NEVER);
+}
