@@ -298,10 +298,10 @@ fn rough(one_in: u64, late_in: u64) -> crate::common::Fate {
     Box::new(move |_, _| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let draw = state >> 33;
-        if draw % one_in == 0 {
+        if draw.is_multiple_of(one_in) {
             return None;
         }
-        Some(Nanos::from_micros(if draw / one_in % late_in == 0 { 2000 } else { 0 }))
+        Some(Nanos::from_micros(if (draw / one_in).is_multiple_of(late_in) { 2000 } else { 0 }))
     })
 }
 
