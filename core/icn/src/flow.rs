@@ -239,11 +239,15 @@ impl Flow {
         self.driver.rtt().min()
     }
 
-    /// The time after which the timer expires that is armed now.
+    /// The time after which the timer expires at first, by the RTT.
     pub fn rto(&self) -> Nanos {
-        // Unchanged at the first expiry, doubled at each that follows.
+        self.driver.rtt().rto(&self.config.transport)
+    }
+
+    /// That of the timer that is armed now: unchanged at the first expiry, doubled at each that follows.
+    fn backed_off(&self) -> Nanos {
         let doublings = self.expiries.saturating_sub(1).min(20);
-        self.driver.rtt().rto(&self.config.transport).mul_div(1 << doublings, 1).min(self.config.transport.max_rto)
+        self.rto().mul_div(1 << doublings, 1).min(self.config.transport.max_rto)
     }
 
     /// The rate at which units are asked for: the pace, or the window over the RTT; `None` where neither is known.

@@ -3,8 +3,9 @@
 //! Sans-IO. Source: Liu, Zeng, Han and Sun, "Toward ICN receiver-driven transmission mechanism over WLAN" (2021).
 
 pub mod build;
-pub mod hash;
+pub mod fetch;
 pub mod flow;
+pub mod hash;
 pub mod layout;
 pub mod manifest;
 pub mod name;
@@ -14,6 +15,7 @@ pub mod tree;
 pub mod wire;
 
 pub use build::{BadSource, Builder};
+pub use fetch::{Dropped, Failed, Fetch, FetchConfig, FetchStats, Output, SourceId, SourceStats};
 pub use flow::{Aggregation, Arrived, Ceiling, Flow, FlowConfig, Supply};
 pub use layout::{Layout, Place};
 pub use manifest::{BadManifest, Manifest};

@@ -3,8 +3,8 @@
 use paceline_cc::{Ecn, Nanos, Phase, Time};
 use paceline_transport::{Delivery, Marks, Progress};
 
+use super::Flow;
 use super::board::State;
-use super::{BYTES, Flow};
 use crate::UNIT;
 use crate::ranges::Units;
 use crate::wire::Reason;
@@ -182,8 +182,14 @@ impl Flow {
         late.into_iter().map(|(_, unit)| unit).collect()
     }
 
-    /// Bytes of the units asked for that did not come yet.
-    pub fn bytes_outstanding(&self) -> u64 {
-        self.board.outstanding() * BYTES
+    /// Waits no longer for a unit, because it came from elsewhere; false where it was not waited for.
+    pub fn forget(&mut self, now: Time, unit: u64) -> bool {
+        let Some(number) = self.board.number_of(unit) else { return false };
+        self.board.settle(number);
+        self.end_phase();
+        if self.board.is_empty() {
+            self.arm(now);
+        }
+        true
     }
 }

@@ -36,7 +36,7 @@ impl Flow {
         self.rto_at = if self.board.is_empty() {
             Time::NEVER
         } else {
-            (now + self.rto()).min((self.silent_since + LONGEST_SILENCE).max(now))
+            (now + self.backed_off()).min((self.silent_since + LONGEST_SILENCE).max(now))
         };
     }
 
@@ -45,7 +45,7 @@ impl Flow {
         if self.board.is_empty() {
             return;
         }
-        let overdue = self.driver.rtt().rto(&self.config.transport);
+        let overdue = self.rto();
         self.expiries += 1;
         if self.expiries >= MOST_EXPIRIES || self.silent_since + LONGEST_SILENCE <= now {
             self.gave_up = true;

@@ -1,0 +1,316 @@
+//! An object, or a part of it, from one source or several.
+//!
+//! Sans-IO. Whoever drives it gives it datagrams and time, sends what [`Fetch::poll_transmit`] writes and takes what
+//! [`Fetch::poll_output`] hands out: every byte of it was verified, in order. Each source has a [`Flow`] with its own controller, RTT and
+//! token; the units are one map, so that no unit is asked of two sources unless the first one is late or lost it.
+//!
+//! Memory is bounded by [`FlowConfig::receive_buffer`], whatever a source sends: what was not asked for is not kept.
+
+mod incoming;
+mod map;
+mod outgoing;
+mod output;
+mod source;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+use paceline_cc::{Controller, Nanos, Time};
+use paceline_transport::SenderStats;
+
+use crate::flow::{Flow, FlowConfig};
+use crate::manifest::Manifest;
+use crate::name::{Kind, Name};
+use crate::signed::{BadRecord, Record};
+use crate::tree::Verifier;
+use crate::wire::{BadMessage, Reason};
+
+use map::Map;
+use source::Source;
+
+/// Options of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchConfig {
+    /// Those of each source.
+    pub flow: FlowConfig,
+    /// Hand out [`Output::Bytes`]. On.
+    pub bytes: bool,
+    /// Hand out [`Output::Unit`], for a cache. Off.
+    pub units: bool,
+    /// Seconds of Unix time at the start: a signed name's record must not have expired.
+    pub unix_s: u64,
+}
+
+impl Default for FetchConfig {
+    fn default() -> Self {
+        Self { flow: FlowConfig::default(), bytes: true, units: false, unix_s: 0 }
+    }
+}
+
+/// A source of a fetch. Numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(pub(crate) u32);
+
+impl SourceId {
+    /// Counts the sources from 0, in the order in which they were added.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a fetch has for its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The object is known. Comes first.
+    Manifest(Manifest),
+    /// The object's next bytes.
+    Bytes {
+        /// Where they stand in the object. It jumps over what [`Fetch::have`] said.
+        offset: u64,
+        /// They.
+        bytes: Bytes,
+    },
+    /// A unit that was verified, in the order of their arrivals ([`FetchConfig::units`]).
+    Unit {
+        /// Its number.
+        unit: u64,
+        /// Its bytes.
+        bytes: Bytes,
+    },
+    /// A signed name's record, verified.
+    Record(Record),
+    /// All has been handed out.
+    Done,
+}
+
+/// A datagram that changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Dropped {
+    /// From no source of this fetch, or one that it gave up.
+    #[error("the source is none of this fetch")]
+    Source,
+    /// No message.
+    #[error(transparent)]
+    Message(#[from] BadMessage),
+    /// Without the number that the source's requests carry: a stranger's, or of an earlier fetch.
+    #[error("the answer is to nobody here")]
+    Nonce,
+    /// A unit that is not wanted, or was not asked for.
+    #[error("unit {0} was not asked for")]
+    Unsolicited(u64),
+    /// A unit that is there already.
+    #[error("unit {0} came before")]
+    Duplicate(u64),
+    /// A unit whose bytes are not those of the object.
+    #[error("unit {0} is corrupt")]
+    Corrupt(u64),
+}
+
+/// Why a fetch ended without the object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// No source answers any more.
+    #[error("no source answers: the last one was silent for 30 s; resume when it is back, or add a source")]
+    Silent,
+    /// No source has it.
+    #[error("no source has the object; check the name, or add a source")]
+    NotFound,
+    /// The sources' copies are damaged.
+    #[error("the sources' copies of the object are damaged: {0} units were corrupt; use another source")]
+    Corrupt(u64),
+    /// It changed at the sources while it was served.
+    #[error("the object changed or shrank at the source while it was served; publish it again there")]
+    Changed,
+    /// Routers send the requests round in a circle.
+    #[error("the requests went through more than 8 routers: some of them name each other as upstream")]
+    Loop,
+    /// The range begins past the end.
+    #[error("the range begins at byte {start}, the object has {length} bytes")]
+    Range {
+        /// Where it begins.
+        start: u64,
+        /// Bytes of the object.
+        length: u64,
+    },
+    /// A signed name's record is refused.
+    #[error(transparent)]
+    Record(#[from] BadRecord),
+}
+
+/// Counters of a fetch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchStats {
+    /// Units that were verified.
+    pub units: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of units that arrived, whatever they were.
+    pub bytes_received: u64,
+    /// Units that came again.
+    pub duplicates: u64,
+    /// Units that were corrupt.
+    pub corrupt: u64,
+    /// Units that came before what they are verified with.
+    pub early: u64,
+    /// Units that were not asked for.
+    pub unsolicited: u64,
+    /// Answers with a number that is not that of the source's requests.
+    pub foreign_nonce: u64,
+    /// Datagrams that are no answers.
+    pub malformed: u64,
+    /// Refusals.
+    pub nacks: u64,
+    /// Units taken from one source to be asked of another.
+    pub reassigned: u64,
+    /// By source.
+    pub sources: Vec<SourceStats>,
+}
+
+/// Counters of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceStats {
+    /// It is asked.
+    pub alive: bool,
+    /// Of its flow: units asked for are packets sent.
+    pub flow: SenderStats,
+    /// Requests.
+    pub requests: u64,
+    /// Units of it that were corrupt.
+    pub corrupt: u64,
+    /// How long the newest request waited at the router.
+    pub waited: Nanos,
+    /// Smoothed RTT.
+    pub srtt: Option<Nanos>,
+}
+
+/// One object, or a range of its bytes.
+pub struct Fetch {
+    config: FetchConfig,
+    name: Name,
+    range: Range<u64>,
+    seed: u64,
+    verifier: Verifier,
+    map: Map,
+    sources: Vec<Source>,
+    /// The source that is asked first next time.
+    turn: usize,
+    outputs: VecDeque<Output>,
+    /// Bytes that were handed out or wait to be, and that the application has not consumed.
+    unconsumed: u64,
+    done: bool,
+    failure: Option<Failed>,
+    stats: FetchStats,
+}
+
+impl Fetch {
+    /// Of the object `name` the bytes in `range`; all of it where the range is `0..u64::MAX`. The numbers that tell answers from a
+    /// stranger's come from `seed`, which must be drawn at random. A signed name's fetch gets its record.
+    pub fn new(config: FetchConfig, name: Name, range: Range<u64>, seed: u64) -> Self {
+        let guess = name.kind() == Kind::Object && range.start == 0;
+        Self {
+            config,
+            name,
+            range,
+            seed,
+            verifier: Verifier::new(&name),
+            map: Map::new(guess),
+            sources: Vec::new(),
+            turn: 0,
+            outputs: VecDeque::new(),
+            unconsumed: 0,
+            done: false,
+            failure: None,
+            stats: FetchStats::default(),
+        }
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Another source. `controller` was made for packets of [`crate::UNIT`] bytes.
+    pub fn add_source(&mut self, _now: Time, controller: Box<dyn Controller>) -> SourceId {
+        let id = SourceId(self.sources.len() as u32);
+        let nonce = source::mix(self.seed.wrapping_add(u64::from(id.0)));
+        self.sources.push(Source::new(Flow::new(&self.config.flow, controller), nonce));
+        if !matches!(self.failure, Some(Failed::Range { .. })) {
+            self.failure = None;
+        }
+        id
+    }
+
+    /// A source is asked no more; what it was asked for is asked of others.
+    pub fn remove_source(&mut self, now: Time, source: SourceId) {
+        self.drop_source(now, source, None);
+    }
+
+    /// The path to a source changed, because one of the two addresses did: `controller` begins anew, the address has to be proved
+    /// again, and what was asked for is asked for again at once.
+    pub fn moved(&mut self, now: Time, source: SourceId, controller: Box<dyn Controller>) {
+        if let Some(source) = self.sources.get_mut(source.index()).filter(|source| source.alive) {
+            source.moved(now, controller);
+        }
+    }
+
+    /// Units of the stored form that were verified in an earlier run and are on disk. Only data units count: index units are needed
+    /// again for those beside them. To be called before the first request.
+    pub fn have(&mut self, units: impl Iterator<Item = u64>) {
+        self.map.have(units);
+    }
+
+    /// The application has consumed so many of the bytes that it was handed: there is room for others.
+    pub fn consumed(&mut self, bytes: u64) {
+        self.unconsumed = self.unconsumed.saturating_sub(bytes);
+    }
+
+    /// Where the object cannot be had.
+    pub fn failure(&self) -> Option<&Failed> {
+        self.failure.as_ref()
+    }
+
+    /// Everything has been verified and put out.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The manifest, when it has come.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.verifier.manifest()
+    }
+
+    /// The flow of a source.
+    pub fn flow(&self, source: SourceId) -> Option<&Flow> {
+        self.sources.get(source.index()).map(|source| &source.flow)
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> FetchStats {
+        FetchStats { sources: self.sources.iter().map(Source::stats).collect(), ..self.stats.clone() }
+    }
+
+    /// A source is asked no more, for a `reason` of its own or because the user says so.
+    fn drop_source(&mut self, now: Time, id: SourceId, reason: Option<Failed>) {
+        let Some(source) = self.sources.get_mut(id.index()).filter(|source| source.alive) else { return };
+        source.alive = false;
+        for unit in source.flow.reclaim(Nanos::ZERO, now) {
+            self.stats.reassigned += u64::from(self.map.give_back(unit, id, None));
+        }
+        if !self.done
+            && let Some(reason) = reason
+            && !self.sources.iter().any(|source| source.alive)
+        {
+            self.failure.get_or_insert(reason);
+        }
+    }
+
+    /// Why a source that refuses like this is of no use.
+    fn refusal(reason: Reason) -> Failed {
+        match reason {
+            Reason::Changed | Reason::End => Failed::Changed,
+            Reason::Loop => Failed::Loop,
+            Reason::NotFound | Reason::Busy | Reason::NoToken => Failed::NotFound,
+        }
+    }
+}

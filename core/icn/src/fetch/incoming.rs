@@ -1,0 +1,237 @@
+//! Datagrams from the sources.
+
+use bytes::Bytes;
+use paceline_cc::Time;
+
+use super::map::Slot;
+use super::{Dropped, Failed, Fetch, Output, SourceId};
+use crate::UNIT;
+use crate::layout::{FANOUT, Place};
+use crate::name::Kind;
+use crate::ranges::Units;
+use crate::signed::{BadRecord, Record};
+use crate::tree::Verdict;
+use crate::wire::{Answer, Data, Nack, Reason};
+
+/// Corrupt units after which a source is asked no more (our choice: UDP's checksum lets one damaged packet in 65,536 pass, so that one is
+/// bad luck; more are a damaged copy, or malice).
+const MOST_CORRUPT: u64 = 8;
+
+impl Fetch {
+    /// A datagram came from a source; `ce`: with a congestion mark.
+    ///
+    /// # Errors
+    /// [`Dropped`]: it brought nothing. That is no reason to end anything.
+    pub fn on_datagram(&mut self, now: Time, source: SourceId, bytes: &[u8], ce: bool) -> Result<(), Dropped> {
+        let known = self.sources.get_mut(source.index()).filter(|source| source.alive).ok_or(Dropped::Source)?;
+        let answer = Answer::decode(bytes).inspect_err(|_| self.stats.malformed += 1)?;
+        let nonce = match &answer {
+            Answer::Data(data, _) => data.nonce,
+            Answer::Nack(nack) => nack.nonce,
+            Answer::Grant(grant) => grant.nonce,
+        };
+        if nonce != known.nonce {
+            self.stats.foreign_nonce += 1;
+            return Err(Dropped::Nonce);
+        }
+        match answer {
+            Answer::Data(data, payload) => self.take_data(now, source, &data, payload, ce),
+            Answer::Nack(nack) => {
+                self.stats.nacks += 1;
+                self.take_nack(now, source, &nack);
+                Ok(())
+            }
+            Answer::Grant(grant) => {
+                known.grant(grant.token);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_data(&mut self, now: Time, id: SourceId, data: &Data, payload: &[u8], ce: bool) -> Result<(), Dropped> {
+        let unit = data.unit;
+        let source = &mut self.sources[id.index()];
+        source.waited = data.waited;
+        source.served();
+        source.flow.on_unit(now, unit, payload.len() as u32, ce, data.app_limited);
+        self.stats.bytes_received += payload.len() as u64;
+        let past = self.map.is_past(unit);
+        let asked = match self.map.slot(unit) {
+            Some(Slot::Asked(asked)) => Some(*asked),
+            Some(Slot::Free) => None,
+            None if !past => {
+                self.stats.unsolicited += 1;
+                return Err(Dropped::Unsolicited(unit));
+            }
+            Some(Slot::Ready(_) | Slot::Early(..) | Slot::Had) | None => {
+                self.stats.duplicates += 1;
+                return Err(Dropped::Duplicate(unit));
+            }
+        };
+        let verdict = match self.name.kind() {
+            Kind::Object => self.verifier.check(unit, payload),
+            Kind::Signed => self.take_record(now, id, payload),
+        };
+        match verdict {
+            Verdict::Genuine => {
+                if let Some(other) = asked.filter(|other| *other != id) {
+                    self.sources[other.index()].flow.forget(now, unit);
+                }
+                self.place(unit, payload);
+                self.drop_liars(now);
+                self.advance();
+                Ok(())
+            }
+            Verdict::Early => {
+                self.stats.early += 1;
+                self.map.hold(unit, Bytes::copy_from_slice(payload), id);
+                Ok(())
+            }
+            Verdict::Corrupt => {
+                self.stats.corrupt += 1;
+                self.sources[id.index()].corrupt += 1;
+                self.map.give_back(unit, id, Some(id));
+                self.drop_liars(now);
+                Err(Dropped::Corrupt(unit))
+            }
+            Verdict::Known | Verdict::Foreign => {
+                self.stats.unsolicited += 1;
+                Err(Dropped::Unsolicited(unit))
+            }
+        }
+    }
+
+    /// A genuine unit goes to its place.
+    fn place(&mut self, unit: u64, payload: &[u8]) {
+        let data = match self.verifier.layout().and_then(|layout| layout.place(unit)) {
+            Some(Place::Data { .. }) => true,
+            Some(Place::Manifest | Place::Index { .. }) | None => false,
+        };
+        self.stats.units += 1;
+        self.stats.bytes += payload.len() as u64;
+        let in_order = data && self.config.bytes;
+        let mut kept = Bytes::new();
+        if in_order || self.config.units {
+            kept = Bytes::copy_from_slice(payload);
+        }
+        if unit == 0 && self.name.kind() == Kind::Object {
+            self.begin();
+        }
+        if self.config.units {
+            self.put_unit(unit, kept.clone());
+        }
+        if !in_order {
+            kept = Bytes::new();
+        }
+        if let Some(slot) = self.map.slot(unit) {
+            *slot = Slot::Ready(kept);
+        }
+        if !data && self.map.has_early() {
+            self.recheck(unit);
+        }
+    }
+
+    /// The manifest came: what is wanted of the object is known.
+    fn begin(&mut self) {
+        let (Some(manifest), Some(layout)) = (self.verifier.manifest(), self.verifier.layout()) else { return };
+        let length = manifest.length;
+        let (start, end) = (self.range.start, self.range.end.min(length));
+        if start > length || (start == length && start > 0) {
+            self.failure = Some(Failed::Range { start, length });
+            return;
+        }
+        let units = if end > start { start / UNIT as u64..end.div_ceil(UNIT as u64) } else { 0..0 };
+        self.map.begin(*layout, units);
+        self.outputs.push_back(Output::Manifest(manifest.clone()));
+    }
+
+    /// Units that came before `unit`, which they are verified with.
+    fn recheck(&mut self, unit: u64) {
+        let below = match self.verifier.layout().and_then(|layout| layout.place(unit)) {
+            Some(Place::Index { level: 1, .. }) => FANOUT,
+            _ => u64::MAX,
+        };
+        let Self { map, verifier, sources, stats, outputs, config, unconsumed, .. } = self;
+        let layout = map.layout().copied();
+        map.recheck(unit, below, |unit, bytes, source| match verifier.check(unit, &bytes) {
+            Verdict::Early => Slot::Early(bytes, source),
+            Verdict::Genuine => {
+                stats.units += 1;
+                stats.bytes += bytes.len() as u64;
+                if config.units {
+                    *unconsumed += if config.bytes { 0 } else { bytes.len() as u64 };
+                    outputs.push_back(Output::Unit { unit, bytes: bytes.clone() });
+                }
+                let data = matches!(layout.and_then(|layout| layout.place(unit)), Some(Place::Data { .. }));
+                Slot::Ready(if data && config.bytes { bytes } else { Bytes::new() })
+            }
+            Verdict::Corrupt | Verdict::Known | Verdict::Foreign => {
+                stats.corrupt += 1;
+                if let Some(source) = sources.get_mut(source.index()) {
+                    source.corrupt += 1;
+                }
+                Slot::Free
+            }
+        });
+    }
+
+    /// Sources that sent too much that is corrupt are asked no more.
+    fn drop_liars(&mut self, now: Time) {
+        while let Some(index) = self.sources.iter().position(|source| source.alive && source.corrupt >= MOST_CORRUPT) {
+            let corrupt = self.stats.corrupt;
+            self.drop_source(now, SourceId(index as u32), Some(Failed::Corrupt(corrupt)));
+        }
+    }
+
+    /// The record of a signed name.
+    fn take_record(&mut self, now: Time, id: SourceId, payload: &[u8]) -> Verdict {
+        let record =
+            Record::decode(payload).and_then(|record| record.verify(&self.name, self.config.unix_s).map(|_| record));
+        match record {
+            Ok(record) => {
+                self.outputs.push_back(Output::Record(record));
+                self.finish();
+                Verdict::Genuine
+            }
+            Err(expired @ BadRecord::Expired { .. }) => {
+                self.map.give_back(0, id, Some(id));
+                self.drop_source(now, id, Some(Failed::Record(expired)));
+                Verdict::Corrupt
+            }
+            Err(_) => Verdict::Corrupt,
+        }
+    }
+
+    fn take_nack(&mut self, now: Time, id: SourceId, nack: &Nack) {
+        let Nack { units, reason, retry_after, .. } = *nack;
+        let source = &mut self.sources[id.index()];
+        if source.flow.on_nack(now, &units, reason, retry_after) == 0 {
+            return;
+        }
+        match reason {
+            Reason::Busy => {}
+            Reason::NoToken => source.refused(),
+            Reason::End if self.is_past_the_end(&units) => self.map.guess_no_more(),
+            Reason::NotFound | Reason::Changed | Reason::Loop | Reason::End => {
+                self.give_back(&units, id);
+                self.drop_source(now, id, Some(Self::refusal(reason)));
+            }
+        }
+    }
+
+    /// The refusal is of units that were guessed.
+    fn is_past_the_end(&self, units: &Units) -> bool {
+        match self.verifier.layout() {
+            Some(layout) => units.first >= layout.stored_units(),
+            None => units.first > 0,
+        }
+    }
+
+    /// Units that their source refused are asked of others.
+    fn give_back(&mut self, units: &Units, id: SourceId) {
+        let end = units.end().min(self.map.frontier_unit());
+        for unit in units.first..end {
+            self.stats.reassigned += u64::from(self.map.give_back(unit, id, Some(id)));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Requests to the sources, and their timers.
+
+use paceline_cc::Time;
+
+use super::map::Share;
+use super::source::Proof;
+use super::{Failed, Fetch, SourceId};
+use crate::wire::{PADDED, Request};
+
+impl Fetch {
+    /// The request that may leave now: written over `message`, for the source that is answered. To be called until it answers `None` after
+    /// every other call, and whenever [`Fetch::next_timeout`] has come.
+    pub fn poll_transmit(&mut self, now: Time, message: &mut Vec<u8>) -> Option<SourceId> {
+        loop {
+            if self.done || self.failure.is_some() {
+                return None;
+            }
+            if let Some(source) = self.ask(now, message) {
+                return Some(source);
+            }
+            // What is on disk already passes without a source.
+            if !self.advance() {
+                return None;
+            }
+        }
+    }
+
+    fn ask(&mut self, now: Time, message: &mut Vec<u8>) -> Option<SourceId> {
+        let count = self.sources.len();
+        let alive = self.sources.iter().filter(|source| source.alive).count();
+        let room = self.config.flow.receive_buffer.saturating_sub(self.unconsumed);
+        for step in 0..count {
+            let index = (self.turn + step) % count;
+            let source = &mut self.sources[index];
+            if !source.is_ready() {
+                continue;
+            }
+            let id = SourceId(index as u32);
+            let mut share = Share { map: &mut self.map, source: id, others: alive > 1, room };
+            let Some(ranges) = source.flow.poll_request(now, &mut share) else { continue };
+            let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
+            message.clear();
+            let Self { name, .. } = *self;
+            Request { nonce: source.nonce, name, ranges, token: source.token, hops: 0, padded }.encode(message);
+            self.turn = (index + 1) % count;
+            return Some(id);
+        }
+        None
+    }
+
+    /// When [`Fetch::on_timeout`] and [`Fetch::poll_transmit`] want to be called.
+    pub fn next_timeout(&self) -> Time {
+        if self.done || self.failure.is_some() {
+            return Time::NEVER;
+        }
+        let alive = self.sources.iter().filter(|source| source.alive);
+        alive.map(|source| source.flow.next_timeout()).min().unwrap_or(Time::NEVER)
+    }
+
+    /// The time of [`Fetch::next_timeout`] has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        for index in 0..self.sources.len() {
+            let others = self.sources.iter().filter(|source| source.alive).count() > 1;
+            let source = &mut self.sources[index];
+            if !source.alive || source.flow.next_timeout() > now {
+                continue;
+            }
+            let id = SourceId(index as u32);
+            source.flow.on_timeout(now);
+            if source.flow.has_given_up() {
+                self.drop_source(now, id, Some(Failed::Silent));
+                continue;
+            }
+            let timeouts = source.flow.stats().timeouts;
+            if timeouts > source.timeouts {
+                source.timeouts = timeouts;
+                if others {
+                    let late = source.flow.reclaim(source.flow.rto().mul_div(2, 1), now);
+                    for unit in late {
+                        self.stats.reassigned += u64::from(self.map.give_back(unit, id, Some(id)));
+                    }
+                }
+            }
+        }
+    }
+}
