@@ -280,6 +280,11 @@ impl Fetch {
         self.verifier.manifest()
     }
 
+    /// The sources, those that are asked no more included.
+    pub fn source_ids(&self) -> impl Iterator<Item = SourceId> + use<> {
+        (0..self.sources.len() as u32).map(SourceId)
+    }
+
     /// The flow of a source.
     pub fn flow(&self, source: SourceId) -> Option<&Flow> {
         self.sources.get(source.index()).map(|source| &source.flow)

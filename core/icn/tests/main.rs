@@ -1,6 +1,7 @@
 //! Named content without sockets: properties of names, wire, requester and router.
 
 mod common;
+mod fetch;
 mod flow;
 mod integrity;
 mod wire;

@@ -90,6 +90,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     use proptest::prelude::*;
 
@@ -104,9 +105,9 @@ mod tests {
                 if !add {
                     index.remove(unit);
                     map.remove(&unit);
-                } else if !map.contains_key(&unit) {
+                } else if let Entry::Vacant(entry) = map.entry(unit) {
                     index.insert(unit, number as u64);
-                    map.insert(unit, number as u64);
+                    entry.insert(number as u64);
                 }
                 prop_assert_eq!(index.used, map.len());
                 prop_assert_eq!(index.get(unit), map.get(&unit).copied());

@@ -1,6 +1,8 @@
 //! A path between a requester and a router in virtual time: requests and data take a fixed time each way, data leaves a link of a given
 //! rate one by one, and a test may lose or hold back what it likes.
 
+pub(crate) mod origin;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,0 +1,286 @@
+//! A router of tests that has one object, and a fetch that has several of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_icn::wire::{Answer, DATA_HEAD, Data, Grant, Nack, Reason, Request, TOKEN_BYTES, Token};
+use paceline_icn::{Builder, Dropped, Fetch, Layout, Name, Output, SourceId, UNIT, Units};
+
+use super::{Fate, controller};
+
+/// An object: its bytes, its name, its stored form.
+#[derive(Clone)]
+pub(crate) struct Object {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) name: Name,
+    pub(crate) stored: Vec<u8>,
+}
+
+/// Bytes that repeat nowhere.
+pub(crate) fn object(length: usize) -> Object {
+    let mut state = 1_u64;
+    let bytes: Vec<u8> = (0..length)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    let layout = Layout::new(length as u64);
+    let mut stored = vec![0; layout.stored_bytes() as usize];
+    let mut put = |unit: u64, index: &[u8; UNIT]| {
+        stored[unit as usize * UNIT..][..UNIT].copy_from_slice(index);
+    };
+    let mut builder = Builder::new(length as u64, "application/octet-stream");
+    for chunk in bytes.chunks(UNIT) {
+        builder.push(chunk, &mut put);
+    }
+    let manifest = builder.finish(&mut put).expect("as long as it was said to be");
+    for (index, chunk) in bytes.chunks(UNIT).enumerate() {
+        stored[layout.unit_of(index as u64) as usize * UNIT..][..chunk.len()].copy_from_slice(chunk);
+    }
+    Object { bytes, name: manifest.name(), stored }
+}
+
+/// Changes a unit's bytes.
+pub(crate) type Damage = Box<dyn FnMut(u64, &mut Vec<u8>)>;
+
+/// What a router does.
+pub(crate) struct Origin {
+    pub(crate) stored: Vec<u8>,
+    /// It wants a token for more than two units.
+    pub(crate) wants_token: bool,
+    pub(crate) damage: Damage,
+    /// Refuses every request for this reason.
+    pub(crate) refuses: Option<Reason>,
+    pub(crate) token: Token,
+    /// Requests without a token, and those with more than two units among them.
+    pub(crate) unproved: (u64, u64),
+}
+
+impl Origin {
+    pub(crate) fn new(stored: Vec<u8>) -> Self {
+        Self {
+            stored,
+            wants_token: false,
+            damage: Box::new(|_, _| {}),
+            refuses: None,
+            token: Token([9; TOKEN_BYTES]),
+            unproved: (0, 0),
+        }
+    }
+
+    /// The answers to a request, longest first served.
+    pub(crate) fn answer(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
+        let request = Request::decode(message).expect("a requester of ours");
+        let nonce = request.nonce;
+        let mut answers = Vec::new();
+        let mut room = u32::MAX;
+        if self.wants_token && request.token != Some(self.token) {
+            room = if message.len() >= 1200 { 2 } else { 0 };
+            self.unproved.0 += 1;
+            self.unproved.1 += u64::from(request.ranges.units() > 2);
+            let mut grant = Vec::new();
+            Grant { nonce, token: self.token }.encode(&mut grant);
+            answers.push(grant);
+        }
+        let stored_units = self.stored.len().div_ceil(UNIT) as u64;
+        let mut refuse = |units, reason| {
+            let mut nack = Vec::new();
+            Nack { nonce, units, reason, retry_after: Nanos::ZERO }.encode(&mut nack);
+            answers.push(nack);
+        };
+        if let Some(reason) = self.refuses {
+            request.ranges.as_slice().iter().for_each(|units| refuse(*units, reason));
+            return answers;
+        }
+        for units in request.ranges.as_slice() {
+            for unit in units.iter() {
+                let one = Units { first: unit, count: 1 };
+                if unit >= stored_units {
+                    refuse(one, Reason::End);
+                } else if room == 0 {
+                    refuse(one, Reason::NoToken);
+                }
+            }
+        }
+        for unit in request.ranges.iter().filter(|unit| *unit < stored_units).take(room as usize) {
+            let start = unit as usize * UNIT;
+            let mut bytes = self.stored[start..self.stored.len().min(start + UNIT)].to_vec();
+            (self.damage)(unit, &mut bytes);
+            let stored_units = Some(stored_units);
+            let head = Data { nonce, unit, stored_units, waited: Nanos::ZERO, app_limited: false }.encode_head();
+            answers.push([&head[..], &bytes].concat());
+        }
+        answers
+    }
+}
+
+/// The way to a source.
+pub(crate) struct Route {
+    pub(crate) origin: Origin,
+    pub(crate) delay: Nanos,
+    pub(crate) rate: Rate,
+    pub(crate) fate: Fate,
+    link_free: Time,
+    sent: u64,
+}
+
+impl Route {
+    pub(crate) fn new(object: &Object) -> Self {
+        Self {
+            origin: Origin::new(object.stored.clone()),
+            delay: Nanos::from_millis(10),
+            rate: Rate::from_mbps(100.0),
+            fate: Box::new(|_, _| Some(Nanos::ZERO)),
+            link_free: Time::ZERO,
+            sent: 0,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Request(usize, Vec<u8>),
+    Answer(usize, Vec<u8>),
+}
+
+/// A fetch over routes; source and route have the same number.
+pub(crate) struct Network {
+    pub(crate) fetch: Fetch,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) now: Time,
+    /// What came out: positions and bytes.
+    pub(crate) got: Vec<(u64, Vec<u8>)>,
+    pub(crate) outputs: Vec<Output>,
+    /// The application reads at this rate; everything at once where there is none.
+    pub(crate) reads: Option<Rate>,
+    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) requests: u64,
+    unread: u64,
+    read_at: Time,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    order: u64,
+}
+
+impl Network {
+    pub(crate) fn new(mut fetch: Fetch, routes: Vec<Route>) -> Self {
+        for _ in &routes {
+            fetch.add_source(Time::ZERO, controller("bbr"));
+        }
+        Self {
+            fetch,
+            routes,
+            now: Time::ZERO,
+            got: Vec::new(),
+            outputs: Vec::new(),
+            reads: None,
+            dropped: Vec::new(),
+            requests: 0,
+            unread: 0,
+            read_at: Time::ZERO,
+            events: BinaryHeap::new(),
+            order: 0,
+        }
+    }
+
+    fn at(&mut self, time: Time, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse((time, self.order, event)));
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.fetch.poll_output() {
+            if let Output::Bytes { offset, bytes } = output {
+                self.unread += bytes.len() as u64;
+                self.got.push((offset, bytes.to_vec()));
+            } else {
+                self.outputs.push(output);
+            }
+        }
+        let read = match self.reads {
+            None => self.unread,
+            Some(rate) => rate.bytes_in(self.now - self.read_at).min(self.unread),
+        };
+        if read > 0 || self.unread == 0 {
+            self.read_at = self.now;
+        }
+        self.unread -= read;
+        self.fetch.consumed(read);
+    }
+
+    pub(crate) fn step(&mut self, end: Time) -> bool {
+        self.drain();
+        let mut message = Vec::new();
+        while let Some(source) = self.fetch.poll_transmit(self.now, &mut message) {
+            self.requests += 1;
+            let delay = self.routes[source.index()].delay;
+            self.at(self.now + delay, Event::Request(source.index(), message.clone()));
+        }
+        self.drain();
+        let mut timer = self.fetch.next_timeout().max(self.now);
+        if self.unread > 0 {
+            timer = timer.min(self.now + Nanos::from_millis(1));
+        }
+        let event = self.events.peek().map_or(Time::NEVER, |Reverse((time, ..))| *time);
+        if timer.min(event) > end || timer.min(event) == Time::NEVER {
+            self.now = self.now.max(end);
+            return false;
+        }
+        self.now = timer.min(event);
+        if event > timer {
+            if self.fetch.next_timeout() <= self.now {
+                self.fetch.on_timeout(self.now);
+            }
+            return true;
+        }
+        match self.events.pop() {
+            Some(Reverse((_, _, Event::Request(index, message)))) => self.serve(index, &message),
+            Some(Reverse((_, _, Event::Answer(index, message)))) => {
+                let source = self.source(index);
+                self.dropped.extend(self.fetch.on_datagram(self.now, source, &message, false).err());
+            }
+            None => {}
+        }
+        true
+    }
+
+    /// The source at the end of a route.
+    pub(crate) fn source(&self, index: usize) -> SourceId {
+        self.fetch.source_ids().nth(index).expect("one for each route")
+    }
+
+    fn serve(&mut self, index: usize, message: &[u8]) {
+        let now = self.now;
+        let route = &mut self.routes[index];
+        for answer in route.origin.answer(message) {
+            let unit = match Answer::decode(&answer) {
+                Ok(Answer::Data(data, _)) => data.unit,
+                _ => u64::MAX,
+            };
+            let route = &mut self.routes[index];
+            let number = route.sent;
+            route.sent += 1;
+            route.link_free = route.link_free.max(now) + route.rate.time_for((answer.len().max(DATA_HEAD)) as u64);
+            let (free, delay) = (route.link_free, route.delay);
+            if let Some(late) = (route.fate)(number, unit) {
+                self.at(free + delay + late, Event::Answer(index, answer));
+            }
+        }
+    }
+
+    pub(crate) fn run(&mut self, end: Time) {
+        while !(self.fetch.is_done() && self.unread == 0) && self.fetch.failure().is_none() && self.step(end) {}
+        self.drain();
+    }
+
+    /// All bytes that came out, where they stand one behind the other from `from` on.
+    pub(crate) fn bytes(&self, from: u64) -> Vec<u8> {
+        let mut all = Vec::new();
+        for (offset, bytes) in &self.got {
+            assert_eq!(*offset, from + all.len() as u64, "in order and without holes");
+            all.extend_from_slice(bytes);
+        }
+        all
+    }
+}

@@ -1,0 +1,412 @@
+//! An object from one source and from several: what comes out, and what never does.
+
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_icn::name::{Kind, Name};
+use paceline_icn::wire::{Answer, Data, Grant, Nack, Reason, Request, Token};
+use paceline_icn::{Dropped, Failed, Fetch, FetchConfig, Output, Record, UNIT, Units};
+use proptest::prelude::*;
+use ring::signature::Ed25519KeyPair;
+
+use crate::common::controller;
+use crate::common::origin::{Network, Object, Route, object};
+
+fn secs(seconds: u64) -> Time {
+    Time::from_millis(1000 * seconds)
+}
+
+fn fetch(object: &Object) -> Fetch {
+    Fetch::new(FetchConfig::default(), object.name, 0..u64::MAX, 7)
+}
+
+/// Loses one in `one_in` packets, and holds as many back for 2 ms.
+fn rough(seed: u64, one_in: u64) -> crate::common::Fate {
+    let mut state = seed;
+    Box::new(move |_, _| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match (state >> 33) % one_in {
+            0 => None,
+            1 => Some(Nanos::from_millis(2)),
+            _ => Some(Nanos::ZERO),
+        }
+    })
+}
+
+#[test]
+fn objects_of_all_shapes_come_out_as_they_are() {
+    for length in [0, 1, 1399, 1400, 1401, 58 * 1400, 58 * 1400 + 1, 300_000, 58 * 58 * 1400 + 5] {
+        let object = object(length);
+        for wants_token in [false, true] {
+            let mut route = Route::new(&object);
+            route.origin.wants_token = wants_token;
+            let mut network = Network::new(fetch(&object), vec![route]);
+            network.run(secs(60));
+            assert!(network.fetch.is_done(), "{length}: {:?}", network.fetch.stats());
+            assert!(network.bytes(0) == object.bytes, "{length}");
+            assert!(matches!(network.outputs.first(), Some(Output::Manifest(found)) if found.length == length as u64));
+            assert_eq!(network.outputs.last(), Some(&Output::Done));
+            assert_eq!(network.fetch.stats().duplicates, 0);
+            assert_eq!(network.routes[0].origin.unproved.1, 0, "two units are all that an unproved address asks for");
+        }
+    }
+}
+
+#[test]
+fn parts_of_an_object_need_only_what_is_above_them() {
+    let object = object(2_000_000);
+    for (start, end) in
+        [(0, 10), (1399, 1401), (700_000, 700_001), (1_000_000, 1_300_000), (1_999_999, u64::MAX), (5, 5)]
+    {
+        let fetch = Fetch::new(FetchConfig::default(), object.name, start..end, 7);
+        let mut network = Network::new(fetch, vec![Route::new(&object)]);
+        network.run(secs(60));
+        assert!(network.fetch.is_done());
+        let end = end.min(object.bytes.len() as u64);
+        assert!(network.bytes(start) == object.bytes[start as usize..end as usize], "{start}..{end}");
+        let data = (end - start).div_ceil(UNIT as u64) + 1;
+        // The manifest, an index unit of each level, and one for each 58 units.
+        assert!(network.fetch.stats().units <= data + 5 + data.div_ceil(58), "{:?}", network.fetch.stats());
+    }
+}
+
+#[test]
+fn a_range_past_the_end_is_an_error_with_the_length() {
+    let object = object(1000);
+    let fetch = Fetch::new(FetchConfig::default(), object.name, 1000..2000, 7);
+    let mut network = Network::new(fetch, vec![Route::new(&object)]);
+    network.run(secs(60));
+    assert_eq!(network.fetch.failure(), Some(&Failed::Range { start: 1000, length: 1000 }));
+    assert_eq!(network.fetch.next_timeout(), Time::NEVER);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_order_of_arrivals_delivers_the_same_bytes_once(
+        lates in prop::collection::vec(0..40_000_u64, 1..64), length in 1..600_000_usize,
+    ) {
+        let object = object(length);
+        let mut route = Route::new(&object);
+        let mut twice = 0;
+        route.fate = Box::new(move |number, _| {
+            twice += 1;
+            Some(Nanos::from_micros(lates[(number * 31 + twice) as usize % lates.len()]))
+        });
+        let mut network = Network::new(fetch(&object), vec![route]);
+        network.run(secs(300));
+        prop_assert!(network.fetch.is_done(), "{:?}", network.fetch.stats());
+        prop_assert!(network.bytes(0) == object.bytes);
+        prop_assert_eq!(network.fetch.stats().corrupt, 0);
+    }
+}
+
+#[test]
+fn one_corrupt_unit_is_never_delivered_and_is_asked_for_again() {
+    let object = object(3_000_000);
+    // A data unit, an index unit, the manifest: once each.
+    for bad in [0, 1, 2, 3, 700] {
+        let mut route = Route::new(&object);
+        let mut left = 1;
+        route.origin.damage = Box::new(move |unit, bytes| {
+            if unit == bad && left > 0 {
+                left -= 1;
+                bytes[100] ^= 1;
+            }
+        });
+        let mut network = Network::new(fetch(&object), vec![route]);
+        network.run(secs(60));
+        assert!(network.fetch.is_done(), "{bad}");
+        assert!(network.bytes(0) == object.bytes);
+        assert_eq!(network.fetch.stats().corrupt, 1);
+        assert!(network.dropped.contains(&Dropped::Corrupt(bad)) || bad > 0);
+    }
+}
+
+#[test]
+fn a_source_that_lies_is_dropped_and_the_other_one_serves() {
+    let object = object(1_000_000);
+    let mut liar = Route::new(&object);
+    liar.origin.damage = Box::new(|unit, bytes| bytes[0] ^= u8::from(unit % 3 == 2));
+    let mut network = Network::new(fetch(&object), vec![liar, Route::new(&object)]);
+    network.run(secs(60));
+    assert!(network.fetch.is_done() && network.bytes(0) == object.bytes);
+    let stats = network.fetch.stats();
+    assert!(!stats.sources[0].alive && stats.sources[1].alive && stats.sources[1].corrupt == 0, "{stats:?}");
+    let mut liar = Route::new(&object);
+    liar.origin.damage = Box::new(|unit, bytes| bytes[0] ^= u8::from(unit % 3 == 2));
+    let mut alone = Network::new(fetch(&object), vec![liar]);
+    alone.run(secs(60));
+    assert!(matches!(alone.fetch.failure(), Some(Failed::Corrupt(_))), "{:?}", alone.fetch.stats());
+    assert!(object.bytes.starts_with(&alone.bytes(0)));
+}
+
+#[test]
+fn one_source_dies_and_one_moves_under_loss_and_reordering() {
+    let object = object(8_000_000);
+    let mut routes = vec![Route::new(&object), Route::new(&object)];
+    routes[0].fate = rough(3, 100);
+    routes[1].fate = rough(4, 100);
+    routes[1].delay = Nanos::from_millis(15);
+    routes[1].origin.wants_token = true;
+    let mut network = Network::new(fetch(&object), routes);
+    network.run(Time::from_millis(400));
+    assert!(!network.fetch.is_done() && network.got.len() > 300);
+    network.routes[0].fate = Box::new(|_, _| None);
+    network.run(Time::from_millis(700));
+    // Another address: the token of the old one is worth nothing.
+    network.routes[1].origin.token = Token([8; 24]);
+    let second = network.source(1);
+    network.fetch.moved(network.now, second, controller("bbr"));
+    network.run(secs(60));
+    assert!(network.fetch.is_done(), "{:?}", network.fetch.stats());
+    assert!(network.bytes(0) == object.bytes);
+    let stats = network.fetch.stats();
+    let more = stats.bytes_received as f64 / object.stored.len() as f64;
+    assert!(more <= 1.02, "{more} {stats:?}");
+    assert!(stats.reassigned > 0 && network.now < secs(10), "{:?} {stats:?}", network.now);
+}
+
+#[test]
+fn loss_and_reordering_cost_at_most_two_percent_more_bytes() {
+    let object = object(8_000_000);
+    let mut route = Route::new(&object);
+    route.fate = rough(9, 100);
+    let mut network = Network::new(fetch(&object), vec![route]);
+    network.run(secs(60));
+    assert!(network.bytes(0) == object.bytes);
+    let stats = network.fetch.stats();
+    let more = stats.bytes_received as f64 / object.stored.len() as f64;
+    assert!(more <= 1.02, "{more} {stats:?}");
+}
+
+#[test]
+fn two_sources_are_faster_than_one_and_nothing_comes_twice() {
+    let object = object(8_000_000);
+    let time = |routes: usize| {
+        let mut network = Network::new(fetch(&object), (0..routes).map(|_| Route::new(&object)).collect());
+        network.run(secs(60));
+        assert!(network.bytes(0) == object.bytes);
+        let stats = network.fetch.stats();
+        assert!(stats.duplicates as f64 <= 0.002 * stats.units as f64, "{stats:?}");
+        network.now.as_secs_f64()
+    };
+    let (one, two) = (time(1), time(2));
+    assert!(two < 0.65 * one, "{one} s, {two} s");
+}
+
+#[test]
+fn an_application_that_reads_slowly_slows_the_requests_down() {
+    let object = object(3_000_000);
+    let mut config = FetchConfig::default();
+    config.flow.receive_buffer = 200_000;
+    let fetch = Fetch::new(config, object.name, 0..u64::MAX, 7);
+    let mut network = Network::new(fetch, vec![Route::new(&object)]);
+    network.reads = Some(Rate::from_mbps(8.0));
+    let mut ahead = 0;
+    let mut steps = 0;
+    while !network.fetch.is_done() && network.step(secs(60)) {
+        steps += 1;
+        let received = network.fetch.stats().bytes;
+        ahead = ahead.max(received.saturating_sub((network.now.as_secs_f64() * 1e6) as u64));
+        assert!(steps < 1_000_000);
+    }
+    network.run(secs(60));
+    assert!(network.bytes(0) == object.bytes, "{:?}", network.fetch.stats());
+    assert!(ahead < 300_000, "{ahead} bytes ahead of the application");
+    assert!(network.now > Time::from_millis(2700), "{:?}", network.now);
+    assert_eq!(network.fetch.stats().sources[0].flow.timeouts, 0);
+}
+
+#[test]
+fn what_is_on_disk_is_not_asked_for() {
+    let object = object(3_000_000);
+    let config = FetchConfig { units: true, ..FetchConfig::default() };
+    let fetch = Fetch::new(config, object.name, 0..u64::MAX, 7);
+    let mut first = Network::new(fetch, vec![Route::new(&object)]);
+    first.routes[0].fate = rough(5, 20);
+    first.run(Time::from_millis(200));
+    assert!(!first.fetch.is_done());
+    let had: Vec<u64> = first
+        .outputs
+        .iter()
+        .filter_map(|output| match output {
+            Output::Unit { unit, bytes } => {
+                let from = *unit as usize * UNIT;
+                assert!(object.stored[from..from + bytes.len()] == *bytes);
+                Some(*unit)
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(had.len() > 500);
+    let mut second = super::fetch::fetch(&object);
+    second.have(had.iter().copied());
+    let mut second = Network::new(second, vec![Route::new(&object)]);
+    second.run(secs(60));
+    assert!(second.fetch.is_done());
+    let total = (object.stored.len() as u64).div_ceil(UNIT as u64);
+    let fetched = second.fetch.stats().units;
+    assert!(fetched <= total - had.len() as u64 + total / 50, "{fetched} of {total}, {} were there", had.len());
+    for (offset, bytes) in &second.got {
+        assert!(object.bytes[*offset as usize..][..bytes.len()] == *bytes);
+    }
+    let mut third = super::fetch::fetch(&object);
+    third.have(0..total);
+    let mut third = Network::new(third, vec![Route::new(&object)]);
+    third.run(secs(60));
+    assert!(third.fetch.is_done() && third.got.is_empty());
+    assert!(third.fetch.stats().units <= 2, "the manifest says that all is there");
+}
+
+#[test]
+fn refusals_end_a_fetch_with_their_reason() {
+    let object = object(10_000);
+    let reasons =
+        [(Reason::NotFound, Failed::NotFound), (Reason::Changed, Failed::Changed), (Reason::Loop, Failed::Loop)];
+    for (reason, failed) in reasons {
+        let mut route = Route::new(&object);
+        route.origin.refuses = Some(reason);
+        let mut network = Network::new(fetch(&object), vec![route]);
+        network.run(secs(60));
+        assert_eq!(network.fetch.failure(), Some(&failed));
+        assert!(network.now < secs(1));
+        // Another source may have it.
+        let mut route = Route::new(&object);
+        route.origin.refuses = Some(reason);
+        let mut network = Network::new(fetch(&object), vec![route, Route::new(&object)]);
+        network.run(secs(60));
+        assert!(network.fetch.is_done() && network.bytes(0) == object.bytes, "{reason:?}");
+    }
+    let mut route = Route::new(&object);
+    route.fate = Box::new(|_, _| None);
+    let mut network = Network::new(fetch(&object), vec![route]);
+    network.run(secs(60));
+    assert_eq!(network.fetch.failure(), Some(&Failed::Silent));
+    assert!(network.now <= secs(30));
+}
+
+#[test]
+fn an_object_that_shrank_at_its_source_is_not_waited_for() {
+    let object = object(1_000_000);
+    let mut route = Route::new(&object);
+    route.origin.stored.truncate(500_000);
+    let mut network = Network::new(fetch(&object), vec![route]);
+    network.run(secs(60));
+    assert!(matches!(network.fetch.failure(), Some(Failed::Changed | Failed::Corrupt(_))));
+    assert!(network.now < secs(5));
+}
+
+#[test]
+fn a_busy_router_is_asked_later() {
+    let object = object(200_000);
+    let mut network = Network::new(fetch(&object), vec![Route::new(&object)]);
+    network.routes[0].origin.refuses = Some(Reason::Busy);
+    network.run(Time::from_millis(100));
+    network.routes[0].origin.refuses = None;
+    network.run(secs(60));
+    assert!(network.fetch.is_done() && network.bytes(0) == object.bytes, "{:?}", network.fetch.stats());
+}
+
+#[test]
+fn a_signed_name_gets_its_record() {
+    let key = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any 32 bytes are a seed");
+    let target = Name::new(Kind::Object, [9; 32]);
+    let record = Record::sign(&key, "news", 4, 1000, target).expect("a good label");
+    let object = Object { bytes: Vec::new(), name: record.name(), stored: record.encode().to_vec() };
+    let run = |unix_s: u64| {
+        let config = FetchConfig { unix_s, ..FetchConfig::default() };
+        let fetch = Fetch::new(config, object.name, 0..u64::MAX, 7);
+        let mut network = Network::new(fetch, vec![Route::new(&object)]);
+        network.run(secs(60));
+        network
+    };
+    let good = run(999);
+    assert_eq!(good.outputs, [Output::Record(record.clone()), Output::Done]);
+    assert!(matches!(run(2000).fetch.failure(), Some(Failed::Record(_))));
+}
+
+/// A fetch that has asked for its first units, and its request.
+fn asked() -> (Fetch, Request) {
+    let mut fetch = fetch(&object(50_000));
+    let source = fetch.add_source(Time::ZERO, controller("fixed:window=100"));
+    let mut message = Vec::new();
+    assert_eq!(fetch.poll_transmit(Time::ZERO, &mut message), Some(source));
+    let request = Request::decode(&message).expect("a request");
+    assert_eq!((message.len(), request.ranges.units()), (1200, 2));
+    assert_eq!(fetch.poll_transmit(Time::ZERO, &mut message), None, "one at a time");
+    (fetch, request)
+}
+
+#[test]
+fn strangers_are_not_listened_to() {
+    let (mut fetch, request) = asked();
+    let source = fetch.source_ids().next().expect("one");
+    let now = Time::from_millis(20);
+    let data = Data { nonce: request.nonce ^ 1, unit: 0, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+    let message = |data: Data| [&data.encode_head()[..], &[7; UNIT]].concat();
+    assert_eq!(fetch.on_datagram(now, source, &message(data), false), Err(Dropped::Nonce));
+    let mut nack = Vec::new();
+    Nack { nonce: 0, units: Units { first: 0, count: u32::MAX }, reason: Reason::NotFound, retry_after: Nanos::MAX }
+        .encode(&mut nack);
+    assert_eq!(fetch.on_datagram(now, source, &nack, false), Err(Dropped::Nonce));
+    let data = Data { nonce: request.nonce, unit: 1 << 60, ..data };
+    assert_eq!(fetch.on_datagram(now, source, &message(data), false), Err(Dropped::Unsolicited(1 << 60)));
+    assert!(matches!(fetch.on_datagram(now, source, &[0x12; 9], false), Err(Dropped::Message(_))));
+    let data = Data { unit: 0, ..data };
+    assert_eq!(fetch.on_datagram(now, source, &message(data), false), Err(Dropped::Corrupt(0)));
+    let stats = fetch.stats();
+    assert_eq!((stats.foreign_nonce, stats.malformed, stats.unsolicited, stats.corrupt), (2, 1, 1, 1));
+    assert_eq!((stats.bytes, fetch.failure()), (0, None));
+}
+
+#[test]
+fn tokens_are_repeated_and_lift_the_limit() {
+    let (mut fetch, request) = asked();
+    let source = fetch.source_ids().next().expect("one");
+    let now = Time::from_millis(20);
+    let mut grant = Vec::new();
+    let token = Token([3; 24]);
+    Grant { nonce: request.nonce, token }.encode(&mut grant);
+    assert!(matches!(Answer::decode(&grant), Ok(Answer::Grant(_))));
+    assert_eq!(fetch.on_datagram(now, source, &grant, false), Ok(()));
+    let stored = object(50_000).stored;
+    for unit in 0..2 {
+        let data = Data { nonce: request.nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+        let message = [&data.encode_head()[..], &stored[unit as usize * UNIT..][..UNIT]].concat();
+        assert_eq!(fetch.on_datagram(now, source, &message, false), Ok(()));
+    }
+    let mut message = Vec::new();
+    let later = Time::from_millis(40);
+    assert_eq!(fetch.poll_transmit(later, &mut message), Some(source));
+    let next = Request::decode(&message).expect("a request");
+    assert_eq!((next.token, next.padded), (Some(token), 0));
+    // Equation 8 for 100 units in 20 ms.
+    assert_eq!(next.ranges.units(), 5);
+}
+
+proptest! {
+    #[test]
+    fn no_datagram_is_too_strange(
+        datagrams in prop::collection::vec((1..5_u8, prop::collection::vec(any::<u8>(), 0..60), 0..6_u64), 0..60),
+    ) {
+        let (mut fetch, request) = asked();
+        let source = fetch.source_ids().next().expect("one");
+        let mut message = Vec::new();
+        for (step, (kind, mut bytes, unit)) in datagrams.into_iter().enumerate() {
+            // The source itself is hostile: it knows the nonce.
+            let now = Time::from_millis(step as u64);
+            if bytes.len() > 18 {
+                bytes[0] = 0x10 | kind;
+                bytes[1] %= 7;
+                bytes[2..10].copy_from_slice(&request.nonce.to_be_bytes());
+                bytes[10..18].copy_from_slice(&unit.to_be_bytes());
+            }
+            let _ = fetch.on_datagram(now, source, &bytes, false);
+            while fetch.poll_transmit(now, &mut message).is_some() {}
+            if fetch.next_timeout() <= now {
+                fetch.on_timeout(now);
+            }
+            let delivered = matches!(fetch.poll_output(), Some(Output::Bytes { .. }));
+            prop_assert!(!delivered);
+        }
+    }
+}
