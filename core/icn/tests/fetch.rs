@@ -14,7 +14,7 @@ fn secs(seconds: u64) -> Time {
     Time::from_millis(1000 * seconds)
 }
 
-fn fetch(object: &Object) -> Fetch {
+pub(crate) fn fetch(object: &Object) -> Fetch {
     Fetch::new(FetchConfig::default(), object.name, 0..u64::MAX, 7)
 }
 
@@ -238,7 +238,7 @@ fn what_is_on_disk_is_not_asked_for() {
         })
         .collect();
     assert!(had.len() > 500);
-    let mut second = super::fetch::fetch(&object);
+    let mut second = fetch(&object);
     second.have(had.iter().copied());
     let mut second = Network::new(second, vec![Route::new(&object)]);
     second.run(secs(60));
@@ -249,7 +249,7 @@ fn what_is_on_disk_is_not_asked_for() {
     for (offset, bytes) in &second.got {
         assert!(object.bytes[*offset as usize..][..bytes.len()] == *bytes);
     }
-    let mut third = super::fetch::fetch(&object);
+    let mut third = fetch(&object);
     third.have(0..total);
     let mut third = Network::new(third, vec![Route::new(&object)]);
     third.run(secs(60));
@@ -322,91 +322,4 @@ fn a_signed_name_gets_its_record() {
     let good = run(999);
     assert_eq!(good.outputs, [Output::Record(record.clone()), Output::Done]);
     assert!(matches!(run(2000).fetch.failure(), Some(Failed::Record(_))));
-}
-
-/// A fetch that has asked for its first units, and its request.
-fn asked() -> (Fetch, Request) {
-    let mut fetch = fetch(&object(50_000));
-    let source = fetch.add_source(Time::ZERO, controller("fixed:window=100"));
-    let mut message = Vec::new();
-    assert_eq!(fetch.poll_transmit(Time::ZERO, &mut message), Some(source));
-    let request = Request::decode(&message).expect("a request");
-    assert_eq!((message.len(), request.ranges.units()), (1200, 2));
-    assert_eq!(fetch.poll_transmit(Time::ZERO, &mut message), None, "one at a time");
-    (fetch, request)
-}
-
-#[test]
-fn strangers_are_not_listened_to() {
-    let (mut fetch, request) = asked();
-    let source = fetch.source_ids().next().expect("one");
-    let now = Time::from_millis(20);
-    let data = Data { nonce: request.nonce ^ 1, unit: 0, stored_units: None, waited: Nanos::ZERO, app_limited: false };
-    let message = |data: Data| [&data.encode_head()[..], &[7; UNIT]].concat();
-    assert_eq!(fetch.on_datagram(now, source, &message(data), false), Err(Dropped::Nonce));
-    let mut nack = Vec::new();
-    Nack { nonce: 0, units: Units { first: 0, count: u32::MAX }, reason: Reason::NotFound, retry_after: Nanos::MAX }
-        .encode(&mut nack);
-    assert_eq!(fetch.on_datagram(now, source, &nack, false), Err(Dropped::Nonce));
-    let data = Data { nonce: request.nonce, unit: 1 << 60, ..data };
-    assert_eq!(fetch.on_datagram(now, source, &message(data), false), Err(Dropped::Unsolicited(1 << 60)));
-    assert!(matches!(fetch.on_datagram(now, source, &[0x12; 9], false), Err(Dropped::Message(_))));
-    let data = Data { unit: 0, ..data };
-    assert_eq!(fetch.on_datagram(now, source, &message(data), false), Err(Dropped::Corrupt(0)));
-    let stats = fetch.stats();
-    assert_eq!((stats.foreign_nonce, stats.malformed, stats.unsolicited, stats.corrupt), (2, 1, 1, 1));
-    assert_eq!((stats.bytes, fetch.failure()), (0, None));
-}
-
-#[test]
-fn tokens_are_repeated_and_lift_the_limit() {
-    let (mut fetch, request) = asked();
-    let source = fetch.source_ids().next().expect("one");
-    let now = Time::from_millis(20);
-    let mut grant = Vec::new();
-    let token = Token([3; 24]);
-    Grant { nonce: request.nonce, token }.encode(&mut grant);
-    assert!(matches!(Answer::decode(&grant), Ok(Answer::Grant(_))));
-    assert_eq!(fetch.on_datagram(now, source, &grant, false), Ok(()));
-    let stored = object(50_000).stored;
-    for unit in 0..2 {
-        let data = Data { nonce: request.nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
-        let message = [&data.encode_head()[..], &stored[unit as usize * UNIT..][..UNIT]].concat();
-        assert_eq!(fetch.on_datagram(now, source, &message, false), Ok(()));
-    }
-    let mut message = Vec::new();
-    let later = Time::from_millis(40);
-    assert_eq!(fetch.poll_transmit(later, &mut message), Some(source));
-    let next = Request::decode(&message).expect("a request");
-    assert_eq!((next.token, next.padded), (Some(token), 0));
-    // Equation 8 for 100 units in 20 ms.
-    assert_eq!(next.ranges.units(), 5);
-}
-
-proptest! {
-    #[test]
-    fn no_datagram_is_too_strange(
-        datagrams in prop::collection::vec((1..5_u8, prop::collection::vec(any::<u8>(), 0..60), 0..6_u64), 0..60),
-    ) {
-        let (mut fetch, request) = asked();
-        let source = fetch.source_ids().next().expect("one");
-        let mut message = Vec::new();
-        for (step, (kind, mut bytes, unit)) in datagrams.into_iter().enumerate() {
-            // The source itself is hostile: it knows the nonce.
-            let now = Time::from_millis(step as u64);
-            if bytes.len() > 18 {
-                bytes[0] = 0x10 | kind;
-                bytes[1] %= 7;
-                bytes[2..10].copy_from_slice(&request.nonce.to_be_bytes());
-                bytes[10..18].copy_from_slice(&unit.to_be_bytes());
-            }
-            let _ = fetch.on_datagram(now, source, &bytes, false);
-            while fetch.poll_transmit(now, &mut message).is_some() {}
-            if fetch.next_timeout() <= now {
-                fetch.on_timeout(now);
-            }
-            let delivered = matches!(fetch.poll_output(), Some(Output::Bytes { .. }));
-            prop_assert!(!delivered);
-        }
-    }
 }

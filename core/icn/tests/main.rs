@@ -3,5 +3,8 @@
 mod common;
 mod fetch;
 mod flow;
+mod hostile;
 mod integrity;
+mod released;
+mod rough;
 mod wire;

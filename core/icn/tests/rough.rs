@@ -1,0 +1,68 @@
+//! One source over paths that lose, reorder, overflow and stall.
+
+use paceline_cc::{Nanos, Time};
+use paceline_icn::{Ceiling, FlowConfig, UNIT};
+
+use crate::common::World;
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn config() -> FlowConfig {
+    FlowConfig::default()
+}
+
+/// Loses one in `one_in` packets and holds one in `late_in` back for 2 ms, by a generator of 64 bits.
+fn rough(one_in: u64, late_in: u64) -> crate::common::Fate {
+    let mut state = 7_u64;
+    Box::new(move |_, _| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let draw = state >> 33;
+        if draw.is_multiple_of(one_in) {
+            return None;
+        }
+        Some(Nanos::from_micros(if (draw / one_in).is_multiple_of(late_in) { 2000 } else { 0 }))
+    })
+}
+
+#[test]
+fn every_controller_gets_all_over_a_rough_path_with_few_duplicates() {
+    for spec in ["bbr", "cubic", "reno", "copa", "bic", "dctcp", "fixed:window=60"] {
+        let mut world = World::new(&config(), spec, 20_000);
+        world.queue = 200;
+        world.fate = rough(100, 100);
+        world.run(ms(300_000));
+        assert!(world.is_done(), "{spec}: {:?}", world.flow.stats());
+        assert_eq!(world.distinct(), 20_000, "{spec}");
+        let more = world.arrivals.len() as f64 / 20_000.0;
+        assert!(more <= 1.02, "{spec}: {more} {:?}", world.flow.stats());
+    }
+}
+
+#[test]
+fn a_shallow_queue_hurts_nobody_for_long() {
+    for spec in ["bbr", "cubic"] {
+        let mut world = World::new(&config(), spec, 60_000);
+        world.queue = 80;
+        world.run(ms(60_000));
+        assert!(world.is_done(), "{spec}: {:?}", world.flow.stats());
+        let rate = 60_000.0 * UNIT as f64 * 8e-6 / world.now.as_secs_f64();
+        assert!(rate > 80.0, "{spec}: {rate} Mbit/s, {:?}", world.flow.stats());
+    }
+}
+
+#[test]
+fn a_stalled_path_is_not_asked_blindly() {
+    for (ceiling, bounded) in [(Ceiling::Bounded, true), (Ceiling::Window, true), (Ceiling::Unlimited, false)] {
+        let mut world = World::new(&FlowConfig { ceiling, ..config() }, "bbr", u64::MAX / UNIT as u64);
+        world.run(ms(3000));
+        world.fate = Box::new(|_, _| None);
+        let product = (world.rate.bytes_in(Nanos::from_millis(20)) / UNIT as u64) as f64;
+        let mut most = 0.0_f64;
+        while world.step(ms(3180)) {
+            most = most.max((world.flow.in_flight() / UNIT as u64) as f64);
+        }
+        assert_eq!(most <= 3.0 * product + 192.0, bounded, "{ceiling:?}: {most} of {product}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Two hostile sources of a fetch: each piece is a byte of source and time, a byte of length, and a datagram that may ask for the nonce of
+//! the source and for the object's genuine bytes. Nothing that is delivered is not the object's.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use paceline_cc::{Env, Nanos, Spec, Time};
+use paceline_icn::wire::{DATA_HEAD, Request};
+use paceline_icn::{Builder, Fetch, FetchConfig, Layout, Output, UNIT};
+
+const LENGTH: usize = 70 * UNIT + 5;
+
+fn byte_at(position: usize) -> u8 {
+    (position / 7 * 31 + position) as u8
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let content: Vec<u8> = (0..LENGTH).map(byte_at).collect();
+    let layout = Layout::new(LENGTH as u64);
+    let mut stored = vec![0; layout.stored_bytes() as usize];
+    let mut put = |unit: u64, index: &[u8; UNIT]| stored[unit as usize * UNIT..][..UNIT].copy_from_slice(index);
+    let mut builder = Builder::new(LENGTH as u64, "");
+    content.chunks(UNIT).for_each(|chunk| builder.push(chunk, &mut put));
+    let manifest = builder.finish(&mut put).expect("as long as it was said to be");
+    for (index, chunk) in content.chunks(UNIT).enumerate() {
+        stored[layout.unit_of(index as u64) as usize * UNIT..][..chunk.len()].copy_from_slice(chunk);
+    }
+    let mut fetch = Fetch::new(FetchConfig::default(), manifest.name(), 0..u64::MAX, 1);
+    let sources: Vec<_> = (0..2)
+        .map(|_| {
+            let env = Env { mss: UNIT as u32, ..Env::default() };
+            fetch.add_source(Time::ZERO, "bbr".parse::<Spec>().expect("it is registered").build(&env))
+        })
+        .collect();
+    let mut nonces = [0_u64; 2];
+    let mut now = Time::ZERO;
+    let mut message = Vec::new();
+    let mut delivered = 0;
+    let mut rest = bytes;
+    while let [what, length, tail @ ..] = rest {
+        let (datagram, tail) = tail.split_at(tail.len().min(usize::from(*length)));
+        rest = tail;
+        while let Some(asked) = fetch.poll_transmit(now, &mut message) {
+            nonces[asked.index()] = Request::decode(&message).expect("a request").nonce;
+        }
+        let which = usize::from(what & 1);
+        let mut datagram = datagram.to_vec();
+        if what & 2 != 0 && datagram.len() >= 10 {
+            datagram[2..10].copy_from_slice(&nonces[which].to_be_bytes());
+        }
+        if what & 4 != 0 && datagram.len() >= DATA_HEAD {
+            // Genuine bytes of the unit that the head names, modulo the object.
+            let unit = usize::from(datagram[17]) % stored.len().div_ceil(UNIT);
+            datagram[10..18].copy_from_slice(&(unit as u64).to_be_bytes());
+            datagram.truncate(DATA_HEAD);
+            datagram.extend_from_slice(&stored[unit * UNIT..stored.len().min((unit + 1) * UNIT)]);
+        }
+        now += Nanos::from_millis(u64::from(what >> 3));
+        let _ = fetch.on_datagram(now, sources[which], &datagram, false);
+        if fetch.next_timeout() <= now {
+            fetch.on_timeout(now);
+        }
+        while let Some(output) = fetch.poll_output() {
+            if let Output::Bytes { offset, bytes } = output {
+                assert_eq!(offset, delivered);
+                delivered += bytes.len() as u64;
+                assert_eq!(bytes, content[offset as usize..delivered as usize]);
+                fetch.consumed(bytes.len() as u64);
+            }
+        }
+        assert_eq!(fetch.is_done() && fetch.failure().is_none(), delivered == LENGTH as u64);
+    }
+});
