@@ -2,8 +2,8 @@
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_icn::name::{Kind, Name};
-use paceline_icn::wire::{Answer, Data, Grant, Nack, Reason, Request, Token};
-use paceline_icn::{Dropped, Failed, Fetch, FetchConfig, Output, Record, UNIT, Units};
+use paceline_icn::wire::{Reason, Token};
+use paceline_icn::{Dropped, Failed, Fetch, FetchConfig, Output, Record, UNIT};
 use proptest::prelude::*;
 use ring::signature::Ed25519KeyPair;
 
@@ -220,8 +220,8 @@ fn an_application_that_reads_slowly_slows_the_requests_down() {
 fn what_is_on_disk_is_not_asked_for() {
     let object = object(3_000_000);
     let config = FetchConfig { units: true, ..FetchConfig::default() };
-    let fetch = Fetch::new(config, object.name, 0..u64::MAX, 7);
-    let mut first = Network::new(fetch, vec![Route::new(&object)]);
+    let first = Fetch::new(config, object.name, 0..u64::MAX, 7);
+    let mut first = Network::new(first, vec![Route::new(&object)]);
     first.routes[0].fate = rough(5, 20);
     first.run(Time::from_millis(200));
     assert!(!first.fetch.is_done());

@@ -66,3 +66,36 @@ fn a_stalled_path_is_not_asked_blindly() {
         assert_eq!(most <= 3.0 * product + 192.0, bounded, "{ceiling:?}: {most} of {product}");
     }
 }
+
+#[test]
+fn a_stall_longer_than_the_timer_is_found_to_be_no_loss() {
+    for spec in ["bbr", "cubic"] {
+        let mut world = World::new(&config(), spec, 60_000);
+        world.run(ms(1000));
+        // The path stands still for 600 ms, and then delivers what it held, in order.
+        let (begin, rate) = (world.now, world.rate);
+        let end = begin + Nanos::from_millis(600);
+        let mut count = 0;
+        world.fate = Box::new(move |_, _| {
+            count += 1;
+            let free = begin + rate.time_for(UNIT as u64).mul_div(count, 1);
+            Some(end - free.min(end))
+        });
+        world.run(ms(60_000));
+        assert!(world.is_done());
+        let stats = world.flow.stats();
+        assert!(stats.timeouts > 0 && stats.spurious > 0, "{spec}: {stats:?}");
+        let twice = world.arrivals.len() - 60_000;
+        assert!(twice < 600, "{spec}: {twice} units came twice: {stats:?}");
+    }
+}
+
+#[test]
+fn one_request_that_is_reordered_makes_the_flow_patient() {
+    let mut world = World::new(&config(), "fixed:window=100000,rate=90", 30_000);
+    // Every 200th request's data comes 4 ms late as a whole.
+    world.fate = Box::new(|number, _| Some(Nanos::from_millis(if (number / 8).is_multiple_of(200) { 4 } else { 0 })));
+    world.run(ms(60_000));
+    let stats = world.flow.stats();
+    assert!(world.is_done() && stats.retransmits < 100, "{stats:?}");
+}
