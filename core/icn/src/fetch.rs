@@ -184,6 +184,9 @@ pub struct SourceStats {
     pub srtt: Option<Nanos>,
 }
 
+/// The smallest receive buffer: one request of the largest (our choice: less would stand still between a request and its units).
+const LEAST_BUFFER: u64 = crate::ranges::MAX_UNITS as u64 * crate::UNIT as u64;
+
 /// One object, or a range of its bytes.
 pub struct Fetch {
     config: FetchConfig,
@@ -208,6 +211,8 @@ impl Fetch {
     /// stranger's come from `seed`, which must be drawn at random. A signed name's fetch gets its record.
     pub fn new(config: FetchConfig, name: Name, range: Range<u64>, seed: u64) -> Self {
         let guess = name.kind() == Kind::Object && range.start == 0;
+        let mut config = config;
+        config.flow.receive_buffer = config.flow.receive_buffer.max(LEAST_BUFFER);
         Self {
             config,
             name,

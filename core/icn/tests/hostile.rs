@@ -2,11 +2,11 @@
 
 use paceline_cc::{Nanos, Time};
 use paceline_icn::wire::{Answer, Data, Grant, Nack, Reason, Request, Token};
-use paceline_icn::{Dropped, Fetch, Output, UNIT, Units};
+use paceline_icn::{Dropped, Failed, Fetch, Output, UNIT, Units};
 use proptest::prelude::*;
 
 use crate::common::controller;
-use crate::common::origin::object;
+use crate::common::origin::{Network, Route, object};
 use crate::fetch::fetch;
 
 /// A fetch that has asked for its first units, and its request.
@@ -94,4 +94,39 @@ proptest! {
             prop_assert!(!delivered);
         }
     }
+}
+
+#[test]
+fn a_token_that_is_no_longer_good_costs_a_round_trip_and_no_endless_loop() {
+    let object = object(3_000_000);
+    let mut route = Route::new(&object);
+    route.origin.wants_token = true;
+    let mut network = Network::new(fetch(&object), vec![route]);
+    network.run(Time::from_millis(150));
+    assert!(!network.fetch.is_done());
+    // The router's secrets changed.
+    network.routes[0].origin.token = Token([1; 24]);
+    let mut steps = 0;
+    while !network.fetch.is_done() && network.step(Time::from_millis(60_000)) {
+        steps += 1;
+        assert!(steps < 200_000, "{:?}", network.now);
+    }
+    network.run(Time::from_millis(60_000));
+    assert!(network.fetch.is_done() && network.bytes(0) == object.bytes);
+    assert!(network.now < Time::from_millis(2000), "{:?}", network.now);
+}
+
+#[test]
+fn a_router_that_grants_tokens_and_takes_none_is_given_up() {
+    let object = object(30_000);
+    let mut route = Route::new(&object);
+    route.origin.refuses = Some(Reason::NoToken);
+    route.origin.wants_token = true;
+    let mut network = Network::new(fetch(&object), vec![route]);
+    let mut steps = 0;
+    while network.fetch.failure().is_none() && network.step(Time::from_millis(60_000)) {
+        steps += 1;
+        assert!(steps < 100_000, "{:?}", network.now);
+    }
+    assert_eq!(network.fetch.failure(), Some(&Failed::Silent));
 }

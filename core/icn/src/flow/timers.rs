@@ -20,6 +20,10 @@ impl Flow {
     /// The time of [`Flow::next_timeout`] has come.
     pub fn on_timeout(&mut self, now: Time) {
         self.driver.tick(now);
+        if self.wake_at <= now {
+            // Whoever may not ask at present would else be woken for ever.
+            self.wake_at = Time::NEVER;
+        }
         if self.reordering_at <= now {
             let prior_in_flight = self.board.in_flight;
             self.find_losses(now, prior_in_flight);
