@@ -197,3 +197,29 @@ fn the_largest_burst_is_what_leaves_at_one_moment() {
     }
     assert!(left <= paced.largest_burst(), "{left}");
 }
+
+#[test]
+fn packets_that_leave_together_are_paced_as_one_and_only_the_first_has_an_rtt() {
+    // A packet of 1000 bytes each millisecond.
+    let (mut driver, log) = driver("fixed:window=100,rate=8");
+    let mut packets = Vec::new();
+    for number in 0..5_u64 {
+        let mut packet = Packet::new(number * u64::from(MSS), MSS, at(10));
+        packet.serial = number + 1;
+        packet.follows = number > 0;
+        let load = Load { in_flight: (number + 1) * u64::from(MSS), unsent: 0, first: number == 0 };
+        if number < 4 {
+            driver.sent_ahead(at(10), &mut packet, &load);
+        } else {
+            driver.sent(at(10), &mut packet, &load);
+        }
+        packets.push(packet);
+    }
+    // A millisecond may be made up for, as nothing left before.
+    assert_eq!(driver.due(), at(10 - 1 + 5));
+    assert_eq!(log.take().iter().filter(|line| line.starts_with("sent")).count(), 5);
+    let behind = driver.delivered(at(40), &mut packets[1..].to_vec(), false, &Arrived::Unknown);
+    assert_eq!((behind.packets, behind.rtt, driver.rtt().min()), (4, None, Nanos::MAX));
+    let first = driver.delivered(at(40), &mut packets[..1].to_vec(), false, &Arrived::Unknown);
+    assert_eq!((first.rtt, driver.rtt().min()), (Some(Nanos::from_millis(30)), Nanos::from_millis(30)));
+}
