@@ -7,4 +7,5 @@ mod hostile;
 mod integrity;
 mod released;
 mod rough;
+mod router;
 mod wire;

@@ -1,0 +1,183 @@
+//! Tokens that prove an address, without anything remembered of whom they were given to.
+//!
+//! A token is a time and a MAC over it and the address, as the cookies of DNS (RFC 7873, RFC 9018) and the tokens of QUIC's Retry
+//! (RFC 9000 section 8.1.3) are. The key of an hour is derived from a secret that the caller draws at start: threads, and routers
+//! behind one address, that share the secret take each other's tokens. Two keys are kept, that of the hour and the one before.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ring::hmac;
+
+use crate::wire::{TOKEN_BYTES, Token};
+
+/// A token is good for so many seconds (RFC 9018 section 4.3).
+pub const OLDEST: u64 = 3600;
+
+/// A token may be from so far in the future, in seconds, where routers with one secret have clocks that differ (RFC 9018 section 4.3).
+pub const AHEAD: u64 = 300;
+
+/// A token older than so many seconds is answered with a new one (RFC 9018 section 4.3).
+pub const RENEW: u64 = 1800;
+
+/// A key is used for so many seconds (section 10 of our specification; no shorter than [`OLDEST`], since two keys are kept).
+const PERIOD: u64 = 3600;
+
+/// Version of the form: version, key, seconds, MAC.
+const VERSION: u8 = 1;
+
+/// Bytes before the MAC; it has the other 18 (one guess in 2^144 is right).
+const HEAD: usize = 6;
+
+/// What a token proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Its address; in half an hour it has to be renewed, or now.
+    Good {
+        /// The requester should get a new one.
+        renew: bool,
+    },
+    /// Nothing: it was forged, or made for another address, by another router, or too long ago.
+    Bad,
+}
+
+/// The keys of a router.
+pub struct Secrets {
+    master: hmac::Key,
+    /// The hour, and its key and the one before.
+    hour: u64,
+    keys: [hmac::Key; 2],
+}
+
+impl Secrets {
+    /// Of `secret`, drawn at random by the caller.
+    pub fn new(secret: &[u8; 32], unix_s: u64) -> Self {
+        let master = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let hour = unix_s / PERIOD;
+        let keys = [derive(&master, hour), derive(&master, hour.wrapping_sub(1))];
+        Self { master, hour, keys }
+    }
+
+    /// A token for an address, at a time in seconds since 1970.
+    pub fn mint(&mut self, address: SocketAddr, unix_s: u64) -> Token {
+        self.rotate(unix_s);
+        let mut token = [0; TOKEN_BYTES];
+        token[0] = VERSION;
+        token[1] = self.hour as u8;
+        token[2..HEAD].copy_from_slice(&(unix_s as u32).to_be_bytes());
+        let tag = tag(&self.keys[0], &token, address);
+        token[HEAD..].copy_from_slice(&tag.as_ref()[..TOKEN_BYTES - HEAD]);
+        Token(token)
+    }
+
+    /// What a token proves that came from `address`.
+    pub fn check(&mut self, token: &Token, address: SocketAddr, unix_s: u64) -> Proof {
+        self.rotate(unix_s);
+        let Token(bytes) = token;
+        let stamp = u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
+        // Within 2^31 seconds of now, on either side.
+        let distance = i64::from(stamp.wrapping_sub(unix_s as u32).cast_signed());
+        let minted = unix_s.saturating_add_signed(distance);
+        let in_time = distance <= AHEAD as i64 && distance >= -(OLDEST as i64);
+        let hour = minted / PERIOD;
+        if bytes[0] != VERSION || !in_time || bytes[1] != hour as u8 {
+            return Proof::Bad;
+        }
+        let good = match self.hour.wrapping_sub(hour) {
+            0 => is_of(&self.keys[0], bytes, address),
+            1 => is_of(&self.keys[1], bytes, address),
+            // From a router whose clock has begun the next hour.
+            _ => is_of(&derive(&self.master, hour), bytes, address),
+        };
+        if good { Proof::Good { renew: distance < -(RENEW as i64) } } else { Proof::Bad }
+    }
+
+    fn rotate(&mut self, unix_s: u64) {
+        let hour = unix_s / PERIOD;
+        if hour != self.hour {
+            self.keys = [derive(&self.master, hour), derive(&self.master, hour.wrapping_sub(1))];
+            self.hour = hour;
+        }
+    }
+}
+
+fn derive(master: &hmac::Key, hour: u64) -> hmac::Key {
+    let mut context = hmac::Context::with_key(master);
+    context.update(b"paceline icn tokens of the hour");
+    context.update(&hour.to_be_bytes());
+    hmac::Key::new(hmac::HMAC_SHA256, context.sign().as_ref())
+}
+
+fn tag(key: &hmac::Key, token: &[u8; TOKEN_BYTES], address: SocketAddr) -> hmac::Tag {
+    let mut message = [0; HEAD + 18];
+    message[..HEAD].copy_from_slice(&token[..HEAD]);
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    message[HEAD..HEAD + 16].copy_from_slice(&ip.octets());
+    message[HEAD + 16..].copy_from_slice(&address.port().to_be_bytes());
+    hmac::sign(key, &message)
+}
+
+/// In a time that does not depend on how many bytes are right.
+fn is_of(key: &hmac::Key, token: &[u8; TOKEN_BYTES], address: SocketAddr) -> bool {
+    let tag = tag(key, token, address);
+    tag.as_ref().iter().zip(&token[HEAD..]).fold(0, |differs, (ours, theirs)| differs | (ours ^ theirs)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_123;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_token_is_good_for_an_hour_and_five_minutes_early() {
+        let from = address("192.0.2.1:700");
+        // Whatever part of the hour it was made in.
+        for minted in (NOW..NOW + 3600).step_by(97) {
+            let mut secrets = Secrets::new(&[1; 32], minted);
+            let token = secrets.mint(from, minted);
+            let mut at = |then| secrets.check(&token, from, then);
+            assert_eq!(at(minted), Proof::Good { renew: false });
+            assert_eq!(at(minted + 1800), Proof::Good { renew: false });
+            assert_eq!(at(minted + 1801), Proof::Good { renew: true });
+            assert_eq!(at(minted + 3600), Proof::Good { renew: true });
+            assert_eq!(at(minted + 3601), Proof::Bad);
+            assert_eq!(at(minted - 300), Proof::Good { renew: false });
+            assert_eq!(at(minted - 301), Proof::Bad);
+        }
+    }
+
+    #[test]
+    fn it_is_good_for_its_address_and_its_secret_alone() {
+        let from = address("192.0.2.1:700");
+        let mut secrets = Secrets::new(&[1; 32], NOW);
+        let token = secrets.mint(from, NOW);
+        for other in ["192.0.2.2:700", "192.0.2.1:701", "[2001:db8::1]:700"] {
+            assert_eq!(secrets.check(&token, address(other), NOW), Proof::Bad, "{other}");
+        }
+        // A socket for both families reports IPv4 in this form.
+        assert_eq!(secrets.check(&token, address("[::ffff:192.0.2.1]:700"), NOW), Proof::Good { renew: false });
+        assert_eq!(Secrets::new(&[2; 32], NOW).check(&token, from, NOW), Proof::Bad);
+        assert_eq!(Secrets::new(&[1; 32], NOW).check(&token, from, NOW), Proof::Good { renew: false });
+    }
+
+    proptest! {
+        #[test]
+        fn no_other_bytes_are_good(at in 0..TOKEN_BYTES, flip in 1..=u8::MAX, now in any::<u64>(), then in any::<u64>()) {
+            let from = address("[2001:db8::1]:9");
+            let mut secrets = Secrets::new(&[3; 32], now);
+            let mut token = secrets.mint(from, now);
+            token.0[at] ^= flip;
+            prop_assert_eq!(secrets.check(&token, from, now), Proof::Bad);
+            prop_assert_eq!(secrets.check(&token, from, then), Proof::Bad);
+        }
+    }
+}
