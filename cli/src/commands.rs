@@ -11,7 +11,7 @@ pub(crate) mod controllers;
 pub(crate) mod doctor;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulate;
-#[cfg(feature = "ebpf")]
+#[cfg(target_os = "linux")]
 mod ending;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;

@@ -62,6 +62,8 @@ impl Command {
             #[cfg(target_os = "linux")]
             Self::Emulate(_) | Self::Doctor(_) => true,
             #[cfg(target_os = "linux")]
+            Self::Icn(args) => args.moves(),
+            #[cfg(target_os = "linux")]
             Self::Int(args) => args.moves(),
             #[cfg(target_os = "linux")]
             Self::Kernel(args) => args.moves(),

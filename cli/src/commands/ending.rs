@@ -1,4 +1,4 @@
-//! The signals that end a command which holds something in the kernel.
+//! The signals that end a command which holds something in the kernel, or serves until then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

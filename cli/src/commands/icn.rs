@@ -1,6 +1,8 @@
 //! `paceline icn`: named content.
 
 mod publish;
+mod running;
+mod serve;
 mod stat;
 
 use std::process::ExitCode;
@@ -19,12 +21,21 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Command {
     Publish(publish::Args),
+    Serve(serve::Args),
     Stat(stat::Args),
+}
+
+impl Args {
+    /// Whether it handles signals itself.
+    pub(crate) fn moves(&self) -> bool {
+        matches!(self.command, Command::Serve(_))
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Publish(args) => publish::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Stat(args) => stat::run(args),
     }
 }

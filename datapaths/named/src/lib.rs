@@ -8,3 +8,4 @@ pub mod store;
 pub use cache::Cache;
 pub use partial::Partial;
 pub use store::{Store, StoreError, Stored};
+pub mod router;

@@ -80,3 +80,28 @@ pub struct RouterStats {
     /// The longest time that a request waited for its turn.
     pub longest_wait: Nanos,
 }
+
+impl RouterStats {
+    /// Adds what another router has done.
+    pub fn add(&mut self, other: &Self) {
+        for (ours, theirs) in [
+            (&mut self.requests, other.requests),
+            (&mut self.garbage, other.garbage),
+            (&mut self.no_token, other.no_token),
+            (&mut self.bad_tokens, other.bad_tokens),
+            (&mut self.granted, other.granted),
+            (&mut self.limited, other.limited),
+            (&mut self.overflowed, other.overflowed),
+            (&mut self.not_found, other.not_found),
+            (&mut self.past_end, other.past_end),
+            (&mut self.changed, other.changed),
+            (&mut self.looped, other.looped),
+            (&mut self.hits, other.hits),
+            (&mut self.misses, other.misses),
+            (&mut self.sent_units, other.sent_units),
+        ] {
+            *ours += theirs;
+        }
+        self.longest_wait = self.longest_wait.max(other.longest_wait);
+    }
+}

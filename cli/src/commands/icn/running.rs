@@ -1,0 +1,67 @@
+//! What `serve` and `route` share: a router runs until it is stopped.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use paceline_cc::Rate;
+use paceline_named::router::{Server, ServerError};
+use serde_json::json;
+
+use crate::commands::ending::Ends;
+
+/// Where routers listen when nothing is said.
+pub(super) const ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4871));
+
+/// How often it is looked whether the router still runs.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(super) fn rate(rate: Rate) -> anyhow::Result<Rate> {
+    // Less than a unit a second is a mistake in the unit.
+    if rate.as_bytes_per_sec() < 1500 {
+        bail!("--rate {rate}: too little for one unit a second; give a rate such as 500Mbps");
+    }
+    Ok(rate)
+}
+
+/// Until an interrupt or SIGTERM; then it says what was done.
+pub(super) fn run(start: impl FnOnce() -> Result<Server, ServerError>, json: bool) -> anyhow::Result<ExitCode> {
+    let ends = Ends::begin()?;
+    let server = start()?;
+    let ending = ends.watched()?;
+    let address = server.address();
+    let metrics = server.metrics();
+    crate::print(&if json {
+        format!("{}\n", json!({ "listening": address.to_string(), "metrics": metrics.map(|at| at.to_string()) }))
+    } else {
+        let metrics = metrics.map(|at| format!(", Prometheus at http://{at}/metrics")).unwrap_or_default();
+        format!("listening at {address}{metrics}\n")
+    })?;
+    while !server.has_failed() && !ending.has_come() {
+        std::thread::sleep(LOOK);
+    }
+    let counts = server.stop()?;
+    let router = &counts.router;
+    crate::print(&if json {
+        let refused = router.limited + router.overflowed + router.not_found + router.past_end + router.looped;
+        let done = json!({
+            "requests": router.requests,
+            "garbage": router.garbage,
+            "tokens": router.granted,
+            "without_token": router.no_token,
+            "bad_tokens": router.bad_tokens,
+            "refused": refused,
+            "hits": router.hits,
+            "misses": router.misses,
+            "sent_units": router.sent_units,
+            "sent_bytes": counts.sent_bytes,
+            "dropped_messages": counts.refused,
+            "longest_wait_ms": router.longest_wait.as_millis_f64(),
+        });
+        format!("{done}\n")
+    } else {
+        format!("{} requests, {} units sent ({} bytes)\n", router.requests, router.sent_units, counts.sent_bytes)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,233 @@
+//! The content router over UDP: it serves the objects of a store, and fetches what it does not have from other routers.
+//!
+//! One thread has one socket, and one [`paceline_icn::Router`]; several share a port (`SO_REUSEPORT`).
+
+mod metrics;
+mod shelf;
+mod socket;
+mod worker;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use paceline_cc::Rate;
+use paceline_icn::{RouterConfig, RouterStats};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use metrics::Metrics;
+use shelf::Shelf;
+use socket::{Socket, bind};
+use worker::Worker;
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// The folder with the objects.
+    pub store: PathBuf,
+    /// Where requests come in.
+    pub listen: SocketAddr,
+    /// All answers together.
+    pub rate: Rate,
+    /// Threads; each has a part of the rate. The kernel decides by a receiver's address and port which one serves it.
+    pub threads: usize,
+    /// Where Prometheus asks.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// A router cannot begin, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The store is not there.
+    #[error("{}: no such folder; publish something into it first: paceline icn publish FILE --store {}", .0.display(), .0.display())]
+    NoStore(PathBuf),
+    /// The address is taken.
+    #[error("{0}: another program listens there; stop it, or give another port with {1}")]
+    InUse(SocketAddr, &'static str),
+    /// The address is not one of this host.
+    #[error("{0}: this host does not have that address; give one of its own, or 0.0.0.0, with {1}")]
+    NotHere(SocketAddr, &'static str),
+    /// Anything else that the system refuses.
+    #[error("{what}: {source}")]
+    System {
+        /// What was wanted.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl ServerError {
+    fn of(what: &str, source: io::Error) -> Self {
+        Self::System { what: what.to_owned(), source }
+    }
+
+    fn bind(address: SocketAddr, option: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse(address, option),
+            io::ErrorKind::AddrNotAvailable => Self::NotHere(address, option),
+            _ => Self::System { what: format!("{option} {address}"), source },
+        }
+    }
+}
+
+/// What all threads share.
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    counts: Mutex<Vec<Counts>>,
+}
+
+/// What one thread has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Of its router.
+    pub router: RouterStats,
+    /// Units that wait to leave.
+    pub queued: u64,
+    /// Units that wait for the upstream router.
+    pub awaited: u64,
+    /// Bytes of units that left, heads included.
+    pub sent_bytes: u64,
+    /// Messages that the kernel did not take.
+    pub refused: u64,
+    /// Bursts that could not be read from the store.
+    pub unread: u64,
+}
+
+/// A router that runs. It stops when this is dropped.
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    metrics: Option<SocketAddr>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Server {
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start(config: &ServerConfig) -> Result<Self, ServerError> {
+        if !config.store.is_dir() {
+            return Err(ServerError::NoStore(config.store.clone()));
+        }
+        let random = SystemRandom::new();
+        let draw = |bytes: &mut [u8]| {
+            let refused = |_| ServerError::of("random numbers", io::Error::other("the system gives none"));
+            random.fill(bytes).map_err(refused)
+        };
+        let (mut secret, mut key) = ([0; 32], [0; 8]);
+        draw(&mut secret)?;
+        draw(&mut key)?;
+        let count = config.threads.max(1);
+        let shared = Arc::new(Shared::default());
+        shared.counts().resize(count, Counts::default());
+        let metrics = config.metrics.map(|address| Metrics::listen(address, &shared)).transpose()?;
+        let mut server = Self {
+            shared,
+            address: config.listen,
+            metrics: metrics.as_ref().map(Metrics::address),
+            threads: Vec::new(),
+        };
+        let rate = if config.rate == Rate::INFINITY {
+            Rate::INFINITY
+        } else {
+            Rate::from_bytes_per_sec((config.rate.as_bytes_per_sec() / count as u64).max(1))
+        };
+        let mut sockets = Vec::new();
+        for _ in 0..count {
+            let bound = bind(server.address, count > 1).and_then(|socket| Ok((socket.local_addr()?, socket)));
+            let (address, socket) = bound.map_err(|source| ServerError::bind(config.listen, "--listen", source))?;
+            server.address = address;
+            sockets.push(socket);
+        }
+        for (index, socket) in sockets.into_iter().enumerate() {
+            let (shelf, config, key) = (Shelf::new(&config.store), RouterConfig::new(rate), u64::from_be_bytes(key));
+            let shared = Arc::clone(&server.shared);
+            server.spawn("paceline-route", move || {
+                Worker::new(Socket::new(socket), shelf, config, &secret, key).run(index, &shared)
+            })?;
+        }
+        if let Some(metrics) = metrics {
+            let shared = Arc::clone(&server.shared);
+            server.spawn("paceline-stats", move || metrics.run(&shared))?;
+        }
+        Ok(server)
+    }
+
+    fn spawn(&mut self, name: &str, run: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), ServerError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        self.threads.push(thread.map_err(|source| ServerError::of("no thread", source))?);
+        Ok(())
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where Prometheus asks.
+    pub const fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
+    /// What it has done, all threads together.
+    pub fn counts(&self) -> Counts {
+        self.shared.total()
+    }
+
+    /// Whether a thread has ended, which happens when the system refuses the socket's use.
+    pub fn has_failed(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Stops: what is queued is dropped.
+    ///
+    /// # Errors
+    /// What ended a thread early.
+    pub fn stop(mut self) -> Result<Counts, ServerError> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+            ended.map_err(|source| ServerError::of("the socket cannot be used any more", source))?;
+        }
+        Ok(self.shared.total())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // Whoever wants to know calls stop.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn counts(&self) -> std::sync::MutexGuard<'_, Vec<Counts>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn total(&self) -> Counts {
+        let counts = self.counts();
+        counts.iter().skip(1).fold(counts.first().copied().unwrap_or_default(), |mut all, one| {
+            all.router.add(&one.router);
+            all.queued += one.queued;
+            all.awaited += one.awaited;
+            all.sent_bytes += one.sent_bytes;
+            all.refused += one.refused;
+            all.unread += one.unread;
+            all
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Numbers for Prometheus: none of them is by receiver.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::{Counts, ServerError, Shared};
+
+/// As OpenMetrics 1.0 has it.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How long a client may take (our choice: a scrape takes a millisecond).
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether one is there.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) struct Metrics {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Metrics {
+    pub(super) fn listen(address: SocketAddr, _: &Arc<Shared>) -> Result<Self, ServerError> {
+        let bind = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) = bind().map_err(|source| ServerError::bind(address, "--metrics", source))?;
+        Ok(Self { listener, address })
+    }
+
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn run(&self, shared: &Shared) -> io::Result<()> {
+        while !shared.stopped() {
+            match self.listener.accept() {
+                // A client that went away is no trouble of ours.
+                Ok((stream, _)) => drop(answer(stream, &shared.total())),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn answer(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = [0; 4096];
+    let length = stream.read(&mut request)?;
+    if !request[..length].starts_with(b"GET /metrics") {
+        return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    }
+    let text = encode(counts);
+    let length = text.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all((head + &text).as_bytes())
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Refused {
+    reason: &'static str,
+}
+
+fn encode(counts: &Counts) -> String {
+    let mut registry = Registry::with_prefix("paceline_icn");
+    let router = &counts.router;
+    let mut counter = |name: &str, help: &str, value: u64| {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    };
+    counter("requests", "Requests that were well formed", router.requests);
+    counter("garbage", "Datagrams that were no requests", router.garbage);
+    counter("tokens", "Tokens that were given out", router.granted);
+    counter("hits", "Units that were asked for and were here", router.hits);
+    counter("misses", "Units that were asked for and were not here", router.misses);
+    counter("sent_units", "Units that left", router.sent_units);
+    counter("dropped_messages", "Messages that the kernel did not take", counts.refused);
+    counter("unread_bursts", "Bursts that could not be read from the store", counts.unread);
+    let bytes = Counter::<u64>::default();
+    bytes.inc_by(counts.sent_bytes);
+    registry.register_with_unit("sent", "Bytes of units that left, heads included", Unit::Bytes, bytes);
+    let refused = Family::<Refused, Counter>::default();
+    for (reason, count) in [
+        ("no_token", router.no_token),
+        ("bad_token", router.bad_tokens),
+        ("source_limit", router.limited),
+        ("queue_full", router.overflowed),
+        ("not_found", router.not_found),
+        ("past_end", router.past_end),
+        ("changed", router.changed),
+        ("loop", router.looped),
+    ] {
+        refused.get_or_create(&Refused { reason }).inc_by(count);
+    }
+    registry.register("refused_requests", "Requests that got no units, or not all", refused);
+    for (name, help, value) in [
+        ("queued_units", "Units that wait to leave", counts.queued),
+        ("awaited_units", "Units that wait for the upstream router", counts.awaited),
+    ] {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(value.cast_signed());
+        registry.register(name, help, gauge);
+    }
+    let mut text = String::new();
+    // Writing into a text does not fail.
+    let _ = text::encode(&mut text, &registry);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_there_under_its_name() {
+        let mut counts = Counts { sent_bytes: 7, queued: 3, ..Counts::default() };
+        counts.router.limited = 4;
+        let text = encode(&counts);
+        for line in [
+            "paceline_icn_sent_bytes_total 7",
+            "paceline_icn_queued_units 3",
+            "paceline_icn_refused_requests_total{reason=\"source_limit\"} 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The router's socket: many requests come in one call of the kernel, many answers leave in one, and those to one receiver in one
+//! piece that the kernel or the device takes apart (`UDP_SEGMENT`).
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
+use paceline_icn::UNIT;
+use paceline_icn::wire::DATA_HEAD;
+use socket2::{Domain, Protocol, Type};
+
+/// Bytes of a unit's message: that of the segments.
+pub(super) const SEGMENT: usize = DATA_HEAD + UNIT;
+
+/// Segments of one piece at most: 65,507 bytes are the longest datagram of IPv4.
+pub(super) const SEGMENTS: usize = 65_507 / SEGMENT;
+
+/// Datagrams that come in one call (our choice: more spare little).
+const RECEIVED: usize = 64;
+
+/// Longer than every request, so that one that is too long is seen to be.
+const LONGEST: usize = 1536;
+
+/// Messages that leave in one call.
+const MESSAGES: usize = 128;
+
+/// Bytes that leave in one call: they stay in the processor's second cache (our choice).
+const BYTES: usize = 4 * SEGMENTS * SEGMENT;
+
+/// Bytes of requests that the kernel may hold: 100 ms of 20,000 a second (our choice; the kernel counts 768 for a small one, and
+/// grants less where `net.core.rmem_max` is less).
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Bytes of answers that it may hold (our choice: 20 ms at 1 Gbit/s).
+const SEND_BUFFER: usize = 4 << 20;
+
+/// Neither sending nor receiving waits longer, so that a stop is seen.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A socket that is bound.
+pub(super) struct Socket {
+    inner: UdpSocket,
+    buffers: Box<[[u8; LONGEST]; RECEIVED]>,
+    headers: MultiHeaders<SockaddrStorage>,
+}
+
+/// A socket bound to `address`; `shared`: with other sockets of this process.
+pub(super) fn bind(address: SocketAddr, shared: bool) -> io::Result<UdpSocket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_port(shared)?;
+    socket.bind(&address.into())?;
+    // Best effort: the kernel caps both.
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+    let _ = socket.set_send_buffer_size(SEND_BUFFER);
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    Ok(socket.into())
+}
+
+impl Socket {
+    /// Of the thread that calls.
+    pub(super) fn new(inner: UdpSocket) -> Self {
+        let buffers = Box::new([[0; LONGEST]; RECEIVED]);
+        Self { inner, buffers, headers: MultiHeaders::preallocate(RECEIVED, None) }
+    }
+
+    /// Takes what has come; waits for it, 100 ms at most, if `wait`. Says how many there were.
+    pub(super) fn receive(&mut self, wait: bool, mut take: impl FnMut(SocketAddr, &[u8])) -> io::Result<usize> {
+        let flags = if wait { MsgFlags::MSG_WAITFORONE } else { MsgFlags::MSG_DONTWAIT };
+        let mut slices = self.buffers.each_mut().map(|buffer| [IoSliceMut::new(buffer)]);
+        match recvmmsg(self.inner.as_raw_fd(), &mut self.headers, slices.iter_mut(), flags, None) {
+            Ok(received) => {
+                let mut count = 0;
+                for message in received {
+                    count += 1;
+                    let from = message.address.as_ref().and_then(address);
+                    if let (Some(from), Some(bytes)) = (from, message.iovs().next()) {
+                        take(from, bytes);
+                    }
+                }
+                Ok(count)
+            }
+            // An error that a receiver's host reported belongs to no request.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => Ok(0),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Waits for a datagram, so long at most.
+    pub(super) fn wait(&self, most: Duration) -> io::Result<()> {
+        let mut fds = [PollFd::new(self.inner.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(most.min(PATIENCE))), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| storage.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+}
+
+/// A message, or several of one size in one piece.
+#[derive(Clone, Copy)]
+struct Message {
+    to: SocketAddr,
+    start: usize,
+    end: usize,
+    /// Another segment may follow: the last one has full size.
+    open: bool,
+}
+
+/// What leaves with the next call.
+pub(super) struct Batch {
+    bytes: Box<[u8]>,
+    used: usize,
+    messages: Vec<Message>,
+    headers: MultiHeaders<SockaddrStorage>,
+    /// The kernel takes pieces apart.
+    segments: bool,
+    /// Messages that the kernel refused.
+    pub(super) refused: u64,
+}
+
+impl Batch {
+    /// For this socket.
+    pub(super) fn new(socket: &Socket) -> Self {
+        let segments = setsockopt(&socket.inner, sockopt::UdpGsoSegment, &(SEGMENT as i32)).is_ok();
+        Self {
+            bytes: vec![0; BYTES].into_boxed_slice(),
+            used: 0,
+            messages: Vec::with_capacity(MESSAGES),
+            headers: MultiHeaders::preallocate(MESSAGES, None),
+            segments,
+            refused: 0,
+        }
+    }
+
+    /// Whether a burst of so many units has room.
+    pub(super) fn has_room(&self, units: usize) -> bool {
+        let messages = if self.segments { 1 } else { units };
+        self.used + units * SEGMENT <= BYTES && self.messages.len() + messages <= MESSAGES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Adds a small message; false if there is no room.
+    pub(super) fn push(&mut self, to: SocketAddr, message: &[u8]) -> bool {
+        let end = self.used + message.len();
+        if end > BYTES || self.messages.len() == MESSAGES {
+            return false;
+        }
+        self.bytes[self.used..end].copy_from_slice(message);
+        self.messages.push(Message { to, start: self.used, end, open: false });
+        self.used = end;
+        true
+    }
+
+    /// Adds `units` messages of a head and a unit each, of which the last may be shorter, for which [`Self::has_room`]. `fill` writes
+    /// them, one in each piece of [`SEGMENT`] bytes, and says how many bytes the last one has. Nothing is added if it fails.
+    /// Says how many bytes were added.
+    pub(super) fn fill<E>(
+        &mut self,
+        to: SocketAddr,
+        units: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let start = self.used;
+        let last = fill(&mut self.bytes[start..start + units * SEGMENT])?;
+        let end = start + (units - 1) * SEGMENT + last;
+        self.used = end;
+        let open = last == SEGMENT;
+        if !self.segments {
+            let starts = (start..end).step_by(SEGMENT);
+            self.messages.extend(starts.map(|start| Message { to, start, end: end.min(start + SEGMENT), open: false }));
+            return Ok(end - start);
+        }
+        match self.messages.last_mut() {
+            Some(before) if before.open && before.to == to && end - before.start <= SEGMENTS * SEGMENT => {
+                (before.end, before.open) = (end, open);
+            }
+            _ => self.messages.push(Message { to, start, end, open }),
+        }
+        Ok(end - start)
+    }
+
+    /// Sends everything. What the kernel does not take is dropped: whoever asked asks again.
+    pub(super) fn send(&mut self, socket: &Socket) {
+        let slices: Vec<[IoSlice<'_>; 1]> =
+            self.messages.iter().map(|message| [IoSlice::new(&self.bytes[message.start..message.end])]).collect();
+        let addresses: Vec<Option<SockaddrStorage>> =
+            self.messages.iter().map(|message| Some(message.to.into())).collect();
+        let mut sent = 0;
+        while sent < slices.len() {
+            let (rest, to) = (slices[sent..].iter(), &addresses[sent..]);
+            match sendmmsg(socket.inner.as_raw_fd(), &mut self.headers, rest, to, [], MsgFlags::empty()) {
+                Ok(results) => sent += results.count().max(1),
+                Err(Errno::EINTR) => {}
+                // A device that cannot sum up what it takes apart (before Linux 6.11).
+                Err(Errno::EIO | Errno::EINVAL) if self.segments => {
+                    let _ = setsockopt(&socket.inner, sockopt::UdpGsoSegment, &0);
+                    self.segments = false;
+                    for message in &self.messages[sent..] {
+                        for part in self.bytes[message.start..message.end].chunks(SEGMENT) {
+                            self.refused += u64::from(socket.inner.send_to(part, message.to).is_err());
+                        }
+                    }
+                    break;
+                }
+                Err(_) => {
+                    self.refused += 1;
+                    sent += 1;
+                }
+            }
+        }
+        self.messages.clear();
+        self.used = 0;
+    }
+}
