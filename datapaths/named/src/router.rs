@@ -18,6 +18,7 @@ use paceline_cc::Rate;
 use paceline_icn::{RouterConfig, RouterStats};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::store::{Store, StoreError};
 use metrics::Metrics;
 use shelf::Shelf;
 use socket::{Socket, bind};
@@ -41,9 +42,9 @@ pub struct ServerConfig {
 /// A router cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The store is not there.
-    #[error("{}: no such folder; publish something into it first: paceline icn publish FILE --store {}", .0.display(), .0.display())]
-    NoStore(PathBuf),
+    /// The store is not there, or cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The address is taken.
     #[error("{0}: another program listens there; stop it, or give another port with {1}")]
     InUse(SocketAddr, &'static str),
@@ -112,9 +113,7 @@ impl Server {
     /// # Errors
     /// [`ServerError`].
     pub fn start(config: &ServerConfig) -> Result<Self, ServerError> {
-        if !config.store.is_dir() {
-            return Err(ServerError::NoStore(config.store.clone()));
-        }
+        let store = Store::open(&config.store)?;
         let random = SystemRandom::new();
         let draw = |bytes: &mut [u8]| {
             let refused = |_| ServerError::of("random numbers", io::Error::other("the system gives none"));
@@ -126,7 +125,7 @@ impl Server {
         let count = config.threads.max(1);
         let shared = Arc::new(Shared::default());
         shared.counts().resize(count, Counts::default());
-        let metrics = config.metrics.map(|address| Metrics::listen(address, &shared)).transpose()?;
+        let metrics = config.metrics.map(Metrics::listen).transpose()?;
         let mut server = Self {
             shared,
             address: config.listen,
@@ -146,7 +145,7 @@ impl Server {
             sockets.push(socket);
         }
         for (index, socket) in sockets.into_iter().enumerate() {
-            let (shelf, config, key) = (Shelf::new(&config.store), RouterConfig::new(rate), u64::from_be_bytes(key));
+            let (shelf, config, key) = (Shelf::new(store.clone()), RouterConfig::new(rate), u64::from_be_bytes(key));
             let shared = Arc::clone(&server.shared);
             server.spawn("paceline-route", move || {
                 Worker::new(Socket::new(socket), shelf, config, &secret, key).run(index, &shared)

@@ -1,4 +1,5 @@
 //! Named content over sockets.
 #![cfg(target_os = "linux")]
 
+mod router;
 mod store;

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -29,7 +28,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn listen(address: SocketAddr, _: &Arc<Shared>) -> Result<Self, ServerError> {
+    pub(super) fn listen(address: SocketAddr) -> Result<Self, ServerError> {
         let bind = || {
             let listener = TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;

@@ -1,105 +1,97 @@
-//! What a thread of the router knows of the store: files that it has open.
+//! What a thread of the router knows of the store: the objects that it has open.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::IoSliceMut;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nix::sys::uio::preadv;
 use paceline_icn::wire::DATA_HEAD;
-use paceline_icn::{Found, Name, UNIT, Units};
+use paceline_icn::{Found, Name, Units};
 
 use super::socket::SEGMENT;
+use crate::store::{ReadError, Store, StoreError, Stored};
 
 /// Objects that are open at once (our choice: a quarter of the 1024 descriptors that a process may have unless it asks for more).
 const OPEN: usize = 256;
 
-/// An object is looked at again after so long: it may have been published, removed or changed since (our choice).
+/// An object is looked at again after so long, before it is served: it may have been removed or changed since (our choice).
 const FRESH: Duration = Duration::from_millis(500);
 
 /// Units cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// The file is another one than it was.
+    /// The object is another one than it was.
     Changed,
-    /// It is gone.
+    /// It is gone, or cannot be read.
     Gone,
 }
 
 struct Entry {
-    file: File,
-    bytes: u64,
-    mark: (u64, i64, i64),
+    stored: Stored,
     checked: Instant,
     used: u64,
 }
 
 pub(super) struct Shelf {
-    folder: PathBuf,
+    store: Store,
     open: BTreeMap<Name, Entry>,
     uses: u64,
 }
 
-fn mark(file: &File) -> Option<(u64, i64, i64)> {
-    let found = file.metadata().ok()?;
-    Some((found.len(), found.mtime(), found.mtime_nsec()))
-}
-
 impl Shelf {
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), open: BTreeMap::new(), uses: 0 }
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, open: BTreeMap::new(), uses: 0 }
     }
 
-    fn entry(&mut self, name: &Name) -> Option<&mut Entry> {
+    fn entry(&mut self, name: &Name) -> Result<Option<&mut Entry>, StoreError> {
         self.uses += 1;
         if !self.open.contains_key(name) {
-            let file = File::open(self.folder.join(name.to_string())).ok()?;
-            let mark = mark(&file).filter(|mark| mark.0 > 0)?;
+            let Some(stored) = self.store.object(name)? else { return Ok(None) };
             if self.open.len() == OPEN
                 && let Some(oldest) = self.open.iter().min_by_key(|(_, entry)| entry.used).map(|(name, _)| *name)
             {
                 self.open.remove(&oldest);
             }
-            let entry = Entry { file, bytes: mark.0, mark, checked: Instant::now(), used: self.uses };
-            self.open.insert(*name, entry);
+            self.open.insert(*name, Entry { stored, checked: Instant::now(), used: self.uses });
         }
-        let uses = self.uses;
-        let entry = self.open.get_mut(name)?;
-        entry.used = uses;
-        Some(entry)
+        let entry = self.open.get_mut(name);
+        Ok(entry.map(|entry| {
+            entry.used = self.uses;
+            entry
+        }))
     }
 
     /// Reads units into messages of [`SEGMENT`] bytes, behind the place for their heads; says how many bytes the last unit has.
     pub(super) fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
-        let entry = self.entry(name).ok_or(Unread::Gone)?;
-        let start = units.first * UNIT as u64;
-        let bytes = (u64::from(units.count) * UNIT as u64).min(entry.bytes.saturating_sub(start)) as usize;
+        let entry = self.entry(name).map_err(|_| Unread::Changed)?.ok_or(Unread::Gone)?;
+        let last = entry.stored.bytes_of(units.end().saturating_sub(1));
+        let end = messages.len() + DATA_HEAD + last - SEGMENT;
         let mut buffers: Vec<IoSliceMut<'_>> =
-            messages.chunks_mut(SEGMENT).map(|message| IoSliceMut::new(&mut message[DATA_HEAD..])).collect();
-        let read = preadv(&entry.file, &mut buffers, start as i64).unwrap_or(0);
-        let last = (units.count as usize - 1) * UNIT;
-        if read != bytes || read <= last {
-            self.open.remove(name);
-            return Err(Unread::Changed);
-        }
-        Ok(read - last)
+            messages[..end].chunks_mut(SEGMENT).map(|message| IoSliceMut::new(&mut message[DATA_HEAD..])).collect();
+        entry.stored.read_run(units, &mut buffers).map_err(|error| match error {
+            ReadError::Io(_) => Unread::Gone,
+            ReadError::Changed | ReadError::Absent => {
+                // The next request opens what is there now.
+                self.open.remove(name);
+                Unread::Changed
+            }
+        })?;
+        Ok(last)
     }
 }
 
 impl paceline_icn::Shelf for Shelf {
     fn find(&mut self, name: &Name) -> Found {
         let now = Instant::now();
-        let Some(entry) = self.entry(name) else { return Found::Elsewhere };
+        let Ok(entry) = self.entry(name) else { return Found::Changed };
+        let Some(entry) = entry else { return Found::Elsewhere };
         if now.duration_since(entry.checked) > FRESH {
             entry.checked = now;
-            if mark(&entry.file) != Some(entry.mark) {
+            if entry.stored.is_changed() {
                 self.open.remove(name);
                 return Found::Changed;
             }
         }
-        Found::Here { stored_units: Some(entry.bytes.div_ceil(UNIT as u64)), whole: true }
+        Found::Here { stored_units: Some(entry.stored.stored_units()), whole: true }
     }
 
     fn has(&mut self, _: &Name, units: Units) -> u32 {

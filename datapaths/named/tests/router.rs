@@ -1,0 +1,189 @@
+//! The content router as its receivers see it.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use paceline_cc::Rate;
+use paceline_icn::name::Kind;
+use paceline_icn::wire::{Answer, Data, Nack, PADDED, Reason, Request, Token};
+use paceline_icn::{Layout, Name, Ranges, UNIT, Units};
+use paceline_named::router::{Server, ServerConfig, ServerError};
+use paceline_named::store::StoreError;
+
+use crate::store::Place;
+
+fn config(store: &Path) -> ServerConfig {
+    ServerConfig {
+        store: store.to_owned(),
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        rate: Rate::INFINITY,
+        threads: 1,
+        metrics: None,
+    }
+}
+
+/// A store with an object of so many stored units, and those.
+fn published(units: u64) -> (Place, Name, Vec<u8>) {
+    let place = Place::new();
+    let length =
+        (1..).map(|data| data * UNIT as u64 - 1079).find(|length| Layout::new(*length).stored_units() == units);
+    let (name, _) = place.object(length.expect("some length") as usize, units);
+    let bytes = std::fs::read(place.store.path_of(&name)).expect("the stored form");
+    (place, name, bytes)
+}
+
+/// An object that is nowhere.
+fn other() -> Name {
+    Name::new(Kind::Object, [9; 32])
+}
+
+/// A receiver without a controller.
+struct Client {
+    socket: UdpSocket,
+    token: Option<Token>,
+    units: BTreeMap<u64, Vec<u8>>,
+    heads: Vec<Data>,
+    nacks: Vec<Nack>,
+    got_bytes: usize,
+    sent_bytes: usize,
+}
+
+impl Client {
+    fn of(server: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.connect(server).expect("loopback");
+        let (units, heads, nacks) = Default::default();
+        Self { socket, token: None, units, heads, nacks, got_bytes: 0, sent_bytes: 0 }
+    }
+
+    /// Asks, and takes what comes until it has so many messages, or 5 s have passed without any.
+    fn ask(&mut self, of: Name, first: u64, count: u32, padded: usize, messages: usize) {
+        let ranges = Ranges::new(Units { first, count }).expect("1 to 64");
+        let mut bytes = Vec::new();
+        Request { nonce: 77, name: of, ranges, token: self.token, hops: 0, padded }.encode(&mut bytes);
+        self.sent_bytes += bytes.len();
+        self.socket.send(&bytes).expect("loopback");
+        for _ in 0..messages {
+            assert!(self.take(Duration::from_secs(5)), "{messages} answers to units {first} + {count}");
+        }
+    }
+
+    fn take(&mut self, patience: Duration) -> bool {
+        let mut buffer = [0; 2048];
+        self.socket.set_read_timeout(Some(patience)).expect("not zero");
+        let Ok(length) = self.socket.recv(&mut buffer) else { return false };
+        self.got_bytes += length;
+        match Answer::decode(&buffer[..length]).expect("an answer") {
+            Answer::Data(head, bytes) => {
+                assert_eq!(head.nonce, 77);
+                self.units.insert(head.unit, bytes.to_vec());
+                self.heads.push(head);
+            }
+            Answer::Nack(nack) => self.nacks.push(nack),
+            Answer::Grant(grant) => self.token = Some(grant.token),
+        }
+        true
+    }
+}
+
+#[test]
+fn units_come_as_they_are_stored() {
+    let (place, name, bytes) = published(100);
+    let server = Server::start(&config(place.store.folder())).expect("a server");
+    let mut client = Client::of(server.address());
+    // Token, refusal of the rest, two units.
+    client.ask(name, 0, 10, PADDED, 4);
+    assert_eq!((client.units.len(), client.nacks[0].reason), (2, Reason::NoToken));
+    client.ask(name, 2, 64, 0, 64);
+    // To the end and past it: 34 units and a refusal.
+    client.ask(name, 66, 40, 0, 35);
+    let got: Vec<u8> = client.units.values().flatten().copied().collect();
+    assert!(got == bytes, "every byte in its place");
+    assert!(client.heads.iter().all(|head| head.stored_units == Some(100)));
+    assert_eq!((client.nacks[1].units, client.nacks[1].reason), (Units { first: 100, count: 6 }, Reason::End));
+    client.ask(other(), 0, 3, 0, 1);
+    assert_eq!(client.nacks[2].reason, Reason::NotFound);
+    let counts = server.stop().expect("it ran");
+    assert_eq!((counts.router.sent_units, counts.router.granted, counts.unread), (100, 1, 0));
+    assert_eq!(counts.sent_bytes, (bytes.len() + 100 * 30) as u64);
+}
+
+#[test]
+fn an_address_that_proves_nothing_gets_three_times_its_bytes_at_most() {
+    let (place, name, _) = published(500);
+    let server = Server::start(&config(place.store.folder())).expect("a server");
+    let mut client = Client::of(server.address());
+    for (round, padded) in [0, 100, 470, 480, 960, 1000, 1200, 1440].into_iter().cycle().take(64).enumerate() {
+        // As from an address that is false: it never learns its token, or has one of its own making.
+        client.token = (round % 3 == 0).then_some(Token([round as u8; 24]));
+        client.ask(name, 7, 64, padded, 0);
+    }
+    while client.take(Duration::from_millis(500)) {}
+    assert!(client.got_bytes > 0 && client.got_bytes <= 3 * client.sent_bytes);
+    assert!(client.units.keys().all(|unit| *unit < 9));
+}
+
+#[test]
+fn an_object_that_changes_is_not_served_on() {
+    let (place, name, _) = published(500);
+    let path = place.store.path_of(&name);
+    let server = Server::start(&config(place.store.folder())).expect("a server");
+    let mut client = Client::of(server.address());
+    client.ask(name, 0, 1, PADDED, 2);
+    let file = std::fs::File::options().write(true).open(&path).expect("the file");
+    file.set_len(10 * UNIT as u64).expect("shorter");
+    client.ask(name, 400, 20, 0, 1);
+    assert_eq!(client.nacks[0].reason, Reason::Changed);
+}
+
+#[test]
+fn threads_share_a_port_and_tokens() {
+    let (place, name, _) = published(100);
+    let server = Server::start(&ServerConfig { threads: 3, ..config(place.store.folder()) }).expect("a server");
+    for _ in 0..12 {
+        let mut client = Client::of(server.address());
+        client.ask(name, 0, 2, PADDED, 3);
+        client.ask(name, 2, 60, 0, 60);
+        assert_eq!(client.units.len(), 62);
+    }
+    assert_eq!(server.stop().expect("it ran").router.sent_units, 12 * 62);
+}
+
+#[test]
+fn prometheus_gets_its_numbers() {
+    let store = tempfile::tempdir().expect("a folder");
+    let metrics = Some("127.0.0.1:0".parse().expect("an address"));
+    let server = Server::start(&ServerConfig { metrics, ..config(store.path()) }).expect("a server");
+    let mut client = Client::of(server.address());
+    client.ask(other(), 0, 1, PADDED, 2);
+    let ask = |path: &str| {
+        let mut stream = TcpStream::connect(server.metrics().expect("it was asked for")).expect("it listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it answers");
+        text
+    };
+    // The counts are written when all that came has been seen to.
+    let line = "paceline_icn_refused_requests_total{reason=\"not_found\"} 1";
+    while !ask("/metrics").contains(line) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(ask("/").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn what_cannot_be_is_said_in_one_line() {
+    let store = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&config(store.path())).expect("a server");
+    let listen = server.address();
+    let error = Server::start(&ServerConfig { listen, ..config(store.path()) }).err().expect("the port is in use");
+    assert!(matches!(error, ServerError::InUse(..)), "{error}");
+    let error = Server::start(&config(&store.path().join("none"))).err().expect("there is no store");
+    assert!(matches!(error, ServerError::Store(StoreError::NoStore { .. })), "{error}");
+    let listen = "192.0.2.77:9".parse().expect("an address");
+    let error = Server::start(&ServerConfig { listen, ..config(store.path()) }).err().expect("not of this host");
+    assert!(!error.to_string().contains('\n') && error.to_string().contains("--listen"), "{error}");
+}
