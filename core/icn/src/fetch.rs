@@ -38,13 +38,15 @@ pub struct FetchConfig {
     pub bytes: bool,
     /// Hand out [`Output::Unit`], for a cache. Off.
     pub units: bool,
+    /// Routers that the requests went through already: 0 for a receiver, more for a router that asks another.
+    pub hops: u8,
     /// Seconds of Unix time at the start: a signed name's record must not have expired.
     pub unix_s: u64,
 }
 
 impl Default for FetchConfig {
     fn default() -> Self {
-        Self { flow: FlowConfig::default(), bytes: true, units: false, unix_s: 0 }
+        Self { flow: FlowConfig::default(), bytes: true, units: false, hops: 0, unix_s: 0 }
     }
 }
 
@@ -268,6 +270,11 @@ impl Fetch {
     /// The application has consumed so many of the bytes that it was handed: there is room for others.
     pub fn consumed(&mut self, bytes: u64) {
         self.unconsumed = self.unconsumed.saturating_sub(bytes);
+    }
+
+    /// From now on requests say that they went through so many routers.
+    pub fn set_hops(&mut self, hops: u8) {
+        self.config.hops = hops;
     }
 
     /// Where the object cannot be had.

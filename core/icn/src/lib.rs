@@ -3,6 +3,7 @@
 //! Sans-IO. Source: Liu, Zeng, Han and Sun, "Toward ICN receiver-driven transmission mechanism over WLAN" (2021).
 
 pub mod build;
+pub mod cache;
 pub mod fetch;
 pub mod flow;
 pub mod hash;
@@ -24,6 +25,8 @@ pub mod scheduler;
 pub mod token;
 mod waiting;
 pub use cache::Admission;
+pub use fetch::{Dropped, Failed, Fetch, FetchConfig, FetchStats, Output, SourceId, SourceStats};
+pub use flow::{Aggregation, Arrived, Ceiling, Flow, FlowConfig, Supply};
 pub use layout::{Layout, Place};
 pub use manifest::{BadManifest, Manifest};
 pub use name::Name;

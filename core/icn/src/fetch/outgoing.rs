@@ -40,8 +40,8 @@ impl Fetch {
             let Some(ranges) = source.flow.poll_request(now, &mut share) else { continue };
             let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
             message.clear();
-            let Self { name, .. } = *self;
-            Request { nonce: source.nonce, name, ranges, token: source.token, hops: 0, padded }.encode(message);
+            let (name, hops) = (self.name, self.config.hops);
+            Request { nonce: source.nonce, name, ranges, token: source.token, hops, padded }.encode(message);
             self.turn = (index + 1) % count;
             return Some(id);
         }
