@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 rate: Rate::INFINITY,
                 threads,
                 metrics: None,
+                upstream: None,
             };
             let server = Server::start(&config)?;
             while !server.has_failed() {

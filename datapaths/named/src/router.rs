@@ -5,6 +5,7 @@
 mod metrics;
 mod shelf;
 mod socket;
+mod upstream;
 mod worker;
 
 use std::io;
@@ -14,14 +15,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use paceline_cc::Rate;
+use paceline_cc::{Rate, Spec};
 use paceline_icn::{RouterConfig, RouterStats};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::Cache;
 use crate::store::{Store, StoreError};
 use metrics::Metrics;
 use shelf::Shelf;
 use socket::{Socket, bind};
+use upstream::Upstream;
 use worker::Worker;
 
 /// How to serve.
@@ -37,6 +40,19 @@ pub struct ServerConfig {
     pub threads: usize,
     /// Where Prometheus asks.
     pub metrics: Option<SocketAddr>,
+    /// What to do about objects that are not in the store.
+    pub upstream: Option<UpstreamConfig>,
+}
+
+/// Other routers.
+#[derive(Clone, Debug)]
+pub struct UpstreamConfig {
+    /// Their addresses, at least one; all are asked, each for a part.
+    pub addresses: Vec<SocketAddr>,
+    /// The controller of each, such as `bbr`.
+    pub controller: Spec,
+    /// Bytes that the cache in the store's folder may have.
+    pub cache_bytes: u64,
 }
 
 /// A router cannot begin, or cannot go on.
@@ -45,6 +61,11 @@ pub enum ServerError {
     /// The store is not there, or cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no other router to ask.
+    #[error(
+        "a router without an upstream has nothing to fetch from; name one with --upstream, or serve a store: paceline icn serve"
+    )]
+    NoUpstream,
     /// The address is taken.
     #[error("{0}: another program listens there; stop it, or give another port with {1}")]
     InUse(SocketAddr, &'static str),
@@ -80,6 +101,7 @@ impl ServerError {
 struct Shared {
     stop: AtomicBool,
     counts: Mutex<Vec<Counts>>,
+    trouble: Mutex<Option<String>>,
 }
 
 /// What one thread has done.
@@ -113,7 +135,12 @@ impl Server {
     /// # Errors
     /// [`ServerError`].
     pub fn start(config: &ServerConfig) -> Result<Self, ServerError> {
-        let store = Store::open(&config.store)?;
+        let (store, count) = match &config.upstream {
+            Some(upstream) if upstream.addresses.is_empty() => return Err(ServerError::NoUpstream),
+            // One thread has the cache.
+            Some(_) => (Store::create(&config.store)?, 1),
+            None => (Store::open(&config.store)?, config.threads.max(1)),
+        };
         let random = SystemRandom::new();
         let draw = |bytes: &mut [u8]| {
             let refused = |_| ServerError::of("random numbers", io::Error::other("the system gives none"));
@@ -122,7 +149,6 @@ impl Server {
         let (mut secret, mut key) = ([0; 32], [0; 8]);
         draw(&mut secret)?;
         draw(&mut key)?;
-        let count = config.threads.max(1);
         let shared = Arc::new(Shared::default());
         shared.counts().resize(count, Counts::default());
         let metrics = config.metrics.map(Metrics::listen).transpose()?;
@@ -145,10 +171,16 @@ impl Server {
             sockets.push(socket);
         }
         for (index, socket) in sockets.into_iter().enumerate() {
-            let (shelf, config, key) = (Shelf::new(store.clone()), RouterConfig::new(rate), u64::from_be_bytes(key));
+            let key = u64::from_be_bytes(key);
+            let upstream = config.upstream.as_ref().map(|upstream| {
+                let cache = Cache::open(&store, upstream.cache_bytes)?;
+                Ok::<_, StoreError>(Upstream::new(upstream.addresses.clone(), upstream.controller.clone(), cache, key))
+            });
+            let (shelf, upstream) = (Shelf::new(store.clone()), upstream.transpose()?);
+            let config = RouterConfig { upstream: upstream.is_some(), ..RouterConfig::new(rate) };
             let shared = Arc::clone(&server.shared);
             server.spawn("paceline-route", move || {
-                Worker::new(Socket::new(socket), shelf, config, &secret, key).run(index, &shared)
+                Worker::new(Socket::new(socket), shelf, upstream, config, &secret, key).run(index, &shared)
             })?;
         }
         if let Some(metrics) = metrics {
@@ -177,6 +209,11 @@ impl Server {
     /// What it has done, all threads together.
     pub fn counts(&self) -> Counts {
         self.shared.total()
+    }
+
+    /// Why something could not be kept in the cache, such as a full disk, if that happened since the last call. It was served all the same.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether a thread has ended, which happens when the system refuses the socket's use.
@@ -211,6 +248,10 @@ impl Drop for Server {
 impl Shared {
     fn counts(&self) -> std::sync::MutexGuard<'_, Vec<Counts>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_trouble(&self, trouble: String) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
     }
 
     fn stopped(&self) -> bool {

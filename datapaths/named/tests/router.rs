@@ -22,6 +22,7 @@ fn config(store: &Path) -> ServerConfig {
         rate: Rate::INFINITY,
         threads: 1,
         metrics: None,
+        upstream: None,
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         rate: running::rate(args.rate)?,
         threads: args.threads.into(),
         metrics: args.metrics,
+        upstream: None,
     };
     running::run(|| Server::start(&config), args.json)
 }

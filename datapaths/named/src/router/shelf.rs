@@ -79,8 +79,8 @@ impl Shelf {
     }
 }
 
-impl paceline_icn::Shelf for Shelf {
-    fn find(&mut self, name: &Name) -> Found {
+impl Shelf {
+    pub(super) fn find(&mut self, name: &Name) -> Found {
         let now = Instant::now();
         let Ok(entry) = self.entry(name) else { return Found::Changed };
         let Some(entry) = entry else { return Found::Elsewhere };
@@ -92,9 +92,5 @@ impl paceline_icn::Shelf for Shelf {
             }
         }
         Found::Here { stored_units: Some(entry.stored.stored_units()), whole: true }
-    }
-
-    fn has(&mut self, _: &Name, units: Units) -> u32 {
-        units.count
     }
 }

@@ -91,9 +91,10 @@ impl Socket {
         }
     }
 
-    /// Waits for a datagram, so long at most.
-    pub(super) fn wait(&self, most: Duration) -> io::Result<()> {
-        let mut fds = [PollFd::new(self.inner.as_fd(), PollFlags::POLLIN)];
+    /// Waits for a datagram here or at one of the `others`, so long at most.
+    pub(super) fn wait<'a>(&'a self, most: Duration, others: impl Iterator<Item = &'a UdpSocket>) -> io::Result<()> {
+        let sockets = std::iter::once(&self.inner).chain(others);
+        let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, Some(TimeSpec::from_duration(most.min(PATIENCE))), None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(errno) => Err(errno.into()),

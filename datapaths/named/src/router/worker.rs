@@ -1,4 +1,4 @@
-//! One thread of the router: its socket, its queue, its view of the store.
+//! One thread of the router: its socket, its queue, its view of the store, and of other routers.
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,33 +6,51 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use paceline_cc::{Nanos, Time};
 use paceline_clock::Clock;
 use paceline_icn::wire::{DATA_HEAD, Data, Nack, Reason};
-use paceline_icn::{Burst, Router, RouterConfig, Secrets};
+use paceline_icn::{Burst, Found, Name, Router, RouterConfig, Secrets, Units};
 
 use super::shelf::{Shelf, Unread};
 use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};
+use super::upstream::Upstream;
 use super::{Counts, Shared};
 
-/// Requests that come one by one are left to gather for so long when the last ones came within this time too: each time that the
+/// Requests that come one by one are left to gather for so long when the last ones came within twice this time: each time that the
 /// thread wakes costs as much as an answer (our choice: a tenth of a short round trip).
-const GATHER: Duration = Duration::from_micros(300);
+const GATHER: Nanos = Nanos::from_micros(300);
 
 /// As many requests at once are enough (our choice).
 const ENOUGH: usize = 8;
+
+/// Ask again after so long for what was here a moment ago (our choice: the time of an upstream fetch nearby).
+const AGAIN: Nanos = Nanos::from_millis(20);
 
 pub(super) struct Worker {
     clock: Clock,
     socket: Socket,
     batch: Batch,
     router: Router,
-    shelf: Shelf,
+    view: View,
     counts: Counts,
 }
 
+/// Everything that objects can be read from.
+struct View {
+    shelf: Shelf,
+    upstream: Option<Upstream>,
+}
+
 impl Worker {
-    pub(super) fn new(socket: Socket, shelf: Shelf, config: RouterConfig, secret: &[u8; 32], key: u64) -> Self {
+    pub(super) fn new(
+        socket: Socket,
+        shelf: Shelf,
+        upstream: Option<Upstream>,
+        config: RouterConfig,
+        secret: &[u8; 32],
+        key: u64,
+    ) -> Self {
         let batch = Batch::new(&socket);
         let router = Router::new(config, Secrets::new(secret, unix_s()), key);
-        Self { clock: Clock::new(), socket, batch, router, shelf, counts: Counts::default() }
+        let view = View { shelf, upstream };
+        Self { clock: Clock::new(), socket, batch, router, view, counts: Counts::default() }
     }
 
     /// Serves until it is stopped.
@@ -46,21 +64,53 @@ impl Worker {
             if !self.batch.is_empty() {
                 self.batch.send(&self.socket);
             }
-            let due = self.router.next_timeout();
-            if due != Time::NEVER && due > now {
-                self.socket.wait(Duration::from_nanos(due.since(self.clock.now()).as_nanos()))?;
-            }
-            let count = self.receive(due == Time::NEVER)?;
-            if due == Time::NEVER && (1..ENOUGH).contains(&count) {
-                let now = self.clock.now();
-                if now.since(woke) < Nanos::from_nanos(2 * GATHER.as_nanos() as u64) {
-                    std::thread::sleep(GATHER);
-                    self.receive(false)?;
-                }
-                woke = self.clock.now();
+            if self.view.upstream.is_some() {
+                self.turn_with_upstream(now)?;
+            } else {
+                self.turn(now, &mut woke)?;
             }
             self.publish(index, shared);
         }
+        Ok(())
+    }
+
+    /// Waits for requests and takes them.
+    fn turn(&mut self, now: Time, woke: &mut Time) -> io::Result<()> {
+        let due = self.router.next_timeout();
+        if due != Time::NEVER && due > now {
+            self.socket.wait(left(due, self.clock.now()), [].into_iter())?;
+        }
+        let count = self.receive(due == Time::NEVER)?;
+        if due == Time::NEVER && (1..ENOUGH).contains(&count) {
+            if self.clock.now().since(*woke) < GATHER + GATHER {
+                std::thread::sleep(Duration::from_nanos(GATHER.as_nanos()));
+                self.receive(false)?;
+            }
+            *woke = self.clock.now();
+        }
+        Ok(())
+    }
+
+    /// The same, and for what other routers send.
+    fn turn_with_upstream(&mut self, now: Time) -> io::Result<()> {
+        let Some(upstream) = &mut self.view.upstream else { return Ok(()) };
+        let due = self.router.next_timeout().min(upstream.next_timeout());
+        if due > now {
+            self.socket.wait(left(due, self.clock.now()), upstream.sockets())?;
+        }
+        self.receive(false)?;
+        let Self { clock, batch, router, view, counts, .. } = self;
+        let Some(upstream) = &mut view.upstream else { return Ok(()) };
+        let now = clock.now();
+        let mut reply = |to, message: &[u8]| counts.refused += u64::from(!batch.push(to, message));
+        while let Some(missing) = router.missing() {
+            if let Err(reason) = upstream.want(now, unix_s(), &missing) {
+                for units in missing.ranges.as_slice() {
+                    router.failed(&missing.name, units.iter(), reason, &mut reply);
+                }
+            }
+        }
+        upstream.drive(now, router, &mut reply);
         Ok(())
     }
 
@@ -69,12 +119,12 @@ impl Worker {
     }
 
     fn receive(&mut self, wait: bool) -> io::Result<usize> {
-        let Self { clock, socket, batch, router, shelf, counts, .. } = self;
+        let Self { clock, socket, batch, router, view, counts } = self;
         let unix_s = unix_s();
         let mut now = None;
         socket.receive(wait, |from, bytes| {
             let now = *now.get_or_insert_with(|| clock.now());
-            router.on_datagram(now, unix_s, from, bytes, shelf, &mut |to, message| {
+            router.on_datagram(now, unix_s, from, bytes, view, &mut |to, message| {
                 counts.refused += u64::from(!batch.push(to, message));
             });
         })
@@ -82,10 +132,10 @@ impl Worker {
 
     /// Reads a burst into the batch, or refuses it.
     fn read(&mut self, burst: &Burst) {
-        let shelf = &mut self.shelf;
+        let view = &mut self.view;
         let units = burst.units;
         let read: Result<usize, Unread> = self.batch.fill(burst.to, units.count as usize, |bytes| {
-            let last = shelf.read(&burst.name, units, bytes)?;
+            let last = view.read(&burst.name, units, bytes)?;
             let mut head = Data {
                 nonce: burst.nonce,
                 unit: units.first,
@@ -103,9 +153,13 @@ impl Worker {
             Ok(bytes) => self.counts.sent_bytes += bytes as u64,
             Err(unread) => {
                 self.counts.unread += 1;
-                let reason = if unread == Unread::Changed { Reason::Changed } else { Reason::NotFound };
+                let (reason, retry_after) = match unread {
+                    Unread::Changed => (Reason::Changed, Nanos::ZERO),
+                    Unread::Gone if self.view.upstream.is_some() => (Reason::Busy, AGAIN),
+                    Unread::Gone => (Reason::NotFound, Nanos::ZERO),
+                };
                 let mut message = Vec::new();
-                Nack { nonce: burst.nonce, units, reason, retry_after: Nanos::ZERO }.encode(&mut message);
+                Nack { nonce: burst.nonce, units, reason, retry_after }.encode(&mut message);
                 self.batch.push(burst.to, &message);
             }
         }
@@ -115,12 +169,44 @@ impl Worker {
         self.counts.router = *self.router.stats();
         self.counts.queued = self.router.queued();
         self.counts.awaited = self.router.awaited() as u64;
-        let refused = std::mem::take(&mut self.batch.refused);
-        self.counts.refused += refused;
+        self.counts.refused += std::mem::take(&mut self.batch.refused);
         if let Some(place) = shared.counts().get_mut(index) {
             *place = self.counts;
         }
+        if let Some(trouble) = self.view.upstream.as_mut().and_then(|upstream| upstream.trouble.take()) {
+            shared.set_trouble(trouble.to_string());
+        }
     }
+}
+
+impl View {
+    /// See [`Shelf::read`].
+    fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
+        let read = self.shelf.read(name, units, messages);
+        let (Err(Unread::Gone), Some(upstream)) = (read, &mut self.upstream) else { return read };
+        let mut last = 0;
+        for (unit, message) in units.iter().zip(messages.chunks_mut(SEGMENT)) {
+            last = upstream.read(name, unit, &mut message[DATA_HEAD..]).ok_or(Unread::Gone)?;
+        }
+        Ok(last)
+    }
+}
+
+impl paceline_icn::Shelf for View {
+    fn find(&mut self, name: &Name) -> Found {
+        match (self.shelf.find(name), &mut self.upstream) {
+            (Found::Elsewhere, Some(upstream)) => upstream.find(name),
+            (found, _) => found,
+        }
+    }
+
+    fn has(&mut self, name: &Name, units: Units) -> u32 {
+        self.upstream.as_mut().map_or(units.count, |upstream| upstream.has(name, units))
+    }
+}
+
+fn left(due: Time, now: Time) -> Duration {
+    Duration::from_nanos(due.since(now).as_nanos())
 }
 
 fn unix_s() -> u64 {

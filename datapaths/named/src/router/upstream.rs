@@ -1,0 +1,332 @@
+//! What a router does not have it fetches from other routers, verifies, and keeps if it is asked for again.
+//!
+//! A fetch begins where a receiver asks and stays a little ahead of the last unit that was asked for; the units go from it to whoever
+//! waits. Units of an object that was missed once are kept in memory for a moment only; of one that was missed twice, in the cache.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+use bytes::Bytes;
+use paceline_cc::{Env, Nanos, Spec, Time};
+use paceline_icn::wire::Reason;
+use paceline_icn::{
+    Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Output, Place, Router, SourceId, UNIT, Units,
+};
+
+use crate::Cache;
+use crate::store::StoreError;
+
+/// Fetches at once (our choice: each has up to 7 MB).
+const JOBS: usize = 16;
+
+/// Bytes that a fetch has on its way or out of order (our choice: a round trip of 100 ms at 320 Mbit/s).
+const BUFFER: u64 = 4 << 20;
+
+/// Units that a fetch is ahead of the last one that was asked for (our choice: what a receiver asks for next is there).
+const AHEAD: u64 = 512;
+
+/// Units of a fetch that are kept in memory after they came.
+const RECENT: usize = 2048;
+
+/// A fetch that no request needed for so long ends.
+const IDLE: Nanos = Nanos::from_secs(3);
+
+/// A request that went through more routers than our own, and comes while nothing of ours was answered, is our own: after so long it
+/// is refused as a loop (our choice: longer than a round trip).
+const LOOP: Nanos = Nanos::from_millis(300);
+
+/// Datagrams of one fetch that are taken before others have their turn.
+const TAKEN: usize = 128;
+
+type Reply<'a> = &'a mut dyn FnMut(SocketAddr, &[u8]);
+
+/// The other routers, and what came from them.
+pub(super) struct Upstream {
+    addresses: Vec<SocketAddr>,
+    controller: Spec,
+    cache: Cache,
+    admission: Admission,
+    jobs: Vec<Job>,
+    seed: u64,
+    message: Vec<u8>,
+    /// What the cache said last when it could not keep something.
+    pub(super) trouble: Option<StoreError>,
+}
+
+struct Job {
+    name: Name,
+    fetch: Fetch,
+    sockets: Vec<(SourceId, UdpSocket)>,
+    hops: u8,
+    began: Time,
+    wanted_at: Time,
+    /// The first unit that can still come, or is still in memory.
+    from: u64,
+    wanted: u64,
+    furthest: u64,
+    kept: bool,
+    manifest: Option<Bytes>,
+    recent: BTreeMap<u64, Bytes>,
+    /// A signed name's record: all of its stored form.
+    record: bool,
+    done: bool,
+}
+
+impl Upstream {
+    /// `seed`: drawn at random.
+    pub(super) fn new(addresses: Vec<SocketAddr>, controller: Spec, cache: Cache, seed: u64) -> Self {
+        let admission = Admission::new(seed);
+        Self { addresses, controller, cache, admission, jobs: Vec::new(), seed, message: Vec::new(), trouble: None }
+    }
+
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
+        self.jobs.iter().flat_map(|job| job.sockets.iter().map(|(_, socket)| socket))
+    }
+
+    pub(super) fn next_timeout(&self) -> Time {
+        self.jobs.iter().map(|job| job.fetch.next_timeout()).min().unwrap_or(Time::NEVER)
+    }
+
+    pub(super) fn find(&mut self, name: &Name) -> Found {
+        if let Some(partial) = self.cache.find(name) {
+            return Found::Here { stored_units: Some(partial.layout().stored_units()), whole: partial.is_whole() };
+        }
+        let stored = self.jobs.iter().filter(|job| job.name == *name).find_map(Job::stored_units);
+        stored.map_or(Found::Elsewhere, |stored| Found::Here { stored_units: Some(stored), whole: false })
+    }
+
+    pub(super) fn has(&mut self, name: &Name, units: Units) -> u32 {
+        let cached = self.cache.find(name).map_or(0, |partial| partial.run(units));
+        let rest = units.first + u64::from(cached)..units.end();
+        let recent = rest.take_while(|unit| self.recent(name, *unit).is_some()).count() as u32;
+        cached + recent
+    }
+
+    fn recent(&self, name: &Name, unit: u64) -> Option<&Bytes> {
+        self.jobs.iter().filter(|job| job.name == *name).find_map(|job| job.recent.get(&unit))
+    }
+
+    /// Reads a unit; says how many bytes it has. `None` where it is not here any more.
+    pub(super) fn read(&mut self, name: &Name, unit: u64, buffer: &mut [u8]) -> Option<usize> {
+        if let Some(bytes) = self.recent(name, unit) {
+            buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
+            return Some(bytes.len());
+        }
+        self.cache.find(name)?.read(unit, buffer.first_chunk_mut::<UNIT>()?).ok()
+    }
+
+    /// Sees to it that units come.
+    pub(super) fn want(&mut self, now: Time, unix_s: u64, missing: &Missing) -> Result<(), Reason> {
+        let name = missing.name;
+        let again = self.admission.missed(&name, missing.nonce);
+        let (Some(first), Some(last)) = (missing.ranges.as_slice().first(), missing.ranges.as_slice().last()) else {
+            return Ok(());
+        };
+        let near = |job: &&mut Job| {
+            job.name == name && !job.done && (job.from..=job.wanted + 2 * AHEAD).contains(&first.first)
+        };
+        if let Some(job) = self.jobs.iter_mut().find(near) {
+            if missing.hops >= job.hops {
+                if job.manifest.is_none() {
+                    return Err(if now.since(job.began) > LOOP { Reason::Loop } else { Reason::Busy });
+                }
+                job.hops = missing.hops + 1;
+                job.fetch.set_hops(job.hops);
+            }
+            job.kept |= again;
+            job.wanted = job.wanted.max(last.end());
+            job.wanted_at = now;
+            return Ok(());
+        }
+        self.jobs.retain(|job| !job.is_idle(now));
+        if self.jobs.len() == JOBS {
+            return Err(Reason::Busy);
+        }
+        let job = self.begin(now, unix_s, missing, first.first, last.end(), again).map_err(|_| Reason::Busy)?;
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        now: Time,
+        unix_s: u64,
+        missing: &Missing,
+        first: u64,
+        end: u64,
+        again: bool,
+    ) -> io::Result<Job> {
+        let name = missing.name;
+        let cached = self.cache.find(&name);
+        // Without a manifest: the last data unit that cannot be behind it, as one unit of 59 is an index unit.
+        let guess = first.saturating_sub(first / 50 + 12);
+        let data = cached.and_then(|partial| partial.layout().place(first)).map_or(guess, |place| match place {
+            Place::Manifest => 0,
+            Place::Index { first, .. } | Place::Data { index: first } => first,
+        });
+        let hops = missing.hops + 1;
+        let mut config = FetchConfig { bytes: false, units: true, hops, unix_s, ..FetchConfig::default() };
+        config.flow.receive_buffer = BUFFER;
+        self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let mut fetch = Fetch::new(config, name, data * UNIT as u64..u64::MAX, self.seed);
+        if let Some(partial) = cached {
+            fetch.have(partial.units());
+        }
+        let kept = again || cached.is_some();
+        let mut sockets = Vec::new();
+        for address in &self.addresses {
+            let local: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
+            let socket = UdpSocket::bind(local)?;
+            socket.connect(address)?;
+            socket.set_nonblocking(true)?;
+            let env = Env { mss: UNIT as u32, seed: self.seed, ..Env::default() };
+            sockets.push((fetch.add_source(now, self.controller.build(&env)), socket));
+        }
+        let from = if data == 0 { 0 } else { first };
+        Ok(Job {
+            name,
+            fetch,
+            sockets,
+            hops,
+            began: now,
+            wanted_at: now,
+            from,
+            wanted: end,
+            furthest: 0,
+            kept,
+            manifest: None,
+            recent: BTreeMap::new(),
+            record: false,
+            done: false,
+        })
+    }
+
+    /// Takes what came, hands it on, and asks for more.
+    pub(super) fn drive(&mut self, now: Time, router: &mut Router, reply: Reply<'_>) {
+        for index in 0..self.jobs.len() {
+            let job = &mut self.jobs[index];
+            job.receive(now);
+            if job.fetch.next_timeout() <= now {
+                job.fetch.on_timeout(now);
+            }
+            let came = job.take();
+            let (name, stored, kept) = (job.name, job.stored_units(), job.kept && !job.record);
+            if kept && let Some(manifest) = job.manifest.clone() {
+                let kept =
+                    came.iter().try_for_each(|(unit, bytes)| keep(&mut self.cache, &name, &manifest, *unit, bytes));
+                if let Err(trouble) = kept {
+                    self.jobs[index].kept = false;
+                    self.trouble = Some(trouble);
+                }
+            }
+            for units in runs(came.iter().map(|(unit, _)| *unit)) {
+                router.stored(&name, units, stored, reply);
+            }
+            let job = &mut self.jobs[index];
+            job.transmit(now, &mut self.message);
+            if let Some(failed) = job.fetch.failure() {
+                let reason = match failed {
+                    Failed::Loop => Reason::Loop,
+                    Failed::Changed => Reason::Changed,
+                    Failed::Range { .. } => Reason::End,
+                    Failed::Silent => Reason::Busy,
+                    Failed::NotFound | Failed::Corrupt(_) | Failed::Record(_) => Reason::NotFound,
+                };
+                router.failed(&name, 0..u64::MAX, reason, reply);
+                job.done = true;
+                job.wanted_at = Time::ZERO;
+            }
+        }
+        self.jobs.retain(|job| !job.is_idle(now));
+    }
+}
+
+/// Into the cache, which may have dropped the object since.
+fn keep(cache: &mut Cache, name: &Name, manifest: &[u8], unit: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    match cache.write(name, unit, bytes) {
+        Err(StoreError::Missing { .. }) => {
+            cache.admit(manifest)?;
+            cache.write(name, unit, bytes)
+        }
+        written => written,
+    }
+}
+
+/// Units in a row.
+fn runs(units: impl Iterator<Item = u64>) -> Vec<Units> {
+    let mut runs: Vec<Units> = Vec::new();
+    for unit in units {
+        match runs.last_mut().filter(|run| run.end() == unit) {
+            Some(run) => run.count += 1,
+            None => runs.push(Units { first: unit, count: 1 }),
+        }
+    }
+    runs
+}
+
+impl Job {
+    fn stored_units(&self) -> Option<u64> {
+        if self.record { Some(1) } else { self.fetch.manifest().map(|manifest| manifest.layout().stored_units()) }
+    }
+
+    fn is_idle(&self, now: Time) -> bool {
+        now.since(self.wanted_at) > IDLE
+    }
+
+    fn receive(&mut self, now: Time) {
+        let mut buffer = [0; 2048];
+        for (source, socket) in &self.sockets {
+            for _ in 0..TAKEN {
+                match socket.recv(&mut buffer) {
+                    // What is dropped is counted by the fetch.
+                    Ok(length) => _ = self.fetch.on_datagram(now, *source, &buffer[..length], false),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // That no one listens may pass; the fetch gives up by itself.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// Verified units, as far as they may come: what is not taken is not replaced.
+    fn take(&mut self) -> Vec<(u64, Bytes)> {
+        let mut came = Vec::new();
+        while self.furthest < self.wanted + AHEAD
+            && let Some(output) = self.fetch.poll_output()
+        {
+            let (unit, bytes) = match output {
+                Output::Unit { unit, bytes } => (unit, bytes),
+                Output::Record(record) => {
+                    self.record = true;
+                    (0, Bytes::copy_from_slice(&record.encode()))
+                }
+                Output::Done => {
+                    self.done = true;
+                    continue;
+                }
+                Output::Manifest(_) | Output::Bytes { .. } => continue,
+            };
+            if unit == 0 {
+                self.manifest = Some(bytes.clone());
+            }
+            self.furthest = self.furthest.max(unit);
+            self.recent.insert(unit, bytes.clone());
+            if self.recent.len() > RECENT
+                && let Some((gone, _)) = self.recent.pop_first()
+            {
+                self.from = self.from.max(gone + 1);
+            }
+            came.push((unit, bytes));
+        }
+        came
+    }
+
+    fn transmit(&mut self, now: Time, message: &mut Vec<u8>) {
+        while let Some(source) = self.fetch.poll_transmit(now, message) {
+            let socket = self.sockets.iter().find(|(id, _)| *id == source);
+            // A request that cannot leave is one that is lost.
+            let _ = socket.map(|(_, socket)| socket.send(message));
+        }
+    }
+}
