@@ -1,6 +1,7 @@
 //! `paceline icn`: named content.
 
 mod publish;
+mod route;
 mod running;
 mod serve;
 mod stat;
@@ -21,6 +22,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Command {
     Publish(publish::Args),
+    Route(route::Args),
     Serve(serve::Args),
     Stat(stat::Args),
 }
@@ -28,13 +30,14 @@ enum Command {
 impl Args {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        matches!(self.command, Command::Serve(_))
+        matches!(self.command, Command::Route(_) | Command::Serve(_))
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Publish(args) => publish::run(args),
+        Command::Route(args) => route::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Stat(args) => stat::run(args),
     }

@@ -3,3 +3,4 @@
 
 mod router;
 mod store;
+mod upstream;

@@ -15,7 +15,7 @@ use paceline_named::store::StoreError;
 
 use crate::store::Place;
 
-fn config(store: &Path) -> ServerConfig {
+pub(crate) fn config(store: &Path) -> ServerConfig {
     ServerConfig {
         store: store.to_owned(),
         listen: "127.0.0.1:0".parse().expect("an address"),
@@ -27,7 +27,7 @@ fn config(store: &Path) -> ServerConfig {
 }
 
 /// A store with an object of so many stored units, and those.
-fn published(units: u64) -> (Place, Name, Vec<u8>) {
+pub(crate) fn published(units: u64) -> (Place, Name, Vec<u8>) {
     let place = Place::new();
     let length =
         (1..).map(|data| data * UNIT as u64 - 1079).find(|length| Layout::new(*length).stored_units() == units);
@@ -37,34 +37,35 @@ fn published(units: u64) -> (Place, Name, Vec<u8>) {
 }
 
 /// An object that is nowhere.
-fn other() -> Name {
+pub(crate) fn other() -> Name {
     Name::new(Kind::Object, [9; 32])
 }
 
 /// A receiver without a controller.
-struct Client {
+pub(crate) struct Client {
     socket: UdpSocket,
-    token: Option<Token>,
-    units: BTreeMap<u64, Vec<u8>>,
+    pub(crate) nonce: u64,
+    pub(crate) token: Option<Token>,
+    pub(crate) units: BTreeMap<u64, Vec<u8>>,
     heads: Vec<Data>,
-    nacks: Vec<Nack>,
+    pub(crate) nacks: Vec<Nack>,
     got_bytes: usize,
     sent_bytes: usize,
 }
 
 impl Client {
-    fn of(server: SocketAddr) -> Self {
+    pub(crate) fn of(server: SocketAddr) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect(server).expect("loopback");
         let (units, heads, nacks) = Default::default();
-        Self { socket, token: None, units, heads, nacks, got_bytes: 0, sent_bytes: 0 }
+        Self { socket, nonce: 77, token: None, units, heads, nacks, got_bytes: 0, sent_bytes: 0 }
     }
 
     /// Asks, and takes what comes until it has so many messages, or 5 s have passed without any.
-    fn ask(&mut self, of: Name, first: u64, count: u32, padded: usize, messages: usize) {
+    pub(crate) fn ask(&mut self, of: Name, first: u64, count: u32, padded: usize, messages: usize) {
         let ranges = Ranges::new(Units { first, count }).expect("1 to 64");
         let mut bytes = Vec::new();
-        Request { nonce: 77, name: of, ranges, token: self.token, hops: 0, padded }.encode(&mut bytes);
+        Request { nonce: self.nonce, name: of, ranges, token: self.token, hops: 0, padded }.encode(&mut bytes);
         self.sent_bytes += bytes.len();
         self.socket.send(&bytes).expect("loopback");
         for _ in 0..messages {
@@ -72,14 +73,14 @@ impl Client {
         }
     }
 
-    fn take(&mut self, patience: Duration) -> bool {
+    pub(crate) fn take(&mut self, patience: Duration) -> bool {
         let mut buffer = [0; 2048];
         self.socket.set_read_timeout(Some(patience)).expect("not zero");
         let Ok(length) = self.socket.recv(&mut buffer) else { return false };
         self.got_bytes += length;
         match Answer::decode(&buffer[..length]).expect("an answer") {
             Answer::Data(head, bytes) => {
-                assert_eq!(head.nonce, 77);
+                assert_eq!(head.nonce, self.nonce);
                 self.units.insert(head.unit, bytes.to_vec());
                 self.heads.push(head);
             }

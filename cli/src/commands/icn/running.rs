@@ -10,6 +10,7 @@ use paceline_named::router::{Server, ServerError};
 use serde_json::json;
 
 use crate::commands::ending::Ends;
+use crate::complaint;
 
 /// Where routers listen when nothing is said.
 pub(super) const ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4871));
@@ -40,6 +41,9 @@ pub(super) fn run(start: impl FnOnce() -> Result<Server, ServerError>, json: boo
     })?;
     while !server.has_failed() && !ending.has_come() {
         std::thread::sleep(LOOK);
+        if let Some(trouble) = server.trouble() {
+            complaint::print(&format!("served, but not kept: {trouble}"));
+        }
     }
     let counts = server.stop()?;
     let router = &counts.router;

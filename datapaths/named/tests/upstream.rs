@@ -1,0 +1,95 @@
+//! Routers in a row: what one does not have it fetches from the next.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use paceline_icn::wire::{PADDED, Reason};
+use paceline_named::router::{Server, ServerConfig, ServerError, UpstreamConfig};
+
+use crate::router::{Client, config, other, published};
+
+fn between(cache: &std::path::Path, upstream: SocketAddr) -> ServerConfig {
+    let upstream = UpstreamConfig {
+        addresses: vec![upstream],
+        controller: "bbr".parse().expect("a controller"),
+        cache_bytes: 1 << 24,
+    };
+    ServerConfig { upstream: Some(upstream), ..config(cache) }
+}
+
+/// Asks for all units of an object until they are there; some may be refused or lost on the way.
+fn fetch(client: &mut Client, name: paceline_icn::Name, units: u64) -> Vec<u8> {
+    for _ in 0..200 {
+        let Some(first) = (0..units).find(|unit| !client.units.contains_key(unit)) else { break };
+        let padded = if client.token.is_none() { PADDED } else { 0 };
+        client.ask(name, first, (units - first).min(64) as u32, padded, 0);
+        while client.units.len() < units as usize && client.take(Duration::from_millis(200)) {}
+    }
+    client.units.values().flatten().copied().collect()
+}
+
+#[test]
+fn an_object_goes_through_a_router_and_is_kept_when_it_is_asked_for_again() {
+    let (place, name, bytes) = published(300);
+    let origin = Server::start(&config(place.store.folder())).expect("a server");
+    let cache = tempfile::tempdir().expect("a folder");
+    let router = Server::start(&between(cache.path(), origin.address())).expect("a router");
+    let round = |nonce| {
+        let mut client = Client::of(router.address());
+        client.nonce = nonce;
+        assert!(fetch(&mut client, name, 300) == bytes, "fetch {nonce}: every byte in its place");
+        origin.counts().router.requests
+    };
+    let first = round(1);
+    assert!(first > 0);
+    // Until what came is no more in memory.
+    std::thread::sleep(Duration::from_secs(4));
+    let second = round(2);
+    assert!(second > first, "it was not kept when it was missed once");
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(round(3), second, "the origin is not asked for what was missed twice");
+    assert!(origin.counts().router.sent_units <= 640);
+    router.stop().expect("it ran");
+}
+
+#[test]
+fn what_no_router_has_is_refused() {
+    let (place, ..) = published(4);
+    let origin = Server::start(&config(place.store.folder())).expect("a server");
+    let cache = tempfile::tempdir().expect("a folder");
+    let router = Server::start(&between(cache.path(), origin.address())).expect("a router");
+    let mut client = Client::of(router.address());
+    client.ask(other(), 0, 1, PADDED, 2);
+    client.ask(other(), 0, 1, 0, 1);
+    assert_eq!(client.nacks.last().expect("a refusal").reason, Reason::NotFound);
+}
+
+#[test]
+fn routers_that_name_each_other_are_found_out() {
+    let (one, two) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    // A port for the second one, so that the first can name it.
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+    let first = Server::start(&between(one.path(), port)).expect("a router");
+    let second = ServerConfig { listen: port, ..between(two.path(), first.address()) };
+    let second = Server::start(&second).expect("a router");
+    let mut client = Client::of(first.address());
+    client.ask(other(), 0, 1, PADDED, 2);
+    let refused = |client: &Client| client.nacks.iter().any(|nack| nack.reason == Reason::Loop);
+    for _ in 0..50 {
+        if refused(&client) {
+            break;
+        }
+        client.ask(other(), 0, 1, 0, 0);
+        while client.take(Duration::from_millis(200)) {}
+    }
+    assert!(refused(&client), "{:?}", client.nacks);
+    drop((first, second));
+}
+
+#[test]
+fn a_router_without_upstream_says_so() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let mut config = between(cache.path(), "127.0.0.1:9".parse().expect("an address"));
+    config.upstream.as_mut().expect("it was given").addresses.clear();
+    assert!(matches!(Server::start(&config), Err(ServerError::NoUpstream)));
+}
