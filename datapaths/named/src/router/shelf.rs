@@ -53,11 +53,9 @@ impl Shelf {
             }
             self.open.insert(*name, Entry { stored, checked: Instant::now(), used: self.uses });
         }
-        let entry = self.open.get_mut(name);
-        Ok(entry.map(|entry| {
-            entry.used = self.uses;
-            entry
-        }))
+        let Some(entry) = self.open.get_mut(name) else { return Ok(None) };
+        entry.used = self.uses;
+        Ok(Some(entry))
     }
 
     /// Reads units into messages of [`SEGMENT`] bytes, behind the place for their heads; says how many bytes the last unit has.
