@@ -3,9 +3,9 @@
 
 pub mod cache;
 pub mod partial;
+pub mod router;
 pub mod store;
 
 pub use cache::Cache;
 pub use partial::Partial;
 pub use store::{Store, StoreError, Stored};
-pub mod router;
