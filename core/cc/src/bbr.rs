@@ -73,6 +73,7 @@ struct Config {
     long_term: bool,
     aggregation: bool,
     cwnd_gain: f64,
+    probe_gain: f64,
     min_rtt_window: Nanos,
 }
 
@@ -409,6 +410,7 @@ fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
         long_term: params.word("long_term") == "on",
         aggregation: params.word("aggregation") == "on",
         cwnd_gain: params.number("cwnd_gain"),
+        probe_gain: params.number("probe_gain"),
         min_rtt_window: Nanos::from_secs_f64(params.number("probe_rtt")),
     };
     Box::new(Bbr::new(env, config))
@@ -427,6 +429,13 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Number { min: 1.0, max: 100.0 },
             default: "2",
             source: "Linux tcp_bbr.c, bbr_cwnd_gain: room for delayed and stretched acknowledgements",
+        },
+        Param {
+            name: "probe_gain",
+            unit: "of the bandwidth in the phase that probes for more",
+            kind: Kind::Number { min: 1.0, max: 2.885 },
+            default: "1.25",
+            source: "Linux tcp_bbr.c, bbr_pacing_gain; 1.5 and 2 are BBRp with bbrp_pace 6 and 8 (Grazia, Klapez and Casoni, IEEE Access 2020)",
         },
         Param {
             name: "probe_rtt",

@@ -140,6 +140,7 @@ impl Bbr {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
             Mode::ProbeBw if self.long_term.bandwidth().is_some() => (1.0, self.config.cwnd_gain),
+            Mode::ProbeBw if self.cycle == 0 => (self.config.probe_gain, self.config.cwnd_gain),
             Mode::ProbeBw => (CYCLE[self.cycle], self.config.cwnd_gain),
             Mode::ProbeRtt => (1.0, 1.0),
         };

@@ -19,8 +19,13 @@ struct Trace {
 
 impl Trace {
     fn new(seed: u64) -> Self {
-        let config =
-            Config { long_term: true, aggregation: true, cwnd_gain: 2.0, min_rtt_window: Nanos::from_secs(10) };
+        let config = Config {
+            long_term: true,
+            aggregation: true,
+            cwnd_gain: 2.0,
+            probe_gain: 1.25,
+            min_rtt_window: Nanos::from_secs(10),
+        };
         Self {
             bbr: Bbr::new(&Env { seed, ..Env::default() }, config),
             now: Time::from_millis(1_000),
