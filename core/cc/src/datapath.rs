@@ -79,6 +79,21 @@ pub const ALCC: Datapath = Datapath {
     lacks: &[NO_ARRIVALS_ABOVE, NO_TELEMETRY],
 };
 
+/// Named content, by requests.
+pub const ICN: Datapath = Datapath {
+    name: "icn",
+    summary: "named content: where data goes runs the controller and asks for it, a router answers and forgets",
+    lives: "`icn`; over sockets `named`, in races `testbed::race`",
+    simulated: true,
+    offers: &[Ability::ArrivalTimes],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, "a router runs nothing of a controller"),
+        Lack::new(Ability::ExactGaps, "the units of one request leave the router together"),
+        Lack::new(Ability::ExactMarks, "a router's packets are not ECN-capable"),
+        NO_TELEMETRY,
+    ],
+};
+
 /// Inside quinn.
 pub const QUIC: Datapath = Datapath {
     name: "quic",
@@ -96,7 +111,7 @@ pub const QUIC: Datapath = Datapath {
 };
 
 /// What may stand behind the `@` of a contestant, in the order of lists.
-pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, QUIC];
+pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, ICN, QUIC];
 
 /// [`TCP`] in the kernel, by an agent in user space that steers the flow.
 pub const TCP_AGENT: Datapath = Datapath {

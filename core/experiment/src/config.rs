@@ -1,10 +1,12 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
-use paceline_cc::datapath::{Datapath, QUIC, TCP, TCP_AGENT, UDP};
+use paceline_cc::datapath::{Datapath, ICN, QUIC, TCP, TCP_AGENT, UDP};
 use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
+use paceline_icn::UNIT;
 use paceline_transport::{Acks, HEADER_BYTES, Mode};
 use serde::{Deserialize, Serialize};
 
+use crate::icn::{Asking, UNIT_HEADERS};
 use crate::seed::Seed;
 use crate::telemetry::Telemetry;
 use crate::topology::Topology;
@@ -70,11 +72,18 @@ pub enum Via {
     Tcp(Option<DrivenBy>),
     /// Above a TCP flow that the named controller drives.
     Alcc(Spec, Handover),
+    /// Named content: where data goes has the controller and asks for it.
+    Icn(Asking),
     /// QUIC, in the real world alone ([`crate::endpoints::check`]).
     Quic,
 }
 
 impl Via {
+    /// Payload bytes of a full packet, where others have `mss`.
+    pub const fn payload(&self, mss: u32) -> u32 {
+        if matches!(self, Self::Icn(_)) { UNIT as u32 } else { mss }
+    }
+
     /// What is known of it.
     pub fn datapath(&self) -> &'static Datapath {
         match self {
@@ -82,6 +91,7 @@ impl Via {
             Self::Tcp(None | Some(DrivenBy::Kernel | DrivenBy::Module)) => &TCP,
             Self::Tcp(Some(DrivenBy::Agent)) => &TCP_AGENT,
             Self::Alcc(_, handover) => handover.mode.datapath(),
+            Self::Icn(_) => &ICN,
             Self::Quic => &QUIC,
         }
     }
@@ -144,7 +154,7 @@ pub struct Flow {
     pub workload: Workload,
     /// Added to the path's delay for this flow alone, each way.
     pub extra_delay: Nanos,
-    /// Payload bytes of a full packet.
+    /// Payload bytes of a full packet: over [`Via::Icn`] those of a unit, [`paceline_icn::UNIT`].
     pub mss: u32,
     /// The TCP receiver's delayed-acknowledgement policy: packets for one acknowledgement; 1 acknowledges each.
     pub ack_every: u32,
@@ -165,7 +175,8 @@ pub struct Flow {
 impl Flow {
     /// Bytes on the wire of a full packet.
     pub fn packet_bytes(&self) -> u32 {
-        self.mss + HEADER_BYTES + self.telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes())
+        let headers = if matches!(self.via, Via::Icn(_)) { UNIT_HEADERS } else { HEADER_BYTES };
+        self.mss + headers + self.telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes())
     }
 
     /// A bulk flow downwards that lasts as long as the world.
@@ -173,6 +184,7 @@ impl Flow {
     /// 1448 bytes: 1500 less IPv4, TCP and time-stamp headers. An acknowledgement every second packet, at the latest
     /// after 40 ms: RFC 5681 section 4.2 with Linux's `TCP_DELACK_MIN`. Unpaced: as Linux without fq.
     pub fn bulk(controller: Spec, via: Via) -> Self {
+        let mss = via.payload(1448);
         Self {
             controller,
             via,
@@ -181,7 +193,7 @@ impl Flow {
             stop: None,
             workload: Workload::Bulk,
             extra_delay: Nanos::ZERO,
-            mss: 1448,
+            mss,
             ack_every: 2,
             ack_delay: Nanos::from_millis(40),
             paced: false,

@@ -7,6 +7,7 @@ pub mod config;
 mod draw;
 pub mod endpoints;
 mod histogram;
+pub mod icn;
 pub mod node;
 pub mod outcome;
 pub mod record;

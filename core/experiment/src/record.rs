@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_cc::{Nanos, Time};
 use paceline_path::{Codepoint, Packet, Split};
-use paceline_transport::{Sender, SenderStats};
+use paceline_transport::{SenderStats, Steering};
 
 use crate::config::{Flow, Workload};
 use crate::outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
@@ -35,7 +35,7 @@ struct Totals {
     rtt: Distribution,
 }
 
-/// A sender at one moment, for the series.
+/// The end of a flow that has its controller at one moment, for the series.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// Window in bytes.
@@ -49,8 +49,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of this sender, now.
-    pub fn of(sender: &dyn Sender) -> Self {
+    /// Of this end, now.
+    pub fn of(sender: &dyn Steering) -> Self {
         let mut variables = Vec::new();
         sender.controller().describe(&mut |name, value| variables.push((name, value)));
         Self { window: sender.window(), in_flight: sender.in_flight(), srtt: sender.srtt(), variables }

@@ -1,5 +1,6 @@
 //! What packets carry.
 
+use paceline_experiment::icn::Asked;
 use paceline_transport::{AckSegment, Segment};
 
 use crate::telemetry::Traced;
@@ -13,6 +14,8 @@ pub enum Body {
     Traced(Box<Traced>),
     /// An acknowledgement. In a box: it is several times as large, and most packets carry data.
     Ack(Box<AckSegment>),
+    /// A request for data. In a box, as an acknowledgement.
+    Request(Box<Asked>),
     /// Cross traffic.
     Cross,
 }
@@ -23,7 +26,7 @@ impl Body {
         match self {
             Self::Data(segment) => Some(segment),
             Self::Traced(traced) => Some(&traced.segment),
-            Self::Ack(_) | Self::Cross => None,
+            Self::Ack(_) | Self::Request(_) | Self::Cross => None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
+use paceline_experiment::endpoints::Ends;
 use paceline_path::Packet;
-use paceline_transport::{Receiver, Sender};
 
 use crate::body::Body;
 use crate::host::Hosts;
@@ -15,12 +15,12 @@ use crate::timers::Armed;
 pub(crate) struct Live {
     /// Index of the configured flow it belongs to.
     pub(crate) family: u32,
-    /// The first hops of data and of acknowledgements.
+    /// The first hops of data, and of acknowledgements or requests.
     pub(crate) hops: [u32; 2],
     pub(crate) began: Time,
-    pub(crate) sender: Box<dyn Sender>,
-    pub(crate) receiver: Box<dyn Receiver>,
-    pub(crate) sender_timer: Armed,
+    pub(crate) ends: Ends,
+    /// Of the end that has the controller.
+    pub(crate) steering_timer: Armed,
     pub(crate) receiver_timer: Armed,
     /// Where its hosts are not exact.
     pub(crate) hosts: Option<Hosts>,
@@ -31,19 +31,20 @@ pub(crate) struct Live {
     pub(crate) telemetry: Option<Box<Carried>>,
     /// Data on the way from the path to its receiver.
     pub(crate) access: VecDeque<(Time, Packet<Body>)>,
-    /// Acknowledgements on the way from the path to its sender.
+    /// Acknowledgements or requests on the way from the path to where data comes from.
     pub(crate) back: VecDeque<(Time, Packet<Body>)>,
 }
 
 impl Live {
-    /// From when on its host can send the next packet.
+    /// From when on the host of its controller can send the next packet.
     pub(crate) fn ready_at(&self) -> Time {
-        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(|| self.sender.controller().pacing()))
+        self.hosts.as_ref().map_or(Time::ZERO, |hosts| hosts.ready_at(|| self.ends.steering().controller().pacing()))
     }
 
-    /// When the sender wants to be woken next.
+    /// When the end that has the controller wants to be woken next.
     pub(crate) fn wakes_at(&mut self, now: Time) -> Time {
-        let (ready_at, due, paced_until) = (self.ready_at(), self.sender.next_timeout(), self.sender.paced_until());
+        let steering = self.ends.steering();
+        let (ready_at, due, paced_until) = (self.ready_at(), steering.next_timeout(), steering.paced_until());
         let Some(hosts) = &mut self.hosts else { return due };
         if ready_at <= now {
             return hosts.sender_wakes_at(due, paced_until);

@@ -1,6 +1,7 @@
 //! Packets that are used again, so that they cost no allocation.
 
 use paceline_cc::Time;
+use paceline_experiment::icn::{Asked, UNIT_HEADERS};
 use paceline_path::{Codepoint, Packet};
 use paceline_transport::{Receiver, Segment};
 
@@ -18,6 +19,16 @@ impl Pool {
     /// A packet of data.
     pub(crate) fn data(&mut self, flow: u32, ecn: Codepoint, segment: Segment) -> Packet<Body> {
         self.other(flow, segment.wire_bytes(), ecn, Body::Data(segment))
+    }
+
+    /// A packet with a unit that was asked for.
+    pub(crate) fn unit(&mut self, flow: u32, unit: Segment) -> Packet<Body> {
+        self.other(flow, unit.bytes + UNIT_HEADERS, Codepoint::from(unit.ecn), Body::Data(unit))
+    }
+
+    /// A request.
+    pub(crate) fn request(&mut self, flow: u32, asked: Asked) -> Packet<Body> {
+        self.other(flow, asked.wire_bytes, Codepoint::NotEct, Body::Request(Box::new(asked)))
     }
 
     /// A packet of data with telemetry, whose header comes on top.
@@ -61,7 +72,7 @@ impl Pool {
     pub(crate) fn empty(&mut self, used: Packet<Body>) {
         match used.body {
             Body::Ack(_) => self.acks.push(used),
-            Body::Data(_) | Body::Traced(_) | Body::Cross => self.others.push(used),
+            Body::Data(_) | Body::Traced(_) | Body::Request(_) | Body::Cross => self.others.push(used),
         }
     }
 }

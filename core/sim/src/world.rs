@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Bytes, Env, Nanos, Rate, Spec, Time};
+use paceline_experiment::endpoints::Ends;
 use paceline_experiment::{
     Application, Arrivals, Cross, Fate, Flow, Gaps, NewFlow, Outcome, Recorder, Sample, Seed, Subject, Tap, Turn,
     Workload, endpoints,
@@ -157,11 +158,12 @@ impl<'t> World<'t> {
             Target::Arrival(index) => self.arrive(index),
             Target::Sender(number) => {
                 let Some(flow) = &mut self.live[number as usize] else { return };
-                if !flow.sender_timer.fire(&mut self.timers, at, target) {
+                if !flow.steering_timer.fire(&mut self.timers, at, target) {
                     return;
                 }
-                if flow.sender.next_timeout() <= at {
-                    flow.sender.on_timeout(at);
+                let steering = flow.ends.steering_mut();
+                if steering.next_timeout() <= at {
+                    steering.on_timeout(at);
                 }
                 self.pump(number);
             }
@@ -186,7 +188,7 @@ impl<'t> World<'t> {
             Target::Return(number) => {
                 while let Some(flow) = &mut self.live[number as usize] {
                     match flow.back.pop_front_if(|(due, _)| *due <= at) {
-                        Some((_, packet)) => self.acknowledged(packet),
+                        Some((_, packet)) => self.returned(packet),
                         None => {
                             self.timers.set(flow.back.front().map_or(Time::NEVER, |(due, _)| *due), target);
                             return;
@@ -248,11 +250,11 @@ impl<'t> World<'t> {
         let observer = |spec: &Spec, layer| {
             self.tap.as_mut().and_then(|tap| tap.observer(&Subject { flow: number, layer, spec, env: &env }))
         };
-        let (mut sender, receiver) = endpoints::make(flow, &env, observer);
+        let mut ends = endpoints::make(flow, &env, observer);
         let extra_delay = flow.extra_delay;
         match (&flow.workload, goal) {
-            (_, Some(bytes)) => sender.write(bytes),
-            (Workload::Bulk, None) => sender.write(u64::MAX),
+            (_, Some(bytes)) => ends.write(bytes),
+            (Workload::Bulk, None) => ends.write(u64::MAX),
             _ => {}
         }
         let telemetry = self.carried(index, number);
@@ -262,9 +264,8 @@ impl<'t> World<'t> {
             family: index,
             hops: self.routes.first(way),
             began: self.now,
-            sender,
-            receiver,
-            sender_timer: Armed::default(),
+            ends,
+            steering_timer: Armed::default(),
             receiver_timer: Armed::default(),
             hosts,
             goal,
@@ -296,8 +297,8 @@ impl<'t> World<'t> {
         let Some(application) = &mut self.applications[live.family as usize] else { return };
         let (turn, wait) = application.turn();
         match turn {
-            Turn::Write(bytes) => live.sender.write(bytes),
-            Turn::Cut => live.sender.cut(),
+            Turn::Write(bytes) => live.ends.write(bytes),
+            Turn::Cut => live.ends.steering_mut().cut(),
         }
         self.timers.set(self.now + wait, Target::Application(number));
         self.release(number);
@@ -315,27 +316,42 @@ impl<'t> World<'t> {
         self.timers.set(self.now + gap, Target::Cross(index));
     }
 
-    /// Something from outside the sender may let it send: its host takes a moment, unless pacing sets the time.
+    /// Something from outside the end that has the controller may let it send: its host takes a moment, unless pacing sets the
+    /// time.
     #[inline]
     fn release(&mut self, number: u32) {
         if let Some(flow) = &mut self.live[number as usize]
             && let Some(hosts) = &mut flow.hosts
-            && flow.sender.paced_until() <= self.now
+            && flow.ends.steering().paced_until() <= self.now
         {
             hosts.release(self.now);
         }
         self.pump(number);
     }
 
-    /// Lets a sender send what it may, and sets its timer.
+    /// Lets the end that has the controller send what it may, data or requests, and sets its timer.
     #[inline]
     fn pump(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
-        let [hop, _] = flow.hops;
+        let [data, back] = flow.hops;
         let family = flow.family as usize;
-        while flow.ready_at() <= self.now
-            && let Some(segment) = flow.sender.poll_transmit(self.now)
-        {
+        while flow.ready_at() <= self.now {
+            let (sender, segment) = match &mut flow.ends {
+                Ends::Push(sender, _) => match sender.poll_transmit(self.now) {
+                    Some(segment) => (sender, segment),
+                    None => break,
+                },
+                Ends::Pull(requester, _) => match requester.poll_request(self.now) {
+                    Some(asked) => {
+                        if let Some(hosts) = &mut flow.hosts {
+                            hosts.sent(self.now);
+                        }
+                        self.hops.push(back, self.now, self.pool.request(number, asked));
+                        continue;
+                    }
+                    None => break,
+                },
+            };
             if let Some(hosts) = &mut flow.hosts {
                 hosts.sent(self.now);
             }
@@ -345,16 +361,16 @@ impl<'t> World<'t> {
             self.recorder.entered(family);
             let ecn = Codepoint::from(segment.ecn);
             let traced = flow.telemetry.as_mut().and_then(|telemetry| {
-                telemetry.leave(self.now, &segment, flow.sender.as_ref(), self.configured[family].mss)
+                telemetry.leave(self.now, &segment, sender.as_ref(), self.configured[family].mss)
             });
             let packet = match traced {
                 Some(traced) => self.pool.traced(number, ecn, traced),
                 None => self.pool.data(number, ecn, segment),
             };
-            self.hops.push(hop, self.now, packet);
+            self.hops.push(data, self.now, packet);
         }
         let wakes_at = flow.wakes_at(self.now);
-        flow.sender_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
+        flow.steering_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
     /// A packet has come to the end of a hop.
@@ -380,11 +396,11 @@ impl<'t> World<'t> {
                 }
                 flow.access.push_back((at, packet));
             }
-            Body::Ack(_) => {
+            Body::Ack(_) | Body::Request(_) => {
                 self.recorder.acknowledged(flow.family as usize, &packet.delay);
                 let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.sender_takes_in_at(arrives_at));
                 if at == self.now && flow.back.is_empty() {
-                    self.acknowledged(packet);
+                    self.returned(packet);
                     return;
                 }
                 if flow.back.is_empty() {
@@ -395,7 +411,7 @@ impl<'t> World<'t> {
         }
     }
 
-    /// Data reaches its receiver.
+    /// Data reaches where it goes.
     #[inline]
     fn deliver(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
@@ -407,8 +423,15 @@ impl<'t> World<'t> {
         if let Some(tap) = &mut self.tap {
             tap.on_arrival(self.now, number, segment, ce, &packet.delay);
         }
-        flow.receiver.on_segment(self.now, segment, ce);
-        let done = flow.goal.is_some_and(|goal| flow.receiver.bytes_ready() >= goal);
+        match &mut flow.ends {
+            Ends::Push(_, receiver) => receiver.on_segment(self.now, segment, ce),
+            Ends::Pull(requester, _) => {
+                if let Some(rtt) = requester.on_segment(self.now, segment, ce) {
+                    self.recorder.rtt(flow.family as usize, rtt);
+                }
+            }
+        }
+        let done = flow.goal.is_some_and(|goal| flow.ends.bytes_ready() >= goal);
         if let Body::Traced(traced) = &packet.body {
             self.traced_arrived(number, traced);
         }
@@ -420,37 +443,54 @@ impl<'t> World<'t> {
         }
     }
 
-    /// Sends the acknowledgements that are due, and sets the receiver's timer.
+    /// Sends the acknowledgements that are due and sets the receiver's timer, or asks for more.
     #[inline]
     fn acknowledge(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let [_, hop] = flow.hops;
-        let mut due = flow.receiver.next_timeout();
+        let Ends::Push(_, receiver) = &mut flow.ends else { return self.release(number) };
+        let mut due = receiver.next_timeout();
         while due <= self.now
-            && let Some(packet) = self.pool.ack(number, self.now, flow.receiver.as_mut())
+            && let Some(packet) = self.pool.ack(number, self.now, receiver.as_mut())
         {
             self.hops.push(hop, self.now, packet);
-            due = flow.receiver.next_timeout();
+            due = receiver.next_timeout();
         }
         let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
         flow.receiver_timer.arm(&mut self.timers, wakes_at, Target::Receiver(number));
     }
 
-    /// An acknowledgement reaches its sender.
+    /// An acknowledgement reaches its sender, or a request its router.
     #[inline]
-    fn acknowledged(&mut self, packet: Packet<Body>) {
+    fn returned(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return };
+        let sender = match (&mut flow.ends, &packet.body) {
+            (Ends::Push(sender, _), _) => sender,
+            (Ends::Pull(_, router), Body::Request(asked)) => {
+                let ([hop, _], family) = (flow.hops, flow.family as usize);
+                for unit in router.answer(self.now, asked) {
+                    if let Some(tap) = &mut self.tap {
+                        tap.on_sent(self.now, number, &unit);
+                    }
+                    self.recorder.entered(family);
+                    self.hops.push(hop, self.now, self.pool.unit(number, unit));
+                }
+                return self.pool.empty(packet);
+            }
+            (Ends::Pull(..), _) => return,
+        };
         let Body::Ack(ack) = &packet.body else { return };
-        if let Some(rtt) = flow.sender.on_ack(self.now, ack) {
+        if let Some(rtt) = sender.on_ack(self.now, ack) {
             self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {
-            tap.on_ack(self.now, number, ack, flow.sender.as_ref());
+            tap.on_ack(self.now, number, ack, sender.as_ref());
         }
+        let idle = sender.is_idle();
         self.pool.empty(packet);
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
-        if flow.goal.is_some() && flow.sender.is_idle() {
+        if flow.goal.is_some() && idle {
             self.complete(number);
         } else {
             self.release(number);
@@ -466,7 +506,7 @@ impl<'t> World<'t> {
 
     fn retire(&mut self, number: u32) {
         if let Some(flow) = self.live[number as usize].take() {
-            let (stats, ready) = (flow.sender.stats(), flow.receiver.bytes_ready());
+            let (stats, ready) = (flow.ends.steering().stats(), flow.ends.bytes_ready());
             if let Some(telemetry) = flow.telemetry {
                 self.recorder.telemetry(flow.family as usize, &telemetry.finish());
             }
@@ -495,7 +535,7 @@ impl<'t> World<'t> {
         let (capacity, queued) = self.hops.shown(to - step, to);
         self.recorder.sample(capacity, queued, |index| {
             let live = self.live[self.number[index]? as usize].as_ref()?;
-            Some(Sample::of(live.sender.as_ref()))
+            Some(Sample::of(live.ends.steering()))
         });
     }
 

@@ -8,6 +8,7 @@ mod common;
 mod copa;
 mod figures;
 mod hosts;
+mod icn;
 mod sprout;
 mod steering;
 mod telemetry;

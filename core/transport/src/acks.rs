@@ -371,7 +371,7 @@ mod tests {
 
     use super::*;
     use crate::config::{AckPolicy, Config};
-    use crate::endpoint::Sender;
+    use crate::endpoint::{Sender, Steering};
     use crate::stream;
 
     fn cubic() -> FlowSender {

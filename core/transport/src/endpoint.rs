@@ -69,33 +69,23 @@ impl AddAssign<&Self> for SenderStats {
     }
 }
 
-/// A sender: a TCP-like stream, datagrams, or a controller above a TCP stream.
+/// The end of a flow that has its controller: a [`Sender`], or whoever asks for data where it goes.
 ///
-/// Sans-IO. Whoever drives it calls [`Sender::poll_transmit`] until it answers `None` after every other call and
-/// whenever [`Sender::next_timeout`] has come.
-pub trait Sender: Send {
-    /// The application hands over `bytes` more bytes. [`u64::MAX`] means "never runs out". A controller that holds the
-    /// flow ([`paceline_cc::Pacing::Gap`] without end) is asked again.
+/// Sans-IO. Whoever drives it asks it for packets until it has none after every other call and whenever
+/// [`Steering::next_timeout`] has come.
+pub trait Steering: Send {
+    /// The application hands over `bytes` more bytes, or wants so many more. [`u64::MAX`] means "never runs out". A controller
+    /// that holds the flow ([`paceline_cc::Pacing::Gap`] without end) is asked again.
     fn write(&mut self, bytes: u64);
 
-    /// The application takes back everything that has not been sent; what has been is still delivered.
+    /// The application takes back everything that has not been sent or asked for; what has been is still delivered.
     fn cut(&mut self);
 
-    /// The packet that may leave now, if any.
-    fn poll_transmit(&mut self, now: Time) -> Option<Segment>;
-
-    /// An acknowledgement arrived. Answers the RTT that the controller learned from it, if any.
-    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos>;
-
-    /// The hops of the path reported. A sender that does not offer telemetry
-    /// ([`Ability::Telemetry`](paceline_cc::Ability::Telemetry)) ignores it.
-    fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
-
-    /// When [`Sender::on_timeout`] and [`Sender::poll_transmit`] want to be called: the earliest of the pacing,
+    /// When [`Steering::on_timeout`] wants to be called, and its packets to be taken: the earliest of the pacing,
     /// probe, reordering and retransmission timers and the controller's tick.
     fn next_timeout(&self) -> Time;
 
-    /// The time of [`Sender::next_timeout`] has come.
+    /// The time of [`Steering::next_timeout`] has come.
     fn on_timeout(&mut self, now: Time);
 
     /// Pacing holds the next packet until then; a time that has come: pacing does not hold it.
@@ -118,6 +108,19 @@ pub trait Sender: Send {
 
     /// The controller that decides (above TCP: the upper one).
     fn controller(&self) -> &dyn Controller;
+}
+
+/// A sender: a TCP-like stream, datagrams, or a controller above a TCP stream.
+pub trait Sender: Steering {
+    /// The packet that may leave now, if any.
+    fn poll_transmit(&mut self, now: Time) -> Option<Segment>;
+
+    /// An acknowledgement arrived. Answers the RTT that the controller learned from it, if any.
+    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos>;
+
+    /// The hops of the path reported. A sender that does not offer telemetry
+    /// ([`Ability::Telemetry`](paceline_cc::Ability::Telemetry)) ignores it.
+    fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 }
 
 /// A receiver: takes data, gives acknowledgements by its policy.

@@ -26,7 +26,7 @@ pub use above::{Above, Acks, Delivered, Hold, Mode, News, Took};
 pub use config::{AckPolicy, Config, Pace};
 pub use counted::{Counted, Counters, Limit, Samples};
 pub use driver::{Arrived, Delivery, Driver, Load, Marks, Progress};
-pub use endpoint::{Receiver, Sender, SenderStats};
+pub use endpoint::{Receiver, Sender, SenderStats, Steering};
 pub use packet::Packet;
 pub use recovery::Prr;
 pub use rtt::Rtt;

@@ -14,7 +14,7 @@ use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Telemetry, Time
 
 use crate::config::Config;
 use crate::driver::{Driver, Load, Progress};
-use crate::endpoint::{Sender, SenderStats};
+use crate::endpoint::{Sender, SenderStats, Steering};
 use crate::packet::{Packet, State};
 use crate::recovery::{Prr, Reordering, Undo, probe_timeout};
 use crate::scoreboard::Scoreboard;
@@ -370,7 +370,7 @@ impl FlowSender {
     }
 }
 
-impl Sender for FlowSender {
+impl Steering for FlowSender {
     fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
         self.driver.refresh();
@@ -380,6 +380,55 @@ impl Sender for FlowSender {
         self.end = self.next;
     }
 
+    fn next_timeout(&self) -> Time {
+        let timers = self.rto_at.min(self.probe_at).min(self.reordering_at);
+        timers.min(self.wake_at).min(self.driver.next_tick()).min(self.driver.heartbeat_at())
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.fire(now);
+    }
+
+    fn paced_until(&self) -> Time {
+        self.driver.due()
+    }
+
+    fn is_idle(&self) -> bool {
+        // Datagrams: `una` counts lost ones as settled.
+        self.una == self.end
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.board.in_flight
+    }
+
+    fn window(&self) -> u64 {
+        match (&self.prr, self.phase) {
+            (Some(prr), Phase::Recovery) => prr.window,
+            (Some(prr), Phase::Cwr) if !self.driver.controller.holds_against_marks() => prr.window,
+            _ => self.driver.permit.window,
+        }
+    }
+
+    fn srtt(&self) -> Option<Nanos> {
+        self.driver.rtt.smoothed()
+    }
+
+    fn stats(&self) -> SenderStats {
+        SenderStats {
+            bytes_delivered: self.driver.bytes_delivered(),
+            lost_by_medium: self.driver.causes.medium,
+            lost_by_congestion: self.driver.causes.congestion,
+            ..self.stats
+        }
+    }
+
+    fn controller(&self) -> &dyn Controller {
+        self.driver.controller()
+    }
+}
+
+impl Sender for FlowSender {
     fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.wake_at = Time::NEVER;
         if !self.is_connected() {
@@ -432,53 +481,6 @@ impl Sender for FlowSender {
 
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
         self.driver.telemetry(telemetry);
-    }
-
-    fn next_timeout(&self) -> Time {
-        let timers = self.rto_at.min(self.probe_at).min(self.reordering_at);
-        timers.min(self.wake_at).min(self.driver.next_tick()).min(self.driver.heartbeat_at())
-    }
-
-    fn on_timeout(&mut self, now: Time) {
-        self.fire(now);
-    }
-
-    fn paced_until(&self) -> Time {
-        self.driver.due()
-    }
-
-    fn is_idle(&self) -> bool {
-        // Datagrams: `una` counts lost ones as settled.
-        self.una == self.end
-    }
-
-    fn in_flight(&self) -> u64 {
-        self.board.in_flight
-    }
-
-    fn window(&self) -> u64 {
-        match (&self.prr, self.phase) {
-            (Some(prr), Phase::Recovery) => prr.window,
-            (Some(prr), Phase::Cwr) if !self.driver.controller.holds_against_marks() => prr.window,
-            _ => self.driver.permit.window,
-        }
-    }
-
-    fn srtt(&self) -> Option<Nanos> {
-        self.driver.rtt.smoothed()
-    }
-
-    fn stats(&self) -> SenderStats {
-        SenderStats {
-            bytes_delivered: self.driver.bytes_delivered(),
-            lost_by_medium: self.driver.causes.medium,
-            lost_by_congestion: self.driver.causes.congestion,
-            ..self.stats
-        }
-    }
-
-    fn controller(&self) -> &dyn Controller {
-        self.driver.controller()
     }
 }
 

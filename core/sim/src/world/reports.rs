@@ -1,6 +1,7 @@
 //! Telemetry in the event loop: from the packets that carry it to the reports that senders hear.
 
 use paceline_cc::Time;
+use paceline_experiment::endpoints::Ends;
 use paceline_experiment::topology;
 use paceline_path::{Packet, Reason};
 
@@ -68,7 +69,8 @@ impl World<'_> {
     pub(super) fn take_reports(&mut self, number: u32) {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let Some(telemetry) = &mut flow.telemetry else { return };
-        let next = telemetry.take_in(self.now, flow.sender.as_mut());
+        let Ends::Push(sender, _) = &mut flow.ends else { return };
+        let next = telemetry.take_in(self.now, sender.as_mut());
         self.timers.set(next, Target::Report(number));
         self.release(number);
     }

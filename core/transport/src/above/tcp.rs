@@ -9,7 +9,7 @@ use paceline_cc::{Controller, Nanos, Time};
 use super::{Above, Delivered, Took};
 use crate::config::Config;
 use crate::driver::Arrived;
-use crate::endpoint::{Sender, SenderStats};
+use crate::endpoint::{Sender, SenderStats, Steering};
 use crate::segment::{AckSegment, Segment};
 use crate::sender::{Delivery, Fired, FlowSender};
 
@@ -23,54 +23,13 @@ struct AboveTcp {
     tcp: FlowSender,
 }
 
-impl Sender for AboveTcp {
+impl Steering for AboveTcp {
     fn write(&mut self, bytes: u64) {
         self.above.queued(bytes);
     }
 
     fn cut(&mut self) {
         self.above.cut();
-    }
-
-    fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        if self.tcp.is_connected() {
-            while let Some(bytes) = self.above.poll(now) {
-                self.above.handed(now, bytes, self.tcp.is_blocked());
-                self.tcp.write(u64::from(bytes));
-            }
-        }
-        if let Some(mut segment) = self.tcp.poll_transmit(now) {
-            segment.note = self.above.note_at(segment.seq);
-            return Some(segment);
-        }
-        let note = self.above.poll_empty(now)?;
-        Some(self.tcp.empty_segment(now, note))
-    }
-
-    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos> {
-        if let Some(blob) = &ack.feedback {
-            // Counted there.
-            let _ = self.above.feedback(now, blob);
-        }
-        let connected = self.tcp.is_connected();
-        let repaired = self.tcp.board.held() > 0;
-        let lost = self.tcp.take_ack(now, ack).lost;
-        if !connected
-            && self.tcp.is_connected()
-            && let Some(rtt) = self.tcp.driver.rtt.smoothed
-        {
-            self.above.connected(now, rtt);
-        }
-        self.above.lost(now, lost);
-        // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
-        let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
-        let upto = self.tcp.una;
-        let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Reported, arrived });
-        let ahead = self.tcp.board.highest().and_then(|highest| {
-            let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.driver.config.mss);
-            self.above.arrived_ahead(now, highest, bytes, Took::Reported)
-        });
-        ahead.and_then(|news| news.rtt).or(acked.and_then(|news| news.rtt))
     }
 
     fn next_timeout(&self) -> Time {
@@ -121,5 +80,48 @@ impl Sender for AboveTcp {
 
     fn controller(&self) -> &dyn Controller {
         self.above.controller()
+    }
+}
+
+impl Sender for AboveTcp {
+    fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if self.tcp.is_connected() {
+            while let Some(bytes) = self.above.poll(now) {
+                self.above.handed(now, bytes, self.tcp.is_blocked());
+                self.tcp.write(u64::from(bytes));
+            }
+        }
+        if let Some(mut segment) = self.tcp.poll_transmit(now) {
+            segment.note = self.above.note_at(segment.seq);
+            return Some(segment);
+        }
+        let note = self.above.poll_empty(now)?;
+        Some(self.tcp.empty_segment(now, note))
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos> {
+        if let Some(blob) = &ack.feedback {
+            // Counted there.
+            let _ = self.above.feedback(now, blob);
+        }
+        let connected = self.tcp.is_connected();
+        let repaired = self.tcp.board.held() > 0;
+        let lost = self.tcp.take_ack(now, ack).lost;
+        if !connected
+            && self.tcp.is_connected()
+            && let Some(rtt) = self.tcp.driver.rtt.smoothed
+        {
+            self.above.connected(now, rtt);
+        }
+        self.above.lost(now, lost);
+        // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
+        let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
+        let upto = self.tcp.una;
+        let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Reported, arrived });
+        let ahead = self.tcp.board.highest().and_then(|highest| {
+            let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.driver.config.mss);
+            self.above.arrived_ahead(now, highest, bytes, Took::Reported)
+        });
+        ahead.and_then(|news| news.rtt).or(acked.and_then(|news| news.rtt))
     }
 }

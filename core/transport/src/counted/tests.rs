@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::AckPolicy;
-use crate::endpoint::Sender;
+use crate::endpoint::{Sender, Steering};
 use crate::recovery::Prr;
 use crate::sender::{Delivery as Kind, FlowSender};
 use crate::{AckSegment, Segment, stream};
