@@ -2,6 +2,7 @@
 //! is slow, but it loses no bytes and counts right.
 #![cfg(target_os = "linux")]
 
+mod icn;
 mod links;
 #[cfg(feature = "quic")]
 mod quic;

@@ -1,7 +1,10 @@
-//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `copa@tcp:driven_by=agent`, `sprout@alcc/bbr`, `copa@alcc:mode=inline/reno`.
+//! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `copa@tcp:driven_by=agent`, `sprout@alcc/bbr`, `copa@alcc:mode=inline/reno`,
+//! `bbr@icn:ceiling=window`.
 
 use std::fmt;
 use std::str::FromStr;
+
+mod icn;
 
 use paceline_cc::datapath::{ALCC, DATAPATHS, TCP};
 use paceline_cc::names::{either, nearest};
@@ -41,14 +44,6 @@ pub enum ContestantError {
         /// The nearest ones.
         hint: String,
     },
-    /// The datapath comes with a later version.
-    #[error("'{text}': datapath '{via}' is not in this version; use {list}", list = either(&names()))]
-    LaterVia {
-        /// The contestant as given.
-        text: String,
-        /// The datapath.
-        via: String,
-    },
     /// Only `alcc` has a TCP underneath to name.
     #[error("'{text}': only alcc runs above a named TCP; write '@{via}'")]
     NoLower {
@@ -70,6 +65,17 @@ pub enum ContestantError {
     /// What stands behind `tcp:` is none of its options.
     #[error("'{text}': tcp takes driven_by={list}, not '{option}'", list = either(&DrivenBy::ALL.map(DrivenBy::name)))]
     DrivenBy {
+        /// The contestant as given.
+        text: String,
+        /// The option as given.
+        option: String,
+    },
+    /// What stands behind `icn:` is none of its options.
+    #[error(
+        "'{text}': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, \
+         and disorder=UNITS (1 to 1000), not '{option}'"
+    )]
+    Asking {
         /// The contestant as given.
         text: String,
         /// The option as given.
@@ -115,6 +121,7 @@ impl Contestant {
     pub fn via_text(&self) -> String {
         match &self.via {
             Via::Udp | Via::Tcp(None) | Via::Quic => self.via.datapath().name.to_owned(),
+            Via::Icn(asking) => format!("icn{}", icn::text(*asking)),
             Via::Tcp(Some(driven_by)) => format!("tcp:driven_by={}", driven_by.name()),
             Via::Alcc(lower, handover) => match lower.to_string() {
                 lower if lower == default_lower(&self.controller) => format!("alcc{}", handover_text(*handover)),
@@ -151,7 +158,7 @@ impl FromStr for Contestant {
             return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
         }
         let (via, options) = match via.split_once(':') {
-            Some((via @ ("alcc" | "tcp"), options)) => (via, options),
+            Some((via @ ("alcc" | "tcp" | "icn"), options)) => (via, options),
             _ => (via, ""),
         };
         let via = match via {
@@ -172,7 +179,10 @@ impl FromStr for Contestant {
                 Via::Alcc(lower, handover)
             }
             "quic" => Via::Quic,
-            "icn" => return Err(ContestantError::LaterVia { text: shown(), via: via.to_owned() }),
+            "icn" => {
+                let asking = icn::asking(options);
+                Via::Icn(asking.map_err(|option| ContestantError::Asking { text: shown(), option })?)
+            }
             other => {
                 let via = other.chars().filter(|c| !c.is_control()).take(40).collect();
                 let hint = nearest(other, names().into_iter());
@@ -292,6 +302,9 @@ mod tests {
             "copa@alcc:buffer=100kB/reno",
             "copa@alcc:acks=stamps,share=on/bbr",
             "copa@alcc/open",
+            "bbr@icn",
+            "bbr@icn:aggregation=one,triple=off,ceiling=window,disorder=4",
+            "bbr@icn:aggregation=20,ceiling=unlimited",
         ] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }
@@ -300,10 +313,17 @@ mod tests {
     #[test]
     fn errors_name_the_fix() {
         let cases = [
-            ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc' or 'reno@quic'"),
+            ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn' or 'reno@quic'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc or quic?"),
-            ("reno@icn", "'reno@icn': datapath 'icn' is not in this version; use udp, tcp, alcc or quic"),
+            (
+                "bbr@icn:ceiling=none",
+                "'bbr@icn:ceiling=none': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, and disorder=UNITS (1 to 1000), not 'ceiling=none'",
+            ),
+            (
+                "sprout@icn",
+                "'sprout@icn': sprout needs its receiver half at the other end, and a router runs nothing of a controller; use @udp or @alcc",
+            ),
             (
                 "sprout@tcp",
                 "'sprout@tcp': sprout needs its receiver half at the other end, and TCP can't carry its feedback; use @udp or @alcc",

@@ -10,6 +10,7 @@ mod datagrams;
 mod hosts;
 #[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
 mod quic;
+mod requests;
 mod tap;
 #[cfg_attr(not(feature = "ebpf"), path = "race/no_telemetry.rs")]
 mod telemetry;
@@ -159,7 +160,7 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
                     flow.mss
                 ));
             }
-            Via::Udp => {}
+            Via::Udp | Via::Icn(_) => {}
             Via::Tcp(driven_by) => {
                 let (kernel, more) = tcp::kernel(flow, *driven_by).map_err(|problem| format!("--real: {problem}"))?;
                 notes.extend(more);
@@ -205,6 +206,11 @@ pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), String> {
             .to_owned());
     }
     Ok(())
+}
+
+/// What failed, with the flow's name.
+fn failed(flow: &Flow, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", contestant(flow))
 }
 
 /// A note to the receiver half takes space in the packet.
@@ -402,7 +408,7 @@ impl Crew<'_> {
             let work = match flow.via {
                 Via::Tcp(_) | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
                 Via::Quic => quic::work(self, index, flow)?,
-                _ => self.datagrams(index, flow, &glimpses[index], &numbers),
+                Via::Udp | Via::Icn(_) => self.datagrams(index, flow, &glimpses[index], &numbers),
             };
             let tell = tell.clone();
             let body = move || tell.send((index, work())).unwrap_or_default();
@@ -568,7 +574,7 @@ fn below(flow: &Flow) -> Result<Option<Below>, KernelError> {
         Via::Alcc(lower, handover) => {
             tcp::above(flow, lower, *handover).map(|(kernel, options, _)| Some((kernel, Some(options))))
         }
-        Via::Udp | Via::Quic => Ok(None),
+        Via::Udp | Via::Icn(_) | Via::Quic => Ok(None),
     }
 }
 

@@ -30,7 +30,7 @@ impl Flow {
                 stop: self.stop.map(|stop| Time::ZERO + stop),
                 workload: self.workload.clone(),
                 extra_delay: self.extra_delay,
-                mss: self.mss - header,
+                mss: contestant.via.payload(self.mss - header),
                 ack_every: self.ack_every,
                 ack_delay: self.ack_delay,
                 paced: self.paced,

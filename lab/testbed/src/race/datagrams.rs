@@ -1,4 +1,5 @@
-//! Contestants over UDP in a race: the endpoints of the simulator, each in a thread, over sockets at the two ends of a world.
+//! Contestants over UDP in a race: the endpoints of the simulator, each in a thread, over sockets at the two ends of a world. Those
+//! that ask for their data are in [`super::requests`].
 
 use std::collections::HashSet;
 use std::io;
@@ -9,21 +10,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use paceline_cc::{Env, Nanos, Time};
+use paceline_experiment::endpoints::Ends;
 use paceline_experiment::{Application, Arrivals, Distribution, Flow, Sample, Seed, Turn, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::requests;
 use super::tap::Glimpse;
 use crate::tcp::goal;
 use paceline_clock::{Clock, Sleeper};
 use paceline_emulator::namespace::Namespace;
 use paceline_udp::{
-    Channel, End, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink, Source, Timing,
-    Watch, Zeros,
+    Channel, End, Offload, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink, Source, Timing, Watch, Zeros,
 };
 
 /// Endpoints look this often whether the run has failed elsewhere.
-const SLICE: Nanos = Nanos::from_millis(500);
+pub(super) const SLICE: Nanos = Nanos::from_millis(500);
 
 /// A configured flow over UDP. [`Datagrams::run`] in a thread of its own.
 pub(super) struct Datagrams {
@@ -56,14 +58,25 @@ pub(super) struct DatagramsOutcome {
 }
 
 /// One flow that has ended, or failed.
-type Ended = Result<Finished, String>;
+pub(super) type Ended = Result<Finished, String>;
+
+/// When a flow runs, and to which end.
+pub(super) struct Span {
+    pub(super) at: Time,
+    pub(super) until: Time,
+    /// Its bytes, where it has so many.
+    pub(super) goal: Option<u64>,
+}
 
 /// What the two ends of one flow leave behind.
-struct Finished {
-    sender: SenderOutcome,
-    receiver: ReceiverOutcome,
-    completion: Option<(u64, Nanos)>,
-    end: Time,
+pub(super) struct Finished {
+    pub(super) stats: SenderStats,
+    pub(super) rtt: Distribution,
+    pub(super) bytes_ready: u64,
+    pub(super) cpu: Nanos,
+    pub(super) lost_in_sending: u64,
+    pub(super) completion: Option<(u64, Nanos)>,
+    pub(super) end: Time,
 }
 
 impl Datagrams {
@@ -112,13 +125,13 @@ impl Datagrams {
         for _ in 0..begun {
             let one =
                 ended.recv().map_err(|_| "an endpoint stopped by a mistake in it; please report it".to_owned())??;
-            sum.stats.push(one.sender.stats);
-            sum.rtt.add(&one.sender.rtt);
-            sum.bytes_ready += one.receiver.bytes_ready;
+            sum.stats.push(one.stats);
+            sum.rtt.add(&one.rtt);
+            sum.bytes_ready += one.bytes_ready;
             sum.completions.extend(one.completion);
             sum.end = sum.end.max(one.end);
-            sum.cpu += one.sender.cpu + one.receiver.cpu;
-            sum.lost_in_sending += one.sender.lost_in_sending;
+            sum.cpu += one.cpu;
+            sum.lost_in_sending += one.lost_in_sending;
         }
         Ok(sum)
     }
@@ -131,7 +144,7 @@ impl Datagrams {
         until: Time,
         results: &Results<Ended>,
     ) -> Result<(), String> {
-        let (near, far) = self.sockets().map_err(|error| format!("{}@udp: {error}", self.flow.controller))?;
+        let (near, far) = self.sockets().map_err(|error| super::failed(&self.flow, &error))?;
         let (this, results) = (self.clone(), results.clone());
         let body = move || {
             crate::prefer();
@@ -167,17 +180,38 @@ impl Datagrams {
 
     /// Runs one flow from `at` on.
     fn one(&self, near: UdpSocket, far: UdpSocket, at: Time, goal: Option<u64>, until: Time) -> Ended {
-        let failed = |error: &dyn std::fmt::Display| format!("{}@udp: {error}", self.flow.controller);
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
-        let (mut sender, receiver) = endpoints::make(&self.flow, &env, |_, _| None);
+        let mut ends = endpoints::make(&self.flow, &env, |_, _| None);
         match (&self.flow.workload, goal) {
-            (_, Some(bytes)) => sender.write(bytes),
-            (Workload::Bulk, None) => sender.write(u64::MAX),
+            (_, Some(bytes)) => ends.write(bytes),
+            (Workload::Bulk, None) => ends.write(u64::MAX),
             _ => {}
         }
-        let application = Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index);
+        let span = Span { at, until, goal };
+        match ends {
+            Ends::Push(sender, receiver) => self.push(number, sender, receiver, (near, far), &span),
+            Ends::Pull(requester, _) => requests::pull(self, *requester, (near, far), &span),
+        }
+    }
+
+    /// What the flow's application does in turns, where it does.
+    pub(super) fn application(&self) -> Option<Application> {
+        Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index)
+    }
+
+    /// The sender and the receiver of a flow.
+    fn push(
+        &self,
+        number: u32,
+        sender: Box<dyn Sender>,
+        receiver: Box<dyn paceline_transport::Receiver>,
+        (near, far): (UdpSocket, UdpSocket),
+        &Span { at, until, goal }: &Span,
+    ) -> Ended {
+        let failed = |error: &dyn std::fmt::Display| super::failed(&self.flow, error);
+        let application = self.application();
         let source: Box<dyn Source> = match application {
             Some(application) => Box::new(Turns { application, at }),
             None => Box::new(Zeros),
@@ -216,7 +250,10 @@ impl Datagrams {
         let done = *done.lock().unwrap_or_else(PoisonError::into_inner);
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
         let took = done.or(idle.then_some(end)).map(|moment| moment.since(at));
-        Ok(Finished { sender: sending.finish().0, receiver, completion: goal.zip(took), end: end.min(until) })
+        let SenderOutcome { stats, rtt, cpu, lost_in_sending, .. } = sending.finish().0;
+        let cpu = cpu + receiver.cpu;
+        let (completion, end, bytes_ready) = (goal.zip(took), end.min(until), receiver.bytes_ready);
+        Ok(Finished { stats, rtt, bytes_ready, cpu, lost_in_sending, completion, end })
     }
 
     /// Runs the sender; says whether it delivered all it had.
