@@ -8,6 +8,7 @@ mod bench;
 mod contrast;
 mod curves;
 mod grid;
+mod icn;
 mod int;
 mod paced_chirping;
 mod page;
@@ -69,7 +70,7 @@ impl Runs {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER, int::PAPER];
+pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER, int::PAPER, icn::PAPER];
 
 /// Seconds of a run in real time, unless they are given, and how many runs: all of a paper then takes minutes (our choice).
 const REAL: (f64, u32) = (10.0, 1);

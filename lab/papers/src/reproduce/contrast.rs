@@ -47,17 +47,20 @@ pub(super) fn sentences(claims: &[Claim], rivals: &[(&'static str, &'static str)
     }
     if contrasts.is_empty() {
         let names: Vec<&str> = others.iter().map(|(_, name)| *name).collect();
-        return vec![format!("Ours holds every claim here, and so do {}.", listed(&names))];
+        return match listed(&names) {
+            none if none.is_empty() => vec!["Ours holds every claim here.".to_owned()],
+            names => vec![format!("Ours holds every claim here, and so do {names}.")],
+        };
     }
     let held = own.iter().filter(|claim| claim.holds()).count();
     let mut text = vec![format!("Ours holds {held} of {} claims here.", own.len())];
-    text.extend(of_kind(&contrasts, true));
-    text.extend(of_kind(&contrasts, false));
+    text.extend(of_kind(&contrasts, others.len(), true));
+    text.extend(of_kind(&contrasts, others.len(), false));
     text
 }
 
 /// One sentence for all that ours holds, or misses, together with the same others.
-fn of_kind(contrasts: &[Contrast], holds: bool) -> Vec<String> {
+fn of_kind(contrasts: &[Contrast], rivals: usize, holds: bool) -> Vec<String> {
     let mut groups: Vec<(&[&str], Vec<String>)> = Vec::new();
     for one in contrasts.iter().filter(|one| one.holds == holds) {
         let columns = if one.columns.is_empty() { String::new() } else { format!(" ({})", one.columns.join(", ")) };
@@ -71,6 +74,7 @@ fn of_kind(contrasts: &[Contrast], holds: bool) -> Vec<String> {
         let miss = if missed.len() == 1 { "misses" } else { "miss" };
         let opening = match (holds, missed.is_empty()) {
             (true, _) => format!("Ours holds what {} {miss}", listed(missed)),
+            (false, true) if rivals == 0 => "Ours misses".to_owned(),
             (false, true) => "Ours misses what the others hold".to_owned(),
             (false, false) => format!("Ours misses what {} {miss} too", listed(missed)),
         };

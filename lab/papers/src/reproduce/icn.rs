@@ -1,0 +1,107 @@
+//! Liu, Zeng, Han and Sun, "Toward Information-Centric Networking Receiver-Driven Transmission Mechanism over Wireless Local Area
+//! Network" (2021).
+//!
+//! The figures whose results a simulator can have; table 1, the processor time of a server, is a bench of real sockets
+//! (`docs/results/icn.md`). Most of the paper's results are curves: claims are what its text says of them.
+//!
+//! What the paper does not say and we took: `scenarios/icn`, `scenarios/wifi`.
+
+mod beside;
+mod requests;
+mod run;
+mod wifi;
+mod wired;
+
+use super::bench::File;
+use super::{Experiment, Paper, Runs};
+
+/// Everything of this paper.
+pub(super) const PAPER: Paper = Paper {
+    name: "icn",
+    title: "Liu, Zeng, Han and Sun, \"Toward Information-Centric Networking Receiver-Driven Transmission Mechanism over Wireless Local \
+            Area Network: Implementation and Optimization\"",
+    about: &[
+        "Where data goes runs BBR and asks for units of 1400 bytes; a router answers and forgets. bbr@icn is ours: requests by equation \
+         8, three times as large where inequality 9 holds, a ceiling on what is in flight, and the aggregation estimator of a later \
+         Linux.",
+        "The paper's own is BBR of Linux 4.14, which has no such estimator, with no window at all in ProbeBW \
+         (bbr:aggregation=off@icn:ceiling=unlimited); before its optimisation, with BBR's window and no tripled requests \
+         (bbr:aggregation=off@icn:ceiling=window,triple=off). BBRp raises the gain that probes for bandwidth to 1.5 and 2.",
+        "Throughput is of payload, so that headers and requests count against who has them.",
+    ],
+    rivals: &[("bbr@icn", "ours")],
+    runs: Runs::SimulatedFirst,
+    experiments: &[
+        Experiment { name: "fig3b", figure: "Fig 3b", title: "The round trip of BBR on Wi-Fi", conduct: wifi::rtt },
+        Experiment { name: "fig4", figure: "Fig 4", title: "Requests at a fixed rate", conduct: requests::conduct },
+        Experiment { name: "fig7a", figure: "Fig 7a", title: "Bottlenecks of constant rates", conduct: wired::rates },
+        Experiment { name: "fig7b", figure: "Fig 7b", title: "A bottleneck that changes", conduct: wired::steps },
+        Experiment { name: "fig8", figure: "Fig 8", title: "Four flows share a bottleneck", conduct: wired::sharing },
+        Experiment {
+            name: "fig9",
+            figure: "Fig 9",
+            title: "Before and after optimisation on Wi-Fi",
+            conduct: wifi::optimised,
+        },
+        Experiment { name: "fig10", figure: "Fig 10", title: "Throughput and delay on Wi-Fi", conduct: wifi::compared },
+        Experiment { name: "fig10cf", figure: "Fig 10 c, f", title: "Several flows on Wi-Fi", conduct: wifi::several },
+        Experiment {
+            name: "beside",
+            figure: "Beside TCP",
+            title: "Beside CUBIC and BBR on Wi-Fi",
+            conduct: beside::conduct,
+        },
+    ],
+};
+
+/// Ours.
+const OURS: &str = "bbr@icn";
+/// The paper's, after and before its optimisation.
+const PAPERS: &str = "bbr:aggregation=off@icn:ceiling=unlimited";
+const BEFORE: &str = "bbr:aggregation=off@icn:triple=off,ceiling=window";
+
+macro_rules! file {
+    ($path:literal) => {
+        File { path: concat!("scenarios/", $path), text: include_str!(concat!("../../../../scenarios/", $path)) }
+    };
+}
+
+static REQUESTS: File = file!("icn/requests.toml");
+static LINK: File = file!("icn/link.toml");
+static STEPS: File = file!("icn/steps.toml");
+static SHARE: File = file!("icn/share.toml");
+static BESIDE: File = file!("icn/beside.toml");
+static W1: File = file!("wifi/w1.toml");
+static W2: File = file!("wifi/w2.toml");
+static W3: File = file!("wifi/w3.toml");
+static W4: File = file!("wifi/w4.toml");
+static W4_COMPETITOR: File = file!("wifi/w4-competitor.toml");
+static W5_FLOWS: File = file!("wifi/w5-flows.toml");
+static W5_STATIONS: File = file!("wifi/w5-stations.toml");
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use paceline_lab::scenario::{Options, Source};
+
+    #[test]
+    fn the_scenarios_run_as_they_are() {
+        for file in
+            [&REQUESTS, &LINK, &STEPS, &SHARE, &BESIDE, &W1, &W2, &W3, &W4, &W4_COMPETITOR, &W5_FLOWS, &W5_STATIONS]
+        {
+            let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file.path);
+            assert_eq!(std::fs::read_to_string(&there).unwrap(), file.text, "{}", file.path);
+            let plans = Source::from_text(file.path, file.text, Options::default()).plans();
+            assert!(plans.is_ok(), "{}", plans.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn those_who_are_compared_exist() {
+        for who in [OURS, PAPERS, BEFORE].into_iter().chain(wifi::NAMES.map(|(name, _)| name)) {
+            assert!(crate::claim::ClaimError::check("", who).is_ok(), "{who}");
+        }
+    }
+}
