@@ -40,6 +40,7 @@ pub enum Ends {
 
 impl Ends {
     /// The end that has the controller.
+    #[inline]
     pub fn steering(&self) -> &dyn Steering {
         match self {
             Self::Push(sender, _) => sender.as_ref(),
@@ -65,6 +66,7 @@ impl Ends {
     }
 
     /// Payload bytes ready for the application ([`Receiver::bytes_ready`]).
+    #[inline]
     pub fn bytes_ready(&self) -> u64 {
         match self {
             Self::Push(_, receiver) => receiver.bytes_ready(),

@@ -133,6 +133,7 @@ impl Default for Armed {
 
 impl Armed {
     /// Sees to it that `target` wakes at `at` or before.
+    #[inline]
     pub(crate) fn arm(&mut self, timers: &mut Timers, at: Time, target: Target) {
         if at < self.at {
             self.at = at;
