@@ -58,9 +58,9 @@ soak-shim: build ## transfers with unmodified servers under the shim, compared, 
 	@scripts/setup soak
 	@scripts/soak-shim --seconds $(SOAK) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
-build-c: ## libalcc, in target/release
+build-c: ## libalcc and libpacelineicn, in target/release
 	@scripts/setup build
-	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c -p paceline-icn-c
 
 install-c: ## what was built: libalcc with its header, manual page and pkg-config file, below PREFIX=/usr/local
 	@scripts/install-c target/release "$(PREFIX)"

@@ -1,6 +1,12 @@
 //! `paceline icn`: named content.
 
+mod announce;
+mod fetch;
+mod gateway;
+mod places;
 mod publish;
+mod resolve;
+mod resolver;
 mod route;
 mod running;
 mod serve;
@@ -10,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Named content: publish files under names that certify them, and look at what a store holds.
+/// Named content: publish files under names that certify them, serve, find and fetch them.
 ///
 /// A name is the hash of what it names, so that it does not matter who serves it: every unit is checked before it is used.
 #[derive(clap::Args)]
@@ -21,7 +27,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    Fetch(Box<fetch::Args>),
+    Gateway(gateway::Args),
     Publish(publish::Args),
+    Resolve(resolve::Args),
+    Resolver(resolver::Args),
     Route(route::Args),
     Serve(serve::Args),
     Stat(stat::Args),
@@ -36,7 +46,11 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
+        Command::Fetch(args) => fetch::run(args),
+        Command::Gateway(args) => gateway::run(args),
         Command::Publish(args) => publish::run(args),
+        Command::Resolve(args) => resolve::run(args),
+        Command::Resolver(args) => resolver::run(args),
         Command::Route(args) => route::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Stat(args) => stat::run(args),

@@ -132,6 +132,11 @@ fn key(path: &Path) -> anyhow::Result<Key> {
         .ok_or_else(|| anyhow!("--key {name}: a key is 64 hexadecimal digits; make one with `{}`", recipe()))
 }
 
+/// The bytes of such a key.
+pub(super) fn secret(path: &Path) -> anyhow::Result<[u8; 32]> {
+    key(path).map(|key| *key.bytes())
+}
+
 /// Where a file is to come could not be had.
 pub(super) fn unplaced(error: OutputError) -> TransferError {
     match error.source.kind() {
@@ -258,7 +263,7 @@ fn strays(strays: &paceline_udp::Strays) -> Value {
     })
 }
 
-fn megabytes(bytes: u64) -> String {
+pub(super) fn megabytes(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} B"),
         10_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),

@@ -7,6 +7,8 @@ mod int;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod lab;
+#[cfg(target_os = "linux")]
+mod named;
 mod refusals;
 mod reproduce;
 mod serve;

@@ -12,6 +12,7 @@ pub mod limiter;
 pub mod manifest;
 pub mod name;
 pub mod ranges;
+pub mod resolve;
 pub mod router;
 pub mod scheduler;
 pub mod signed;

@@ -2,7 +2,10 @@
 #![cfg(target_os = "linux")]
 
 pub mod cache;
+pub mod client;
+pub mod gateway;
 pub mod partial;
+pub mod resolver;
 pub mod router;
 pub mod store;
 

@@ -47,8 +47,8 @@ impl Key {
         digits.next().is_none().then_some(Self(key))
     }
 
-    /// Its bytes.
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
+    /// Its bytes, for other services whose key is a file of the same form.
+    pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 

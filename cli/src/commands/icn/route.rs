@@ -32,8 +32,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CONTROLLER", default_value = "bbr")]
     cc: Spec,
     /// Send no faster, such as 500Mbps.
-    #[arg(long, value_name = "RATE", default_value_t = Rate::INFINITY, hide_default_value = true)]
-    rate: Rate,
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
     /// Answer Prometheus here, at /metrics.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -55,5 +55,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             cache_bytes: args.size.0,
         }),
     };
-    running::run(|| Server::start(&config), args.json)
+    running::run(|| Ok(Server::start(&config)?), args.json)
 }

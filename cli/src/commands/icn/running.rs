@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use paceline_cc::Rate;
-use paceline_named::router::{Server, ServerError};
+use paceline_named::router::Server;
 use serde_json::json;
 
 use crate::commands::ending::Ends;
@@ -18,7 +18,9 @@ pub(super) const ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 /// How often it is looked whether the router still runs.
 const LOOK: Duration = Duration::from_millis(200);
 
-pub(super) fn rate(rate: Rate) -> anyhow::Result<Rate> {
+/// The rate that an option says; no limit without it.
+pub(super) fn rate(rate: Option<Rate>) -> anyhow::Result<Rate> {
+    let Some(rate) = rate else { return Ok(Rate::INFINITY) };
     // Less than a unit a second is a mistake in the unit.
     if rate.as_bytes_per_sec() < 1500 {
         bail!("--rate {rate}: too little for one unit a second; give a rate such as 500Mbps");
@@ -27,7 +29,7 @@ pub(super) fn rate(rate: Rate) -> anyhow::Result<Rate> {
 }
 
 /// Until an interrupt or SIGTERM; then it says what was done.
-pub(super) fn run(start: impl FnOnce() -> Result<Server, ServerError>, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(start: impl FnOnce() -> anyhow::Result<Server>, json: bool) -> anyhow::Result<ExitCode> {
     let ends = Ends::begin()?;
     let server = start()?;
     let ending = ends.watched()?;

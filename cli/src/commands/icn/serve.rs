@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use paceline_cc::Rate;
 use paceline_named::router::{Server, ServerConfig};
 
-use super::running;
+use super::{announce, running};
 
 /// Serve the objects of a store to whoever asks for them by name.
 ///
@@ -22,14 +22,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value_t = running::ADDRESS)]
     listen: SocketAddr,
     /// Send no faster, such as 500Mbps: a little below what the narrowest link on the way has keeps its queue empty.
-    #[arg(long, value_name = "RATE", default_value_t = Rate::INFINITY, hide_default_value = true)]
-    rate: Rate,
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
     /// Answer Prometheus here, at /metrics.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// Threads that share the address.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+    #[command(flatten)]
+    announcing: announce::Args,
     /// One JSON object at the start and one at the end instead of lines for people.
     #[arg(long)]
     json: bool,
@@ -44,5 +46,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         metrics: args.metrics,
         upstream: None,
     };
-    running::run(|| Server::start(&config), args.json)
+    let mut announcer = None;
+    let start = || {
+        let server = Server::start(&config)?;
+        announcer = args.announcing.start(&config.store, server.address())?;
+        Ok(server)
+    };
+    running::run(start, args.json)
 }

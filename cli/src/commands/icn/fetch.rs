@@ -1,0 +1,209 @@
+//! `paceline icn fetch`.
+
+use std::fmt::Write as _;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use paceline_cc::Spec;
+use paceline_cc::observe::Observed;
+use paceline_experiment::{Layer, Subject, Tap};
+use paceline_icn::Name;
+use paceline_lab::output::Draft;
+use paceline_lab::qlog::Qlog;
+use paceline_named::client::{self, Fetched, Options, Progress, fetch_blocking, fetch_to_file};
+use serde_json::json;
+
+use super::super::is_standard;
+use super::super::udp::megabytes;
+use super::places::{Asking, Places};
+
+/// Fetch an object from the routers that have it; every byte is verified.
+///
+/// An interrupted fetch leaves FILE.part, from which the same command goes on; FILE appears when it is whole.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The object.
+    name: Name,
+    #[command(flatten)]
+    places: Places,
+    /// The file to write, - for standard output; without it NAME, in this folder.
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// These bytes alone, both ends included; without B, to the end.
+    #[arg(long, value_name = "A-B", value_parser = range)]
+    range: Option<Range<u64>>,
+    #[command(flatten)]
+    asking: Asking,
+    /// What happened, as JSON on standard output.
+    #[arg(long)]
+    json: bool,
+    /// A qlog of each source's controller, in this folder.
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+}
+
+/// `A-B` or `A-`.
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let parsed = || {
+        let (first, last) = text.split_once('-')?;
+        let end = if last.is_empty() { u64::MAX } else { last.parse::<u64>().ok()?.checked_add(1)? };
+        let first = first.parse().ok()?;
+        (first < end).then_some(first..end)
+    };
+    parsed().ok_or_else(|| "give the first and the last byte, such as 0-999, or the first alone: 1000-".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let spec = args.asking.controller()?;
+    let patience = args.asking.patience()?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(args.name.to_string()));
+    if args.json && is_standard(&out) {
+        bail!("--json: standard output is the object's; write that to a file with --out FILE");
+    }
+    let sources = args.places.whereabouts()?.places(&args.name, patience)?;
+    let mut asking = Options::new(spec.clone());
+    asking.patience = patience;
+    let name = client::target_blocking(&args.name, &sources, asking)?;
+    let mut qlog = args.qlog.as_deref().map(|folder| qlog_of(folder, &args.name, &sources)).transpose()?;
+    let mut options = observed(&spec, &sources, qlog.as_mut());
+    options.patience = patience;
+    let bar = Bar::new();
+    options.progress = bar.as_ref().map(Bar::callback);
+    let done = if is_standard(&out) || args.range.is_some() {
+        in_order(&name, args.range.clone().unwrap_or(0..u64::MAX), &sources, &out, options)
+    } else {
+        fetch_to_file(&name, &sources, &out, options).map_err(Into::into)
+    };
+    if let Some(bar) = bar {
+        bar.0.finish_and_clear();
+    }
+    let logs = qlog.map(Qlog::finish).transpose()?.unwrap_or_default();
+    let done = done?;
+    if !is_standard(&out) {
+        let text = if args.json { as_json(&done, &spec, &out, &sources, &logs) } else { as_line(&done, &spec, &out) };
+        crate::print(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Options under this controller, which writes its log.
+fn observed(spec: &Spec, sources: &[SocketAddr], mut qlog: Option<&mut Qlog>) -> Options {
+    let mut options = Options::new(spec.clone());
+    let env = client::env();
+    let mut observers: Vec<_> = (0..sources.len() as u32)
+        .map(|flow| {
+            qlog.as_mut().and_then(|qlog| qlog.observer(&Subject { flow, layer: Layer::Packets, spec, env: &env }))
+        })
+        .collect();
+    observers.reverse();
+    let spec = spec.clone();
+    // Sources are added in their order.
+    options.controller = Box::new(move |_| Observed::wrap(spec.build(&client::env()), observers.pop().flatten()));
+    options
+}
+
+fn qlog_of(folder: &Path, name: &Name, sources: &[SocketAddr]) -> anyhow::Result<Qlog> {
+    let name = name.to_string();
+    let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    Ok(Qlog::new(folder, &name[..12], &format!("{name} from {}", sources.join(", ")))?)
+}
+
+/// Fetches into a pipe, or a part into a file that appears when it is whole.
+fn in_order(
+    name: &Name,
+    range: Range<u64>,
+    sources: &[SocketAddr],
+    out: &Path,
+    options: Options,
+) -> anyhow::Result<Fetched> {
+    let begun = Instant::now();
+    let mut file = if is_standard(out) { None } else { Some(Draft::create(out)?) };
+    let mut reader = fetch_blocking(name, sources, range, options)?;
+    let manifest = reader.manifest().clone();
+    let mut bytes = 0;
+    let mut pipe = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    while let Some(piece) = reader.chunk_blocking()? {
+        bytes += piece.len() as u64;
+        let written = match &mut file {
+            Some(file) => file.write_all(&piece),
+            None => pipe.write_all(&piece),
+        };
+        match written {
+            // Whoever reads has enough.
+            Err(error) if file.is_none() && error.kind() == std::io::ErrorKind::BrokenPipe => break,
+            result => result.with_context(|| format!("{}: cannot be written", out.display()))?,
+        }
+    }
+    // As above.
+    let _ = pipe.flush();
+    file.map(Draft::finish).transpose()?;
+    let stats = reader.stats().cloned().unwrap_or_default();
+    Ok(Fetched { name: *name, manifest, resumed: 0, bytes, took: begun.elapsed(), stats })
+}
+
+fn cpu_s() -> f64 {
+    let spent = |usage: Usage| (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6;
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, spent)
+}
+
+fn as_json(done: &Fetched, spec: &Spec, out: &Path, sources: &[SocketAddr], logs: &[PathBuf]) -> String {
+    let seconds = done.took.as_secs_f64().max(1e-9);
+    let cpu = cpu_s();
+    let stats = &done.stats;
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    let value = json!({
+        "name": done.name.to_string(), "file": out.display().to_string(),
+        "media_type": done.manifest.media_type, "length": done.manifest.length,
+        "bytes": done.bytes, "resumed": done.resumed, "verified": true,
+        "seconds": seconds, "mbps": done.bytes as f64 * 8e-6 / seconds,
+        "cpu_s": cpu, "gbit_per_cpu_s": done.bytes as f64 * 8e-9 / cpu.max(1e-9),
+        "controller": spec.to_string(), "qlog": paths(logs),
+        "duplicates": stats.duplicates,
+        "sources": sources.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    format!("{value}\n")
+}
+
+fn as_line(done: &Fetched, spec: &Spec, out: &Path) -> String {
+    let seconds = done.took.as_secs_f64().max(1e-9);
+    let mut line = format!(
+        "{}: {} in {seconds:.2} s: {:.3} Mbit/s, {spec}, every byte verified",
+        out.display(),
+        megabytes(done.bytes),
+        done.bytes as f64 * 8e-6 / seconds
+    );
+    if done.resumed > 0 {
+        let _ = write!(line, "; {} were there from before", megabytes(done.resumed));
+    }
+    line + "\n"
+}
+
+/// A bar on standard error, where that is a terminal.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Option<Self> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let template = "{bytes} of {total_bytes} [{wide_bar}] {binary_bytes_per_sec}, {eta} left";
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Some(Self(ProgressBar::new(0).with_style(style)))
+    }
+
+    fn callback(&self) -> client::OnProgress {
+        let bar = self.0.clone();
+        Box::new(move |progress: &Progress| {
+            bar.set_length(progress.of);
+            bar.set_position(progress.bytes);
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! `paceline icn gateway`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use paceline_named::gateway::{Gateway, GatewayConfig, PORT};
+
+use super::places::{Asking, Places, address};
+
+/// Serve named objects over HTTP: for browsers, video players, curl.
+///
+/// http://ADDR/NAME is an object, http://ADDR/NAME/FILE a file of a published folder. What is sent has been verified. Whoever reaches the
+/// port may fetch: it listens on this machine alone, unless --listen says otherwise.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value_t = format!("127.0.0.1:{PORT}"))]
+    listen: String,
+    #[command(flatten)]
+    places: Places,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let config = GatewayConfig {
+        listen: address("--listen", &args.listen, PORT)?,
+        whereabouts: args.places.whereabouts()?,
+        controller: args.asking.controller()?,
+        patience: args.asking.patience()?,
+    };
+    let gateway = Gateway::bind(&config)?;
+    crate::print(&format!("listening at http://{}\n", gateway.local_addr()?))?;
+    let runtime = tokio::runtime::Runtime::new().context("a runtime")?;
+    runtime.block_on(gateway.run(std::future::pending()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,44 @@
+//! `paceline icn resolver`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use paceline_icn::resolve::{Limits, ResolveKey};
+use paceline_named::resolver::{PORT, Service, ServiceConfig};
+
+use super::super::{count, udp};
+use super::places::address;
+
+/// Run the service that knows where objects are: routers announce what they have, requesters ask.
+///
+/// Whoever has the key may announce; anybody may ask. An answer is never longer than its question.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value_t = format!("127.0.0.1:{PORT}"))]
+    listen: String,
+    /// The key that announcing routers share with it: a file with 64 hexadecimal digits that no other user may read.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Keep the table in this file over a restart; without it routers announce anew.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Pairs of an object and a place at most.
+    #[arg(long, value_name = "N", default_value_t = Limits::default().entries, value_parser = count::<usize>)]
+    entries: usize,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let config = ServiceConfig {
+        listen: address("--listen", &args.listen, PORT)?,
+        key: ResolveKey::new(&udp::secret(&args.key)?),
+        limits: Limits { entries: args.entries, ..Limits::default() },
+        state: args.state.clone(),
+    };
+    let service = Service::bind(&config)?;
+    crate::print(&format!("listening at {}\n", service.local_addr()?))?;
+    // An interrupt ends the process; the state on disk is at most some seconds old.
+    service.run(&AtomicBool::new(false))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,309 @@
+//! The service's table: who has what, until when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::{Announce, BadResolve, Found, MAX_TTL_S, MOST_FOUND, Message, ResolveKey, Status, nonce_of_announcement};
+use crate::name::Name;
+
+/// What the table holds at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Pairs of a name and an address. 262,144, about 50 MB (our choice).
+    pub entries: usize,
+    /// Addresses whose last number is kept. 65,536 (our choice: as many sources as a router tells apart).
+    pub announcers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { entries: 262_144, announcers: 65_536 }
+    }
+}
+
+/// One object at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The object.
+    pub name: Name,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Until when, in seconds since 1970.
+    pub expires_s: u64,
+}
+
+/// The table of the service. Time comes in with each call, in seconds since 1970.
+///
+/// A recorded announcement is worth nothing: its number is not above the last of its address. Where that is no longer known,
+/// because the service started anew or the address is one of too many, the number has to exceed the floor: the highest number that
+/// was forgotten. Whoever is refused for its number learns which one to exceed.
+#[derive(Debug)]
+pub struct Registry {
+    limits: Limits,
+    key: ResolveKey,
+    entries: BTreeMap<(Name, SocketAddr), u64>,
+    expiry: BTreeSet<(u64, Name, SocketAddr)>,
+    numbers: BTreeMap<SocketAddr, u64>,
+    oldest: BTreeSet<(u64, SocketAddr)>,
+    floor: u64,
+}
+
+/// The lowest address there is.
+const LOWEST: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl Registry {
+    /// An empty table. Announcements need numbers above `floor`: the time now in microseconds, unless what was announced before
+    /// is restored.
+    pub const fn new(limits: Limits, key: ResolveKey, floor: u64) -> Self {
+        Self {
+            limits,
+            key,
+            entries: BTreeMap::new(),
+            expiry: BTreeSet::new(),
+            numbers: BTreeMap::new(),
+            oldest: BTreeSet::new(),
+            floor,
+        }
+    }
+
+    /// Takes a datagram, and writes the answer to whoever sent it into `reply`; empty: there is none. It is never longer than
+    /// the datagram.
+    ///
+    /// # Errors
+    /// [`BadResolve`]: the datagram is no message for a service. One of a wrong key is answered none the less.
+    pub fn on_datagram(&mut self, unix_s: u64, bytes: &[u8], reply: &mut Vec<u8>) -> Result<(), BadResolve> {
+        reply.clear();
+        self.expire(unix_s);
+        let message = Message::decode(bytes, Some(&self.key));
+        let answer = match message {
+            Ok(Message::Resolve { nonce, name }) => Message::Found { nonce, places: self.find(&name, nonce, unix_s) },
+            Ok(Message::Announce(announce)) => {
+                let status = self.announce(&announce, unix_s);
+                let number = self.last_of(announce.address);
+                Message::Announced { nonce: announce.nonce, status, number }
+            }
+            Ok(Message::Found { .. } | Message::Announced { .. }) => return Err(BadResolve::Foreign),
+            Err(BadResolve::Mac) => {
+                let nonce = nonce_of_announcement(bytes).ok_or(BadResolve::Mac)?;
+                Message::Announced { nonce, status: Status::WrongKey, number: 0 }.encode(None, reply);
+                return Err(BadResolve::Mac);
+            }
+            Err(error) => return Err(error),
+        };
+        answer.encode(None, reply);
+        Ok(())
+    }
+
+    /// Where `name` is. Of more places than an answer holds, other ones each time, by `turn`.
+    pub fn find(&self, name: &Name, turn: u64, unix_s: u64) -> Vec<Found> {
+        let places = || self.entries.range((*name, LOWEST)..).take_while(|((other, _), _)| other == name);
+        let count = places().count();
+        let skipped = if count > MOST_FOUND { (turn % count as u64) as usize } else { 0 };
+        let found = |(key, expires): (&(Name, SocketAddr), &u64)| {
+            let left = expires.saturating_sub(unix_s).min(MAX_TTL_S.into());
+            Found { address: key.1, ttl_s: left as u32 }
+        };
+        places().skip(skipped).chain(places().take(skipped)).take(MOST_FOUND).map(found).collect()
+    }
+
+    fn announce(&mut self, announce: &Announce, unix_s: u64) -> Status {
+        if announce.number <= self.last_of(announce.address) {
+            return Status::Stale;
+        }
+        self.note_number(announce.address, announce.number);
+        let mut status = Status::Accepted;
+        for name in &announce.names {
+            let entry = Entry {
+                name: *name,
+                address: announce.address,
+                expires_s: unix_s.saturating_add(announce.ttl_s.min(MAX_TTL_S).into()),
+            };
+            self.remove(&entry.name, entry.address);
+            if announce.ttl_s > 0 && !self.insert(entry) {
+                status = Status::Full;
+            }
+        }
+        status
+    }
+
+    /// The number that the next announcement of `address` has to exceed.
+    fn last_of(&self, address: SocketAddr) -> u64 {
+        self.numbers.get(&address).copied().unwrap_or(self.floor)
+    }
+
+    fn note_number(&mut self, address: SocketAddr, number: u64) {
+        if let Some(before) = self.numbers.insert(address, number) {
+            self.oldest.remove(&(before, address));
+        }
+        self.oldest.insert((number, address));
+        while self.numbers.len() > self.limits.announcers {
+            let Some((forgotten, address)) = self.oldest.pop_first() else { return };
+            self.numbers.remove(&address);
+            self.floor = self.floor.max(forgotten);
+        }
+    }
+
+    fn insert(&mut self, entry: Entry) -> bool {
+        if self.entries.len() >= self.limits.entries {
+            return false;
+        }
+        self.entries.insert((entry.name, entry.address), entry.expires_s);
+        self.expiry.insert((entry.expires_s, entry.name, entry.address));
+        true
+    }
+
+    fn remove(&mut self, name: &Name, address: SocketAddr) {
+        if let Some(expires) = self.entries.remove(&(*name, address)) {
+            self.expiry.remove(&(expires, *name, address));
+        }
+    }
+
+    fn expire(&mut self, unix_s: u64) {
+        while self.expiry.first().is_some_and(|(expires, ..)| *expires <= unix_s) {
+            if let Some((_, name, address)) = self.expiry.pop_first() {
+                self.entries.remove(&(name, address));
+            }
+        }
+    }
+
+    /// All that is in the table.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        self.entries.iter().map(|((name, address), expires)| Entry {
+            name: *name,
+            address: *address,
+            expires_s: *expires,
+        })
+    }
+
+    /// The last number of each address.
+    pub fn numbers(&self) -> impl Iterator<Item = (SocketAddr, u64)> + '_ {
+        self.numbers.iter().map(|(address, number)| (*address, *number))
+    }
+
+    /// What a number has to exceed where none is known of its address.
+    pub const fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// Puts back what an earlier table had; false when there is no room.
+    pub fn restore(&mut self, entry: Entry) -> bool {
+        self.remove(&entry.name, entry.address);
+        self.insert(entry)
+    }
+
+    /// Puts back an address's last number.
+    pub fn restore_number(&mut self, address: SocketAddr, number: u64) {
+        self.note_number(address, number.max(self.numbers.get(&address).copied().unwrap_or(0)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Kind;
+
+    const KEY: [u8; 32] = [3; 32];
+
+    fn name(byte: u8) -> Name {
+        Name::new(Kind::Object, [byte; 32])
+    }
+
+    fn registry(limits: Limits) -> Registry {
+        Registry::new(limits, ResolveKey::new(&KEY), 0)
+    }
+
+    fn at(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    fn announce(registry: &mut Registry, unix_s: u64, number: u64, port: u16, ttl_s: u32, names: &[Name]) -> Status {
+        let announce = Announce { nonce: 9, number, ttl_s, address: at(port), names: names.to_vec() };
+        let mut bytes = Vec::new();
+        Message::Announce(announce).encode(Some(&ResolveKey::new(&KEY)), &mut bytes);
+        let mut reply = Vec::new();
+        registry.on_datagram(unix_s, &bytes, &mut reply).unwrap();
+        assert!(reply.len() <= bytes.len());
+        match Message::decode(&reply, None) {
+            Ok(Message::Announced { nonce: 9, status, .. }) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_announced_is_found_until_its_time_is_over() {
+        let mut registry = registry(Limits::default());
+        assert_eq!(announce(&mut registry, 100, 1, 1, 60, &[name(1), name(2)]), Status::Accepted);
+        assert_eq!(announce(&mut registry, 100, 1, 2, 90, &[name(1)]), Status::Accepted);
+        let mut bytes = Vec::new();
+        Message::Resolve { nonce: 5, name: name(1) }.encode(None, &mut bytes);
+        let mut reply = Vec::new();
+        registry.on_datagram(130, &bytes, &mut reply).unwrap();
+        let places = vec![Found { address: at(1), ttl_s: 30 }, Found { address: at(2), ttl_s: 60 }];
+        assert_eq!(Message::decode(&reply, None), Ok(Message::Found { nonce: 5, places }));
+        registry.on_datagram(160, &bytes, &mut reply).unwrap();
+        let places = vec![Found { address: at(2), ttl_s: 30 }];
+        assert_eq!(Message::decode(&reply, None), Ok(Message::Found { nonce: 5, places }));
+        assert_eq!(announce(&mut registry, 161, 2, 2, 0, &[name(1)]), Status::Accepted, "taken back");
+        assert!(registry.find(&name(1), 0, 161).is_empty());
+        assert_eq!(registry.entries().count(), 0);
+    }
+
+    #[test]
+    fn replays_and_other_keys_change_nothing() {
+        let mut registry = registry(Limits::default());
+        assert_eq!(announce(&mut registry, 100, 7, 1, 60, &[name(1)]), Status::Accepted);
+        assert_eq!(announce(&mut registry, 100, 8, 1, 0, &[name(1)]), Status::Accepted);
+        assert_eq!(announce(&mut registry, 101, 7, 1, 60, &[name(1)]), Status::Stale);
+        let forged = Announce { nonce: 1, number: 99, ttl_s: 60, address: at(6), names: vec![name(1)] };
+        let (mut bytes, mut reply) = (Vec::new(), Vec::new());
+        Message::Announce(forged).encode(Some(&ResolveKey::new(&[4; 32])), &mut bytes);
+        assert_eq!(registry.on_datagram(101, &bytes, &mut reply), Err(BadResolve::Mac));
+        let refused = Message::Announced { nonce: 1, status: Status::WrongKey, number: 0 };
+        assert_eq!(Message::decode(&reply, None), Ok(refused));
+        assert!(registry.find(&name(1), 0, 101).is_empty());
+    }
+
+    #[test]
+    fn a_question_without_its_padding_has_no_answer_and_no_answer_is_longer_than_its_question() {
+        let mut registry = registry(Limits::default());
+        for port in 1..=40 {
+            announce(&mut registry, 100, 1, port, 60, &[name(1)]);
+        }
+        let (mut bytes, mut reply) = (Vec::new(), Vec::new());
+        let mut seen = BTreeSet::new();
+        for nonce in 0..40 {
+            Message::Resolve { nonce, name: name(1) }.encode(None, &mut bytes);
+            registry.on_datagram(100, &bytes, &mut reply).unwrap();
+            assert!(!reply.is_empty() && reply.len() <= bytes.len());
+            let Ok(Message::Found { places, .. }) = Message::decode(&reply, None) else { panic!("{reply:?}") };
+            seen.extend(places.iter().map(|place| place.address.port()));
+        }
+        assert_eq!(seen.len(), 40, "all have their turn");
+        assert!(registry.on_datagram(100, &bytes[..45], &mut reply).is_err() && reply.is_empty());
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_forgotten_numbers_are_not_accepted_again() {
+        let mut registry = registry(Limits { entries: 2, announcers: 2 });
+        assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1), name(2), name(3)]), Status::Full);
+        assert_eq!(registry.entries().count(), 2);
+        for (number, port) in [(11, 2), (12, 3), (13, 4)] {
+            announce(&mut registry, 100, number, port, 60, &[]);
+        }
+        assert_eq!(registry.numbers().count(), 2);
+        assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1)]), Status::Stale);
+        assert_eq!(announce(&mut registry, 100, 20, 1, 60, &[name(1)]), Status::Accepted);
+        assert_eq!(announce(&mut registry, 160, 21, 1, 60, &[name(3)]), Status::Accepted, "what is over makes room");
+    }
+
+    #[test]
+    fn a_table_outlives_its_service() {
+        let mut before = registry(Limits::default());
+        announce(&mut before, 100, 7, 1, 60, &[name(1)]);
+        let mut after = Registry::new(Limits::default(), ResolveKey::new(&KEY), before.floor());
+        before.entries().for_each(|entry| assert!(after.restore(entry)));
+        before.numbers().for_each(|(address, number)| after.restore_number(address, number));
+        assert_eq!(after.find(&name(1), 0, 110), [Found { address: at(1), ttl_s: 50 }]);
+        assert_eq!(announce(&mut after, 110, 7, 1, 0, &[name(1)]), Status::Stale);
+    }
+}

@@ -1,0 +1,187 @@
+//! A requester over sockets: asks routers for an object, and gives its bytes in order, verified.
+//!
+//! A fetch is a thread of its own that drives [`paceline_icn::Fetch`] over one UDP socket for each source. Bytes leave it in batches,
+//! through a queue; what stands there unread is not asked for again, so that a reader who stops reading stops the routers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use paceline_cc::{Controller, Env, Spec};
+use paceline_icn::{Name, UNIT};
+use paceline_udp::Offload;
+
+mod file;
+mod link;
+mod reader;
+mod record;
+mod requester;
+
+pub use file::{Fetched, fetch_to_file};
+pub use paceline_icn::fetch::{Failed, FetchStats};
+pub use reader::Reader;
+pub use record::{target, target_blocking};
+
+/// Makes the controller of a source.
+pub type MakeController = Box<dyn FnMut(SocketAddr) -> Box<dyn Controller> + Send>;
+
+/// Hears how far a fetch is.
+pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;
+
+/// How a fetch goes about it.
+pub struct Options {
+    /// The controller of each source.
+    pub controller: MakeController,
+    /// Bytes that may wait for the reader, or for units before them. 48 MB: the authors' code.
+    pub receive_buffer: u64,
+    /// The fetch fails when no byte came for so long. 30 s: the specification's.
+    pub patience: Duration,
+    /// What the kernel puts together and takes apart.
+    pub offload: Offload,
+    /// Is called ten times a second while bytes come.
+    pub progress: Option<OnProgress>,
+}
+
+impl Options {
+    /// Under this controller (`"bbr".parse()`: the paper's), the rest as said at each.
+    pub fn new(spec: Spec) -> Self {
+        Self {
+            controller: Box::new(move |_| spec.build(&env())),
+            receive_buffer: 48_000_000,
+            patience: Duration::from_secs(30),
+            offload: Offload { send: false, receive: true },
+            progress: None,
+        }
+    }
+}
+
+/// What a controller is made for: units, and a seed that differs between fetches.
+pub fn env() -> Env {
+    Env { mss: UNIT as u32, seed: crate::resolver::random().unwrap_or(1), ..Env::default() }
+}
+
+/// How far a fetch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes given to the reader's queue.
+    pub bytes: u64,
+    /// Bytes that are wanted.
+    pub of: u64,
+    /// Since the first request.
+    pub elapsed: Duration,
+}
+
+/// Why a fetch failed.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Nobody to ask.
+    #[error("{0}: no source is given; name one with --from, or a resolver")]
+    NoSource(Name),
+    /// The system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nobody listens there.
+    #[error("{0}: nobody listens there; is `paceline icn serve` running?")]
+    Refused(SocketAddr),
+    /// No source has it.
+    #[error("{name}: {why}")]
+    Failed {
+        /// The object.
+        name: Name,
+        /// What the requester says.
+        why: Failed,
+    },
+    /// Nothing came.
+    #[error("{name}: nothing came for {} s, {bytes} bytes had; try again, it goes on from there", waited.as_secs())]
+    Silent {
+        /// The object.
+        name: Name,
+        /// For how long.
+        waited: Duration,
+        /// Bytes that came before.
+        bytes: u64,
+    },
+    /// A file cannot be had or written.
+    #[error("{path}: {why}")]
+    File {
+        /// Which.
+        path: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The thread of the fetch is gone.
+    #[error("{0}: the fetch ended without a word; please report it")]
+    Gone(Name),
+}
+
+impl FetchError {
+    /// Whether no source has the object.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Failed { why: Failed::NotFound, .. })
+    }
+
+    /// Whether no source answers.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, Self::Failed { why: Failed::Silent, .. } | Self::Silent { .. } | Self::Refused(_))
+    }
+}
+
+/// Fetches bytes `range` of an object (`0..u64::MAX`: all) from `sources`, nearest first. Returns when the manifest is there; a range
+/// that ends behind the object's end, ends there. `name` is an object's; for a signed one ask [`target`] before.
+///
+/// # Errors
+/// [`FetchError`].
+pub async fn fetch(
+    name: &Name,
+    sources: &[SocketAddr],
+    range: Range<u64>,
+    options: Options,
+) -> Result<Reader, FetchError> {
+    let receive_buffer = options.receive_buffer;
+    let (mut queue, back) = requester::start(*name, sources, range, options)?;
+    let mut opening = reader::Opening(Some(back));
+    let said = queue.recv().await;
+    opened(*name, said, queue, opening.0.take(), receive_buffer)
+}
+
+/// As [`fetch`], for threads that are not of a runtime.
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Panics
+/// Within an asynchronous runtime.
+pub fn fetch_blocking(
+    name: &Name,
+    sources: &[SocketAddr],
+    range: Range<u64>,
+    options: Options,
+) -> Result<Reader, FetchError> {
+    let receive_buffer = options.receive_buffer;
+    let (mut queue, back) = requester::start(*name, sources, range, options)?;
+    let said = queue.blocking_recv();
+    opened(*name, said, queue, Some(back), receive_buffer)
+}
+
+/// What the first word of a requester makes of its queue.
+fn opened(
+    name: Name,
+    said: Option<reader::Said>,
+    queue: tokio::sync::mpsc::UnboundedReceiver<reader::Said>,
+    back: Option<std::sync::Arc<reader::Back>>,
+    receive_buffer: u64,
+) -> Result<Reader, FetchError> {
+    match (said, back) {
+        (Some(reader::Said::Manifest(manifest)), Some(back)) => {
+            Ok(Reader::new(name, *manifest, queue, back, receive_buffer))
+        }
+        (Some(reader::Said::End(_, Err(error))), _) => Err(error),
+        _ => Err(FetchError::Gone(name)),
+    }
+}

@@ -1,0 +1,250 @@
+//! The thread of a fetch: sockets in, verified bytes out.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use paceline_cc::{Nanos, Time};
+use paceline_clock::Clock;
+use paceline_icn::fetch::{Fetch, FetchConfig, Output, SourceId};
+use paceline_icn::{FlowConfig, Name};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::link::{Link, Looked};
+use super::reader::{Back, Said};
+use super::{FetchError, Options, Progress};
+
+/// Between two calls of the progress callback (our choice: as fast as one reads).
+const PROGRESS: Nanos = Nanos::from_millis(100);
+
+/// Nobody listens at any source: given up after so long with two refusals from each (our choice: a router that starts at the same
+/// time is there by then).
+const REFUSED: Nanos = Nanos::from_millis(1500);
+
+/// After so many datagrams at once there are probably more, and it is not worth a call to ask (our choice: a request's worth).
+const MORE: usize = 64;
+
+struct Requester {
+    name: Name,
+    fetch: Fetch,
+    clock: Clock,
+    links: Vec<(SourceId, Link)>,
+    back: Arc<Back>,
+    said: UnboundedSender<Said>,
+    options: Options,
+    consumed: u64,
+    given: u64,
+    wanted: Range<u64>,
+    opened: bool,
+    came_at: Time,
+    progress_at: Time,
+    message: Vec<u8>,
+    batch: Vec<Bytes>,
+}
+
+/// Starts the thread of a fetch.
+pub(super) fn start(
+    name: Name,
+    sources: &[SocketAddr],
+    range: Range<u64>,
+    mut options: Options,
+) -> Result<(UnboundedReceiver<Said>, Arc<Back>), FetchError> {
+    let system = |what: String| move |source: io::Error| FetchError::System { what, source };
+    let clock = Clock::new();
+    let now = clock.now();
+    let seed = crate::resolver::random().map_err(|_| system("random bytes".into())(io::Error::other("none")))?;
+    let flow = FlowConfig { receive_buffer: options.receive_buffer, ..FlowConfig::default() };
+    let config = FetchConfig { flow, unix_s: crate::resolver::since_1970().as_secs(), ..FetchConfig::default() };
+    let mut fetch = Fetch::new(config, name, range.clone(), seed);
+    let mut links = Vec::new();
+    for &source in sources {
+        let link = Link::new(source, options.offload, now).map_err(system(source.to_string()))?;
+        links.push((fetch.add_source(now, (options.controller)(source)), link));
+    }
+    if links.is_empty() {
+        return Err(FetchError::NoSource(name));
+    }
+    let back = Arc::new(Back::new().map_err(system("an eventfd".into()))?);
+    let (said, queue) = unbounded_channel();
+    let requester = Requester {
+        name,
+        fetch,
+        clock,
+        links,
+        back: back.clone(),
+        said,
+        options,
+        consumed: 0,
+        given: 0,
+        wanted: range,
+        opened: false,
+        came_at: now,
+        progress_at: now,
+        message: Vec::new(),
+        batch: Vec::new(),
+    };
+    let thread = thread::Builder::new().name("icn-fetch".into());
+    thread.spawn(move || requester.run()).map_err(system("a thread".into()))?;
+    Ok((queue, back))
+}
+
+impl Requester {
+    fn run(mut self) {
+        // Refused by no kernel; without it waits end 50 µs late.
+        let _ = prctl::set_timerslack(1);
+        let result = self.until_done();
+        // A reader that is gone wants no word.
+        let _ = self.said.send(Said::End(Box::new(self.fetch.stats()), result));
+    }
+
+    fn until_done(&mut self) -> Result<(), FetchError> {
+        loop {
+            if self.back.stopped() {
+                return Ok(());
+            }
+            let came = self.take();
+            let done = self.give()?;
+            if done {
+                self.report(true);
+                return Ok(());
+            }
+            let consumed = self.back.consumed();
+            self.fetch.consumed(consumed - self.consumed);
+            self.consumed = consumed;
+            self.look();
+            let now = self.clock.now();
+            if self.fetch.next_timeout() <= now {
+                self.fetch.on_timeout(now);
+            }
+            self.ask();
+            if let Some(why) = self.fetch.failure() {
+                return Err(FetchError::Failed { name: self.name, why: why.clone() });
+            }
+            self.patience()?;
+            if came < MORE {
+                self.wait()?;
+            }
+        }
+    }
+
+    /// Takes a batch of each socket; says how many datagrams that were.
+    fn take(&mut self) -> usize {
+        let mut came = 0;
+        for (source, link) in &mut self.links {
+            let (fetch, came_at) = (&mut self.fetch, &mut self.came_at);
+            came += link.receive(self.clock, |datagram| {
+                // What was refused stands in the statistics.
+                if fetch.on_datagram(datagram.at, *source, datagram.bytes, datagram.ce).is_ok() {
+                    *came_at = (*came_at).max(datagram.at);
+                }
+            });
+        }
+        came
+    }
+
+    /// Gives the reader what is in order; says whether that was all.
+    fn give(&mut self) -> Result<bool, FetchError> {
+        let mut done = false;
+        while let Some(output) = self.fetch.poll_output() {
+            match output {
+                Output::Manifest(manifest) => {
+                    self.opened = true;
+                    self.wanted.end = self.wanted.end.min(manifest.length);
+                    let _ = self.said.send(Said::Manifest(Box::new(manifest)));
+                }
+                Output::Bytes { bytes, .. } => {
+                    self.given += bytes.len() as u64;
+                    self.batch.push(bytes);
+                }
+                Output::Record(record) => drop(self.said.send(Said::Target(record.target))),
+                Output::Unit { .. } => {}
+                Output::Done => done = true,
+            }
+        }
+        if !self.batch.is_empty() {
+            let _ = self.said.send(Said::Bytes(std::mem::take(&mut self.batch)));
+        }
+        self.report(false);
+        Ok(done)
+    }
+
+    fn report(&mut self, last: bool) {
+        let now = self.clock.now();
+        if let Some(progress) = &mut self.options.progress
+            && (last || now.since(self.progress_at) >= PROGRESS)
+            && self.opened
+        {
+            self.progress_at = now;
+            let of = self.wanted.end.saturating_sub(self.wanted.start);
+            progress(&Progress { bytes: self.given, of, elapsed: Duration::from_nanos(now.as_nanos()) });
+        }
+    }
+
+    /// Follows this host to other addresses.
+    fn look(&mut self) {
+        let now = self.clock.now();
+        for (source, link) in &mut self.links {
+            if link.look(now) == Looked::Moved {
+                let controller = (self.options.controller)(link.peer);
+                self.fetch.moved(now, *source, controller);
+            }
+        }
+    }
+
+    /// Sends the requests that may leave.
+    fn ask(&mut self) {
+        let now = self.clock.now();
+        self.message.clear();
+        while let Some(source) = self.fetch.poll_transmit(now, &mut self.message) {
+            if let Some((_, link)) = self.links.iter_mut().find(|(id, _)| *id == source) {
+                link.send(&self.message);
+            }
+            self.message.clear();
+        }
+    }
+
+    /// Whether there is still hope.
+    fn patience(&mut self) -> Result<(), FetchError> {
+        let now = self.clock.now();
+        if !self.opened && now.since(Time::ZERO) > REFUSED && self.links.iter().all(|(_, link)| link.refusals > 1) {
+            return Err(FetchError::Refused(self.links[0].1.peer));
+        }
+        // Where the reader is the one who does not go on, nothing comes because nothing is asked for.
+        if self.given - self.consumed >= self.options.receive_buffer / 2 {
+            self.came_at = now;
+        }
+        let patience = self.options.patience;
+        if now.since(self.came_at).as_nanos() > u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX) {
+            return Err(FetchError::Silent { name: self.name, waited: patience, bytes: self.given });
+        }
+        Ok(())
+    }
+
+    /// Waits for a datagram, the reader, or the time that something is due.
+    fn wait(&mut self) -> Result<(), FetchError> {
+        let mut until = self.fetch.next_timeout();
+        for (_, link) in &self.links {
+            until = until.min(link.next_look());
+        }
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.links.len() + 1);
+        fds.push(PollFd::new(self.back.bell().as_fd(), PollFlags::POLLIN));
+        fds.extend(self.links.iter().map(|(_, link)| PollFd::new(link.socket.as_fd(), PollFlags::POLLIN)));
+        let left = TimeSpec::from_duration(Duration::from_nanos(until.since(self.clock.now()).as_nanos()));
+        match ppoll(&mut fds, Some(left), None) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(FetchError::System { what: "waiting for units".into(), source: errno.into() }),
+        }
+        if fds[0].any().unwrap_or(false) {
+            let _ = self.back.bell().read();
+        }
+        Ok(())
+    }
+}

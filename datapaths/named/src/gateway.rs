@@ -1,0 +1,167 @@
+//! An HTTP/1.1 gateway: named objects for programs that know nothing of names, such as a browser's video player.
+//!
+//! `GET` or `HEAD` of `/NAME`, and of `/NAME/FILE` where NAME is a published folder. Ranges (RFC 9110 section 14), one at a time;
+//! the tag of an object is its name. Everything that is sent was verified before.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use paceline_cc::Spec;
+use tokio::sync::Semaphore;
+
+use crate::client::{Failed, FetchError};
+use crate::resolver::{ResolveError, Whereabouts};
+
+mod answer;
+mod body;
+mod objects;
+mod range;
+
+/// Where a gateway listens when nothing is said (our choice).
+pub const PORT: u16 = 8480;
+
+/// Connections at once (our choice: some browsers' worth).
+const CONNECTIONS: usize = 512;
+
+/// A client has so long to send its request (our choice; it may keep a connection idle as long).
+const REQUEST_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a gateway is made of.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where objects are.
+    pub whereabouts: Whereabouts,
+    /// The controller of each fetch.
+    pub controller: Spec,
+    /// A client is refused when nothing came for so long.
+    pub patience: Duration,
+}
+
+/// Why an object cannot be had; each has its status.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// 404.
+    #[error("{0}")]
+    NotFound(String),
+    /// 502.
+    #[error("the collection cannot be read: {0}")]
+    Collection(String),
+    /// 503.
+    #[error("too many fetches at once; try again")]
+    Busy,
+    /// 404 or 504.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// 404, 416, 502 or 504.
+    #[error(transparent)]
+    Fetch(Box<FetchError>),
+    /// 500.
+    #[error("a task of the gateway ended early")]
+    Task(#[from] tokio::task::JoinError),
+    /// The gateway itself.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl GatewayError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NotFound(_) | Self::Resolve(ResolveError::Unknown { .. }) => StatusCode::NOT_FOUND,
+            Self::Collection(_) => StatusCode::BAD_GATEWAY,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Resolve(ResolveError::Silent { .. } | ResolveError::Nowhere { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Resolve(_) => StatusCode::BAD_GATEWAY,
+            Self::Fetch(error) => match &**error {
+                error if error.is_not_found() => StatusCode::NOT_FOUND,
+                error if error.is_silence() => StatusCode::GATEWAY_TIMEOUT,
+                FetchError::Failed { why: Failed::Range { .. }, .. } => StatusCode::RANGE_NOT_SATISFIABLE,
+                _ => StatusCode::BAD_GATEWAY,
+            },
+            Self::Task(_) | Self::System { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// A bound gateway.
+#[derive(Debug)]
+pub struct Gateway {
+    listener: TcpListener,
+    objects: Arc<objects::Objects>,
+}
+
+impl Gateway {
+    /// Binds the port.
+    ///
+    /// # Errors
+    /// [`GatewayError::System`]: it is in use, say.
+    pub fn bind(config: &GatewayConfig) -> Result<Self, GatewayError> {
+        let what = || format!("--listen {}", config.listen);
+        let bind = || {
+            let listener = TcpListener::bind(config.listen)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = bind().map_err(|source| GatewayError::System { what: what(), source })?;
+        let objects = objects::Objects::new(config.whereabouts.clone(), config.controller.clone(), config.patience);
+        Ok(Self { listener, objects: Arc::new(objects) })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` is done. Within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`GatewayError::System`]: the listening socket failed.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), GatewayError> {
+        let failed = |source| GatewayError::System { what: "the gateway's socket".into(), source };
+        let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
+        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        tokio::pin!(stop);
+        loop {
+            let Ok(permit) = connections.clone().acquire_owned().await else { return Ok(()) };
+            let stream = tokio::select! {
+                () = &mut stop => return Ok(()),
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    // The host is out of descriptors, or the client has gone.
+                    Err(_) => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                },
+            };
+            let _ = stream.set_nodelay(true);
+            let objects = self.objects.clone();
+            tokio::spawn(async move {
+                let _permit = permit;
+                let service = service_fn(|request: Request<hyper::body::Incoming>| {
+                    let objects = objects.clone();
+                    async move { Ok::<_, std::convert::Infallible>(answer::answer(&objects, &request).await) }
+                });
+                let mut http = http1::Builder::new();
+                http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WITHIN);
+                // A client that goes away in the middle is its own affair.
+                let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    }
+}

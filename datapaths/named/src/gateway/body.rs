@@ -1,0 +1,59 @@
+//! What an answer carries.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::client::{FetchError, Reader};
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// A text, or nothing.
+    Text(Option<Bytes>),
+    /// Bytes of an object, as they come. A failed fetch ends the connection before the length that was announced, so that no client
+    /// takes the part for the whole.
+    Object {
+        /// The fetch.
+        reader: Box<Reader>,
+        /// Bytes to come.
+        left: u64,
+        /// A fetch less that others may begin.
+        _permit: OwnedSemaphorePermit,
+    },
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = FetchError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
+        match self.get_mut() {
+            Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Self::Object { reader, left, .. } => {
+                let chunk = ready!(reader.poll_chunk(cx)).transpose();
+                if let Some(Ok(bytes)) = &chunk {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                }
+                Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_none(),
+            Self::Object { left, .. } => *left == 0,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(match self {
+            Self::Text(text) => text.as_ref().map_or(0, |text| text.len() as u64),
+            Self::Object { left, .. } => *left,
+        })
+    }
+}
