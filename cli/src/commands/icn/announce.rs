@@ -13,7 +13,7 @@ use crate::complaint;
 
 /// Options of the routers.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct Announce {
     /// Announce what the store has to this resolver, as HOST or HOST:PORT.
     #[arg(long, value_name = "ADDR", requires = "announce_key")]
     announce: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Args {
     announce_address: Option<String>,
 }
 
-impl Args {
+impl Announce {
     /// Begins to announce a router that listens at `listens`, if that is wanted.
     pub(super) fn start(&self, store: &Path, listens: SocketAddr) -> anyhow::Result<Option<Announcer>> {
         let (Some(service), Some(key)) = (&self.announce, &self.announce_key) else { return Ok(None) };

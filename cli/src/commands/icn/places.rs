@@ -23,13 +23,16 @@ pub(crate) struct Places {
     #[arg(long, value_name = "ADDR")]
     resolver: Option<String>,
     /// The zone of DNS whose TXT records say where it is, and, behind an @, the server to ask instead of the system's.
-    #[cfg(feature = "dns")]
     #[arg(long, value_name = "ZONE[@ADDR]")]
     dns: Option<String>,
 }
 
 impl Places {
     pub(crate) fn whereabouts(&self) -> anyhow::Result<Whereabouts> {
+        #[cfg(not(feature = "dns"))]
+        if let Some(dns) = &self.dns {
+            bail!("--dns {dns}: this paceline was built without DNS; build it with --features dns");
+        }
         #[cfg(feature = "dns")]
         if let Some(dns) = &self.dns {
             let (zone, server) = dns.split_once('@').map_or((dns.as_str(), None), |(zone, at)| (zone, Some(at)));

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use paceline_cc::Rate;
 use paceline_named::router::{Server, ServerConfig};
 
-use super::{announce, running};
+use super::announce::Announce;
+use super::running;
 
 /// Serve the objects of a store to whoever asks for them by name.
 ///
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
     #[command(flatten)]
-    announcing: announce::Args,
+    announcing: Announce,
     /// One JSON object at the start and one at the end instead of lines for people.
     #[arg(long)]
     json: bool,
