@@ -3,8 +3,11 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
-use paceline_cc::{Ability, Spec};
+use anyhow::anyhow;
+#[cfg(not(feature = "dns"))]
+use anyhow::bail;
+use paceline_cc::Spec;
+use paceline_cc::datapath::ICN;
 use paceline_named::resolver::{self, Whereabouts};
 
 use super::super::number;
@@ -63,9 +66,7 @@ pub(crate) struct Asking {
 impl Asking {
     pub(crate) fn controller(&self) -> anyhow::Result<Spec> {
         let spec: Spec = self.cc.parse().map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
-        if spec.needs(Ability::ReceiverHalf) {
-            bail!("--cc {}: it needs a half at the other end, and a router runs none; choose another", self.cc);
-        }
+        ICN.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
         Ok(spec)
     }
 
