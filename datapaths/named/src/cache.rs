@@ -117,7 +117,7 @@ impl Cache {
         self.evicted
     }
 
-    /// What there is of this object, which counts as a use of it. `None` where there is nothing, or it cannot be read any more.
+    /// What there is of this object, which counts as a use of it. `None` where there is nothing, or it cannot be read now.
     pub fn find(&mut self, name: &Name) -> Option<&Partial> {
         self.writable(name).map(|partial| &*partial)
     }
@@ -131,10 +131,13 @@ impl Cache {
             self.close_one();
             match Partial::open(&Paths::in_cache(&self.folder, name), name) {
                 Ok(Some(partial)) => _ = self.open.insert(*name, partial),
-                _ => {
+                // It is of no use.
+                Ok(None) => {
                     self.remove(name);
                     return None;
                 }
+                // It may be of use later: no handle was left.
+                Err(_) => return None,
             }
         }
         self.open.get_mut(name)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::statvfs::fstatvfs;
 use tempfile::NamedTempFile;
 
 use super::error::{StoreError, cannot, write_failed};
@@ -37,11 +38,18 @@ impl Draft {
 
     /// Sees to it that there is room for so many bytes, where the file system can.
     pub(crate) fn reserve(&self, bytes: u64, of: &Path) -> Result<(), StoreError> {
-        let Ok(length) = i64::try_from(bytes) else { return Err(StoreError::Full { path: of.to_owned() }) };
+        let full = || StoreError::Full { path: of.to_owned() };
+        let Ok(length) = i64::try_from(bytes) else { return Err(full()) };
+        // First: some file systems reserve all that there is before they refuse, and others would find the disk full meanwhile.
+        let room = fstatvfs(self.file.as_file())
+            .map(|system| system.blocks_available() as u64 * system.fragment_size() as u64);
+        if room.is_ok_and(|room| room < bytes) {
+            return Err(full());
+        }
         match fallocate(self.file.as_file(), FallocateFlags::empty(), 0, length) {
             Err(error @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(match error {
                 Errno::EFBIG => cannot("written", of, error.into()),
-                _ => StoreError::Full { path: of.to_owned() },
+                _ => full(),
             }),
             // It is not for every file system.
             _ => Ok(()),
