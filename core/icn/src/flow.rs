@@ -52,8 +52,9 @@ pub enum Aggregation {
 /// its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ceiling {
-    /// The larger of its window and 2 bandwidth-delay products with three of the largest requests: a queue at an access point would
-    /// else fill to its end, and a stalled path would be asked blindly for a retransmission timeout.
+    /// Its window, and while [`channel_is_contended`] the larger of that and 2 bandwidth-delay products with three of the largest requests:
+    /// without an end a queue at an access point would fill to its own, and a stalled path would be asked blindly for a retransmission
+    /// timeout; on other paths so much more than the window would only fill queues.
     #[default]
     Bounded,
     /// Its window.
@@ -220,6 +221,7 @@ impl Flow {
         match self.config.ceiling {
             Ceiling::Window => window,
             Ceiling::Unlimited => u64::MAX,
+            Ceiling::Bounded if !self.is_contended() => window,
             Ceiling::Bounded => {
                 let min = self.driver.rtt().min();
                 let product = self.pacing_rate().filter(|_| min < Nanos::MAX).map_or(0, |rate| rate.bytes_in(min));
@@ -227,6 +229,11 @@ impl Flow {
                 window.max(product.saturating_mul(2).saturating_add(requests))
             }
         }
+    }
+
+    /// Inequality 9 holds.
+    fn is_contended(&self) -> bool {
+        self.mean_rtt.get().is_some_and(|mean| channel_is_contended(mean, self.driver.rtt().min()))
     }
 
     /// Smoothed RTT; `None` before the first sample.

@@ -154,7 +154,7 @@ fn wifi_is_filled_without_filling_its_queue() {
 }
 
 /// Beside a station that always sends: at least what the ceiling of the same model reached (its row "at least 2 BDP + 192 units",
-/// "x3 rule"), in the mean of three seeds, less 2 %: seeds differ by 5 % there.
+/// "x3 rule"), in the mean of three seeds, less 3 %: seeds differ by 5 % there.
 #[test]
 fn beside_a_saturated_station_the_ceiling_is_enough() {
     for (phy, least) in [("vht80-2ss-mcs9", 259.0), ("vht80-1ss-mcs9", 139.0), ("ht20-2ss-mcs7", 51.0)] {
@@ -164,7 +164,7 @@ fn beside_a_saturated_station_the_ceiling_is_enough() {
             mbps
         };
         let got: Vec<f64> = (1..=3).map(run).collect();
-        assert!(got.iter().sum::<f64>() / 3.0 >= 0.98 * least, "{phy}: {got:?} Mbit/s");
+        assert!(got.iter().sum::<f64>() / 3.0 >= 0.97 * least, "{phy}: {got:?} Mbit/s");
     }
 }
 
@@ -226,15 +226,15 @@ fn transfers_that_come_at_random_end() {
     assert!(outcome.flows[0].fct.min_ms().unwrap() >= 20.0);
 }
 
-/// Beside CUBIC over TCP in a queue of 2 BDP neither starves: at least 15 % of the link each (our choice). The ceiling's 192 units are more
-/// than two BDP of this link; with the window alone CUBIC keeps as much as beside BBR over TCP.
+/// Beside CUBIC over TCP in a queue of 2 BDP neither starves: at least 35 % of the link each (our choice), as beside BBR over TCP: where
+/// inequality 9 does not hold the window is the ceiling.
 #[test]
 fn beside_cubic_neither_starves() {
     let mut dumbbell = Dumbbell::new(50.0, 20, vec![asks("bbr"), Flow::bulk("cubic".parse().unwrap(), Via::Tcp(None))]);
     dumbbell.queue = Some("droptail:bdp=2".parse::<QueueSpec>().unwrap());
     let outcome = dumbbell.run(60);
     let got = shares(&outcome, 2, 20_000, 60_000);
-    assert!(got.iter().all(|share| *share >= 0.15), "{got:?}");
+    assert!(got.iter().all(|share| *share >= 0.35), "{got:?}");
     assert!(got.iter().sum::<f64>() >= 0.95, "{got:?}");
 }
 

@@ -3,7 +3,7 @@
 use paceline_cc::{Nanos, Pacing, Phase, Rate, Time};
 use paceline_transport::Load;
 
-use super::{Aggregation, BYTES, Flow, Supply, channel_is_contended, units_per_request};
+use super::{Aggregation, BYTES, Flow, Supply, units_per_request};
 use crate::ranges::{MAX_UNITS, Ranges};
 
 /// A small request waits for no longer than this to become a larger one: a tick of the release's kernel.
@@ -73,8 +73,7 @@ impl Flow {
                 },
             },
         };
-        let contended = || self.mean_rtt.get().is_some_and(|mean| channel_is_contended(mean, self.driver.rtt().min()));
-        if self.config.triple && controller.cruises() && contended() {
+        if self.config.triple && controller.cruises() && self.is_contended() {
             units.saturating_mul(3).min(MAX_UNITS)
         } else {
             units
