@@ -41,8 +41,7 @@ impl Draft {
         let full = || StoreError::Full { path: of.to_owned() };
         let Ok(length) = i64::try_from(bytes) else { return Err(full()) };
         // First: some file systems reserve all that there is before they refuse, and others would find the disk full meanwhile.
-        let room = fstatvfs(self.file.as_file())
-            .map(|system| system.blocks_available() as u64 * system.fragment_size() as u64);
+        let room = fstatvfs(self.file.as_file()).map(|system| system.blocks_available() * system.fragment_size());
         if room.is_ok_and(|room| room < bytes) {
             return Err(full());
         }
