@@ -19,7 +19,7 @@ pub(crate) fn fetch(object: &Object) -> Fetch {
 }
 
 /// Loses one in `one_in` packets, and holds as many back for 2 ms.
-fn rough(seed: u64, one_in: u64) -> crate::common::Fate {
+pub(crate) fn rough(seed: u64, one_in: u64) -> crate::common::Fate {
     let mut state = seed;
     Box::new(move |_, _| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -5,6 +5,7 @@ mod fetch;
 mod flow;
 mod hostile;
 mod integrity;
+mod large;
 mod released;
 mod rough;
 mod router;

@@ -1,11 +1,12 @@
 //! A router of tests that has one object, and a fetch that has several of them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_icn::wire::{Answer, DATA_HEAD, Data, Grant, Nack, Reason, Request, TOKEN_BYTES, Token};
-use paceline_icn::{Builder, Dropped, Fetch, Layout, Name, Output, SourceId, UNIT, Units};
+use paceline_icn::{Builder, Dropped, Fetch, Layout, Name, Output, Place, SourceId, UNIT, Units};
 
 use super::{Fate, controller};
 
@@ -42,12 +43,55 @@ pub(crate) fn object(length: usize) -> Object {
     Object { bytes, name: manifest.name(), stored }
 }
 
+/// An object that is larger than memory: bytes that are made from their place, and the tree above them.
+pub(crate) struct Large {
+    pub(crate) name: Name,
+    pub(crate) layout: Layout,
+    index: HashMap<u64, Box<[u8; UNIT]>>,
+}
+
+impl Large {
+    pub(crate) fn new(length: u64) -> Self {
+        let layout = Layout::new(length);
+        let mut index = HashMap::new();
+        let mut put = |unit: u64, bytes: &[u8; UNIT]| drop(index.insert(unit, Box::new(*bytes)));
+        let mut builder = Builder::new(length, "application/octet-stream");
+        for unit in 0..layout.data_units() {
+            builder.push(&Self::data(&layout, unit), &mut put);
+        }
+        let manifest = builder.finish(&mut put).expect("as long as it was said to be");
+        Self { name: manifest.name(), layout, index }
+    }
+
+    /// The bytes of data unit `index`.
+    pub(crate) fn data(layout: &Layout, index: u64) -> Vec<u8> {
+        let bytes = layout.bytes_of(layout.unit_of(index));
+        let mut state = index;
+        let mut word = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()
+        };
+        let mut made: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| word()).collect();
+        made.truncate(bytes);
+        made
+    }
+
+    fn unit(&self, unit: u64) -> Option<Vec<u8>> {
+        Some(match self.layout.place(unit)? {
+            Place::Data { index } => Self::data(&self.layout, index),
+            _ => self.index.get(&unit)?.to_vec(),
+        })
+    }
+}
+
 /// Changes a unit's bytes.
 pub(crate) type Damage = Box<dyn FnMut(u64, &mut Vec<u8>)>;
 
 /// What a router does.
 pub(crate) struct Origin {
     pub(crate) stored: Vec<u8>,
+    /// In place of that.
+    pub(crate) large: Option<Rc<Large>>,
     /// It wants a token for more than two units.
     pub(crate) wants_token: bool,
     pub(crate) damage: Damage,
@@ -62,6 +106,7 @@ impl Origin {
     pub(crate) fn new(stored: Vec<u8>) -> Self {
         Self {
             stored,
+            large: None,
             wants_token: false,
             damage: Box::new(|_, _| {}),
             refuses: None,
@@ -84,7 +129,8 @@ impl Origin {
             Grant { nonce, token: self.token }.encode(&mut grant);
             answers.push(grant);
         }
-        let stored_units = self.stored.len().div_ceil(UNIT) as u64;
+        let stored_units =
+            self.large.as_ref().map_or(self.stored.len().div_ceil(UNIT) as u64, |large| large.layout.stored_units());
         let mut refuse = |units, reason| {
             let mut nack = Vec::new();
             Nack { nonce, units, reason, retry_after: Nanos::ZERO }.encode(&mut nack);
@@ -106,7 +152,8 @@ impl Origin {
         }
         for unit in request.ranges.iter().filter(|unit| *unit < stored_units).take(room as usize) {
             let start = unit as usize * UNIT;
-            let mut bytes = self.stored[start..self.stored.len().min(start + UNIT)].to_vec();
+            let made = self.large.as_ref().and_then(|large| large.unit(unit));
+            let mut bytes = made.unwrap_or_else(|| self.stored[start..self.stored.len().min(start + UNIT)].to_vec());
             (self.damage)(unit, &mut bytes);
             let stored_units = Some(stored_units);
             let head = Data { nonce, unit, stored_units, waited: Nanos::ZERO, app_limited: false }.encode_head();
@@ -128,8 +175,16 @@ pub(crate) struct Route {
 
 impl Route {
     pub(crate) fn new(object: &Object) -> Self {
+        Self::to(Origin::new(object.stored.clone()))
+    }
+
+    pub(crate) fn large(object: &Rc<Large>) -> Self {
+        Self::to(Origin { large: Some(object.clone()), ..Origin::new(Vec::new()) })
+    }
+
+    fn to(origin: Origin) -> Self {
         Self {
-            origin: Origin::new(object.stored.clone()),
+            origin,
             delay: Nanos::from_millis(10),
             rate: Rate::from_mbps(100.0),
             fate: Box::new(|_, _| Some(Nanos::ZERO)),
@@ -153,6 +208,8 @@ pub(crate) struct Network {
     /// What came out: positions and bytes.
     pub(crate) got: Vec<(u64, Vec<u8>)>,
     pub(crate) outputs: Vec<Output>,
+    /// Takes what comes out, in place of `got`.
+    pub(crate) sink: Option<Box<dyn FnMut(u64, &[u8])>>,
     /// The application reads at this rate; everything at once where there is none.
     pub(crate) reads: Option<Rate>,
     pub(crate) dropped: Vec<Dropped>,
@@ -174,6 +231,7 @@ impl Network {
             now: Time::ZERO,
             got: Vec::new(),
             outputs: Vec::new(),
+            sink: None,
             reads: None,
             dropped: Vec::new(),
             requests: 0,
@@ -193,7 +251,10 @@ impl Network {
         while let Some(output) = self.fetch.poll_output() {
             if let Output::Bytes { offset, bytes } = output {
                 self.unread += bytes.len() as u64;
-                self.got.push((offset, bytes.to_vec()));
+                match &mut self.sink {
+                    Some(sink) => sink(offset, &bytes),
+                    None => self.got.push((offset, bytes.to_vec())),
+                }
             } else {
                 self.outputs.push(output);
             }
