@@ -203,6 +203,11 @@ impl Flow {
         self.gave_up
     }
 
+    /// Nothing came in order since its timer fired.
+    pub fn is_silent(&self) -> bool {
+        self.expiries > 0
+    }
+
     /// Payload bytes in flight. A unit counts [`UNIT`] until it is there.
     pub fn in_flight(&self) -> u64 {
         self.board.in_flight

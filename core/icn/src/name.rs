@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use data_encoding::BASE32_NOPAD;
+use data_encoding::{BASE32_NOPAD, DecodeKind};
 
 /// Bytes of a name on the wire: its kind and a hash.
 pub const NAME_BYTES: usize = 33;
@@ -43,6 +43,12 @@ pub enum NoName {
         text: String,
         /// Where, counted from 1.
         position: usize,
+    },
+    /// With a last character that no name has.
+    #[error("'{text}' is no name: its last character is mistyped; no name ends with it")]
+    End {
+        /// The text.
+        text: String,
     },
     /// Of a kind that this version does not know.
     #[error("kind {0} of names is not known; a newer version of paceline may know it")]
@@ -112,8 +118,10 @@ impl FromStr for Name {
             return Err(NoName::Length { text: text.chars().take(60).collect(), length });
         }
         let wrong = |position| NoName::Character { text: text.to_owned(), position };
-        let bytes =
-            BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).map_err(|error| wrong(error.position + 1))?;
+        let bytes = BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).map_err(|error| match error.kind {
+            DecodeKind::Trailing => NoName::End { text: text.to_owned() },
+            _ => wrong(error.position + 1),
+        })?;
         let bytes = bytes.as_slice().try_into().map_err(|_| wrong(length))?;
         Self::from_bytes(bytes)
     }
@@ -139,6 +147,8 @@ mod tests {
         assert_eq!("video.mp4".parse::<Name>(), Err(NoName::Length { text: "video.mp4".into(), length: 9 }));
         let wrong = format!("{}8{}", &name[..10], &name[11..]);
         assert!(matches!(wrong.parse::<Name>(), Err(NoName::Character { position: 11, .. })));
+        let wrong = format!("{}b", &name[..52]);
+        assert_eq!(wrong.parse::<Name>(), Err(NoName::End { text: wrong }));
         assert!("é".repeat(53).parse::<Name>().is_err());
         let mut bytes = Name::new(Kind::Object, [7; 32]).to_bytes();
         bytes[0] = 9;

@@ -166,6 +166,19 @@ fn one_source_dies_and_one_moves_under_loss_and_reordering() {
 }
 
 #[test]
+fn a_source_that_never_answers_costs_one_timeout() {
+    let object = object(4_000_000);
+    for dead in [0, 1] {
+        let mut network = Network::new(fetch(&object), vec![Route::new(&object), Route::new(&object)]);
+        network.routes[dead].fate = Box::new(|_, _| None);
+        network.run(secs(60));
+        assert!(network.bytes(0) == object.bytes);
+        assert!(network.now < Time::from_millis(1600), "{dead}: {} {:?}", network.now, network.fetch.stats());
+        assert!(network.fetch.stats().duplicates == 0);
+    }
+}
+
+#[test]
 fn loss_and_reordering_cost_at_most_two_percent_more_bytes() {
     let object = object(8_000_000);
     let mut route = Route::new(&object);

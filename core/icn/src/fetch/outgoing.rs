@@ -1,6 +1,6 @@
 //! Requests to the sources, and their timers.
 
-use paceline_cc::Time;
+use paceline_cc::{Nanos, Time};
 
 use super::map::Share;
 use super::source::Proof;
@@ -43,6 +43,10 @@ impl Fetch {
             let (name, hops) = (self.name, self.config.hops);
             Request { nonce: source.nonce, name, ranges, token: source.token, hops, padded }.encode(message);
             self.turn = (index + 1) % count;
+            // It may be dead: others need not wait until that is known.
+            if alive > 1 && source.flow.is_silent() {
+                ranges.iter().for_each(|unit| _ = self.map.give_back(unit, id, Some(id)));
+            }
             return Some(id);
         }
         None
@@ -75,7 +79,9 @@ impl Fetch {
             if timeouts > source.timeouts {
                 source.timeouts = timeouts;
                 if others {
-                    let late = source.flow.reclaim(source.flow.rto().mul_div(2, 1), now);
+                    // One that never answered may never do so.
+                    let patience = source.flow.srtt().map_or(Nanos::ZERO, |_| source.flow.rto().mul_div(2, 1));
+                    let late = source.flow.reclaim(patience, now);
                     for unit in late {
                         self.stats.reassigned += u64::from(self.map.give_back(unit, id, Some(id)));
                     }
