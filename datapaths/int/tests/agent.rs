@@ -8,14 +8,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use paceline_bus::{Body, Bus, Hub, Key, Keys, Kind, Options, Role, flow_number};
 use paceline_cc::Cause;
-use paceline_int::Agent;
+use paceline_int::{Agent, NodeError, Source, SourceOptions};
 use paceline_telemetry::{FlowReport, HopReport, Tuple};
 use rustix::time::{ClockId, clock_gettime};
 use server::Server;
@@ -70,20 +70,33 @@ fn connection(test: &str) -> Option<Connection> {
     Some(Connection { stream, _other: other, tuple, cookie })
 }
 
-/// Maps as those of a source and of a controller.
+/// The map of a controller, and those of a source that puts headers on nothing by itself.
 struct Kernel {
     records: MapHandle,
     flows: MapHandle,
     reports: MapHandle,
+    _source: Source,
 }
 
 impl Kernel {
     fn new(test: &str) -> Option<Self> {
-        Some(Self {
-            records: map(test, "pl_telemetry", 8, 64)?,
-            flows: map(test, "pl_int_flows", 36, 56)?,
-            reports: map(test, "pl_int_reports", 36, 8)?,
-        })
+        static TURN: Mutex<()> = Mutex::new(());
+        let records = map(test, "pl_telemetry", 8, 64)?;
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let nothing = SourceOptions { ports: vec![9], ..SourceOptions::default() };
+        let source = match Source::open("lo", &nothing) {
+            Ok(source) => source,
+            Err(reason @ (NodeError::NotRoot | NodeError::NoBtf)) => {
+                let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let newest = |name: &str| {
+            let id = MapInfoIter::default().filter(|map| map.name == name).map(|map| map.id).max().unwrap();
+            MapHandle::from_map_id(id).unwrap()
+        };
+        Some(Self { records, flows: newest("pl_int_flows"), reports: newest("pl_int_reports"), _source: source })
     }
 
     fn key(tuple: &Tuple) -> Vec<u8> {
@@ -93,7 +106,7 @@ impl Kernel {
 
     /// The source has just put a header on this flow.
     fn sent(&self, connection: &Connection) {
-        let mut value = [0; 56];
+        let mut value = [0; 64];
         value[..8].copy_from_slice(&connection.cookie.to_ne_bytes());
         value[16..24].copy_from_slice(&monotonic().to_ne_bytes());
         self.flows.update(&Self::key(&connection.tuple), &value, MapFlags::ANY).unwrap();
