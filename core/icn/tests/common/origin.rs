@@ -1,7 +1,7 @@
 //! A router of tests that has one object, and a fetch that has several of them.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use paceline_cc::{Nanos, Rate, Time};
@@ -47,13 +47,13 @@ pub(crate) fn object(length: usize) -> Object {
 pub(crate) struct Large {
     pub(crate) name: Name,
     pub(crate) layout: Layout,
-    index: HashMap<u64, Box<[u8; UNIT]>>,
+    index: BTreeMap<u64, Box<[u8; UNIT]>>,
 }
 
 impl Large {
     pub(crate) fn new(length: u64) -> Self {
         let layout = Layout::new(length);
-        let mut index = HashMap::new();
+        let mut index = BTreeMap::new();
         let mut put = |unit: u64, bytes: &[u8; UNIT]| drop(index.insert(unit, Box::new(*bytes)));
         let mut builder = Builder::new(length, "application/octet-stream");
         for unit in 0..layout.data_units() {
