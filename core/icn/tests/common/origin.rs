@@ -200,6 +200,9 @@ enum Event {
     Answer(usize, Vec<u8>),
 }
 
+/// Takes bytes and where they begin.
+pub(crate) type Sink = Box<dyn FnMut(u64, &[u8])>;
+
 /// A fetch over routes; source and route have the same number.
 pub(crate) struct Network {
     pub(crate) fetch: Fetch,
@@ -209,7 +212,7 @@ pub(crate) struct Network {
     pub(crate) got: Vec<(u64, Vec<u8>)>,
     pub(crate) outputs: Vec<Output>,
     /// Takes what comes out, in place of `got`.
-    pub(crate) sink: Option<Box<dyn FnMut(u64, &[u8])>>,
+    pub(crate) sink: Option<Sink>,
     /// The application reads at this rate; everything at once where there is none.
     pub(crate) reads: Option<Rate>,
     pub(crate) dropped: Vec<Dropped>,
