@@ -233,3 +233,15 @@ fn what_the_real_world_has_not_is_refused_in_one_line() {
         assert!(errors.contains("network namespaces") || errors.contains(what), "{errors}");
     }
 }
+
+/// The flow of a record used [`PATH`] as one that is alone there.
+fn fills_the_link(record: &Value) {
+    let used = number(record, "/utilization");
+    assert!((0.4..=1.01).contains(&used), "{record}");
+    let least = number(record, "/delay_ms/min");
+    assert!((10.0..11.5).contains(&least), "{record}");
+    assert!(number(record, "/queue_ms/max") <= 41.0, "{record}");
+    assert!(number(record, "/rtt_ms/p50") >= 20.0 && number(record, "/cpu_s") > 0.0, "{record}");
+    let goodput = number(record, "/goodput_mbps");
+    assert!(goodput > 0.0 && goodput <= number(record, "/throughput_mbps"), "{record}");
+}

@@ -209,7 +209,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// Of the object `name` the bytes in `range`; all of it where the range is `0..u64::MAX`. The numbers that tell answers from a
+    /// Of the object `name` the bytes in `range`; all of it where the range is `0..u64::MAX`. The numbers that distinguish answers from a
     /// stranger's come from `seed`, which must be drawn at random. A signed name's fetch gets its record.
     pub fn new(config: FetchConfig, name: Name, range: Range<u64>, seed: u64) -> Self {
         let guess = name.kind() == Kind::Object && range.start == 0;

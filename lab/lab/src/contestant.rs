@@ -73,7 +73,7 @@ pub enum ContestantError {
     /// What stands behind `icn:` is none of its options.
     #[error(
         "'{text}': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, \
-         and disorder=UNITS (1 to 1000), not '{option}'"
+         and disorder=UNITS (1 to 64), not '{option}'"
     )]
     Asking {
         /// The contestant as given.
@@ -318,7 +318,7 @@ mod tests {
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc or quic?"),
             (
                 "bbr@icn:ceiling=none",
-                "'bbr@icn:ceiling=none': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, and disorder=UNITS (1 to 1000), not 'ceiling=none'",
+                "'bbr@icn:ceiling=none': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, and disorder=UNITS (1 to 64), not 'ceiling=none'",
             ),
             (
                 "sprout@icn",

@@ -7,8 +7,8 @@ use paceline_icn::ranges::MAX_UNITS;
 const CEILINGS: [(&str, Ceiling); 3] =
     [("bounded", Ceiling::Bounded), ("window", Ceiling::Window), ("unlimited", Ceiling::Unlimited)];
 
-/// Most units that may arrive before a hole is taken for a loss (our choice: more would leave all losses to the timer).
-const MOST_DISORDER: u32 = 1000;
+/// Most units that may arrive before a hole is taken for a loss: those of [`FlowConfig::disorder`](paceline_icn::FlowConfig).
+const MOST_DISORDER: u32 = 64;
 
 /// Reads `aggregation=one,ceiling=window`; the error is the option that is none.
 pub(super) fn asking(options: &str) -> Result<Asking, String> {
