@@ -25,7 +25,7 @@ pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;
 pub use tap::{Fate, Layer, Subject, Tap};
-pub use telemetry::{Faults, Named, Telemetry, TelemetryOutcome, Trace};
+pub use telemetry::{Faults, Impostor, Named, Telemetry, TelemetryOutcome, Trace};
 pub use topology::{Graph, GraphError, Hop, Topology};
 pub use truth::Truth;
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

@@ -42,6 +42,20 @@ pub struct Faults {
     pub late: Nanos,
     /// Share of reports that are lost.
     pub drop: f64,
+    /// Who sends reports from then on when the sink no longer does; the bus refuses them.
+    pub impostor: Option<Impostor>,
+}
+
+/// Who sends reports on the bus of a real race that are not the sink's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Impostor {
+    /// Someone without a key that readers know.
+    Stranger,
+    /// Someone with the sink's name and another key.
+    WrongKey,
+    /// Someone who sends again what the sink has sent.
+    Replay,
 }
 
 impl Faults {

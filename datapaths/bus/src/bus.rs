@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::envelope::{MESSAGE_MAX, seal};
@@ -17,11 +17,16 @@ use crate::subscription::{Inbox, Source, Subscription};
 use crate::{local, memory};
 
 /// What waits to be sent.
+#[derive(Clone)]
 pub(crate) struct Outgoing {
     pub(crate) subject: String,
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
 }
+
+/// A message that is signed and not sent yet.
+#[derive(Clone)]
+pub struct Sealed(Outgoing);
 
 /// What a bus shares with the threads that serve it.
 pub(crate) struct Shared {
@@ -116,27 +121,47 @@ impl Bus {
 
     /// Publishes a text as it is.
     pub fn publish_text(&self, kind: Kind, text: &[u8]) {
+        // Sent in the order of their numbers: the lock is held.
+        let mut last = self.last_number();
+        if let Some(sealed) = self.seal_after(&mut last, kind, text) {
+            self.send(sealed);
+        }
+    }
+
+    /// Signs a message, with the time of now, for [`Bus::send`] later; `None`: it is too long, which is counted.
+    pub fn seal(&self, kind: Kind, body: &Body) -> Option<Sealed> {
+        self.seal_after(&mut self.last_number(), kind, &body.text())
+    }
+
+    fn last_number(&self) -> MutexGuard<'_, u64> {
+        self.shared.number.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seal_after(&self, last: &mut u64, kind: Kind, text: &[u8]) -> Option<Sealed> {
         let shared = &self.shared;
         shared.published.fetch_add(1, Ordering::Relaxed);
         let subject = Subject { domain: shared.options.domain.clone(), kind }.to_string();
-        let mut last = shared.number.lock().unwrap_or_else(PoisonError::into_inner);
         let number = now().max(last.saturating_add(1));
         *last = number;
         let bytes = seal(&shared.options.name, shared.key.as_ref(), number, &subject, text);
-        if bytes.len() > MESSAGE_MAX {
-            shared.oversize.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        // In the order of their numbers: the lock is held.
+        let fits = bytes.len() <= MESSAGE_MAX;
+        shared.oversize.fetch_add((!fits).into(), Ordering::Relaxed);
+        fits.then_some(Sealed(Outgoing { subject, number, bytes }))
+    }
+
+    /// Sends what this end, or another one, has signed. Readers refuse what comes behind a newer message of the same subject, and what is
+    /// too old.
+    pub fn send(&self, Sealed(item): Sealed) {
+        let shared = &self.shared;
         match &self.link {
             Link::Memory(hub) => {
-                hub.pass(&subject, &bytes);
+                hub.pass(&item.subject, &item.bytes);
                 shared.sent.fetch_add(1, Ordering::Relaxed);
             }
-            Link::Local { .. } => shared.outbox.push(Outgoing { subject, number, bytes }),
+            Link::Local { .. } => shared.outbox.push(item),
             #[cfg(feature = "nats")]
             Link::Nats(session) => {
-                shared.outbox.push(Outgoing { subject, number, bytes });
+                shared.outbox.push(item);
                 session.wake();
             }
         }

@@ -32,7 +32,7 @@ mod subject;
 mod subscription;
 
 pub use board::Board;
-pub use bus::Bus;
+pub use bus::{Bus, Sealed};
 pub use envelope::{Envelope, MESSAGE_MAX, seal};
 pub use gate::{Counts, Gate, MAX_AGE, Reason, Refused, Trust};
 pub use heart::Heart;

@@ -109,6 +109,32 @@ fn everyone_gets_what_they_asked_for() {
 }
 
 #[test]
+fn what_was_signed_before_is_let_in_once_and_in_time() {
+    each(|open| {
+        let late = Options { max_age: Duration::from_secs(3600), ..options("sta2", Some(Role::Sink)) };
+        let publisher = open(late).unwrap();
+        let patient = Options { max_age: PATIENCE, ..options("reader", None) };
+        let reader = open(patient).unwrap().subscribe(&[Filter::Flows]).unwrap();
+        let strict = Options { max_age: Duration::from_millis(1), ..options("reader", None) };
+        let strict = open(strict).unwrap().subscribe(&[Filter::Flows]).unwrap();
+        warm(&publisher, &reader, 1);
+        let sealed = publisher.seal(flow(1), &report(1, 10)).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        publisher.send(sealed.clone());
+        assert_eq!(rseq(&reader.next(PATIENCE).unwrap()), 10);
+        publisher.send(sealed);
+        publisher.publish(flow(1), &report(1, 11));
+        assert_eq!(rseq(&reader.next(PATIENCE).unwrap()), 11);
+        assert_eq!((reader.counts().refused(Reason::Replay), reader.counts().all_refused()), (1, 1));
+        let began = Instant::now();
+        while strict.counts().refused(Reason::Stale) < 2 {
+            assert!(began.elapsed() < PATIENCE, "{:?}", strict.counts());
+            let _ = strict.next(Duration::from_millis(10));
+        }
+    });
+}
+
+#[test]
 fn other_domains_hear_nothing() {
     each(|open| {
         let publisher = open(options("sta2", Some(Role::Sink))).unwrap();

@@ -236,6 +236,14 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
             "s.toml:9: telemetry.resumes: it is not after stops; give a later time",
         ),
         (
+            format!("{SMALL}[telemetry]\nimpostor = \"replay\""),
+            "s.toml:8: telemetry.impostor: it begins where the sink stops; give stops as well",
+        ),
+        (
+            format!("{SMALL}[telemetry]\nstops = \"2s\"\nimpostor = \"replay\""),
+            "s.toml:9: telemetry.impostor: reports within one process have no keys; give bus, such as \"nats://127.0.0.1:4222\"",
+        ),
+        (
             format!("{SMALL}[telemetry]\nforge = \"plenty\""),
             "s.toml:8: telemetry.forge: unknown value 'plenty'; known are medium, congestion",
         ),

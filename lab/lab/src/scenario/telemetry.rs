@@ -1,7 +1,7 @@
 //! `[telemetry]`: what the data packets of flows carry, and how reports come back.
 
 use paceline_cc::{Ability, Cause, Nanos, Time};
-use paceline_experiment::{Faults, Trace, Via, telemetry as carried};
+use paceline_experiment::{Faults, Impostor, Trace, Via, telemetry as carried};
 use paceline_telemetry::sink::INTERVAL;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct Telemetry {
     pub late: Nanos,
     /// Share of reports that are lost.
     pub drop: f64,
+    /// Who sends reports in the real world from `stops` on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impostor: Option<Impostor>,
     /// The bus that carries reports in the real world, such as `nats://127.0.0.1:4222`; without it, one within the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus: Option<String>,
@@ -48,6 +51,7 @@ impl Default for Telemetry {
             forge,
             late,
             drop,
+            impostor: None,
             bus: None,
         }
     }
@@ -74,8 +78,14 @@ impl Telemetry {
             Forged::Medium => Cause::Medium,
             Forged::Congestion => Cause::Congestion,
         });
-        let faults =
-            Faults { stops: at(self.stops), resumes: at(self.resumes), forge, late: self.late, drop: self.drop };
+        let faults = Faults {
+            stops: at(self.stops),
+            resumes: at(self.resumes),
+            forge,
+            late: self.late,
+            drop: self.drop,
+            impostor: self.impostor,
+        };
         carried::Telemetry {
             trace: self.profile,
             interval: self.interval,
@@ -98,6 +108,13 @@ impl Telemetry {
             (Some(stops), Some(resumes)) if resumes <= stops => {
                 wrong("resumes", "it is not after stops; give a later time")
             }
+            _ if self.impostor.is_some() && self.stops.is_none() => {
+                wrong("impostor", "it begins where the sink stops; give stops as well")
+            }
+            _ if self.impostor.is_some() && self.bus.is_none() => wrong(
+                "impostor",
+                "reports within one process have no keys; give bus, such as \"nats://127.0.0.1:4222\"",
+            ),
             _ => Ok(()),
         }
     }

@@ -18,8 +18,10 @@ use paceline_clock::Clock;
 use paceline_emulator::interface::Interfaces;
 use paceline_emulator::namespace::NamespaceError;
 use paceline_emulator::world::{Nodes, Site, interface};
-use paceline_experiment::{Faults, Flow, Graph, Seed, TelemetryOutcome, Via};
-use paceline_int::bus::{Address, Body, Bus, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Subscription};
+use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome, Via};
+use paceline_int::bus::{
+    Address, Body, Bus, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Sealed, Subscription,
+};
 use paceline_int::{Agent, Sink, SinkOptions, Source, SourceOptions};
 use paceline_kernel::Informant;
 use paceline_telemetry::{FlowReport, NodeReport, Tuple};
@@ -38,6 +40,10 @@ const LOOK: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Publisher on a bus of several machines.
 const NAME: &str = "race";
+/// Publisher whose key no reader has.
+const STRANGER: &str = "stranger";
+/// Reports that an impostor keeps, to send them again.
+const KEPT: usize = 1024;
 
 /// What telemetry of a world is about.
 pub(super) struct World<'a> {
@@ -138,9 +144,12 @@ impl Telemetry {
             let sink = sink.map_err(|error| failed(&error))?;
             let ways = world.flows.iter().zip(world.backs).enumerate();
             let ways = ways.map(|(index, (flow, back))| BackWay::new(index, flow, *back, world.seed)).collect();
+            let impostor = first.telemetry.as_ref().and_then(|telemetry| telemetry.faults.impostor);
+            let impostor = impostor.map(|impostor| join.impostor(impostor)).transpose()?;
             telemetry.reporting.push(Reporting {
                 sink,
                 bus,
+                impostor,
                 hops,
                 ways,
                 waiting: VecDeque::new(),
@@ -229,17 +238,36 @@ impl Joining {
     fn new(bus: Option<&str>) -> Result<Self, String> {
         let Some(address) = bus else { return Ok(Self::Within(Hub::default())) };
         let address = address.parse::<Address>().map_err(|error| format!("telemetry.bus: {address:?}: {error}"))?;
-        let mut secret = [0; 32];
-        let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
-        random.map_err(|error: io::Error| format!("telemetry.bus: no key for it ({error})"))?;
+        let key = key()?;
         // Races that run at the same time must not hear each other.
         static RACES: AtomicU64 = AtomicU64::new(0);
         let domain = format!("race-{}-{}", std::process::id(), RACES.fetch_add(1, Ordering::Relaxed));
-        Ok(Self::At(address, Keys::default().with(NAME, Key::new(&Role::ALL, &secret)), domain))
+        Ok(Self::At(address, Keys::default().with(NAME, key), domain))
     }
 
     fn end(&self, role: Role) -> Result<Bus, String> {
-        let options = Options { name: NAME.to_owned(), role: Some(role), ..Options::default() };
+        self.open(Options { name: NAME.to_owned(), role: Some(role), ..Options::default() })
+    }
+
+    /// The end of someone who is not the sink.
+    fn impostor(&self, kind: Impostor) -> Result<Intruder, String> {
+        let Self::At(address, keys, domain) = self else {
+            return Err("telemetry.impostor: reports within one process have no keys; give bus".to_owned());
+        };
+        let (name, keys) = match kind {
+            Impostor::Stranger => (STRANGER, Keys::default().with(STRANGER, key()?)),
+            Impostor::WrongKey => (NAME, Keys::default().with(NAME, key()?)),
+            Impostor::Replay => (NAME, keys.clone()),
+        };
+        // It sends what is old as well.
+        let options = Options { max_age: Duration::MAX, ..Options::default() };
+        let options = Options { name: name.to_owned(), role: Some(Role::Sink), domain: domain.clone(), ..options };
+        let bus = Bus::open(address, Options { keys: Some(keys), ..options });
+        let bus = bus.map_err(|error| format!("telemetry.impostor: {error}"))?;
+        Ok(Intruder { kind, bus, kept: VecDeque::new() })
+    }
+
+    fn open(&self, options: Options) -> Result<Bus, String> {
         let end = match self {
             Self::Within(hub) => Bus::join(hub, options),
             Self::At(address, keys, domain) => {
@@ -247,6 +275,42 @@ impl Joining {
             }
         };
         end.map_err(|error| format!("telemetry.bus: {error}"))
+    }
+}
+
+/// A key that only this process knows.
+fn key() -> Result<Key, String> {
+    let mut secret = [0; 32];
+    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
+    random.map_err(|error: io::Error| format!("telemetry.bus: no key for it ({error})"))?;
+    Ok(Key::new(&Role::ALL, &secret))
+}
+
+/// Who sends reports where the sink no longer does.
+struct Intruder {
+    kind: Impostor,
+    bus: Bus,
+    /// What the sink has sent, oldest first.
+    kept: VecDeque<Sealed>,
+}
+
+impl Intruder {
+    fn heard(&mut self, sealed: &Sealed) {
+        if self.kind == Impostor::Replay {
+            self.kept.truncate(KEPT - 1);
+            self.kept.push_front(sealed.clone());
+        }
+    }
+
+    /// Sends this report as its own, or, who only repeats, another one.
+    fn send(&mut self, report: &FlowReport) {
+        if self.kind != Impostor::Replay {
+            return self.bus.publish(Kind::Flow(report.flow), &Body::Flow(report.clone()));
+        }
+        if let Some(oldest) = self.kept.pop_back() {
+            self.bus.send(oldest.clone());
+            self.kept.push_front(oldest);
+        }
     }
 }
 
@@ -270,9 +334,10 @@ impl BackWay {
 struct Reporting {
     sink: Sink,
     bus: Bus,
+    impostor: Option<Intruder>,
     hops: Subscription,
     ways: Vec<Option<BackWay>>,
-    waiting: VecDeque<(Instant, FlowReport)>,
+    waiting: VecDeque<(Instant, Sealed)>,
     /// By flow.
     truths: Vec<SharedTruth>,
 }
@@ -293,14 +358,14 @@ impl Reporting {
                 }
             }
             let now = Instant::now();
-            let bus = &self.bus;
-            self.waiting.retain(|(at, report)| {
-                if *at <= now {
-                    let number = paceline_int::bus::flow_number(&report.tuple);
-                    bus.publish(Kind::Flow(number), &Body::Flow(report.clone()));
+            let (due, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|(at, _)| *at <= now);
+            self.waiting = waiting;
+            for (_, sealed) in due {
+                if let Some(impostor) = &mut self.impostor {
+                    impostor.heard(&sealed);
                 }
-                *at > now
-            });
+                self.bus.send(sealed);
+            }
         }
         Ok(Vec::new())
     }
@@ -312,8 +377,12 @@ impl Reporting {
         }
         report.flow = paceline_int::bus::flow_number(&report.tuple);
         let lost = way.losses.random::<f64>() < way.faults.drop;
-        if !lost && way.faults.passes(clock.now()) {
-            self.waiting.push_back((Instant::now() + way.delay, report));
+        if !way.faults.passes(clock.now()) {
+            if let Some(impostor) = &mut self.impostor {
+                impostor.send(&report);
+            }
+        } else if !lost && let Some(sealed) = self.bus.seal(Kind::Flow(report.flow), &Body::Flow(report)) {
+            self.waiting.push_back((Instant::now() + way.delay, sealed));
         }
     }
 }
