@@ -48,7 +48,7 @@ const YIELD: f64 = 0.7;
 const YIELD_LEAST: f64 = 0.5;
 /// What comes back of it in a round trip (our choice: all of it within the eight round trips that CUBIC's curve is flat at least).
 const YIELD_BACK: f64 = 0.05;
-/// So many losses of the medium in a row are spared (as [`crate::cubic_medium`]).
+/// So many losses of the medium in a row are spared (our choice: its rate is back within eight round trips).
 const SPARED_IN_A_ROW: u32 = 32;
 /// Queueing delay beyond the reported that is no reason for doubt: this, and as much again as is reported (our choice, because reports
 /// are a round trip old).

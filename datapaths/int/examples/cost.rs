@@ -1,7 +1,7 @@
 //! What telemetry costs: nanoseconds of each program per run, and throughput with and without it, through two pairs of virtual Ethernet
-//! devices (host, router, host), in turns.
+//! devices (host, router, host), in turns. Then, behind a link of so many Gbit/s (5 unless given), what it carries with headers included.
 //!
-//! `cargo run --release -p paceline-int --example cost -- [SECONDS [ROUNDS]]`, as root, on a machine that does nothing else.
+//! `cargo run --release -p paceline-int --example cost -- [SECONDS [ROUNDS [GBITS]]]`, as root, on a machine that does nothing else.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -35,10 +35,12 @@ mod linux {
     const PROGRAMS: [&str; 3] = ["pl_int_source", "pl_int_transit", "pl_int_sink"];
 
     pub(crate) fn main() {
-        let mut numbers =
-            std::env::args().skip(1).map(|word| word.parse::<u32>().expect("seconds and rounds are numbers"));
+        let mut numbers = std::env::args()
+            .skip(1)
+            .map(|word| word.parse::<u32>().expect("seconds, rounds and Gbit/s are whole numbers"));
         let seconds = numbers.next().unwrap_or(5);
         let rounds = numbers.next().unwrap_or(3);
+        let link = numbers.next().unwrap_or(5);
         let Some(chain) = Chain::new("cost") else { return };
         for one_packet in [false, true] {
             let segments = if one_packet { 1 } else { 65535 };
@@ -56,6 +58,41 @@ mod linux {
             );
             measured(&chain, seconds, true);
         }
+        run(&chain.a, "ip link set a0 gso_max_segs 65535");
+        behind_a_link(&chain, seconds, rounds, link);
+    }
+
+    /// Through a router whose link, of `gbits` Gbit/s, is full.
+    fn behind_a_link(chain: &Chain, seconds: u32, rounds: u32, gbits: u32) {
+        run(&chain.r, &format!("tc qdisc replace dev r1 root tbf rate {gbits}gbit burst 2mb limit 4mb"));
+        let carried = |before: u64| (sent(chain) - before) as f64 * 8e-9 / f64::from(seconds);
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let before = sent(chain);
+            without.push((throughput(chain, seconds), carried(before)));
+            let before = sent(chain);
+            with.push((measured(chain, seconds, false), carried(before)));
+        }
+        let [without, with] = [without, with].map(|each| {
+            let (payload, wire): (Vec<f64>, Vec<f64>) = each.into_iter().unzip();
+            (median(payload), median(wire))
+        });
+        println!(
+            "a link of {gbits} Gbit/s: {:.2} Gbit/s without, {:.2} with ({:+.1} %); payload {:.2} and {:.2} ({:+.1} %)",
+            without.1,
+            with.1,
+            (with.1 / without.1 - 1.0) * 100.0,
+            without.0,
+            with.0,
+            (with.0 / without.0 - 1.0) * 100.0
+        );
+    }
+
+    /// Octets that the router's link has carried, each packet's headers included.
+    fn sent(chain: &Chain) -> u64 {
+        let text = run(&chain.r, "tc -s qdisc show dev r1");
+        let octets = text.split_whitespace().skip_while(|word| *word != "Sent").nth(1);
+        octets.and_then(|word| word.parse().ok()).expect("tc says how much was sent")
     }
 
     fn median(mut values: Vec<f64>) -> f64 {

@@ -237,11 +237,11 @@ fn a_verdict_that_the_reported_room_contradicts_does_not_count() {
 }
 
 #[test]
-fn of_losses_in_a_row_one_in_33_is_answered() {
+fn of_losses_in_a_row_one_in_129_is_answered() {
     for name in MODES {
         let mut bench = Bench::at(name, 40);
         let mut answered = Vec::new();
-        for loss in 1..=70 {
+        for loss in 1..=260 {
             bench.medium(7);
             let before = bench.value("spared_in_a_row");
             bench.lose(&[Cause::Medium]);
@@ -250,9 +250,9 @@ fn of_losses_in_a_row_one_in_33_is_answered() {
             }
             bench.now += RTT;
         }
-        assert_eq!(answered, [33, 66], "{name}");
+        assert_eq!(answered, [129, 258], "{name}");
         // Four round trips without a loss end the row.
-        for _ in 0..70 {
+        for _ in 0..260 {
             bench.medium(7);
             bench.lose(&[Cause::Medium]);
             assert!(bench.value("spared_in_a_row") >= 1.0);

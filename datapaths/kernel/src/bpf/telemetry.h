@@ -25,8 +25,8 @@
 #define TELEMETRY_REPORTS 3u
 /* G1, in microseconds, where the hop does not say how long its queue takes to drain. Our choice: 60 packets at 14 Mbit/s. */
 #define TELEMETRY_DRAIN_US 50000u
-/* G3: so many losses of the medium in a row are spared, the next is congestion: about a percent of the window for each. Our choice. */
-#define TELEMETRY_STREAK 32u
+/* G3: so many losses of the medium in a row are spared, the next is congestion. Our choice, as in core/cc/src/cubic_medium.rs. */
+#define TELEMETRY_STREAK 128u
 /* In a row means within so many smoothed RTTs of each other. Our choice: what congestion there was has drained. */
 #define TELEMETRY_STREAK_RTTS 4u
 

@@ -71,21 +71,21 @@ static void one_of_many_in_a_row_is_congestion(void)
 	struct streak s = { 0 };
 	u32 at;
 
-	for (at = 1; at <= 99; at++) {
-		CHECK(telemetry_decide(&s, &r, &f) == (at % 33 ? LOSS_MEDIUM : LOSS_CONGESTION));
+	for (at = 1; at <= 387; at++) {
+		CHECK(telemetry_decide(&s, &r, &f) == (at % 129 ? LOSS_MEDIUM : LOSS_CONGESTION));
 		f.now_us += 80 * MS;
 	}
-	for (at = 0; at < 32; at++)
+	for (at = 0; at < 128; at++)
 		CHECK(telemetry_decide(&s, &r, &f) == LOSS_MEDIUM);
 	/* Four RTTs are in a row, more are not. */
 	f.now_us += 80 * MS;
 	CHECK(telemetry_decide(&s, &r, &f) == LOSS_CONGESTION);
-	for (at = 0; at < 32; at++)
+	for (at = 0; at < 128; at++)
 		telemetry_decide(&s, &r, &f);
 	f.now_us += 80 * MS + 1;
 	CHECK(telemetry_decide(&s, &r, &f) == LOSS_MEDIUM && s.length == 1);
 	/* Another cause ends the row. */
-	for (at = 0; at < 31; at++)
+	for (at = 0; at < 127; at++)
 		telemetry_decide(&s, &r, &f);
 	CHECK(telemetry_decide(&s, &other, &f) == LOSS_UNKNOWN && s.length == 0);
 	CHECK(telemetry_decide(&s, &r, &f) == LOSS_MEDIUM && s.length == 1);

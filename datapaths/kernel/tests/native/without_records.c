@@ -173,7 +173,7 @@ static void nothing_is_out_of_bounds(void)
 		f.srtt_us = numbers[below(10)];
 		f.timeouts = below(2);
 		medium_reset(&m, (enum medium_mode)below(3), f.now_us, below(1000));
-		m.streak.length = below(40);
+		m.streak.length = below(160);
 		to = medium_ssthresh(&m, &c, &w, &r, &f, below(2));
 		CHECK(to >= 2 && (to <= w.cwnd + w.cwnd / 4 || to <= w.cwnd + 1));
 		eq1_reset(&e, (u8)(1 + below(3)));
