@@ -6,18 +6,18 @@
 //!
 //! Memory is bounded by [`FlowConfig::receive_buffer`], whatever a source sends: what was not asked for is not kept.
 
+mod had;
 mod incoming;
 mod map;
 mod outgoing;
 mod output;
+mod saved;
+mod share;
 mod source;
+mod stats;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-
-use bytes::Bytes;
-use paceline_cc::{Controller, Nanos, Time};
-use paceline_transport::SenderStats;
 
 use crate::flow::{Flow, FlowConfig};
 use crate::manifest::Manifest;
@@ -25,6 +25,11 @@ use crate::name::{Kind, Name};
 use crate::signed::{BadRecord, Record};
 use crate::tree::Verifier;
 use crate::wire::{BadMessage, Reason};
+use bytes::Bytes;
+use paceline_cc::{Controller, Nanos, Time};
+
+pub use saved::Saved;
+pub use stats::{FetchStats, SourceStats};
 
 use map::Map;
 use source::Source;
@@ -96,7 +101,7 @@ pub enum Dropped {
     #[error(transparent)]
     Message(#[from] BadMessage),
     /// Without the number that the source's requests carry: a stranger's, or of an earlier fetch.
-    #[error("the answer is to nobody here")]
+    #[error("the answer is to no request of this fetch")]
     Nonce,
     /// A unit that is not wanted, or was not asked for.
     #[error("unit {0} was not asked for")]
@@ -140,52 +145,6 @@ pub enum Failed {
     Record(#[from] BadRecord),
 }
 
-/// Counters of a fetch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FetchStats {
-    /// Units that were verified.
-    pub units: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Bytes of units that arrived, whatever they were.
-    pub bytes_received: u64,
-    /// Units that came again.
-    pub duplicates: u64,
-    /// Units that were corrupt.
-    pub corrupt: u64,
-    /// Units that came before what they are verified with.
-    pub early: u64,
-    /// Units that were not asked for.
-    pub unsolicited: u64,
-    /// Answers with a number that is not that of the source's requests.
-    pub foreign_nonce: u64,
-    /// Datagrams that are no answers.
-    pub malformed: u64,
-    /// Refusals.
-    pub nacks: u64,
-    /// Units taken from one source to be asked of another.
-    pub reassigned: u64,
-    /// By source.
-    pub sources: Vec<SourceStats>,
-}
-
-/// Counters of a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceStats {
-    /// It is asked.
-    pub alive: bool,
-    /// Of its flow: units asked for are packets sent.
-    pub flow: SenderStats,
-    /// Requests.
-    pub requests: u64,
-    /// Units of it that were corrupt.
-    pub corrupt: u64,
-    /// How long the newest request waited at the router.
-    pub waited: Nanos,
-    /// Smoothed RTT.
-    pub srtt: Option<Nanos>,
-}
-
 /// The smallest receive buffer: one request of the largest (our choice: less would stand still between a request and its units).
 const LEAST_BUFFER: u64 = crate::ranges::MAX_UNITS as u64 * crate::UNIT as u64;
 
@@ -197,6 +156,8 @@ pub struct Fetch {
     seed: u64,
     verifier: Verifier,
     map: Map,
+    /// What an earlier run left.
+    saved: Option<Box<dyn Saved>>,
     sources: Vec<Source>,
     /// The source that is asked first next time.
     turn: usize,
@@ -222,6 +183,7 @@ impl Fetch {
             seed,
             verifier: Verifier::new(&name),
             map: Map::new(guess),
+            saved: None,
             sources: Vec::new(),
             turn: 0,
             outputs: VecDeque::new(),
@@ -253,7 +215,7 @@ impl Fetch {
         self.drop_source(now, source, None);
     }
 
-    /// The path to a source changed, because one of the two addresses did: `controller` begins anew, the address has to be proved
+    /// The path to a source changed, because one of the two addresses did: `controller` starts fresh, the address has to be proved
     /// again, and what was asked for is asked for again at once.
     pub fn moved(&mut self, now: Time, source: SourceId, controller: Box<dyn Controller>) {
         if let Some(source) = self.sources.get_mut(source.index()).filter(|source| source.alive) {

@@ -94,7 +94,7 @@ impl Default for FlowConfig {
     }
 }
 
-/// Where a flow gets the units from that nobody was asked for.
+/// Where a flow gets the units from that no source was asked for.
 pub trait Supply {
     /// The next ones, `most` at most; none where there are none at present, or the application has room for none.
     fn take(&mut self, most: u32) -> Option<Ranges>;

@@ -2,7 +2,7 @@
 //!
 //! Routers announce what they have, requesters ask. Source: Liu et al. name such a service and leave it open; the messages are
 //! ours. All numbers are in network byte order. Every message starts with `NR`, the version (1), its kind and a nonce of 8 bytes,
-//! which the answer repeats. An answer is never longer than what it answers, so that nobody can use the service to multiply
+//! which the answer repeats. An answer is never longer than what it answers, so that the service cannot be used to multiply
 //! traffic to a forged address.
 //!
 //! | kind | message | behind the nonce |
@@ -28,7 +28,7 @@ pub use registry::{Entry, Limits, Registry};
 /// Bytes of a question: as long as the longest answer.
 pub const RESOLVE_BYTES: usize = HEAD + 1 + MOST_FOUND * (ADDRESS_BYTES + 4);
 
-/// Places in one answer at most (our choice: more are not measured by anybody).
+/// Places in one answer at most (our choice: more are not measured by any requester).
 pub const MOST_FOUND: usize = 8;
 
 /// Names in one announcement at most: what fits into [`crate::wire::MAX_MESSAGE`].
@@ -161,7 +161,7 @@ impl ResolveKey {
 
 impl Message {
     /// Writes the message. Of too many names or places, the first ones are written. An announcement gets its MAC by `key`; without
-    /// one it has none, and nobody takes it.
+    /// one it has none, and no service takes it.
     pub fn encode(&self, key: Option<&ResolveKey>, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&MAGIC);
@@ -319,74 +319,4 @@ impl Rest<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::name::Kind;
-
-    fn name(byte: u8) -> Name {
-        Name::new(Kind::Object, [byte; 32])
-    }
-
-    fn address() -> impl Strategy<Value = SocketAddr> {
-        (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(ip, port))
-    }
-
-    fn messages() -> impl Strategy<Value = Message> {
-        let names = prop::collection::vec(any::<u8>().prop_map(name), 0..=MOST_ANNOUNCED);
-        let found = (address(), any::<u32>()).prop_map(|(address, ttl_s)| Found { address, ttl_s });
-        let status = [Status::Accepted, Status::Stale, Status::Full, Status::WrongKey];
-        prop_oneof![
-            (any::<u64>(), any::<u8>()).prop_map(|(nonce, byte)| Message::Resolve { nonce, name: name(byte) }),
-            (any::<u64>(), prop::collection::vec(found, 0..=MOST_FOUND))
-                .prop_map(|(nonce, places)| Message::Found { nonce, places }),
-            (any::<u64>(), any::<u64>(), any::<u32>(), address(), names).prop_map(
-                |(nonce, number, ttl_s, address, names)| {
-                    Message::Announce(Announce { nonce, number, ttl_s, address, names })
-                }
-            ),
-            (any::<u64>(), prop::sample::select(status.to_vec()), any::<u64>())
-                .prop_map(|(nonce, status, number)| Message::Announced { nonce, status, number }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(message in messages()) {
-            let key = ResolveKey::new(&[1; 32]);
-            let mut bytes = Vec::new();
-            message.encode(Some(&key), &mut bytes);
-            prop_assert!(bytes.len() <= crate::wire::MAX_MESSAGE);
-            prop_assert_eq!(Message::decode(&bytes, Some(&key)), Ok(message));
-            for end in 0..bytes.len() {
-                prop_assert!(Message::decode(&bytes[..end], Some(&key)).is_err());
-            }
-            bytes.push(0);
-            prop_assert!(Message::decode(&bytes, Some(&key)).is_err());
-        }
-
-        #[test]
-        fn garbage_is_refused_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..1500), kind in 0_u8..6) {
-            let _ = Message::decode(&bytes, None);
-            if bytes.len() > 3 {
-                bytes[..3].copy_from_slice(&MAGIC);
-                bytes[3] = kind;
-                let _ = Message::decode(&bytes, Some(&ResolveKey::new(&[1; 32])));
-            }
-        }
-
-        #[test]
-        fn a_changed_announcement_is_refused(at in 0_usize..100, bit in 0_u32..8) {
-            let announce = Announce {
-                nonce: 1, number: 2, ttl_s: 3, address: "10.0.0.1:4871".parse().unwrap(), names: vec![name(7)],
-            };
-            let key = ResolveKey::new(&[1; 32]);
-            let mut bytes = Vec::new();
-            Message::Announce(announce).encode(Some(&key), &mut bytes);
-            let at = at % bytes.len();
-            bytes[at] ^= 1_u8 << bit;
-            prop_assert!(!matches!(Message::decode(&bytes, Some(&key)), Ok(Message::Announce(_))));
-        }
-    }
-}
+mod tests;

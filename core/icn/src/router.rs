@@ -9,14 +9,17 @@
 mod answer;
 mod config;
 mod parts;
+mod shelf;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use paceline_cc::{Nanos, Time};
 
-use crate::limiter::{Limiter, Source};
+use crate::limiter::Source;
 use crate::name::Name;
+use crate::pace::Limits;
 use crate::ranges::{Ranges, Units};
 use crate::scheduler::{Job, Scheduler, WIRE_UNIT};
 use crate::token::{Proof, Secrets};
@@ -27,6 +30,7 @@ use answer::Answers;
 use parts::{Parts, span, split};
 
 pub use config::{RouterConfig, RouterStats};
+pub use shelf::{Burst, Found, Missing, Shelf};
 
 /// Bytes of answers for a byte from an address that has not proved itself, at most (RFC 9000 section 8.1).
 pub const AMPLIFICATION: usize = 3;
@@ -40,69 +44,11 @@ const RETRY: Nanos = Nanos::from_millis(20);
 /// Misses that have not been taken by the caller (our choice: it takes them after each datagram).
 const MOST_MISSING: usize = 256;
 
-/// What storage says of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// It is here, or a part of it.
-    Here {
-        /// Units of its stored form, where they are known.
-        stored_units: Option<u64>,
-        /// All of it.
-        whole: bool,
-    },
-    /// It is not here.
-    Elsewhere,
-    /// It changed since it was stored: what is there now is something else.
-    Changed,
-}
-
-/// The storage of a router.
-pub trait Shelf {
-    /// Whether an object is here.
-    fn find(&mut self, name: &Name) -> Found;
-    /// How many of these units are here, counted from the first until one is not.
-    fn has(&mut self, name: &Name, units: Units) -> u32;
-}
-
-/// Units to send now: read them and send them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Burst {
-    /// To whom.
-    pub to: SocketAddr,
-    /// The nonce of the request.
-    pub nonce: u64,
-    /// The object.
-    pub name: Name,
-    /// The units.
-    pub units: Units,
-    /// How long the request waited.
-    pub waited: Nanos,
-    /// Units of the stored form, where they are known.
-    pub stored_units: Option<u64>,
-    /// It waited for storage, not for the network.
-    pub app_limited: bool,
-}
-
-/// Units that are to be fetched from upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The object.
-    pub name: Name,
-    /// The units.
-    pub ranges: Ranges,
-    /// Who asked.
-    pub from: SocketAddr,
-    /// The nonce of the request.
-    pub nonce: u64,
-    /// Routers that the request went through before this one.
-    pub hops: u8,
-}
-
 /// The router.
 pub struct Router {
     config: RouterConfig,
     secrets: Secrets,
-    limiter: Limiter,
+    limits: Arc<Limits>,
     queue: Scheduler,
     waiting: Waiting,
     missing: VecDeque<Missing>,
@@ -123,9 +69,15 @@ struct Asked<'a> {
 impl Router {
     /// A router. `key` is drawn at random: whom tables put where must not be foreseen.
     pub fn new(config: RouterConfig, secrets: Secrets, key: u64) -> Self {
+        Self::sharing(config, secrets, key, Arc::new(Limits::new(&config, key)))
+    }
+
+    /// One of several that have one rate and one table of sources, such as one for each thread. Their times must be of one clock. Rates
+    /// are those of `limits`, whatever `config` says.
+    pub fn sharing(config: RouterConfig, secrets: Secrets, key: u64, limits: Arc<Limits>) -> Self {
         Self {
-            limiter: Limiter::new(config.source_rate, config.source_depth, key),
-            queue: Scheduler::new(config.requests, config.units, config.rate, key),
+            queue: Scheduler::new(config.requests, config.units, Arc::clone(&limits.pace), key),
+            limits,
             waiting: Waiting::new(if config.upstream { config.waiting } else { 0 }, config.patience),
             missing: VecDeque::with_capacity(MOST_MISSING),
             message: Vec::with_capacity(wire::MAX_MESSAGE),
@@ -197,7 +149,7 @@ impl Router {
         // Requests of addresses that may be false are charged to an account of their own, and share one turn.
         let (account, turn) =
             if asked.proved { (asked.source, asked.source) } else { (asked.source.unproved(), Source::UNPROVED) };
-        if let Err(after) = self.limiter.take(now, account, u64::from(ranges.units()) * WIRE_UNIT) {
+        if let Err(after) = self.limits.take(now, account, u64::from(ranges.units()) * WIRE_UNIT) {
             self.stats.limited += 1;
             return answers.refuse(all, Reason::Busy, after.max(Nanos::from_micros(1)));
         }
@@ -255,7 +207,7 @@ impl Router {
             return answers.refuse(all, Reason::Loop, Nanos::ZERO);
         }
         let cost = u64::from(ranges.units()) * WIRE_UNIT * (MISS_COST - 1);
-        if let Err(after) = self.limiter.take(now, account, cost) {
+        if let Err(after) = self.limits.take(now, account, cost) {
             self.stats.limited += 1;
             return answers.refuse(all, Reason::Busy, after.max(Nanos::from_micros(1)));
         }
@@ -350,9 +302,9 @@ impl Router {
         self.waiting.len()
     }
 
-    /// Bytes of its tables, the same whoever has asked; units that wait for the upstream router come on top, up to 200 bytes each.
+    /// Bytes of its tables, those that it shares included, the same whoever has asked; units that wait for the upstream router come on top, up to 200 bytes each.
     pub fn memory(&self) -> usize {
-        self.limiter.memory() + self.queue.memory() + self.waiting.memory()
+        self.limits.memory() + self.queue.memory() + self.waiting.memory()
     }
 
     /// What it has done.

@@ -1,18 +1,19 @@
 //! The router's one queue: requests of all sources, served by deficit round robin at the rate of the link.
 //!
-//! Sources: Shreedhar and Varghese, "Efficient fair queueing using deficit round robin" (1995); for how much of the room a source may
-//! take,
+//! Sources: Shreedhar and Varghese, "Efficient fair queueing using deficit round robin" (1995); for how much of the room a source may take,
 //! Choudhury and Hahne, "Dynamic queue length thresholds" (1998): as much as is free, so that there is always some for another.
 //! All memory is taken at the start.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use paceline_cc::{Nanos, Rate, Time};
+use paceline_cc::{Nanos, Time};
 
 use crate::UNIT;
 use crate::limiter::Source;
 use crate::name::Name;
+use crate::pace::Pace;
 use crate::ranges::{Ranges, Units};
 use crate::wire::DATA_HEAD;
 
@@ -32,6 +33,9 @@ const ROUND: Nanos = Nanos::from_millis(10);
 
 /// Units that leave at once at most, and that the rate's bucket holds (section 6 of our specification).
 pub const MAX_BURST: u32 = 64;
+
+/// Bytes that a turn may leave ahead of the rate.
+const SLACK: u64 = WIRE_UNIT * (MAX_BURST - QUANTUM) as u64;
 
 /// A request whose units are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,15 +101,13 @@ pub struct Scheduler {
     turns: VecDeque<u32>,
     units: u64,
     most_units: u64,
-    rate: Rate,
-    /// When the rate's bucket will be full.
-    full_at: Time,
+    pace: Arc<Pace>,
 }
 
 impl Scheduler {
-    /// Room for `requests` requests. Sources with more than one of them have about `units` units at most. Served at `rate` ([`Rate::INFINITY`]: as fast as it is asked). `key` is drawn
-    /// at random.
-    pub fn new(requests: usize, units: u64, rate: Rate, key: u64) -> Self {
+    /// Room for `requests` requests. Sources with more than one of them have about `units` units at most. Served at the rate of
+    /// `pace`, which other queues may share. `key` is drawn at random.
+    pub fn new(requests: usize, units: u64, pace: Arc<Pace>, key: u64) -> Self {
         let requests = requests.clamp(1, NONE as usize / 4);
         Self {
             slots: Vec::with_capacity(requests),
@@ -117,8 +119,7 @@ impl Scheduler {
             turns: VecDeque::with_capacity(requests),
             units: 0,
             most_units: units,
-            rate,
-            full_at: Time::ZERO,
+            pace,
         }
     }
 
@@ -166,23 +167,21 @@ impl Scheduler {
 
     /// What leaves now; `None` if nothing waits or the rate does not allow it yet.
     pub fn poll(&mut self, now: Time) -> Option<Turn> {
-        if self.next_turn() > now {
-            return None;
-        }
         let queue = *self.turns.front()?;
         let quantum = self.quantum();
         let entry = &mut self.queues[queue as usize];
         let slot = &mut self.slots[entry.head as usize];
         let range = slot.job.ranges.as_slice()[slot.range];
         let count = (range.count - slot.done).min(entry.deficit);
+        if !self.pace.take(now, WIRE_UNIT * u64::from(count), SLACK) {
+            return None;
+        }
         let units = Units { first: range.first + u64::from(slot.done), count };
         let turn = Turn { job: slot.job, units };
         slot.done += count;
         entry.deficit -= count;
         entry.units -= count;
         self.units -= u64::from(count);
-        let bytes = WIRE_UNIT * u64::from(count);
-        self.full_at = self.full_at.max(now) + self.rate.time_for(bytes);
         if slot.done == range.count {
             (slot.range, slot.done) = (slot.range + 1, 0);
             if slot.range == slot.job.ranges.as_slice().len() {
@@ -208,12 +207,12 @@ impl Scheduler {
 
     /// The bucket holds [`MAX_BURST`] units: a turn may begin when it has room for a quantum.
     fn next_turn(&self) -> Time {
-        self.full_at - self.rate.time_for(WIRE_UNIT * u64::from(MAX_BURST - QUANTUM))
+        self.pace.next(SLACK)
     }
 
     /// Units of a turn now.
     fn quantum(&self) -> u32 {
-        let round = self.rate.bytes_in(ROUND) / WIRE_UNIT;
+        let round = self.pace.rate().bytes_in(ROUND) / WIRE_UNIT;
         let turn = round / (self.turns.len() as u64).max(1);
         turn.clamp(u64::from(LEAST), u64::from(QUANTUM)) as u32
     }
@@ -277,114 +276,4 @@ fn put<T>(places: &mut Vec<T>, free: &mut Vec<u32>, value: T) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::name::Kind;
-
-    fn job(from: u32, first: u64, count: u32) -> (Source, Job) {
-        let to = SocketAddr::from((Ipv4Addr::from_bits(from), 9));
-        let mut ranges = Ranges::one(first);
-        (1..u64::from(count)).for_each(|more| assert!(ranges.push(first + more)));
-        let name = Name::new(Kind::Object, [0; 32]);
-        let job = Job { to, nonce: 0, name, ranges, stored_units: None, arrived: Time::ZERO, app_limited: false };
-        (Source::of(to), job)
-    }
-
-    fn push(queue: &mut Scheduler, (source, job): &(Source, Job)) -> bool {
-        queue.push(*source, job)
-    }
-
-    #[test]
-    fn a_source_that_asks_for_much_gets_as_much_as_one_that_asks_for_little() {
-        let mut queue = Scheduler::new(1000, 10_000, Rate::INFINITY, 1);
-        for _ in 0..50 {
-            assert!(push(&mut queue, &job(1, 0, 64)));
-        }
-        for _ in 0..100 {
-            assert!(push(&mut queue, &job(2, 0, 5)));
-        }
-        let mut served = [0; 3];
-        while served[1] + served[2] < 900 {
-            let turn = queue.poll(Time::ZERO).unwrap();
-            let from = if turn.job.to.ip() == Ipv4Addr::from_bits(1) { 1 } else { 2 };
-            served[from] += turn.units.count;
-        }
-        assert!(served[1].abs_diff(served[2]) <= QUANTUM, "{served:?}");
-    }
-
-    #[test]
-    fn the_rate_holds_and_a_burst_has_an_end() {
-        // 100 units a millisecond.
-        let rate = Rate::from_bytes_per_sec(WIRE_UNIT * 100_000);
-        let mut queue = Scheduler::new(1000, 64_000, rate, 1);
-        (0..500).for_each(|first| assert!(push(&mut queue, &job(1, first * 64, 64))));
-        let (mut now, mut units, mut at_once) = (Time::from_millis(10), 0, 0);
-        while now < Time::from_millis(110) {
-            match queue.poll(now) {
-                Some(turn) => {
-                    units += turn.units.count;
-                    at_once += turn.units.count;
-                }
-                None => {
-                    assert!(at_once <= MAX_BURST + QUANTUM, "{at_once}");
-                    at_once = 0;
-                    assert!(queue.next_timeout() > now);
-                    now = queue.next_timeout();
-                }
-            }
-        }
-        assert!((10_000 - 64..=10_000 + 64).contains(&units), "{units}");
-    }
-
-    #[test]
-    fn whoever_fills_the_queue_leaves_room_for_others() {
-        let mut queue = Scheduler::new(4096, 8192, Rate::INFINITY, 1);
-        for _ in 0..200 {
-            for from in 0..100 {
-                push(&mut queue, &job(from, 0, 64));
-            }
-        }
-        assert!(push(&mut queue, &job(1000, 0, 64)));
-        assert!(queue.units() <= 8192 + 101 * 64);
-    }
-
-    proptest! {
-        #[test]
-        fn every_unit_that_is_taken_leaves_once_and_all_room_comes_back(
-            steps in prop::collection::vec((0..40_u32, 1..=64_u32, any::<bool>()), 1..400),
-        ) {
-            let mut queue = Scheduler::new(32, 1000, Rate::from_bytes_per_sec(1 << 30), 5);
-            let (mut now, mut first) = (Time::ZERO, 0);
-            let (mut pushed, mut left) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
-            for (from, count, poll) in steps {
-                if push(&mut queue, &job(from, first, count)) {
-                    pushed.extend(first..first + u64::from(count));
-                }
-                first += 100;
-                if poll {
-                    now += Nanos::from_micros(20);
-                    if let Some(turn) = queue.poll(now) {
-                        prop_assert!(turn.units.count <= QUANTUM);
-                        prop_assert!(turn.units.iter().all(|unit| left.insert(unit)));
-                    }
-                }
-            }
-            while queue.next_timeout() != Time::NEVER {
-                now = now.max(queue.next_timeout());
-                let turn = queue.poll(now);
-                prop_assert!(turn.is_some());
-                prop_assert!(turn.unwrap().units.iter().all(|unit| left.insert(unit)));
-            }
-            prop_assert_eq!(pushed, left);
-            prop_assert_eq!(queue.units(), 0);
-            prop_assert_eq!(queue.slots.capacity(), 32);
-            prop_assert_eq!(queue.free_slots.len(), queue.slots.len());
-            prop_assert_eq!(queue.free_queues.len(), queue.queues.len());
-            prop_assert!(queue.heads.iter().all(|head| *head == NONE));
-        }
-    }
-}
+mod tests;

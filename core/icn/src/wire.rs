@@ -127,7 +127,7 @@ pub struct Nack {
 /// Why a unit does not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The router does not have the object and knows nobody to ask.
+    /// The router does not have the object and knows no other router to ask.
     NotFound,
     /// Past the end of the object.
     End,

@@ -265,16 +265,16 @@ fn a_token_that_is_wanted_says_nothing_of_congestion() {
 }
 
 #[test]
-fn a_new_path_begins_anew_and_asks_again_at_once() {
+fn a_new_path_starts_fresh_and_asks_again_at_once() {
     let mut world = World::new(&config(), "bbr", 20_000);
     world.run(ms(800));
     let before = world.flow.stats();
     let outstanding = world.flow.outstanding();
     assert!(outstanding > 0 && before.bytes_delivered > 0);
-    world.flow.moved(world.now, controller("bbr"));
+    world.flow.moved(world.now(), controller("bbr"));
     assert_eq!((world.flow.in_flight(), world.flow.srtt()), (0, None));
     assert_eq!(world.flow.stats().bytes_delivered, before.bytes_delivered);
-    let again = world.flow.poll_request(world.now, &mut world.supply).expect("lost units");
+    let again = world.flow.poll_request(world.now(), &mut world.supply).expect("lost units");
     assert_eq!(u64::from(again.units()), 10.min(outstanding));
     world.run(ms(30_000));
     assert!(world.is_done());

@@ -109,11 +109,11 @@ fn a_token_that_is_no_longer_good_costs_a_round_trip_and_no_endless_loop() {
     let mut steps = 0;
     while !network.fetch.is_done() && network.step(Time::from_millis(60_000)) {
         steps += 1;
-        assert!(steps < 200_000, "{:?}", network.now);
+        assert!(steps < 200_000, "{:?}", network.now());
     }
     network.run(Time::from_millis(60_000));
     assert!(network.fetch.is_done() && network.bytes(0) == object.bytes);
-    assert!(network.now < Time::from_millis(2000), "{:?}", network.now);
+    assert!(network.now() < Time::from_millis(2000), "{:?}", network.now());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_router_that_grants_tokens_and_takes_none_is_given_up() {
     let mut steps = 0;
     while network.fetch.failure().is_none() && network.step(Time::from_millis(60_000)) {
         steps += 1;
-        assert!(steps < 100_000, "{:?}", network.now);
+        assert!(steps < 100_000, "{:?}", network.now());
     }
     assert_eq!(network.fetch.failure(), Some(&Failed::Silent));
 }

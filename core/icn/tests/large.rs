@@ -41,11 +41,11 @@ fn ten_gigabytes_cost_at_most_two_percent_more() {
     network.routes[1].origin.token = Token([8; 24]);
     network.routes[1].delay = Nanos::from_millis(25);
     let second = network.source(1);
-    network.fetch.moved(network.now, second, controller("bbr"));
+    network.fetch.moved(network.now(), second, controller("bbr"));
     network.run(end);
     assert!(network.fetch.is_done() && got.get() == length, "{:?}", network.fetch.stats());
     let stats = network.fetch.stats();
     let more = stats.bytes_received as f64 / length as f64;
-    eprintln!("{more:.5} times the object's bytes, {:.1} s, {stats:?}", network.now.as_secs_f64());
+    eprintln!("{more:.5} times the object's bytes, {:.1} s, {stats:?}", network.now().as_secs_f64());
     assert!(more <= 1.02, "{more}");
 }

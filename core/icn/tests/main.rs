@@ -7,6 +7,8 @@ mod hostile;
 mod integrity;
 mod large;
 mod released;
+mod resume;
 mod rough;
 mod router;
+mod sources;
 mod wire;

@@ -96,7 +96,7 @@ fn the_vectors_of_its_header() {
 }
 
 #[test]
-fn anyone_can_inject_its_data_and_nobody_ours() {
+fn anyone_can_inject_its_data_and_not_ours() {
     // Whoever guesses a port and an offset: the name, the address and the checksum are not looked at.
     let mut forged = Released::Data { source_port: 1, destination_port: 7, end: 4200 }.encode();
     forged[4..44].fill(0);

@@ -41,13 +41,13 @@ fn every_controller_gets_all_over_a_rough_path_with_few_duplicates() {
 }
 
 #[test]
-fn a_shallow_queue_hurts_nobody_for_long() {
+fn a_shallow_queue_hurts_no_flow_for_long() {
     for spec in ["bbr", "cubic"] {
         let mut world = World::new(&config(), spec, 60_000);
         world.queue = 80;
         world.run(ms(60_000));
         assert!(world.is_done(), "{spec}: {:?}", world.flow.stats());
-        let rate = 60_000.0 * UNIT as f64 * 8e-6 / world.now.as_secs_f64();
+        let rate = 60_000.0 * UNIT as f64 * 8e-6 / world.now().as_secs_f64();
         assert!(rate > 80.0, "{spec}: {rate} Mbit/s, {:?}", world.flow.stats());
     }
 }
@@ -73,7 +73,7 @@ fn a_stall_longer_than_the_timer_is_found_to_be_no_loss() {
         let mut world = World::new(&config(), spec, 60_000);
         world.run(ms(1000));
         // The path stands still for 600 ms, and then delivers what it held, in order.
-        let (begin, rate) = (world.now, world.rate);
+        let (begin, rate) = (world.now(), world.rate);
         let end = begin + Nanos::from_millis(600);
         let mut count = 0;
         world.fate = Box::new(move |_, _| {

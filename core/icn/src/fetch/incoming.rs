@@ -34,6 +34,7 @@ impl Fetch {
             self.stats.foreign_nonce += 1;
             return Err(Dropped::Nonce);
         }
+        known.answered();
         match answer {
             Answer::Data(data, payload) => self.take_data(now, source, &data, payload, ce),
             Answer::Nack(nack) => {
@@ -58,7 +59,7 @@ impl Fetch {
         let past = self.map.is_past(unit);
         let asked = match self.map.slot(unit) {
             Some(Slot::Asked(asked)) => Some(*asked),
-            Some(Slot::Free) => None,
+            Some(Slot::Free | Slot::Doubted(_)) => None,
             None if !past => {
                 self.stats.unsolicited += 1;
                 return Err(Dropped::Unsolicited(unit));
@@ -117,7 +118,8 @@ impl Fetch {
         if unit == 0 && self.name.kind() == Kind::Object {
             self.begin();
         }
-        if self.config.units {
+        // Nothing is kept of an object that does not have what is wanted.
+        if self.config.units && self.failure.is_none() {
             self.put_unit(unit, kept.clone());
         }
         if !in_order {
@@ -132,7 +134,7 @@ impl Fetch {
     }
 
     /// The manifest came: what is wanted of the object is known.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         let (Some(manifest), Some(layout)) = (self.verifier.manifest(), self.verifier.layout()) else { return };
         let length = manifest.length;
         let (start, end) = (self.range.start, self.range.end.min(length));

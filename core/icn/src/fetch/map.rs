@@ -9,59 +9,53 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::SourceId;
-use crate::UNIT;
-use crate::flow::Supply;
-use crate::layout::{Layout, Place};
-use crate::ranges::Ranges;
+use super::had::Had;
+use crate::layout::Layout;
 
 /// Where a unit is.
 #[derive(Debug)]
 pub(super) enum Slot {
-    /// Nobody was asked, or whoever was is not expected to answer.
+    /// No source was asked, or the one that was is not expected to answer.
     Free,
     /// This source was.
     Asked(SourceId),
+    /// These sources were, none of which is known to answer: any other may be asked too.
+    Doubted(Sources),
     /// It came from this source, and what it is verified with did not.
     Early(Bytes, SourceId),
-    /// It was verified. No bytes where nobody wants them.
+    /// It was verified. No bytes where they are not wanted.
     Ready(Bytes),
     /// It is on disk, or all that it is needed for is.
     Had,
 }
 
-/// Data units that are on disk.
-#[derive(Debug, Default)]
-struct Had {
-    /// As the user said it: units of the stored form.
-    units: Vec<Range<u64>>,
-    /// As data units, in order; once the layout is known.
-    data: Vec<Range<u64>>,
-}
+/// Sources, by their numbers. Of more than 64, some have one place: then fewer are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sources(u64);
 
-impl Had {
-    fn covers(&self, data: Range<u64>) -> bool {
-        let next = self.data.partition_point(|run| run.start <= data.start);
-        next > 0 && self.data[next - 1].end >= data.end
+impl Sources {
+    fn one(source: SourceId) -> Self {
+        Self(Self::bit(source))
     }
 
-    fn resolve(&mut self, layout: &Layout) {
-        let mut data: Vec<Range<u64>> = Vec::new();
-        self.units.sort_unstable_by_key(|run| run.start);
-        for unit in self.units.drain(..).flatten() {
-            match layout.place(unit) {
-                Some(Place::Data { index }) => extend(&mut data, index),
-                Some(Place::Manifest | Place::Index { .. }) => {}
-                None => break,
-            }
-        }
-        self.data = data;
+    const fn bit(source: SourceId) -> u64 {
+        1 << (source.0 % 64)
     }
-}
 
-fn extend(runs: &mut Vec<Range<u64>>, next: u64) {
-    match runs.last_mut().filter(|run| run.contains(&next) || run.end == next) {
-        Some(run) => run.end = run.end.max(next.saturating_add(1)),
-        None => runs.push(next..next.saturating_add(1)),
+    pub(super) const fn has(self, source: SourceId) -> bool {
+        self.0 & Self::bit(source) != 0
+    }
+
+    pub(super) fn add(&mut self, source: SourceId) {
+        self.0 |= Self::bit(source);
+    }
+
+    fn remove(&mut self, source: SourceId) {
+        self.0 &= !Self::bit(source);
+    }
+
+    const fn is_empty(self) -> bool {
+        self.0 == 0
     }
 }
 
@@ -72,14 +66,14 @@ pub(super) struct Map {
     /// First unit of the run.
     run: u64,
     /// Number of positions.
-    end: u64,
+    pub(super) end: u64,
     layout: Option<Layout>,
     had: Had,
     /// Position of the first slot.
-    base: u64,
-    slots: VecDeque<Slot>,
+    pub(super) base: u64,
+    pub(super) slots: VecDeque<Slot>,
     /// Positions to be asked for again, and the source that should not be.
-    returned: VecDeque<(u64, Option<SourceId>)>,
+    pub(super) returned: VecDeque<(u64, Option<SourceId>)>,
     /// Slots that are early.
     early: usize,
 }
@@ -101,7 +95,12 @@ impl Map {
     }
 
     pub(super) fn have(&mut self, units: impl Iterator<Item = u64>) {
-        units.for_each(|unit| extend(&mut self.had.units, unit));
+        units.for_each(|unit| self.had.note(unit));
+    }
+
+    /// The manifest is there before anything was asked for.
+    pub(super) fn has_manifest(&mut self) {
+        self.slots.push_back(Slot::Ready(Bytes::new()));
     }
 
     /// The manifest came: these data units are wanted.
@@ -145,7 +144,7 @@ impl Map {
         self.layout.is_some() && self.base >= self.end
     }
 
-    fn unit_at(&self, position: u64) -> u64 {
+    pub(super) fn unit_at(&self, position: u64) -> u64 {
         match self.head.get(position as usize) {
             Some(unit) => *unit,
             None => self.run + (position - self.head.len() as u64),
@@ -202,7 +201,7 @@ impl Map {
                 match slot {
                     Slot::Early(..) => self.early += 1,
                     Slot::Free => self.returned.push_back((self.base + place, Some(source))),
-                    Slot::Asked(_) | Slot::Ready(_) | Slot::Had => {}
+                    Slot::Asked(_) | Slot::Doubted(_) | Slot::Ready(_) | Slot::Had => {}
                 }
             }
         }
@@ -213,16 +212,39 @@ impl Map {
     }
 
     /// `source` was asked for `unit` and will not answer, or should not have: it is to be asked for again, of another than `avoid`. False
-    /// where it is there, or someone else was asked too.
+    /// where it is there, or another source was asked too.
     pub(super) fn give_back(&mut self, unit: u64, source: SourceId, avoid: Option<SourceId>) -> bool {
-        let Some(slot) = self.slot(unit).filter(|slot| matches!(slot, Slot::Asked(asked) if *asked == source)) else {
-            return false;
-        };
+        let Some(slot) = self.slot(unit) else { return false };
+        match slot {
+            Slot::Asked(asked) if *asked == source => {}
+            Slot::Doubted(asked) if asked.has(source) => {
+                asked.remove(source);
+                if !asked.is_empty() {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
         *slot = Slot::Free;
         if let Some(position) = self.position_of(unit) {
             self.returned.push_back((position, avoid));
         }
         true
+    }
+
+    /// `source` was asked for `unit`, and it is not known whether it answers: others may be asked as well.
+    pub(super) fn doubt(&mut self, unit: u64, source: SourceId) {
+        let Some(slot) = self.slot(unit) else { return };
+        match slot {
+            Slot::Asked(asked) if *asked == source => *slot = Slot::Doubted(Sources::one(source)),
+            Slot::Doubted(asked) => asked.add(source),
+            _ => return,
+        }
+        if let Some(position) = self.position_of(unit)
+            && !self.returned.iter().any(|(other, _)| *other == position)
+        {
+            self.returned.push_back((position, None));
+        }
     }
 
     /// One past the last unit that was handed out.
@@ -242,94 +264,7 @@ impl Map {
     }
 
     /// It is on disk, or what it is needed for is.
-    fn is_had(&self, unit: u64) -> bool {
-        let Some(layout) = self.layout.as_ref().filter(|_| !self.had.data.is_empty()) else { return false };
-        match layout.place(unit) {
-            Some(Place::Data { index }) => self.had.covers(index..index + 1),
-            Some(Place::Index { level, first }) => {
-                let span = crate::layout::FANOUT.saturating_pow(level);
-                self.had.covers(first..first.saturating_add(span).min(layout.data_units()))
-            }
-            Some(Place::Manifest) | None => false,
-        }
-    }
-}
-
-/// The map as a supply for one source.
-pub(super) struct Share<'a> {
-    pub(super) map: &'a mut Map,
-    pub(super) source: SourceId,
-    /// There are other sources.
-    pub(super) others: bool,
-    /// Bytes that there is room for.
-    pub(super) room: u64,
-}
-
-impl Share<'_> {
-    /// Positions that were given back.
-    fn take_returned(&mut self, most: u32) -> Option<Ranges> {
-        let mut ranges: Option<Ranges> = None;
-        let mut index = 0;
-        while let Some(&(position, avoid)) = self.map.returned.get(index) {
-            let place = position.checked_sub(self.map.base);
-            let slot = place.and_then(|place| self.map.slots.get_mut(place as usize));
-            let Some(slot) = slot.filter(|slot| matches!(slot, Slot::Free)) else {
-                self.map.returned.remove(index);
-                continue;
-            };
-            if self.others && avoid == Some(self.source) {
-                index += 1;
-                continue;
-            }
-            let source = self.source;
-            let full = ranges.is_some_and(|ranges| ranges.units() >= most);
-            let unit = match self.map.head.get(position as usize) {
-                Some(unit) => *unit,
-                None => self.map.run + (position - self.map.head.len() as u64),
-            };
-            let fits = match &mut ranges {
-                None => {
-                    ranges = Some(Ranges::one(unit));
-                    true
-                }
-                Some(ranges) => !full && ranges.push(unit),
-            };
-            if !fits {
-                break;
-            }
-            *slot = Slot::Asked(source);
-            self.map.returned.remove(index);
-        }
-        ranges
-    }
-}
-
-impl Supply for Share<'_> {
-    fn take(&mut self, most: u32) -> Option<Ranges> {
-        if let Some(ranges) = self.take_returned(most) {
-            return Some(ranges);
-        }
-        let limit = self.map.base.saturating_add(self.room / UNIT as u64).min(self.map.end);
-        let mut ranges: Option<Ranges> = None;
-        loop {
-            let position = self.map.base + self.map.slots.len() as u64;
-            if position >= limit || ranges.is_some_and(|ranges| ranges.units() >= most) {
-                return ranges;
-            }
-            let unit = self.map.unit_at(position);
-            if self.map.is_had(unit) {
-                self.map.slots.push_back(Slot::Had);
-                continue;
-            }
-            match &mut ranges {
-                None => ranges = Some(Ranges::one(unit)),
-                Some(all) => {
-                    if !all.push(unit) {
-                        return ranges;
-                    }
-                }
-            }
-            self.map.slots.push_back(Slot::Asked(self.source));
-        }
+    pub(super) fn is_had(&self, unit: u64) -> bool {
+        self.layout.as_ref().is_some_and(|layout| self.had.has(layout, unit))
     }
 }

@@ -2,7 +2,8 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::map::Share;
+use super::saved::Shelved;
+use super::share::Share;
 use super::source::Proof;
 use super::{Failed, Fetch, SourceId};
 use crate::wire::{PADDED, Request};
@@ -35,17 +36,19 @@ impl Fetch {
             if !source.is_ready() {
                 continue;
             }
-            let id = SourceId(index as u32);
-            let mut share = Share { map: &mut self.map, source: id, others: alive > 1, room };
+            let (id, heard) = (SourceId(index as u32), source.heard);
+            let saved = self.saved.as_deref_mut();
+            let shelved = saved.map(|saved| Shelved { saved, verifier: &mut self.verifier });
+            let mut share = Share { map: &mut self.map, shelved, source: id, heard, others: alive > 1, room };
             let Some(ranges) = source.flow.poll_request(now, &mut share) else { continue };
             let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
             message.clear();
             let (name, hops) = (self.name, self.config.hops);
             Request { nonce: source.nonce, name, ranges, token: source.token, hops, padded }.encode(message);
             self.turn = (index + 1) % count;
-            // It may be dead: others need not wait until that is known.
-            if alive > 1 && source.flow.is_silent() {
-                ranges.iter().for_each(|unit| _ = self.map.give_back(unit, id, Some(id)));
+            // It may be dead: others need not wait until that is known. One that has never answered has two units on its way at most.
+            if alive > 1 && (source.flow.is_silent() || !heard) {
+                ranges.iter().for_each(|unit| self.map.doubt(unit, id));
             }
             return Some(id);
         }

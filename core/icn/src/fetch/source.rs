@@ -23,6 +23,8 @@ pub(super) struct Source {
     pub(super) flow: Flow,
     pub(super) nonce: u64,
     pub(super) alive: bool,
+    /// It has answered. Until then it may be dead.
+    pub(super) heard: bool,
     pub(super) proof: Proof,
     pub(super) token: Option<Token>,
     /// A token came since one was last refused.
@@ -47,6 +49,7 @@ impl Source {
             flow,
             nonce,
             alive: true,
+            heard: false,
             proof: Proof::Wanted,
             token: None,
             granted: false,
@@ -71,12 +74,18 @@ impl Source {
 
     pub(super) fn moved(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.flow.moved(now, controller);
+        self.heard = false;
         self.want_proof();
     }
 
     /// It may be asked: its address is proved, or nothing is on its way that might prove it.
     pub(super) fn is_ready(&self) -> bool {
         self.alive && (self.proof == Proof::Given || self.flow.in_flight() == 0)
+    }
+
+    /// Something came from it over this path.
+    pub(super) fn answered(&mut self) {
+        self.heard = true;
     }
 
     /// It granted a token.

@@ -7,7 +7,7 @@ const NONE: u64 = u64::MAX;
 const FIRST_SLOTS: usize = 64;
 
 /// Open addressing with linear probing; what is taken out leaves no trace. The numbers come from our own requests, never from a
-/// stranger, so nobody can choose them to collide. It grows to twice the most records that there ever were, and then allocates
+/// stranger, so they cannot be chosen to collide. It grows to twice the most records that there ever were, and then allocates
 /// no more.
 #[derive(Debug)]
 pub(crate) struct Index {

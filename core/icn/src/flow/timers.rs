@@ -77,7 +77,7 @@ impl Flow {
         self.arm(now);
     }
 
-    /// The path is another: what was measured is forgotten, `controller` begins anew, and what was asked for is asked for again, without
+    /// The path is another: what was measured is forgotten, `controller` starts fresh, and what was asked for is asked for again, without
     /// waiting for the timer and without a word of congestion.
     pub fn moved(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.delivered_before += self.driver.bytes_delivered();

@@ -35,7 +35,7 @@ pub struct Entry {
 /// The table of the service. Time comes in with each call, in seconds since 1970.
 ///
 /// A recorded announcement is worth nothing: its number is not above the last of its address. Where that is no longer known,
-/// because the service started anew or the address is one of too many, the number has to exceed the floor: the highest number that
+/// because the service was started again or the address is one of too many, the number has to exceed the floor: the highest number that
 /// was forgotten. Whoever is refused for its number learns which one to exceed.
 #[derive(Debug)]
 pub struct Registry {

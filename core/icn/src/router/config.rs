@@ -44,6 +44,14 @@ impl RouterConfig {
             patience: Nanos::from_secs(2),
         }
     }
+
+    /// Of one of `count` routers that share the rate and the sources' table ([`crate::Router::sharing`]): the queue is divided, so that
+    /// all of them together hold as much as one would. Each holds 8 requests of the largest at least (our choice).
+    #[must_use]
+    pub fn divided(self, count: usize) -> Self {
+        let count = count.max(1);
+        Self { requests: (self.requests / count).max(64), units: (self.units / count as u64).max(512), ..self }
+    }
 }
 
 /// What a router has done so far.

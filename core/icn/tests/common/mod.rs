@@ -1,13 +1,13 @@
 //! A path between a requester and a router in virtual time: requests and data take a fixed time each way, data leaves a link of a given
 //! rate one by one, and a test may lose or hold back what it likes.
 
+pub(crate) mod agenda;
 pub(crate) mod origin;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use paceline_cc::{Env, Nanos, Rate, Spec, Time};
 use paceline_icn::{Flow, FlowConfig, Ranges, Supply, UNIT, Units};
+
+use agenda::{Agenda, Next};
 
 /// A controller by its spec, for units.
 pub(crate) fn controller(spec: &str) -> Box<dyn paceline_cc::Controller> {
@@ -34,7 +34,7 @@ impl Supply for Row {
 pub(crate) type Fate = Box<dyn FnMut(u64, u64) -> Option<Nanos>>;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(crate) enum Event {
     Request(Vec<u64>),
     Data(u64),
 }
@@ -43,7 +43,7 @@ enum Event {
 pub(crate) struct World {
     pub(crate) flow: Flow,
     pub(crate) supply: Row,
-    pub(crate) now: Time,
+    pub(crate) agenda: Agenda<Event>,
     /// Times from end to end, one way.
     pub(crate) delay: Nanos,
     pub(crate) rate: Rate,
@@ -59,8 +59,6 @@ pub(crate) struct World {
     pub(crate) dropped: u64,
     link_free: Time,
     sent: u64,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    order: u64,
 }
 
 impl World {
@@ -68,7 +66,7 @@ impl World {
         Self {
             flow: Flow::new(config, controller(spec)),
             supply: Row { next: 0, end: units },
-            now: Time::ZERO,
+            agenda: Agenda::new(),
             delay: Nanos::from_millis(10),
             rate: Rate::from_mbps(100.0),
             queue: 10_000,
@@ -79,37 +77,35 @@ impl World {
             dropped: 0,
             link_free: Time::ZERO,
             sent: 0,
-            events: BinaryHeap::new(),
-            order: 0,
         }
     }
 
-    fn at(&mut self, time: Time, event: Event) {
-        self.order += 1;
-        self.events.push(Reverse((time, self.order, event)));
+    pub(crate) const fn now(&self) -> Time {
+        self.agenda.now
     }
 
     fn ask(&mut self) {
-        while let Some(ranges) = self.flow.poll_request(self.now, &mut self.supply) {
+        let now = self.now();
+        while let Some(ranges) = self.flow.poll_request(now, &mut self.supply) {
             let units: Vec<u64> = ranges.iter().collect();
-            self.requests.push((self.now, units.clone()));
-            self.at(self.now + self.delay, Event::Request(units));
+            self.requests.push((now, units.clone()));
+            self.agenda.at(now + self.delay, Event::Request(units));
         }
     }
 
     fn answer(&mut self, units: Vec<u64>) {
-        let gap = self.rate.time_for(UNIT as u64);
+        let (now, gap) = (self.now(), self.rate.time_for(UNIT as u64));
         for unit in units {
             let number = self.sent;
             self.sent += 1;
-            let start = self.link_free.max(self.now);
-            if (start - self.now).as_nanos() > self.queue * gap.as_nanos() {
+            let start = self.link_free.max(now);
+            if (start - now).as_nanos() > self.queue * gap.as_nanos() {
                 self.dropped += 1;
                 continue;
             }
             self.link_free = start + gap;
             if let Some(late) = (self.fate)(number, unit) {
-                self.at(self.link_free + self.delay + late, Event::Data(unit));
+                self.agenda.at(self.link_free + self.delay + late, Event::Data(unit));
             }
         }
     }
@@ -117,25 +113,17 @@ impl World {
     /// The next thing that happens, no later than `end`; false where there is none.
     pub(crate) fn step(&mut self, end: Time) -> bool {
         self.ask();
-        let timer = self.flow.next_timeout().max(self.now);
-        let event = self.events.peek().map_or(Time::NEVER, |Reverse((time, ..))| *time);
-        if timer.min(event) > end || timer.min(event) == Time::NEVER {
-            self.now = self.now.max(end);
-            return false;
-        }
-        self.now = timer.min(event);
-        if event > timer {
-            self.flow.on_timeout(self.now);
-            return true;
-        }
-        match self.events.pop() {
-            Some(Reverse((_, _, Event::Request(units)))) => self.answer(units),
-            Some(Reverse((_, _, Event::Data(unit)))) => {
-                self.arrivals.push((self.now, unit));
-                let known = self.flow.on_unit(self.now, unit, UNIT as u32, false, false);
+        let next = self.agenda.next(self.flow.next_timeout(), end);
+        let now = self.now();
+        match next {
+            Next::End => return false,
+            Next::Timer => self.flow.on_timeout(now),
+            Next::Event(Event::Request(units)) => self.answer(units),
+            Next::Event(Event::Data(unit)) => {
+                self.arrivals.push((now, unit));
+                let known = self.flow.on_unit(now, unit, UNIT as u32, false, false);
                 self.unknown += u64::from(known.is_none());
             }
-            None => {}
         }
         true
     }

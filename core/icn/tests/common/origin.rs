@@ -1,13 +1,13 @@
 //! A router of tests that has one object, and a fetch that has several of them.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_icn::wire::{Answer, DATA_HEAD, Data, Grant, Nack, Reason, Request, TOKEN_BYTES, Token};
 use paceline_icn::{Builder, Dropped, Fetch, Layout, Name, Output, Place, SourceId, UNIT, Units};
 
+use super::agenda::{Agenda, Next};
 use super::{Fate, controller};
 
 /// An object: its bytes, its name, its stored form.
@@ -195,7 +195,7 @@ impl Route {
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(crate) enum Event {
     Request(usize, Vec<u8>),
     Answer(usize, Vec<u8>),
 }
@@ -207,7 +207,7 @@ pub(crate) type Sink = Box<dyn FnMut(u64, &[u8])>;
 pub(crate) struct Network {
     pub(crate) fetch: Fetch,
     pub(crate) routes: Vec<Route>,
-    pub(crate) now: Time,
+    pub(crate) agenda: Agenda<Event>,
     /// What came out: positions and bytes.
     pub(crate) got: Vec<(u64, Vec<u8>)>,
     pub(crate) outputs: Vec<Output>,
@@ -219,8 +219,6 @@ pub(crate) struct Network {
     pub(crate) requests: u64,
     unread: u64,
     read_at: Time,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    order: u64,
 }
 
 impl Network {
@@ -231,7 +229,7 @@ impl Network {
         Self {
             fetch,
             routes,
-            now: Time::ZERO,
+            agenda: Agenda::new(),
             got: Vec::new(),
             outputs: Vec::new(),
             sink: None,
@@ -240,14 +238,11 @@ impl Network {
             requests: 0,
             unread: 0,
             read_at: Time::ZERO,
-            events: BinaryHeap::new(),
-            order: 0,
         }
     }
 
-    fn at(&mut self, time: Time, event: Event) {
-        self.order += 1;
-        self.events.push(Reverse((time, self.order, event)));
+    pub(crate) const fn now(&self) -> Time {
+        self.agenda.now
     }
 
     fn drain(&mut self) {
@@ -264,10 +259,10 @@ impl Network {
         }
         let read = match self.reads {
             None => self.unread,
-            Some(rate) => rate.bytes_in(self.now - self.read_at).min(self.unread),
+            Some(rate) => rate.bytes_in(self.now() - self.read_at).min(self.unread),
         };
         if read > 0 || self.unread == 0 {
-            self.read_at = self.now;
+            self.read_at = self.now();
         }
         self.unread -= read;
         self.fetch.consumed(read);
@@ -275,36 +270,30 @@ impl Network {
 
     pub(crate) fn step(&mut self, end: Time) -> bool {
         self.drain();
+        let now = self.now();
         let mut message = Vec::new();
-        while let Some(source) = self.fetch.poll_transmit(self.now, &mut message) {
+        while let Some(source) = self.fetch.poll_transmit(now, &mut message) {
             self.requests += 1;
             let delay = self.routes[source.index()].delay;
-            self.at(self.now + delay, Event::Request(source.index(), message.clone()));
+            self.agenda.at(now + delay, Event::Request(source.index(), message.clone()));
         }
         self.drain();
-        let mut timer = self.fetch.next_timeout().max(self.now);
+        let mut timer = self.fetch.next_timeout();
         if self.unread > 0 {
-            timer = timer.min(self.now + Nanos::from_millis(1));
+            timer = timer.min(now + Nanos::from_millis(1));
         }
-        let event = self.events.peek().map_or(Time::NEVER, |Reverse((time, ..))| *time);
-        if timer.min(event) > end || timer.min(event) == Time::NEVER {
-            self.now = self.now.max(end);
-            return false;
-        }
-        self.now = timer.min(event);
-        if event > timer {
-            if self.fetch.next_timeout() <= self.now {
-                self.fetch.on_timeout(self.now);
-            }
-            return true;
-        }
-        match self.events.pop() {
-            Some(Reverse((_, _, Event::Request(index, message)))) => self.serve(index, &message),
-            Some(Reverse((_, _, Event::Answer(index, message)))) => {
+        let next = self.agenda.next(timer, end);
+        let now = self.now();
+        match next {
+            Next::End => return false,
+            Next::Timer if self.fetch.next_timeout() <= now => self.fetch.on_timeout(now),
+            // The application reads.
+            Next::Timer => {}
+            Next::Event(Event::Request(index, message)) => self.serve(index, &message),
+            Next::Event(Event::Answer(index, message)) => {
                 let source = self.source(index);
-                self.dropped.extend(self.fetch.on_datagram(self.now, source, &message, false).err());
+                self.dropped.extend(self.fetch.on_datagram(now, source, &message, false).err());
             }
-            None => {}
         }
         true
     }
@@ -315,7 +304,7 @@ impl Network {
     }
 
     fn serve(&mut self, index: usize, message: &[u8]) {
-        let now = self.now;
+        let now = self.now();
         let route = &mut self.routes[index];
         for answer in route.origin.answer(message) {
             let unit = match Answer::decode(&answer) {
@@ -328,7 +317,7 @@ impl Network {
             route.link_free = route.link_free.max(now) + route.rate.time_for((answer.len().max(DATA_HEAD)) as u64);
             let (free, delay) = (route.link_free, route.delay);
             if let Some(late) = (route.fate)(number, unit) {
-                self.at(free + delay + late, Event::Answer(index, answer));
+                self.agenda.at(free + delay + late, Event::Answer(index, answer));
             }
         }
     }

@@ -1,0 +1,104 @@
+//! The map of units as one source's flow sees it.
+
+use super::SourceId;
+use super::map::{Map, Slot};
+use super::saved::Shelved;
+use crate::UNIT;
+use crate::flow::Supply;
+use crate::ranges::Ranges;
+
+/// The map as a supply for one source.
+pub(super) struct Share<'a> {
+    pub(super) map: &'a mut Map,
+    /// What an earlier run left.
+    pub(super) shelved: Option<Shelved<'a>>,
+    pub(super) source: SourceId,
+    /// It has answered.
+    pub(super) heard: bool,
+    /// There are other sources.
+    pub(super) others: bool,
+    /// Bytes that there is room for.
+    pub(super) room: u64,
+}
+
+impl Share<'_> {
+    /// Positions that were given back, and those of which it is in doubt whether they come.
+    fn take_returned(&mut self, most: u32) -> Option<Ranges> {
+        let mut ranges: Option<Ranges> = None;
+        let mut index = 0;
+        while let Some(&(position, avoid)) = self.map.returned.get(index) {
+            let unit = self.map.unit_at(position);
+            let place = position.checked_sub(self.map.base);
+            let slot = place.and_then(|place| self.map.slots.get_mut(place as usize));
+            let Some(slot) = slot.filter(|slot| matches!(slot, Slot::Free | Slot::Doubted(_))) else {
+                self.map.returned.remove(index);
+                continue;
+            };
+            let asked = matches!(slot, Slot::Doubted(asked) if asked.has(self.source));
+            if asked || self.others && avoid == Some(self.source) {
+                index += 1;
+                continue;
+            }
+            let full = ranges.is_some_and(|ranges| ranges.units() >= most);
+            let fits = match &mut ranges {
+                None => {
+                    ranges = Some(Ranges::one(unit));
+                    true
+                }
+                Some(ranges) => !full && ranges.push(unit),
+            };
+            if !fits {
+                break;
+            }
+            match slot {
+                Slot::Doubted(asked) if !self.heard => {
+                    asked.add(self.source);
+                    index += 1;
+                }
+                _ => {
+                    *slot = Slot::Asked(self.source);
+                    self.map.returned.remove(index);
+                }
+            }
+        }
+        ranges
+    }
+
+    /// It need not be asked for.
+    fn is_there(&mut self, unit: u64) -> bool {
+        match &mut self.shelved {
+            Some(shelved) if shelved.is_index(unit) => shelved.has(unit),
+            _ => self.map.is_had(unit),
+        }
+    }
+}
+
+impl Supply for Share<'_> {
+    fn take(&mut self, most: u32) -> Option<Ranges> {
+        if let Some(ranges) = self.take_returned(most) {
+            return Some(ranges);
+        }
+        let limit = self.map.base.saturating_add(self.room / UNIT as u64).min(self.map.end);
+        let mut ranges: Option<Ranges> = None;
+        loop {
+            let position = self.map.base + self.map.slots.len() as u64;
+            if position >= limit || ranges.is_some_and(|ranges| ranges.units() >= most) {
+                return ranges;
+            }
+            let unit = self.map.unit_at(position);
+            if self.is_there(unit) {
+                self.map.slots.push_back(Slot::Had);
+                continue;
+            }
+            match &mut ranges {
+                None => ranges = Some(Ranges::one(unit)),
+                Some(all) => {
+                    if !all.push(unit) {
+                        return ranges;
+                    }
+                }
+            }
+            self.map.slots.push_back(Slot::Asked(self.source));
+        }
+    }
+}
