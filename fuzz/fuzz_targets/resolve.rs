@@ -1,0 +1,45 @@
+//! Messages of name resolution from a stranger, to a service and to whoever asks one: they are refused, or they are read again as they
+//! were after being written; no answer of the service is longer than what it answers, and its table stays bounded.
+#![no_main]
+
+use std::net::SocketAddr;
+
+use libfuzzer_sys::fuzz_target;
+use paceline_icn::Name;
+use paceline_icn::name::Kind;
+use paceline_icn::resolve::{Announce, Limits, Message, Registry, ResolveKey};
+
+fuzz_target!(|bytes: &[u8]| {
+    // The seeds' announcements have the MAC of this key.
+    let key = ResolveKey::new(&[1; 32]);
+    if let Ok(message) = Message::decode(bytes, Some(&key)) {
+        let mut again = Vec::new();
+        message.encode(Some(&key), &mut again);
+        assert_eq!(Message::decode(&again, Some(&key)), Ok(message));
+    }
+    let mut service = Registry::new(Limits { entries: 16, announcers: 4 }, key.clone(), 0);
+    let (mut reply, mut message) = (Vec::new(), Vec::new());
+    let mut hear = |unix_s: u64, bytes: &[u8]| {
+        let _ = service.on_datagram(unix_s, bytes, &mut reply);
+        assert!(reply.len() <= bytes.len());
+        assert!(reply.is_empty() || Message::decode(&reply, None).is_ok());
+        assert!(service.entries().count() <= 16 && service.numbers().count() <= 4);
+    };
+    hear(1, bytes);
+    // Announcements with a right MAC, which no stranger makes, and questions, at times that may go backwards.
+    for part in bytes.chunks(16) {
+        let at = |place: usize| part.get(place).copied().unwrap_or(0);
+        let name = Name::new(Kind::Object, [at(0) % 8; 32]);
+        let announce = Announce {
+            nonce: at(1).into(),
+            number: u64::from_be_bytes([at(2), at(3), 0, 0, 0, 0, at(4), at(5)]),
+            ttl_s: u32::from_be_bytes([at(6) & 1, 0, at(7), at(8)]),
+            address: SocketAddr::from(([10, 0, 0, at(9) % 8], 4871)),
+            names: vec![name; usize::from(at(10) % 41)],
+        };
+        Message::Announce(announce).encode(Some(&key), &mut message);
+        hear(at(11).into(), &message);
+        Message::Resolve { nonce: at(12).into(), name }.encode(None, &mut message);
+        hear(at(13).into(), &message);
+    }
+});
