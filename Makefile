@@ -62,7 +62,7 @@ build-c: ## libalcc and libpacelineicn, in target/release
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c -p paceline-icn-c
 
-install-c: ## what was built: libalcc with its header, manual page and pkg-config file, below PREFIX=/usr/local
+install-c: ## what was built of libalcc and libpacelineicn: headers, manual pages, pkg-config files, below PREFIX=/usr/local
 	@scripts/install-c target/release "$(PREFIX)"
 
 fmt: ## format the code

@@ -33,8 +33,8 @@ extern "C" {
  * Returns a descriptor that is readable (POLLIN) when bytes are there, or the end, or an error; for poll(2), select(2) and epoll(7).
  * fcntl(2) makes it non-blocking. Bytes come while the program reads; when it does not, nothing more is asked for.
  *
- * EINVAL: no name, no address, or a range that starts past the end. ENOENT: nobody has it. ETIMEDOUT: nobody answers. ECONNREFUSED:
- * nobody listens there. EBADMSG: the sources' copies are damaged. EMFILE, ENOMEM, ...: as of socket(2).
+ * EINVAL: no name, no address, or a range that starts past the end. ENOENT: no source has it. ETIMEDOUT: none answers. ECONNREFUSED:
+ * no program listens there. EBADMSG: the sources' copies are damaged. EMFILE, ENOMEM, ...: as of socket(2).
  */
 int paceline_icn_open(const char *name, const char *sources, uint64_t first, uint64_t last);
 

@@ -19,13 +19,17 @@ fn compiler() -> String {
 }
 
 /// Whether the test must be skipped; says so.
-fn lacks_compiler(test: &str) -> bool {
-    let runs = Command::new(compiler()).arg("--version").output().is_ok_and(|output| output.status.success());
+fn lacks(test: &str, what: &str, program: &str) -> bool {
+    let runs = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !runs {
         // Not by a macro, whose output is not shown for tests that pass.
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: it needs a C compiler ({})", compiler());
+        let _ = writeln!(std::io::stderr(), "skipped: {test}: it needs {what} ({program})");
     }
     !runs
+}
+
+fn lacks_compiler(test: &str) -> bool {
+    lacks(test, "a C compiler", &compiler())
 }
 
 fn succeeded(output: &Output) {
@@ -57,6 +61,46 @@ fn the_example_reads_an_object_a_range_and_says_what_is_wrong() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = example(folder.path());
+    reads(&folder, &program);
+}
+
+#[test]
+fn what_is_installed_is_found_by_pkg_config() {
+    let test = "what_is_installed_is_found_by_pkg_config";
+    if lacks_compiler(test) || lacks(test, "pkg-config", "pkg-config") {
+        return;
+    }
+    let prefix = tempfile::tempdir().unwrap();
+    let tests = std::env::current_exe().unwrap();
+    let install = Path::new(HERE).join("../../scripts/install-c");
+    let mut install = Command::new(install);
+    succeeded(&install.arg(tests.parent().unwrap()).arg(prefix.path()).env_remove("DESTDIR").output().unwrap());
+    let mut find = Command::new("pkg-config");
+    find.args(["--cflags", "--libs", "pacelineicn"]).env("PKG_CONFIG_PATH", prefix.path().join("lib/pkgconfig"));
+    let found = find.output().unwrap();
+    succeeded(&found);
+    let flags = String::from_utf8(found.stdout).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("cat");
+    let mut compile = Command::new(compiler());
+    compile.arg("-o").arg(&program).arg(Path::new(HERE).join("examples/cat.c")).args(flags.split_whitespace());
+    compile.arg(format!("-Wl,-rpath,{}", prefix.path().join("lib").display()));
+    succeeded(&compile.output().unwrap());
+    reads(&folder, &program);
+    let page = prefix.path().join("share/man/man3/paceline_icn.3");
+    let page = fs::read_to_string(page).unwrap();
+    let header = fs::read_to_string(prefix.path().join("include/paceline_icn.h")).unwrap();
+    let functions = header.lines().filter_map(|line| line.split_once("paceline_icn_")?.1.split_once('('));
+    let mut count = 0;
+    for (function, _) in functions.filter(|(name, _)| name.chars().all(|char| char.is_ascii_lowercase())) {
+        assert!(page.contains(&format!(".BR paceline_icn_{function} ()")), "{function} is not in the manual page");
+        count += 1;
+    }
+    assert!(count >= 5, "{count}");
+}
+
+/// The example reads what is served, and says what is wrong.
+fn reads(folder: &tempfile::TempDir, program: &Path) {
     let bytes: Vec<u8> = (0..3_000_001_u32).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect();
     let file = folder.path().join("film.mp4");
     fs::write(&file, &bytes).unwrap();
@@ -73,7 +117,7 @@ fn the_example_reads_an_object_a_range_and_says_what_is_wrong() {
     };
     let server = Server::start(&config).unwrap();
     let at = server.address().to_string();
-    let run = |args: &[&str]| Command::new(&program).args(args).output().unwrap();
+    let run = |args: &[&str]| Command::new(program).args(args).output().unwrap();
 
     let all = run(&[&name, &at]);
     succeeded(&all);
