@@ -11,6 +11,8 @@ mod lab;
 mod named;
 mod refusals;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod route;
 mod serve;
 mod traces;
 mod udp;

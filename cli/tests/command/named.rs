@@ -13,18 +13,18 @@ use crate::udp::Server;
 
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n";
 
-fn start(lab: &Lab, args: &[&str]) -> Server {
+pub(crate) fn start(lab: &Lab, args: &[&str]) -> Server {
     Server::start(Command::new(env!("CARGO_BIN_EXE_paceline")).arg("icn").args(args), lab)
 }
 
-fn published(lab: &Lab, file: &str, bytes: &[u8]) -> String {
+pub(crate) fn published(lab: &Lab, file: &str, bytes: &[u8]) -> String {
     fs::write(lab.path(file), bytes).unwrap();
     let output = lab.run(&["icn", "publish", file, "--store", "store"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn content() -> Vec<u8> {
+pub(crate) fn content() -> Vec<u8> {
     (0..600_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
 

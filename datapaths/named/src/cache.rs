@@ -201,12 +201,8 @@ impl Cache {
     }
 
     /// What has to be done so that what is there now is there after a crash; by another thread, since it waits for the disk.
-    ///
-    /// # Errors
-    /// When the system has no handle left.
-    pub fn pending(&mut self) -> Result<Vec<crate::partial::Sync>, StoreError> {
-        let pending = self.open.values_mut().map(Partial::pending);
-        Ok(pending.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    pub fn pending(&mut self) -> Vec<crate::partial::Sync> {
+        self.open.values_mut().filter_map(Partial::pending).collect()
     }
 
     /// Drops an object.

@@ -12,6 +12,8 @@ use paceline_cc::{Controller, Env, Spec};
 use paceline_icn::{Name, UNIT};
 use paceline_udp::Offload;
 
+use crate::store::StoreError;
+
 mod file;
 mod link;
 mod reader;
@@ -75,7 +77,7 @@ pub struct Progress {
 /// Why a fetch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Nobody to ask.
+    /// No source to ask.
     #[error("{0}: no source is given; name one with --from, or a resolver")]
     NoSource(Name),
     /// The system refused.
@@ -86,8 +88,8 @@ pub enum FetchError {
         /// What the system said.
         source: io::Error,
     },
-    /// Nobody listens there.
-    #[error("{0}: nobody listens there; is `paceline icn serve` running?")]
+    /// No program listens there.
+    #[error("{0}: no program listens there; is `paceline icn serve` running?")]
     Refused(SocketAddr),
     /// No source has it.
     #[error("{name}: {why}")]
@@ -115,6 +117,9 @@ pub enum FetchError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// The file in the making cannot be used.
+    #[error(transparent)]
+    Part(#[from] StoreError),
     /// The thread of the fetch is gone.
     #[error("{0}: the fetch ended without a word; please report it")]
     Gone(Name),
@@ -144,7 +149,7 @@ pub async fn fetch(
     options: Options,
 ) -> Result<Reader, FetchError> {
     let receive_buffer = options.receive_buffer;
-    let (mut queue, back) = requester::start(*name, sources, range, options)?;
+    let (mut queue, back) = requester::start(*name, sources, range, options, requester::Taker::Reader)?;
     let mut opening = reader::Opening(Some(back));
     let said = queue.recv().await;
     opened(*name, said, queue, opening.0.take(), receive_buffer)
@@ -164,7 +169,7 @@ pub fn fetch_blocking(
     options: Options,
 ) -> Result<Reader, FetchError> {
     let receive_buffer = options.receive_buffer;
-    let (mut queue, back) = requester::start(*name, sources, range, options)?;
+    let (mut queue, back) = requester::start(*name, sources, range, options, requester::Taker::Reader)?;
     let said = queue.blocking_recv();
     opened(*name, said, queue, Some(back), receive_buffer)
 }

@@ -6,22 +6,28 @@
 //! on the disk (`fdatasync`), then writes the bits of units that were written before that, and then puts those on the disk. A crash
 //! in between loses bits, whose units are asked for again. A write that is torn leaves some words of 64 bits as they were and
 //! some as they are now, and both are right. What a disk damages later, [`crate::Store::check`] finds.
+//!
+//! [`Partial::mark`] writes bits without waiting for the disk: after the end of the process they are there, after a crash of the
+//! machine some may be there without their bytes. Whoever uses it checks what an earlier run left ([`Partial::check`]).
 
 mod bits;
+mod check;
 mod open;
 mod paths;
+mod write;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::IoSliceMut;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use paceline_icn::{Layout, Manifest, Name, Place, UNIT, Units, Verdict, Verifier};
 
 use crate::store::{ReadError, StoreError, write_failed};
 use bits::Bits;
 pub use bits::Sync;
+pub use check::SavedIndex;
 pub use paths::{Form, Paths};
 
 /// A part of an object. Whoever writes into it has verified the units.
@@ -32,11 +38,11 @@ pub struct Partial {
     layout: Layout,
     paths: Paths,
     /// The units; of [`Form::Content`] those that are data.
-    data: File,
+    data: Arc<File>,
     /// Manifest and bits; of [`Form::Content`] the index units behind them.
-    map: File,
+    map: Arc<File>,
     bits: Bits,
-    /// Words of bits that are not on the disk.
+    /// Words of bits that are not in the file.
     unsynced: BTreeSet<usize>,
     unsynced_bytes: u64,
 }
@@ -97,31 +103,6 @@ impl Partial {
         })
     }
 
-    /// Takes a unit that was verified. Written again, it stays as it was.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], or when it cannot be written: then it is not there. [`StoreError::Damaged`] where the unit has not the
-    /// size that its place has.
-    pub fn write(&mut self, unit: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        let wrong = || StoreError::Damaged {
-            path: self.paths.data.clone(),
-            unit,
-            units: self.layout.stored_units(),
-            why: "has another size than its place",
-        };
-        let (file, offset) = self.place(unit).ok_or_else(wrong)?;
-        if bytes.len() != self.layout.bytes_of(unit) {
-            return Err(wrong());
-        }
-        if self.bits.has(unit) {
-            return Ok(());
-        }
-        file.write_all_at(bytes, offset).map_err(|error| write_failed(&self.paths.data, error))?;
-        self.unsynced.insert(self.bits.set(unit));
-        self.unsynced_bytes += bytes.len() as u64;
-        Ok(())
-    }
-
     /// Reads one unit into `buffer`, and says how many bytes it has.
     ///
     /// # Errors
@@ -175,36 +156,6 @@ impl Partial {
             self.unsynced.insert(self.bits.clear(unit));
         }
         Ok(())
-    }
-
-    /// Bytes written since the last [`Partial::sync`].
-    pub const fn unsynced_bytes(&self) -> u64 {
-        self.unsynced_bytes
-    }
-
-    /// What there is to be done so that the units that are there now are there after a crash. It can be done by another thread,
-    /// while this one goes on. `None` where nothing was written.
-    ///
-    /// # Errors
-    /// When the system has no handle left.
-    pub fn pending(&mut self) -> Result<Option<Sync>, StoreError> {
-        if self.unsynced.is_empty() {
-            return Ok(None);
-        }
-        let again = |file: &File| file.try_clone().map_err(|error| write_failed(&self.paths.map, error));
-        let (data, map) = (again(&self.data)?, again(&self.map)?);
-        let words = self.unsynced.iter().map(|word| (*word, self.bits.word(*word))).collect();
-        self.unsynced.clear();
-        self.unsynced_bytes = 0;
-        Ok(Some(Sync { data, map, path: self.paths.map.clone(), words }))
-    }
-
-    /// Puts everything on the disk; it waits for the disk. Done when the object is dropped as well, as far as that goes.
-    ///
-    /// # Errors
-    /// When it cannot be written; what was on the disk before is right.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.pending()?.map_or(Ok(()), Sync::run)
     }
 
     /// Puts a whole object's bytes on the disk and in their place, and removes the map. [`Form::Content`]: `to` is then the object;

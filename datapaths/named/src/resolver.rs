@@ -39,7 +39,7 @@ pub enum ResolveError {
         /// What the system said.
         source: io::Error,
     },
-    /// Nobody answered.
+    /// No answer came.
     #[error("{service}: no answer within {} s; does a `paceline icn resolver` listen there?", waited.as_secs_f64())]
     Silent {
         /// Who was asked.
@@ -47,7 +47,7 @@ pub enum ResolveError {
         /// How long it had.
         waited: Duration,
     },
-    /// Nobody announced the name.
+    /// No router announced the name.
     #[error("{name}: {service} knows no place that has it; announce it there with `paceline icn serve --announce`")]
     Unknown {
         /// The name.
@@ -126,7 +126,7 @@ pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Resol
     move |source| ResolveError::System { what: what.into(), source }
 }
 
-/// Asks `service` where `name` is, within `patience`; empty: nobody announced it. Blocks.
+/// Asks `service` where `name` is, within `patience`; empty: no router announced it. Blocks.
 ///
 /// # Errors
 /// [`ResolveError::Silent`], [`ResolveError::System`].
@@ -230,7 +230,7 @@ fn ask<T>(
                         return Ok(taken);
                     }
                 }
-                // Nobody listens there yet: ask again later, not at once.
+                // No program listens there yet: ask again later, not at once.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     std::thread::sleep(left);
                 }
@@ -254,7 +254,7 @@ pub(crate) fn since_1970() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 pub(crate) fn random() -> Result<u64, ResolveError> {
     let mut bytes = [0; 8];
     let filled = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes);

@@ -1,7 +1,8 @@
 //! The content router over UDP: it serves the objects of a store, and fetches what it does not have from other routers.
 //!
-//! One thread has one socket, and one [`paceline_icn::Router`]; several share a port (`SO_REUSEPORT`).
+//! One thread has one socket, and one [`paceline_icn::Router`]; several share a port (`SO_REUSEPORT`), the rate and the table of sources.
 
+mod keeper;
 mod metrics;
 mod shelf;
 mod socket;
@@ -16,11 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use paceline_cc::{Rate, Spec};
-use paceline_icn::{RouterConfig, RouterStats};
+use paceline_clock::Clock;
+use paceline_icn::{Limits, Router, RouterConfig, RouterStats};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::Cache;
 use crate::store::{Store, StoreError};
+use keeper::Keeper;
 use metrics::Metrics;
 use shelf::Shelf;
 use socket::{Socket, bind};
@@ -34,9 +37,10 @@ pub struct ServerConfig {
     pub store: PathBuf,
     /// Where requests come in.
     pub listen: SocketAddr,
-    /// All answers together.
+    /// All answers together, of all threads.
     pub rate: Rate,
-    /// Threads; each has a part of the rate. The kernel decides by a receiver's address and port which one serves it.
+    /// Threads; all limits hold for all of them together. The kernel decides by a receiver's address and port which one serves it.
+    /// With an upstream there is one, which has the cache.
     pub threads: usize,
     /// Where Prometheus asks.
     pub metrics: Option<SocketAddr>,
@@ -158,11 +162,6 @@ impl Server {
             metrics: metrics.as_ref().map(Metrics::address),
             threads: Vec::new(),
         };
-        let rate = if config.rate == Rate::INFINITY {
-            Rate::INFINITY
-        } else {
-            Rate::from_bytes_per_sec((config.rate.as_bytes_per_sec() / count as u64).max(1))
-        };
         let mut sockets = Vec::new();
         for _ in 0..count {
             let bound = bind(server.address, count > 1).and_then(|socket| Ok((socket.local_addr()?, socket)));
@@ -170,17 +169,21 @@ impl Server {
             server.address = address;
             sockets.push(socket);
         }
+        let (key, clock) = (u64::from_be_bytes(key), Clock::new());
+        let of_all = RouterConfig { upstream: config.upstream.is_some(), ..RouterConfig::new(config.rate) };
+        let limits = Arc::new(Limits::new(&of_all, key));
         for (index, socket) in sockets.into_iter().enumerate() {
-            let key = u64::from_be_bytes(key);
             let upstream = config.upstream.as_ref().map(|upstream| {
                 let cache = Cache::open(&store, upstream.cache_bytes)?;
-                Ok::<_, StoreError>(Upstream::new(upstream.addresses.clone(), upstream.controller.clone(), cache, key))
+                let keeper = Keeper::start(&server.shared).map_err(|source| ServerError::of("no thread", source))?;
+                Ok::<_, ServerError>(Upstream::new(upstream, cache, keeper, clock, key))
             });
             let (shelf, upstream) = (Shelf::new(store.clone()), upstream.transpose()?);
-            let config = RouterConfig { upstream: upstream.is_some(), ..RouterConfig::new(rate) };
+            let router = (of_all.divided(count), Arc::clone(&limits));
             let shared = Arc::clone(&server.shared);
             server.spawn("paceline-route", move || {
-                Worker::new(Socket::new(socket), shelf, upstream, config, &secret, key).run(index, &shared)
+                let router = |secrets| Router::sharing(router.0, secrets, key, router.1);
+                Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret).run(index, &shared)
             })?;
         }
         if let Some(metrics) = metrics {

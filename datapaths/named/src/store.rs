@@ -24,7 +24,7 @@ use ring::signature::Ed25519KeyPair;
 
 pub use check::Checked;
 pub use collection::{COLLECTION, Collection};
-pub(crate) use draft::{Draft, sync_folder_of};
+pub(crate) use draft::{Draft, folder_of, sync_folder_of};
 pub use error::StoreError;
 pub(crate) use error::{cannot, write_failed};
 pub use keys::{create_key, read_key};

@@ -3,8 +3,10 @@
 
 mod client;
 mod gateway;
+mod moves;
 mod place;
 mod resolver;
+mod resume;
 mod router;
 mod store;
 mod upstream;

@@ -78,7 +78,7 @@ fn what_routers_announce_is_found_nearest_first_and_without_those_that_lack_it()
 }
 
 #[test]
-fn who_has_another_key_announces_nothing_and_nobody_is_said_in_one_line() {
+fn who_has_another_key_announces_nothing_and_no_resolver_is_said_in_one_line() {
     let service = Running::new(None);
     let name = Name::new(Kind::Object, [9; 32]);
     let at = SocketAddr::from(([127, 0, 0, 1], 9));
@@ -87,8 +87,8 @@ fn who_has_another_key_announces_nothing_and_nobody_is_said_in_one_line() {
     assert!(resolve(&name, service.address, PATIENCE).unwrap().is_empty());
     assert!(matches!(nearest(&name, service.address, PATIENCE), Err(ResolveError::Unknown { .. })));
     // A port that was just given back.
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let error = resolve(&name, nobody, Duration::from_millis(300)).unwrap_err();
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = resolve(&name, closed, Duration::from_millis(300)).unwrap_err();
     assert!(matches!(error, ResolveError::Silent { .. }), "{error}");
 }
 

@@ -155,6 +155,33 @@ fn threads_share_a_port_and_tokens() {
 }
 
 #[test]
+fn the_rate_is_that_of_all_threads_together() {
+    let (place, name, _) = published(2000);
+    // 1000 units a second.
+    let rate = Rate::from_bytes_per_sec(1_478_000);
+    let config = ServerConfig { threads: 4, rate, ..config(place.store.folder()) };
+    let server = Server::start(&config).expect("a server");
+    let begun = std::time::Instant::now();
+    let address = server.address();
+    let asking = (0..12).map(|_| {
+        std::thread::spawn(move || {
+            let mut client = Client::of(address);
+            client.ask(name, 0, 2, PADDED, 3);
+            for round in 0..20 {
+                client.ask(name, round * 60, 60, 0, 0);
+                while client.take(Duration::from_millis(30)) {}
+            }
+        })
+    });
+    let asking: Vec<_> = asking.collect();
+    asking.into_iter().for_each(|client| client.join().expect("it asked"));
+    let sent = server.stop().expect("it ran").router.sent_units;
+    // A bucket of 64 units, and a turn that begins before it is empty.
+    let most = begun.elapsed().as_secs_f64() * 1000.0 + 64.0 + 45.0;
+    assert!(sent > 0 && sent as f64 <= most, "{sent} units, {most} at most");
+}
+
+#[test]
 fn prometheus_gets_its_numbers() {
     let store = tempfile::tempdir().expect("a folder");
     let metrics = Some("127.0.0.1:0".parse().expect("an address"));

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use paceline_icn::wire::{PADDED, Reason};
+use paceline_named::Store;
 use paceline_named::router::{Server, ServerConfig, ServerError, UpstreamConfig};
 
 use crate::router::{Client, config, other, published};
@@ -51,6 +52,28 @@ fn an_object_goes_through_a_router_and_is_kept_when_it_is_asked_for_again() {
     let sent = origin.counts().router.sent_units;
     assert!(sent < 3 * 307, "{sent} units for two fetches of 307");
     router.stop().expect("it ran");
+}
+
+#[test]
+fn what_is_in_the_cache_is_on_the_disk_while_the_router_runs() {
+    let (place, name, bytes) = published(300);
+    let origin = Server::start(&config(place.store.folder())).expect("a server");
+    let cache = tempfile::tempdir().expect("a folder");
+    let router = Server::start(&between(cache.path(), origin.address())).expect("a router");
+    for nonce in 1..3 {
+        let mut client = Client::of(router.address());
+        client.nonce = nonce;
+        assert!(fetch(&mut client, name, 300) == bytes);
+        // Until what came is no more in memory.
+        std::thread::sleep(Duration::from_secs(4));
+    }
+    // The files as a crash would leave them, without a word from the router.
+    let store = Store::open(cache.path()).expect("the router made it");
+    while !store.stat(&name).is_ok_and(|stat| stat.is_whole()) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(store.check(&name, &mut |_, _| ()).expect("readable").genuine, 300);
+    drop(router);
 }
 
 #[test]

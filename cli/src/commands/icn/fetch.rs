@@ -16,7 +16,6 @@ use paceline_cc::Spec;
 use paceline_cc::observe::Observed;
 use paceline_experiment::{Layer, Subject, Tap};
 use paceline_icn::Name;
-use paceline_lab::output::Draft;
 use paceline_lab::qlog::Qlog;
 use paceline_named::client::{self, Fetched, Options, Progress, fetch_blocking, fetch_to_file};
 use serde_json::json;
@@ -27,7 +26,8 @@ use super::places::{Asking, Places};
 
 /// Fetch an object from the routers that have it; every byte is verified.
 ///
-/// An interrupted fetch leaves FILE.part, from which the same command goes on; FILE appears when it is whole.
+/// An interrupted fetch leaves FILE.part, from which the same command goes on, with another --range too; FILE appears when it is
+/// whole.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The object.
@@ -77,10 +77,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.patience = patience;
     let bar = Bar::new();
     options.progress = bar.as_ref().map(Bar::callback);
-    let done = if is_standard(&out) || args.range.is_some() {
-        in_order(&name, args.range.clone().unwrap_or(0..u64::MAX), &sources, &out, options)
+    let range = args.range.clone().unwrap_or(0..u64::MAX);
+    let done = if is_standard(&out) {
+        in_order(&name, range, &sources, options)
     } else {
-        fetch_to_file(&name, &sources, &out, options).map_err(Into::into)
+        fetch_to_file(&name, &sources, range, &out, options).map_err(Into::into)
     };
     if let Some(bar) = bar {
         bar.0.finish_and_clear();
@@ -116,35 +117,23 @@ fn qlog_of(folder: &Path, name: &Name, sources: &[SocketAddr]) -> anyhow::Result
     Ok(Qlog::new(folder, &name[..12], &format!("{name} from {}", sources.join(", ")))?)
 }
 
-/// Fetches into a pipe, or a part into a file that appears when it is whole.
-fn in_order(
-    name: &Name,
-    range: Range<u64>,
-    sources: &[SocketAddr],
-    out: &Path,
-    options: Options,
-) -> anyhow::Result<Fetched> {
+/// Fetches into a pipe.
+fn in_order(name: &Name, range: Range<u64>, sources: &[SocketAddr], options: Options) -> anyhow::Result<Fetched> {
     let begun = Instant::now();
-    let mut file = if is_standard(out) { None } else { Some(Draft::create(out)?) };
     let mut reader = fetch_blocking(name, sources, range, options)?;
     let manifest = reader.manifest().clone();
     let mut bytes = 0;
     let mut pipe = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     while let Some(piece) = reader.chunk_blocking()? {
         bytes += piece.len() as u64;
-        let written = match &mut file {
-            Some(file) => file.write_all(&piece),
-            None => pipe.write_all(&piece),
-        };
-        match written {
+        match pipe.write_all(&piece) {
             // Whoever reads has enough.
-            Err(error) if file.is_none() && error.kind() == std::io::ErrorKind::BrokenPipe => break,
-            result => result.with_context(|| format!("{}: cannot be written", out.display()))?,
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => break,
+            result => result.context("standard output: cannot be written")?,
         }
     }
     // As above.
     let _ = pipe.flush();
-    file.map(Draft::finish).transpose()?;
     let stats = reader.stats().cloned().unwrap_or_default();
     Ok(Fetched { name: *name, manifest, resumed: 0, bytes, took: begun.elapsed(), stats })
 }

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// The key that announcing routers share with it: a file with 64 hexadecimal digits that no other user may read.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Keep the table in this file over a restart; without it routers announce anew.
+    /// Keep the table in this file over a restart; without it routers have to announce again.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Pairs of an object and a place at most.

@@ -1,23 +1,28 @@
 //! A fetch into a file that appears when it is whole, and goes on where an earlier one stopped.
 //!
-//! Bytes go, in order, to `OUT.part`; `OUT.part.json` says of which object. A later fetch asks for the rest alone, behind what the file
-//! holds; then it hashes the whole file once, since a crash of the machine may have left bytes in it that never reached the disk.
+//! Units go, in the order of their arrivals, to their places in `OUT.part`; `OUT.part.units` says which are there, and has the index
+//! units. A later fetch asks for the others alone. What an earlier one left is verified again at the end, and what was changed or
+//! damaged meanwhile is fetched again.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use paceline_icn::fetch::FetchStats;
-use paceline_icn::{Builder, Manifest, Name, UNIT};
-use serde::{Deserialize, Serialize};
+use paceline_icn::{Manifest, Name, UNIT};
 
-use super::{FetchError, Options, fetch_blocking};
+use super::reader::{Opening, Said};
+use super::requester::{self, Resume, Taker};
+use super::{FetchError, Options};
+use crate::Partial;
+use crate::partial::Paths;
+use crate::store::{Draft, StoreError, folder_of};
 
-/// Pieces that are written in one call at most (Linux `UIO_MAXIOV` is 1024; our choice: a third of a megabyte).
-const PIECES: usize = 256;
+/// Units are marked as there after so many bytes (our choice: less costs a write for each batch, more is asked for again when the fetch
+/// is killed).
+const MARK: u64 = 1 << 20;
 
 /// A fetch that ended.
 #[derive(Clone, Debug)]
@@ -36,158 +41,192 @@ pub struct Fetched {
     pub stats: FetchStats,
 }
 
-/// Of which object the bytes in `OUT.part` are.
-#[derive(Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-struct State {
-    name: String,
-}
-
-/// The file in the making.
-struct Part {
-    path: PathBuf,
-    out: PathBuf,
-    file: File,
-}
-
-fn beside(out: &Path, ending: &str) -> PathBuf {
-    let mut name = out.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-fn failed(path: &Path, why: impl Into<String>) -> FetchError {
-    FetchError::File { path: path.display().to_string(), why: why.into() }
-}
-
-fn unwritable(path: &Path) -> impl Fn(io::Error) -> FetchError {
-    move |error| match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            failed(path, "the disk is full; make room, then fetch again: it goes on from there")
-        }
-        _ => failed(path, format!("cannot be written ({error}); name a file in a folder that you may write to")),
-    }
-}
-
-impl Part {
-    /// Opens what an earlier fetch of this object left, or begins.
-    fn open(out: &Path, name: &Name) -> Result<(Self, u64), FetchError> {
-        if out.is_dir() {
-            return Err(failed(out, "is a folder; name a file in it"));
-        }
-        let path = beside(out, ".part");
-        let options = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = options.map_err(unwritable(&path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(failed(&path, "another fetch writes it; wait for its end")),
-            Err(TryLockError::Error(error)) => return Err(unwritable(&path)(error)),
-        }
-        let state = State { name: name.to_string() };
-        let before = fs::read(beside(out, ".part.json")).ok();
-        let same = before.and_then(|text| serde_json::from_slice::<State>(&text).ok()).is_some_and(|was| was == state);
-        let mut had = file.metadata().map_err(unwritable(&path))?.len();
-        if !same {
-            had = 0;
-        }
-        // The last unit, whole or not, is asked for again: there is always something to ask for.
-        had = had.saturating_sub(1) / UNIT as u64 * UNIT as u64;
-        file.set_len(had).map_err(unwritable(&path))?;
-        let text = serde_json::to_vec(&state).map_err(|error| failed(&path, error.to_string()))?;
-        fs::write(beside(out, ".part.json"), text).map_err(unwritable(&path))?;
-        file.seek(SeekFrom::Start(had)).map_err(unwritable(&path))?;
-        Ok((Self { path, out: out.to_owned(), file }, had))
-    }
-
-    /// Writes pieces behind what is there.
-    fn write(&mut self, pieces: &mut Vec<Bytes>) -> Result<(), FetchError> {
-        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-        let mut rest = slices.as_mut_slice();
-        while !rest.is_empty() {
-            match self.file.write_vectored(rest) {
-                Ok(0) => return Err(unwritable(&self.path)(io::ErrorKind::WriteZero.into())),
-                Ok(written) => IoSlice::advance_slices(&mut rest, written),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unwritable(&self.path)(error)),
-            }
-        }
-        pieces.clear();
-        Ok(())
-    }
-
-    /// Whether the file is the object.
-    fn is(&mut self, manifest: &Manifest) -> Result<bool, FetchError> {
-        let unreadable = |error: io::Error| failed(&self.path, format!("cannot be read ({error})"));
-        self.file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
-        let mut builder = Builder::new(manifest.length, &manifest.media_type);
-        let mut units = vec![0; UNIT * PIECES];
-        let mut left = manifest.length;
-        while left > 0 {
-            let part = left.min(units.len() as u64) as usize;
-            match self.file.read_exact(&mut units[..part]) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
-                result => result.map_err(unreadable)?,
-            }
-            for unit in units[..part].chunks(UNIT) {
-                builder.push(unit, &mut |_, _| {});
-            }
-            left -= part as u64;
-        }
-        let built = builder.finish(&mut |_, _| {}).map_err(|error| failed(&self.path, error.to_string()))?;
-        Ok(built.name() == manifest.name())
-    }
-
-    /// Puts the file in its place.
-    fn keep(self) -> Result<(), FetchError> {
-        self.file.sync_all().map_err(unwritable(&self.path))?;
-        fs::rename(&self.path, &self.out).map_err(unwritable(&self.out))?;
-        // Without its file it says nothing.
-        let _ = fs::remove_file(beside(&self.out, ".part.json"));
-        Ok(())
-    }
-
-    /// Removes all of it.
-    fn remove(self) {
-        let _ = fs::remove_file(beside(&self.out, ".part.json"));
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Fetches an object (of a signed name its [`super::target`]) into `out`, or what of it an earlier fetch did not have. Blocks. `out` appears, or is replaced, when all is there and
-/// verified; until then the bytes stand in `OUT.part`, where the next fetch finds them.
+/// Fetches an object (of a signed name its [`super::target`]), or its bytes in `range` alone (`0..u64::MAX`: all), into `out`; what an
+/// earlier fetch left of it is not asked for. Blocks. `out` appears, or is replaced, when all is there and verified; until then the units
+/// stand in `OUT.part`, where the next fetch finds them, whatever range it is of.
 ///
 /// # Errors
 /// [`FetchError`]; what came before stays for the next fetch.
-pub fn fetch_to_file(name: &Name, sources: &[SocketAddr], out: &Path, options: Options) -> Result<Fetched, FetchError> {
+pub fn fetch_to_file(
+    name: &Name,
+    sources: &[SocketAddr],
+    range: Range<u64>,
+    out: &Path,
+    options: Options,
+) -> Result<Fetched, FetchError> {
     let begun = Instant::now();
-    let (mut part, had) = Part::open(out, name)?;
-    let mut reader = match fetch_blocking(name, sources, had..u64::MAX, options) {
-        Ok(reader) => reader,
-        Err(error) => {
-            if had == 0 {
-                part.remove();
+    if out.is_dir() {
+        let why = "is a folder; name a file in it".to_owned();
+        return Err(FetchError::File { path: out.display().to_string(), why });
+    }
+    let paths = Paths::beside(out);
+    let mut filling = Filling { name: *name, range, paths, part: None, stats: FetchStats::default() };
+    filling.part = Partial::open(&filling.paths, name).map_err(lacking_room)?;
+    let had = filling.had();
+    let before = filling.bytes_of(&had);
+    let again = again(options);
+    filling.fetch(sources, again())?;
+    let mut part = filling.part.take().ok_or(FetchError::Gone(*name))?;
+    let mut damaged = 0;
+    if part.check(&had)? > 0 {
+        filling.part = Some(part);
+        damaged = before - filling.bytes_of(&filling.had_of(&had));
+        filling.fetch(sources, again())?;
+        part = filling.part.take().ok_or(FetchError::Gone(*name))?;
+    }
+    let manifest = part.manifest().clone();
+    let wanted = filling.range.start..filling.range.end.min(manifest.length);
+    place(part, &wanted, out).map_err(lacking_room)?;
+    let resumed = before - damaged;
+    let bytes = wanted.end.saturating_sub(wanted.start) - resumed;
+    Ok(Fetched { name: *name, manifest, resumed, bytes, took: begun.elapsed(), stats: filling.stats })
+}
+
+/// Options for one fetch after the other.
+fn again(options: Options) -> impl Fn() -> Options {
+    let Options { controller, receive_buffer, patience, offload, progress } = options;
+    let controller = Arc::new(Mutex::new(controller));
+    let progress = progress.map(|progress| Arc::new(Mutex::new(progress)));
+    move || {
+        let controller = Arc::clone(&controller);
+        let progress = progress.clone().map(|progress| -> super::OnProgress {
+            Box::new(move |now| progress.lock().unwrap_or_else(PoisonError::into_inner)(now))
+        });
+        Options {
+            controller: Box::new(move |at| controller.lock().unwrap_or_else(PoisonError::into_inner)(at)),
+            receive_buffer,
+            patience,
+            offload,
+            progress,
+        }
+    }
+}
+
+/// A full disk is no end.
+fn lacking_room(error: StoreError) -> FetchError {
+    match error {
+        StoreError::Full { path } => FetchError::File {
+            path: path.display().to_string(),
+            why: "the disk is full; make room, then fetch again: it goes on from there".to_owned(),
+        },
+        StoreError::InUse { path } => FetchError::File {
+            path: path.display().to_string(),
+            why: "another fetch writes it; wait for its end, or give another file".to_owned(),
+        },
+        error => error.into(),
+    }
+}
+
+/// A file in the making.
+struct Filling {
+    name: Name,
+    range: Range<u64>,
+    paths: Paths,
+    part: Option<Partial>,
+    stats: FetchStats,
+}
+
+impl Filling {
+    /// Data units of the range that are there.
+    fn had(&self) -> Vec<Range<u64>> {
+        self.part.as_ref().map_or_else(Vec::new, |part| part.data_units(&self.range))
+    }
+
+    /// Those of `had` that are still there.
+    fn had_of(&self, had: &[Range<u64>]) -> Vec<Range<u64>> {
+        let Some(part) = &self.part else { return Vec::new() };
+        let layout = part.layout();
+        let there = had.iter().cloned().flatten().filter(|index| part.has(layout.unit_of(*index)));
+        there.fold(Vec::new(), |mut runs: Vec<Range<u64>>, index| {
+            match runs.last_mut().filter(|run| run.end == index) {
+                Some(run) => run.end += 1,
+                None => runs.push(index..index + 1),
             }
-            return Err(error);
-        }
-    };
-    let manifest = reader.manifest().clone();
-    let mut bytes = 0;
-    let mut pieces = Vec::with_capacity(PIECES);
-    while let Some(piece) = reader.chunk_blocking()? {
-        bytes += piece.len() as u64;
-        pieces.push(piece);
-        // Those that are at hand go together.
-        if pieces.len() == PIECES || !reader.has_more() {
-            part.write(&mut pieces)?;
-        }
+            runs
+        })
     }
-    part.write(&mut pieces)?;
-    let stats = reader.stats().cloned().unwrap_or_default();
-    if had > 0 && !part.is(&manifest)? {
-        let error = failed(&part.path, "what an earlier fetch left was damaged, and is removed; fetch again");
+
+    /// Bytes of the range that these data units hold.
+    fn bytes_of(&self, data: &[Range<u64>]) -> u64 {
+        let length = self.part.as_ref().map_or(0, |part| part.manifest().length);
+        let end = self.range.end.min(length);
+        let overlap = |run: &Range<u64>| {
+            (run.end * UNIT as u64).min(end).saturating_sub((run.start * UNIT as u64).max(self.range.start))
+        };
+        data.iter().map(overlap).sum()
+    }
+
+    /// Fetches what is not there.
+    fn fetch(&mut self, sources: &[SocketAddr], options: Options) -> Result<(), FetchError> {
+        let resume = self.part.as_ref().map(|part| {
+            let had = self.had();
+            let bytes = self.bytes_of(&had);
+            let layout = *part.layout();
+            let had = had.into_iter().flatten().map(move |index| layout.unit_of(index));
+            Resume { had: Box::new(had), bytes, saved: Box::new(part.saved_index()) }
+        });
+        let (mut queue, back) = requester::start(self.name, sources, self.range.clone(), options, Taker::File(resume))?;
+        let opening = Opening(Some(Arc::clone(&back)));
+        let mut unmarked = 0;
+        let result = loop {
+            match queue.blocking_recv() {
+                Some(Said::Units(units)) => {
+                    let bytes = units.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+                    self.write(&units)?;
+                    back.took(bytes);
+                    unmarked += bytes;
+                    // With what was written last, where nothing more is at hand.
+                    if unmarked >= MARK || queue.is_empty() {
+                        unmarked = 0;
+                        self.mark()?;
+                    }
+                }
+                Some(Said::End(stats, result)) => {
+                    self.stats.add(&stats);
+                    break result;
+                }
+                Some(_) => {}
+                None => break Err(FetchError::Gone(self.name)),
+            }
+        };
+        drop(opening);
+        self.mark()?;
+        result
+    }
+
+    fn write(&mut self, units: &[(u64, bytes::Bytes)]) -> Result<(), FetchError> {
+        let mut rest = units;
+        if self.part.is_none() {
+            // The manifest comes first.
+            let Some(((0, first), behind)) = units.split_first() else { return Err(FetchError::Gone(self.name)) };
+            self.part = Some(Partial::create(self.paths.clone(), first).map_err(lacking_room)?);
+            rest = behind;
+        }
+        let Some(part) = &mut self.part else { return Ok(()) };
+        // What is there and came all the same was found to be damaged.
+        rest.iter().for_each(|(unit, _)| part.forget(*unit));
+        part.write_all(rest).map_err(lacking_room)
+    }
+
+    fn mark(&mut self) -> Result<(), FetchError> {
+        self.part.as_mut().map_or(Ok(()), Partial::mark).map_err(lacking_room)
+    }
+}
+
+/// Puts what was wanted in its place.
+fn place(part: Partial, wanted: &Range<u64>, out: &Path) -> Result<(), StoreError> {
+    let length = part.manifest().length;
+    if (wanted.start, wanted.end) == (0, length) {
+        return part.finish(out);
+    }
+    let draft = Draft::create(folder_of(out))?;
+    part.copy(wanted.clone(), &mut |bytes, at| draft.write_at(bytes, at))?;
+    draft.place(out)?;
+    // A part that has more than that is of use to another fetch.
+    let all: u64 = part.data_units(&(0..length)).iter().map(|run| run.end - run.start).sum();
+    let used: u64 = part.data_units(wanted).iter().map(|run| run.end - run.start).sum();
+    if all == used {
         part.remove();
-        return Err(error);
     }
-    part.keep()?;
-    Ok(Fetched { name: *name, manifest, resumed: had, bytes, took: begun.elapsed(), stats })
+    Ok(())
 }

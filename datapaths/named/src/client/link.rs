@@ -15,7 +15,7 @@ use crate::resolver::{any_like, local_address_towards};
 /// hand-off is noticed sooner than a timeout).
 const LOOK: Nanos = Nanos::from_millis(200);
 
-/// A socket, connected, so that the kernel takes from the source alone and reports when nobody listens there.
+/// A socket, connected, so that the kernel takes from the source alone and reports when no program listens there.
 pub(super) struct Link {
     pub(super) peer: SocketAddr,
     pub(super) socket: Socket,
@@ -24,7 +24,7 @@ pub(super) struct Link {
     looked_at: Time,
     /// The socket failed: it is to be replaced.
     broken: bool,
-    /// Times that the peer's host said that nobody listens.
+    /// Times that the peer's host said that no program listens.
     pub(super) refusals: u32,
     /// Times that the socket was replaced.
     pub(super) moves: u32,

@@ -25,6 +25,8 @@ pub(super) enum Said {
     Target(Name),
     /// The next bytes.
     Bytes(Vec<Bytes>),
+    /// Units that came, for a file.
+    Units(Vec<(u64, Bytes)>),
     /// All bytes have been said, or it failed.
     End(Box<FetchStats>, Result<(), FetchError>),
 }
@@ -55,6 +57,12 @@ impl Back {
     /// Wakes the requester when it becomes readable.
     pub(super) fn bell(&self) -> &EventFd {
         &self.bell
+    }
+
+    /// So many bytes were taken out of the queue.
+    pub(super) fn took(&self, bytes: u64) {
+        self.consumed.fetch_add(bytes, Ordering::Release);
+        self.ring();
     }
 
     fn ring(&self) {
@@ -168,7 +176,7 @@ impl Reader {
     fn hear(&mut self, said: Option<Said>) -> Result<(), FetchError> {
         match said {
             // Comes once, before there is a reader.
-            Some(Said::Manifest(_) | Said::Target(_)) => Ok(()),
+            Some(Said::Manifest(_) | Said::Target(_) | Said::Units(_)) => Ok(()),
             Some(Said::Bytes(batch)) => {
                 self.batch = batch.into();
                 Ok(())
@@ -193,9 +201,8 @@ impl Reader {
 
     fn report(&mut self) {
         if self.unreported > 0 {
-            self.back.consumed.fetch_add(self.unreported, Ordering::Release);
+            self.back.took(self.unreported);
             self.unreported = 0;
-            self.back.ring();
         }
     }
 }

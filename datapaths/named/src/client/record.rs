@@ -6,7 +6,8 @@ use paceline_icn::Name;
 use paceline_icn::name::Kind;
 
 use super::reader::{Opening, Said};
-use super::{FetchError, Options, requester};
+use super::requester::{self, Taker};
+use super::{FetchError, Options};
 
 /// The object that `name` stands for: itself, or what the publisher's record names, asked of `sources`. The record is one that holds
 /// now, by the wall's clock.
@@ -17,7 +18,7 @@ pub async fn target(name: &Name, sources: &[SocketAddr], options: Options) -> Re
     if name.kind() == Kind::Object {
         return Ok(*name);
     }
-    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options)?;
+    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Reader)?;
     let _opening = Opening(Some(back));
     of(name, queue.recv().await)
 }
@@ -33,7 +34,7 @@ pub fn target_blocking(name: &Name, sources: &[SocketAddr], options: Options) ->
     if name.kind() == Kind::Object {
         return Ok(*name);
     }
-    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options)?;
+    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Reader)?;
     let _opening = Opening(Some(back));
     of(name, queue.blocking_recv())
 }

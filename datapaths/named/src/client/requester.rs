@@ -14,8 +14,8 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Time};
 use paceline_clock::Clock;
-use paceline_icn::fetch::{Fetch, FetchConfig, Output, SourceId};
-use paceline_icn::{FlowConfig, Name};
+use paceline_icn::fetch::{Fetch, FetchConfig, Output, Saved, SourceId};
+use paceline_icn::{FlowConfig, Name, Place, UNIT};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::link::{Link, Looked};
@@ -25,7 +25,7 @@ use super::{FetchError, Options, Progress};
 /// Between two calls of the progress callback (our choice: as fast as one reads).
 const PROGRESS: Nanos = Nanos::from_millis(100);
 
-/// Nobody listens at any source: given up after so long with two refusals from each (our choice: a router that starts at the same
+/// No program listens at any source: given up after so long with two refusals from each (our choice: a router that starts at the same
 /// time is there by then).
 const REFUSED: Nanos = Nanos::from_millis(1500);
 
@@ -41,13 +41,37 @@ struct Requester {
     said: UnboundedSender<Said>,
     options: Options,
     consumed: u64,
+    /// Bytes of the range that were given, those of an earlier fetch included.
     given: u64,
+    /// Bytes that went into the queue.
+    sent: u64,
     wanted: Range<u64>,
+    /// Units in place of bytes.
+    units: bool,
+    taken: Vec<(u64, Bytes)>,
     opened: bool,
     came_at: Time,
     progress_at: Time,
     message: Vec<u8>,
     batch: Vec<Bytes>,
+}
+
+/// For whom a fetch is.
+pub(super) enum Taker {
+    /// A reader: bytes in order.
+    Reader,
+    /// A file: units in the order of their arrivals, but for those that are there.
+    File(Option<Resume>),
+}
+
+/// What an earlier fetch left.
+pub(super) struct Resume {
+    /// Data units, by their numbers in the stored form.
+    pub(super) had: Box<dyn Iterator<Item = u64>>,
+    /// Bytes of them that are wanted.
+    pub(super) bytes: u64,
+    /// The index.
+    pub(super) saved: Box<dyn Saved>,
 }
 
 /// Starts the thread of a fetch.
@@ -56,14 +80,22 @@ pub(super) fn start(
     sources: &[SocketAddr],
     range: Range<u64>,
     mut options: Options,
+    taker: Taker,
 ) -> Result<(UnboundedReceiver<Said>, Arc<Back>), FetchError> {
     let system = |what: String| move |source: io::Error| FetchError::System { what, source };
     let clock = Clock::new();
     let now = clock.now();
     let seed = crate::resolver::random().map_err(|_| system("random bytes".into())(io::Error::other("none")))?;
     let flow = FlowConfig { receive_buffer: options.receive_buffer, ..FlowConfig::default() };
-    let config = FetchConfig { flow, unix_s: crate::resolver::since_1970().as_secs(), ..FetchConfig::default() };
+    let units = matches!(taker, Taker::File(_));
+    let unix_s = crate::resolver::since_1970().as_secs();
+    let config = FetchConfig { flow, bytes: !units, units, unix_s, ..FetchConfig::default() };
     let mut fetch = Fetch::new(config, name, range.clone(), seed);
+    let mut given = 0;
+    if let Taker::File(Some(Resume { had, bytes, saved })) = taker {
+        fetch.resume(had, saved);
+        given = bytes;
+    }
     let mut links = Vec::new();
     for &source in sources {
         let link = Link::new(source, options.offload, now).map_err(system(source.to_string()))?;
@@ -83,8 +115,11 @@ pub(super) fn start(
         said,
         options,
         consumed: 0,
-        given: 0,
+        given,
+        sent: 0,
         wanted: range,
+        units,
+        taken: Vec::new(),
         opened: false,
         came_at: now,
         progress_at: now,
@@ -117,7 +152,9 @@ impl Requester {
                 return Ok(());
             }
             let consumed = self.back.consumed();
-            self.fetch.consumed(consumed - self.consumed);
+            if !self.units {
+                self.fetch.consumed(consumed - self.consumed);
+            }
             self.consumed = consumed;
             self.look();
             let now = self.clock.now();
@@ -150,10 +187,13 @@ impl Requester {
         came
     }
 
-    /// Gives the reader what is in order; says whether that was all.
+    /// Gives the reader what is in order, or the file what came; says whether that was all.
     fn give(&mut self) -> Result<bool, FetchError> {
         let mut done = false;
-        while let Some(output) = self.fetch.poll_output() {
+        // What a slow disk did not take stays with the fetch, which then asks for less.
+        while (!self.units || self.unread() < self.options.receive_buffer)
+            && let Some(output) = self.fetch.poll_output()
+        {
             match output {
                 Output::Manifest(manifest) => {
                     self.opened = true;
@@ -162,18 +202,39 @@ impl Requester {
                 }
                 Output::Bytes { bytes, .. } => {
                     self.given += bytes.len() as u64;
+                    self.sent += bytes.len() as u64;
                     self.batch.push(bytes);
                 }
                 Output::Record(record) => drop(self.said.send(Said::Target(record.target))),
-                Output::Unit { .. } => {}
+                Output::Unit { unit, bytes } => {
+                    self.sent += bytes.len() as u64;
+                    self.given += self.wanted_of(unit, bytes.len() as u64);
+                    self.taken.push((unit, bytes));
+                }
                 Output::Done => done = true,
             }
         }
         if !self.batch.is_empty() {
             let _ = self.said.send(Said::Bytes(std::mem::take(&mut self.batch)));
         }
+        if !self.taken.is_empty() {
+            let _ = self.said.send(Said::Units(std::mem::take(&mut self.taken)));
+        }
         self.report(false);
         Ok(done)
+    }
+
+    /// Bytes that stand in the queue.
+    const fn unread(&self) -> u64 {
+        self.sent - self.consumed
+    }
+
+    /// Bytes of a unit that are of the object and wanted.
+    fn wanted_of(&self, unit: u64, bytes: u64) -> u64 {
+        let place = self.fetch.manifest().and_then(|manifest| manifest.layout().place(unit));
+        let Some(Place::Data { index }) = place else { return 0 };
+        let start = index * UNIT as u64;
+        (start + bytes).min(self.wanted.end).saturating_sub(start.max(self.wanted.start))
     }
 
     fn report(&mut self, last: bool) {
@@ -218,7 +279,7 @@ impl Requester {
             return Err(FetchError::Refused(self.links[0].1.peer));
         }
         // Where the reader is the one who does not go on, nothing comes because nothing is asked for.
-        if self.given - self.consumed >= self.options.receive_buffer / 2 {
+        if self.unread() >= self.options.receive_buffer / 2 {
             self.came_at = now;
         }
         let patience = self.options.patience;

@@ -90,7 +90,7 @@ impl Objects {
         }
     }
 
-    /// Where `name` is. What nobody announced may be where the collection is that it belongs to.
+    /// Where `name` is. What was not announced may be where the collection is that it belongs to.
     async fn places(&self, name: &Name, within: Option<&Name>) -> Result<Vec<SocketAddr>, GatewayError> {
         if let Some((since, places)) = locked(&self.places).find(name)
             && since.elapsed() < PLACES_FOR

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::store::{StoreError, write_failed};
 
@@ -87,8 +88,8 @@ impl Bits {
 /// Units that are to be put on the disk: see [`super::Partial::pending`].
 #[derive(Debug)]
 pub struct Sync {
-    pub(super) data: File,
-    pub(super) map: File,
+    pub(super) data: Arc<File>,
+    pub(super) map: Arc<File>,
     pub(super) path: PathBuf,
     pub(super) words: Vec<(usize, u64)>,
 }

@@ -5,16 +5,20 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use paceline_icn::manifest::name_of;
 use paceline_icn::{Manifest, Name, UNIT};
 
 use super::bits::{BITS, Bits};
 use super::{Form, Partial, Paths};
-use crate::store::{Draft, StoreError, cannot, write_failed};
+use crate::store::{Draft, StoreError, cannot, folder_of, write_failed};
 
 /// What the file of bits begins with: a mark, and the version of what follows; then the [`Form`], and zeros.
 const MARK: [u8; 8] = *b"icnpart\x01";
+
+/// Bytes of an object at most: a manifest may say anything, and the bits of this many take 200 MB of memory (our choice).
+const LARGEST: u64 = 2 << 40;
 
 /// Where the manifest is in it.
 const MANIFEST: u64 = 16;
@@ -58,10 +62,12 @@ impl Partial {
             Form::Stored => layout.stored_bytes(),
             Form::Content => layout.length(),
         };
+        if bytes > LARGEST {
+            return Err(StoreError::TooLarge { path: paths.data, needed: bytes, limit: LARGEST });
+        }
         data.set_len(0).and_then(|()| data.set_len(bytes)).map_err(|error| failed(&paths.data, error))?;
         let bits = Bits::new(layout.stored_units());
-        let folder = paths.map.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let draft = Draft::create(folder)?;
+        let draft = Draft::create(folder_of(&paths.map))?;
         draft.write_at(&head(paths.form), 0)?;
         draft.write_at(first, MANIFEST)?;
         // Zeros up to where the index units begin.
@@ -70,6 +76,7 @@ impl Partial {
         let map = for_writing(&paths.map).map_err(|error| failed(&paths.map, error))?;
         let name = manifest.name();
         let (unsynced, unsynced_bytes) = (BTreeSet::new(), 0);
+        let (data, map) = (Arc::new(data), Arc::new(map));
         let mut partial = Self { name, manifest, layout, paths, data, map, bits, unsynced, unsynced_bytes };
         partial.write(0, first)?;
         Ok(partial)
@@ -123,6 +130,7 @@ impl Partial {
         let Ok(bits) = Bits::read(&map, layout.stored_units()) else { return Ok(None) };
         let (unsynced, unsynced_bytes) = (BTreeSet::new(), 0);
         let paths = paths.clone();
+        let (data, map) = (Arc::new(data), Arc::new(map));
         let mut partial = Self { name: *name, manifest, layout, paths, data, map, bits, unsynced, unsynced_bytes };
         // It is in the head as well, wherever a crash was.
         if purpose == For::Writing && !partial.has(0) {

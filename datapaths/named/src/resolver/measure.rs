@@ -105,7 +105,7 @@ pub fn measure(name: &Name, places: &[SocketAddr], patience: Duration) -> Result
 /// Asks `service` where `name` is, and measures which of the places is nearest: those that have it, nearest first. Blocks.
 ///
 /// # Errors
-/// Those of [`resolve()`], [`ResolveError::Unknown`] where nobody announced it, [`ResolveError::Nowhere`] where none of the places
+/// Those of [`resolve()`], [`ResolveError::Unknown`] where it was not announced, [`ResolveError::Nowhere`] where none of the places
 /// answers.
 pub fn nearest(name: &Name, service: SocketAddr, patience: Duration) -> Result<Vec<Measured>, ResolveError> {
     nearest_of(name, &resolve(name, service, patience)?, &service.to_string(), patience)

@@ -27,7 +27,7 @@ pub struct ServiceConfig {
     pub key: ResolveKey,
     /// What its table holds.
     pub limits: Limits,
-    /// The file that keeps the table over a restart; none: it starts empty, and routers announce anew.
+    /// The file that keeps the table over a restart; none: it starts empty, and routers announce again.
     pub state: Option<PathBuf>,
 }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -92,9 +92,9 @@ impl Socket {
     }
 
     /// Waits for a datagram here or at one of the `others`, so long at most.
-    pub(super) fn wait<'a>(&'a self, most: Duration, others: impl Iterator<Item = &'a UdpSocket>) -> io::Result<()> {
-        let sockets = std::iter::once(&self.inner).chain(others);
-        let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
+    pub(super) fn wait<'a>(&'a self, most: Duration, others: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
+        let sockets = std::iter::once(self.inner.as_fd()).chain(others);
+        let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, Some(TimeSpec::from_duration(most.min(PATIENCE))), None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(errno) => Err(errno.into()),

@@ -3,19 +3,26 @@
 //! A fetch begins where a receiver asks and stays a little ahead of the last unit that was asked for; the units go from it to whoever
 //! waits. Units of an object that was missed once are kept in memory for a moment only; of one that was missed twice, in the cache.
 
+mod job;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
 use paceline_cc::{Env, Nanos, Spec, Time};
+use paceline_clock::Clock;
 use paceline_icn::wire::Reason;
-use paceline_icn::{
-    Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Output, Place, Router, SourceId, UNIT, Units,
-};
+use paceline_icn::{Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Place, Router, UNIT, Units};
+use paceline_udp::Offload;
+use paceline_udp::socket::Socket;
 
+use super::UpstreamConfig;
+use super::keeper::Keeper;
 use crate::Cache;
 use crate::store::StoreError;
+use job::{AHEAD, Job};
 
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
@@ -23,21 +30,9 @@ const JOBS: usize = 16;
 /// Bytes that a fetch has on its way or out of order (our choice: a round trip of 100 ms at 320 Mbit/s).
 const BUFFER: u64 = 4 << 20;
 
-/// Units that a fetch is ahead of the last one that was asked for (our choice: what a receiver asks for next is there).
-const AHEAD: u64 = 512;
-
-/// Units of a fetch that are kept in memory after they came.
-const RECENT: usize = 2048;
-
-/// A fetch that no request needed for so long ends.
-const IDLE: Nanos = Nanos::from_secs(3);
-
 /// A request that went through more routers than our own, and comes while nothing of ours was answered, is our own: after so long it
 /// is refused as a loop (our choice: longer than a round trip).
 const LOOP: Nanos = Nanos::from_millis(300);
-
-/// Datagrams of one fetch that are taken before others have their turn.
-const TAKEN: usize = 128;
 
 type Reply<'a> = &'a mut dyn FnMut(SocketAddr, &[u8]);
 
@@ -45,7 +40,9 @@ type Reply<'a> = &'a mut dyn FnMut(SocketAddr, &[u8]);
 pub(super) struct Upstream {
     addresses: Vec<SocketAddr>,
     controller: Spec,
+    clock: Clock,
     cache: Cache,
+    keeper: Keeper,
     admission: Admission,
     jobs: Vec<Job>,
     seed: u64,
@@ -54,34 +51,25 @@ pub(super) struct Upstream {
     pub(super) trouble: Option<StoreError>,
 }
 
-struct Job {
-    name: Name,
-    fetch: Fetch,
-    sockets: Vec<(SourceId, UdpSocket)>,
-    hops: u8,
-    began: Time,
-    wanted_at: Time,
-    /// The first unit that can still come, or is still in memory.
-    from: u64,
-    wanted: u64,
-    furthest: u64,
-    kept: bool,
-    manifest: Option<Bytes>,
-    recent: BTreeMap<u64, Bytes>,
-    /// A signed name's record: all of its stored form.
-    record: bool,
-    done: bool,
-}
-
 impl Upstream {
     /// `seed`: drawn at random.
-    pub(super) fn new(addresses: Vec<SocketAddr>, controller: Spec, cache: Cache, seed: u64) -> Self {
-        let admission = Admission::new(seed);
-        Self { addresses, controller, cache, admission, jobs: Vec::new(), seed, message: Vec::new(), trouble: None }
+    pub(super) fn new(config: &UpstreamConfig, cache: Cache, keeper: Keeper, clock: Clock, seed: u64) -> Self {
+        Self {
+            addresses: config.addresses.clone(),
+            controller: config.controller.clone(),
+            clock,
+            cache,
+            keeper,
+            admission: Admission::new(seed),
+            jobs: Vec::new(),
+            seed,
+            message: Vec::new(),
+            trouble: None,
+        }
     }
 
-    pub(super) fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
-        self.jobs.iter().flat_map(|job| job.sockets.iter().map(|(_, socket)| socket))
+    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.jobs.iter().flat_map(|job| job.sockets.iter().map(|(_, (_, socket))| socket.as_fd()))
     }
 
     pub(super) fn next_timeout(&self) -> Time {
@@ -179,9 +167,9 @@ impl Upstream {
             let local: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
             let socket = UdpSocket::bind(local)?;
             socket.connect(address)?;
-            socket.set_nonblocking(true)?;
             let env = Env { mss: UNIT as u32, seed: self.seed, ..Env::default() };
-            sockets.push((fetch.add_source(now, self.controller.build(&env)), socket));
+            let socket = Socket::new(socket, Offload { send: false, receive: true })?;
+            sockets.push((fetch.add_source(now, self.controller.build(&env)), (*address, socket)));
         }
         let from = if data == 0 { 0 } else { first };
         Ok(Job {
@@ -206,7 +194,7 @@ impl Upstream {
     pub(super) fn drive(&mut self, now: Time, router: &mut Router, reply: Reply<'_>) {
         for index in 0..self.jobs.len() {
             let job = &mut self.jobs[index];
-            job.receive(now);
+            job.receive(self.clock);
             if job.fetch.next_timeout() <= now {
                 job.fetch.on_timeout(now);
             }
@@ -239,6 +227,7 @@ impl Upstream {
             }
         }
         self.jobs.retain(|job| !job.is_idle(now));
+        self.keeper.keep(now, &mut self.cache);
     }
 }
 
@@ -263,70 +252,4 @@ fn runs(units: impl Iterator<Item = u64>) -> Vec<Units> {
         }
     }
     runs
-}
-
-impl Job {
-    fn stored_units(&self) -> Option<u64> {
-        if self.record { Some(1) } else { self.fetch.manifest().map(|manifest| manifest.layout().stored_units()) }
-    }
-
-    fn is_idle(&self, now: Time) -> bool {
-        now.since(self.wanted_at) > IDLE
-    }
-
-    fn receive(&mut self, now: Time) {
-        let mut buffer = [0; 2048];
-        for (source, socket) in &self.sockets {
-            for _ in 0..TAKEN {
-                match socket.recv(&mut buffer) {
-                    // What is dropped is counted by the fetch.
-                    Ok(length) => _ = self.fetch.on_datagram(now, *source, &buffer[..length], false),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // That no one listens may pass; the fetch gives up by itself.
-                    Err(_) => break,
-                }
-            }
-        }
-    }
-
-    /// Verified units, as far as they may come: what is not taken is not replaced.
-    fn take(&mut self) -> Vec<(u64, Bytes)> {
-        let mut came = Vec::new();
-        while self.furthest < self.wanted + AHEAD
-            && let Some(output) = self.fetch.poll_output()
-        {
-            let (unit, bytes) = match output {
-                Output::Unit { unit, bytes } => (unit, bytes),
-                Output::Record(record) => {
-                    self.record = true;
-                    (0, Bytes::copy_from_slice(&record.encode()))
-                }
-                Output::Done => {
-                    self.done = true;
-                    continue;
-                }
-                Output::Manifest(_) | Output::Bytes { .. } => continue,
-            };
-            if unit == 0 {
-                self.manifest = Some(bytes.clone());
-            }
-            self.furthest = self.furthest.max(unit);
-            self.recent.insert(unit, bytes.clone());
-            if self.recent.len() > RECENT
-                && let Some((gone, _)) = self.recent.pop_first()
-            {
-                self.from = self.from.max(gone + 1);
-            }
-            came.push((unit, bytes));
-        }
-        came
-    }
-
-    fn transmit(&mut self, now: Time, message: &mut Vec<u8>) {
-        while let Some(source) = self.fetch.poll_transmit(now, message) {
-            let socket = self.sockets.iter().find(|(id, _)| *id == source);
-            // A request that cannot leave is one that is lost.
-            let _ = socket.map(|(_, socket)| socket.send(message));
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use paceline_cc::{Nanos, Time};
 use paceline_clock::Clock;
 use paceline_icn::wire::{DATA_HEAD, Data, Nack, Reason};
-use paceline_icn::{Burst, Found, Name, Router, RouterConfig, Secrets, Units};
+use paceline_icn::{Burst, Found, Name, Router, Secrets, Units};
 
 use super::shelf::{Shelf, Unread};
 use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};
@@ -37,17 +37,17 @@ struct View {
 
 impl Worker {
     pub(super) fn new(
+        clock: Clock,
         socket: Socket,
         shelf: Shelf,
         upstream: Option<Upstream>,
-        config: RouterConfig,
+        router: impl FnOnce(Secrets) -> Router,
         secret: &[u8; 32],
-        key: u64,
     ) -> Self {
         let batch = Batch::new(&socket);
-        let router = Router::new(config, Secrets::new(secret, unix_s()), key);
+        let router = router(Secrets::new(secret, unix_s()));
         let view = View { shelf, upstream };
-        Self { clock: Clock::new(), socket, batch, router, view, counts: Counts::default() }
+        Self { clock, socket, batch, router, view, counts: Counts::default() }
     }
 
     /// Serves until it is stopped.

@@ -15,7 +15,7 @@ use super::error::{StoreError, cannot, write_failed};
 /// Names of drafts.
 const PREFIX: &str = ".draft-";
 
-/// A draft of this age that nobody holds a lock on was left by a process that was killed (our choice: far longer than it takes from
+/// A draft of this age that no process holds a lock on was left by a process that was killed (our choice: far longer than it takes from
 /// making the file to locking it).
 const ABANDONED: Duration = Duration::from_secs(60);
 
@@ -68,10 +68,14 @@ impl Draft {
     }
 }
 
+/// The folder that a path is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
 /// Puts the names of a path's folder on the disk.
 pub(crate) fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| write_failed(path, error))
+    File::open(folder_of(path)).and_then(|folder| folder.sync_all()).map_err(|error| write_failed(path, error))
 }
 
 /// Removes drafts of processes that ended before they were done. What cannot be removed stays.

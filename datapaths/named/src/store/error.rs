@@ -103,14 +103,14 @@ pub enum StoreError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// An object is larger than all of the cache may be.
-    #[error("{}: {needed} bytes are more than the {limit} bytes that the cache may have", path.display())]
+    /// An object is larger than the cache, or than what can be gone on with.
+    #[error("{}: {needed} bytes are more than the {limit} bytes that there may be", path.display())]
     TooLarge {
-        /// The cache.
+        /// Where it was to go.
         path: PathBuf,
         /// Bytes that it would need.
         needed: u64,
-        /// Bytes that it has.
+        /// Bytes that there may be.
         limit: u64,
     },
     /// A collection is none.

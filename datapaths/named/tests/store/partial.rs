@@ -99,7 +99,7 @@ fn what_a_crash_leaves_claims_no_unit_that_is_not_there() {
             copy(&paths, &crashed);
         }
     }
-    let pending = partial.pending().expect("handles").expect("units were written");
+    let pending = partial.pending().expect("units were written");
     partial.write(80, &units[80]).expect("room");
     pending.run().expect("room");
     let later = Paths::beside(&place.folder.path().join("later"));

@@ -1,0 +1,114 @@
+//! One fetch from the other routers.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use paceline_cc::{Nanos, Time};
+use paceline_clock::Clock;
+use paceline_icn::{Fetch, Name, Output, SourceId};
+use paceline_path::Codepoint;
+use paceline_udp::socket::Socket;
+
+/// Units that a fetch is ahead of the last one that was asked for (our choice: what a receiver asks for next is there).
+pub(super) const AHEAD: u64 = 512;
+
+/// Units of a fetch that are kept in memory after they came.
+const RECENT: usize = 2048;
+
+/// A fetch that no request needed for so long ends.
+const IDLE: Nanos = Nanos::from_secs(3);
+
+/// Datagrams of one fetch that are taken before others have their turn.
+const TAKEN: usize = 128;
+
+pub(super) struct Job {
+    pub(super) name: Name,
+    pub(super) fetch: Fetch,
+    /// With the address at the other end.
+    pub(super) sockets: Vec<(SourceId, (SocketAddr, Socket))>,
+    pub(super) hops: u8,
+    pub(super) began: Time,
+    pub(super) wanted_at: Time,
+    /// The first unit that can still come, or is still in memory.
+    pub(super) from: u64,
+    pub(super) wanted: u64,
+    pub(super) furthest: u64,
+    pub(super) kept: bool,
+    pub(super) manifest: Option<Bytes>,
+    pub(super) recent: BTreeMap<u64, Bytes>,
+    /// A signed name's record: all of its stored form.
+    pub(super) record: bool,
+    pub(super) done: bool,
+}
+
+impl Job {
+    pub(super) fn stored_units(&self) -> Option<u64> {
+        if self.record { Some(1) } else { self.fetch.manifest().map(|manifest| manifest.layout().stored_units()) }
+    }
+
+    pub(super) fn is_idle(&self, now: Time) -> bool {
+        now.since(self.wanted_at) > IDLE
+    }
+
+    /// Takes what came from the other routers, one batch of each after the other.
+    pub(super) fn receive(&mut self, clock: Clock) {
+        for (source, (_, socket)) in &mut self.sockets {
+            let mut taken = 0;
+            while taken < TAKEN {
+                let fetch = &mut self.fetch;
+                // What is dropped is counted by the fetch.
+                let came = socket.receive(clock, |datagram| {
+                    let _ = fetch.on_datagram(datagram.at, *source, datagram.bytes, datagram.ce);
+                });
+                match came {
+                    Ok(0) => break,
+                    Ok(count) => taken += count,
+                    // That no one listens may pass; the fetch gives up by itself.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// Verified units, as far as they may come: what is not taken is not replaced.
+    pub(super) fn take(&mut self) -> Vec<(u64, Bytes)> {
+        let mut came = Vec::new();
+        while self.furthest < self.wanted + AHEAD
+            && let Some(output) = self.fetch.poll_output()
+        {
+            let (unit, bytes) = match output {
+                Output::Unit { unit, bytes } => (unit, bytes),
+                Output::Record(record) => {
+                    self.record = true;
+                    (0, Bytes::copy_from_slice(&record.encode()))
+                }
+                Output::Done => {
+                    self.done = true;
+                    continue;
+                }
+                Output::Manifest(_) | Output::Bytes { .. } => continue,
+            };
+            if unit == 0 {
+                self.manifest = Some(bytes.clone());
+            }
+            self.furthest = self.furthest.max(unit);
+            self.recent.insert(unit, bytes.clone());
+            if self.recent.len() > RECENT
+                && let Some((gone, _)) = self.recent.pop_first()
+            {
+                self.from = self.from.max(gone + 1);
+            }
+            came.push((unit, bytes));
+        }
+        came
+    }
+
+    pub(super) fn transmit(&mut self, now: Time, message: &mut Vec<u8>) {
+        while let Some(source) = self.fetch.poll_transmit(now, message) {
+            let socket = self.sockets.iter().find(|(id, _)| *id == source);
+            // A request that cannot leave is one that is lost.
+            let _ = socket.map(|(_, (peer, socket))| socket.send(*peer, Codepoint::NotEct, message, message.len()));
+        }
+    }
+}
