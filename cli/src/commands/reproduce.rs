@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Also run experiments about real sockets in the simulator.
     #[arg(long)]
     sim: bool,
-    /// Run experiments that the simulator runs otherwise over the kernel's TCP in real time (`int`); needs root.
+    /// Run experiments that the simulator runs otherwise over real sockets in real time (`int`, `icn`); needs root.
     #[arg(long, conflicts_with = "sim")]
     real: bool,
     /// The machine permits real time, or why it does not.

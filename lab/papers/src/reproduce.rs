@@ -162,6 +162,9 @@ struct Findings {
     /// A page of its own in Markdown: name of the file, and text.
     #[serde(skip)]
     page: Option<(&'static str, String)>,
+    /// Its runs in real time are as long as the scenario says, unless seconds are given ([`bench::Setup::whole`]).
+    #[serde(skip)]
+    whole: bool,
     /// Scenario files: name and text.
     scenarios: Vec<(&'static str, &'static str)>,
 }
@@ -255,6 +258,7 @@ impl Paper {
             }
         };
         let real = settings.world == World::Real;
+        let given = settings;
         let mut settings = settings.clone();
         if real {
             settings.seconds.get_or_insert(REAL.0);
@@ -264,7 +268,10 @@ impl Paper {
         let mut sections = Vec::new();
         for (index, one) in chosen.iter().enumerate() {
             progress.part(&format!("{} ({} of {})", one.figure, index + 1, chosen.len()));
-            let mut findings = (one.conduct)(&bench::Bench { figure: one.figure, settings, progress })?;
+            let bench = bench::Bench { figure: one.figure, settings, seconds: given.seconds, progress };
+            let mut findings = (one.conduct)(&bench)?;
+            let seconds = if findings.whole { given.seconds } else { settings.seconds };
+            let again = Settings { seconds, ..settings.clone() };
             for claim in &mut findings.claims {
                 if claim.figure.is_empty() {
                     one.figure.clone_into(&mut claim.figure);
@@ -272,13 +279,13 @@ impl Paper {
                 claim.world = if real { "real" } else { "sim" };
                 let commands = claim.cells.iter_mut().map(|cell| &mut cell.command);
                 commands.chain([&mut claim.command]).for_each(|command| {
-                    command.push_str(&settings.repeated());
+                    command.push_str(&again.repeated());
                     command.push_str(if real { " --real" } else { "" });
                 });
             }
             let contrast = contrast::sentences(&findings.claims, self.rivals);
             let world = self.runs.option(settings.world);
-            let command = format!("paceline reproduce {} --figure {}{world}{}", self.name, one.name, settings.again());
+            let command = format!("paceline reproduce {} --figure {}{world}{}", self.name, one.name, again.again());
             sections.push(Section { figure: one.figure, title: one.title, command, contrast, findings });
         }
         Ok(sections)

@@ -35,11 +35,12 @@ pub(super) struct Setup {
     set: Vec<String>,
     trace: Option<PathBuf>,
     step: Option<Nanos>,
+    whole: bool,
 }
 
 impl Setup {
     pub(super) fn new(file: &'static File, contestant: &str) -> Self {
-        Self { file, contestant: contestant.to_owned(), set: Vec::new(), trace: None, step: None }
+        Self { file, contestant: contestant.to_owned(), set: Vec::new(), trace: None, step: None, whole: false }
     }
 
     /// With this key set to this value.
@@ -65,6 +66,12 @@ impl Setup {
         self
     }
 
+    /// In real time as long as the scenario says too, unless seconds are given: it is about what happens when.
+    pub(super) fn whole(mut self) -> Self {
+        self.whole = true;
+        self
+    }
+
     /// The command that runs it alone.
     pub(super) fn command(&self) -> String {
         let mut text = format!("paceline race {} --contestants {}", self.file.path, quoted(&self.contestant));
@@ -77,13 +84,20 @@ impl Setup {
         text
     }
 
+    /// Where, who runs, and what is set but for how long and how often.
+    pub(super) fn name(&self) -> String {
+        let stem = Path::new(self.file.path).file_stem().unwrap_or_default().to_string_lossy();
+        let set = self.set.iter().filter(|set| !set.starts_with("seconds=") && !set.starts_with("runs="));
+        std::iter::once(format!("{stem}: {}", self.contestant)).chain(set.cloned()).collect::<Vec<_>>().join(", ")
+    }
+
     fn plans(&self, bench: &Bench<'_>) -> Result<Vec<Plan>, ScenarioError> {
         let options = Options {
             contestants: Some(self.contestant.clone()),
             trace: self.trace.clone(),
             runs: bench.settings.runs,
             seed: bench.settings.seed,
-            seconds: bench.settings.seconds,
+            seconds: if self.whole { bench.seconds } else { bench.settings.seconds },
             set: self.set.clone(),
             ..Options::default()
         };
@@ -135,6 +149,8 @@ pub(super) struct Bench<'a> {
     /// The figure, or experiment, whose claims are tried.
     pub(super) figure: &'static str,
     pub(super) settings: &'a Settings,
+    /// Seconds of a run, where they were asked for.
+    pub(super) seconds: Option<f64>,
     pub(super) progress: &'a dyn Progress,
 }
 
@@ -238,6 +254,11 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
 }
 
 impl Bench<'_> {
+    /// Whether it runs in real time.
+    pub(super) fn is_real(&self) -> bool {
+        self.settings.world == World::Real
+    }
+
     /// Runs every setup as often as its scenario says, and keeps of each run what `digest` takes: by setup, then by run.
     pub(super) fn run<T: Send>(
         &self,
@@ -289,6 +310,13 @@ impl Bench<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn setups_are_named_by_what_differs() {
+        static FILE: File = File { path: "scenarios/a/w1.toml", text: "" };
+        let setup = Setup::new(&FILE, "bbr@icn").set("seconds", "35").set("runs", "3").set("down.rate", "1 Mbit/s");
+        assert_eq!(setup.name(), "w1: bbr@icn, down.rate=1 Mbit/s");
+    }
 
     #[test]
     fn commands_can_be_pasted() {

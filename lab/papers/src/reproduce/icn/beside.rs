@@ -29,7 +29,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     });
     let rows = (0..ran.setups.len())
         .map(|at| (at, format!("{} beside TCP {}", WHO[at % WHO.len()], RIVALS[at / WHO.len()].1)));
-    Ok(Findings {
+    Ok(ran.found(Findings {
         setup: vec![
             "W1: both flows go to one station, through one queue of 1000 packets. Throughput is of both.".to_owned(),
         ],
@@ -37,5 +37,5 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         tables: vec![table(&ran, "Two flows", rows)],
         scenarios: vec![(BESIDE.path, BESIDE.text)],
         ..Findings::default()
-    })
+    }))
 }

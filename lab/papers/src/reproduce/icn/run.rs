@@ -5,7 +5,8 @@ use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::{Cell, Claim, ReproduceError, Table};
+use super::super::{Cell, Claim, Findings, ReproduceError, Settings, Table};
+use paceline_lab::race::World;
 
 /// A run; of several flows by flow.
 pub(super) struct Run {
@@ -20,6 +21,8 @@ pub(super) struct Run {
     /// Packets of the first flow's receiving end for one of data: requests or acknowledgements.
     pub(super) upward: f64,
     pub(super) series: Series,
+    /// It shows the path: the emulator kept time.
+    trusted: bool,
 }
 
 impl Run {
@@ -42,6 +45,7 @@ impl Run {
             dropped: 100.0 * dropped as f64 / entered.max(1) as f64,
             upward: first.ack_split.count as f64 / first.packets_arrived.max(1) as f64,
             series: run.series().clone(),
+            trusted: run.trusted,
         }
     }
 
@@ -67,12 +71,24 @@ impl Run {
 pub(super) struct Ran {
     pub(super) setups: Vec<Setup>,
     pub(super) runs: Vec<Vec<Run>>,
+    /// The same in the simulator, where these are of real time.
+    simulated: Option<Vec<Vec<Run>>>,
 }
+
+/// Real against simulated (goal of ours).
+const AGREE: f64 = 0.1;
 
 impl Ran {
     pub(super) fn conduct(bench: &Bench<'_>, setups: Vec<Setup>) -> Result<Self, ReproduceError> {
         let runs = bench.run(&setups, |_, run| Run::of(run))?;
-        Ok(Self { setups, runs })
+        let simulated = if bench.is_real() {
+            let settings = Settings { world: World::Sim, threads: 0, ..bench.settings.clone() };
+            let bench = Bench { settings: &settings, ..*bench };
+            Some(bench.run(&setups, |_, run| Run::of(run))?)
+        } else {
+            None
+        };
+        Ok(Self { setups, runs, simulated })
     }
 
     pub(super) fn median(&self, setup: usize, figure: impl Fn(&Run) -> f64) -> Median {
@@ -85,9 +101,48 @@ impl Ran {
         self.median(setup, figure).median
     }
 
-    pub(super) fn cell(&self, setup: usize, name: impl Into<String>, ours: String, holds: bool) -> Cell {
+    pub(super) fn cell(&self, setup: usize, name: impl Into<String>, mut ours: String, holds: bool) -> Cell {
+        if self.runs[setup].iter().any(|run| !run.trusted) {
+            ours.push_str(" (the emulator was late: not to be trusted)");
+        }
         Cell { setup: name.into(), ours, holds, command: self.setups[setup].command() }
     }
+}
+
+impl Ran {
+    /// What was found; of real time also how far it is from the simulator.
+    pub(super) fn found(&self, mut findings: Findings) -> Findings {
+        let Some(simulated) = &self.simulated else { return findings };
+        let of = |runs: &[Run], figure: &dyn Fn(&Run) -> f64| typical(runs, figure);
+        let cell = |setup: usize| {
+            let (real, simulated) = (of(&self.runs[setup], &Run::all), of(&simulated[setup], &Run::all));
+            let ours = format!("{} Mbit/s, simulated {}", short(real), short(simulated));
+            self.cell(setup, self.setups[setup].name(), ours, (real / simulated - 1.0).abs() <= AGREE)
+        };
+        let text = "throughput in real time is that of the simulator, within 10 % (goal of ours)";
+        findings.claims.push(claim(text, super::OURS, "", (0..self.setups.len()).map(cell).collect()));
+        let row = |setup: usize| {
+            let figures: [&dyn Fn(&Run) -> f64; 3] = [&Run::all, &|run| run.rtt[0], &|run| run.rtt[1]];
+            let both = |figure: &&dyn Fn(&Run) -> f64| {
+                [&simulated[setup], &self.runs[setup]].map(|runs| (short(of(runs, figure)), String::new()))
+            };
+            (self.setups[setup].name(), figures.iter().flat_map(both).collect())
+        };
+        let columns = ["Mbit/s", "real", "RTT p50, ms", "real", "RTT p95, ms", "real"].map(str::to_owned).to_vec();
+        findings.tables.push(Table {
+            title: "Simulated and real".to_owned(),
+            note: "Medians over runs.".to_owned(),
+            columns,
+            rows: (0..self.setups.len()).map(row).collect(),
+        });
+        findings
+    }
+}
+
+/// Instead of an experiment in virtual time where real time is asked for.
+pub(super) fn virtual_only(bench: &Bench<'_>) -> Option<Findings> {
+    let setup = "This runs in virtual time alone; leave --real out.".to_owned();
+    bench.is_real().then(|| Findings { setup: vec![setup], ..Findings::default() })
 }
 
 /// A claim of these cells, which says what the first that misses found, or the last.
@@ -95,6 +150,23 @@ pub(super) fn claim(text: &str, who: &str, paper: &str, cells: Vec<Cell>) -> Cla
     let telling = cells.iter().find(|cell| !cell.holds).or(cells.last());
     let ours = telling.map_or_else(String::new, |cell| format!("{}: {}", cell.setup, cell.ours));
     Claim::new(text, who, paper).got(ours, cells)
+}
+
+/// The command that runs an experiment in virtual time alone.
+pub(super) fn alone(figure: &str) -> String {
+    format!("paceline reproduce icn --figure {figure}")
+}
+
+/// Seeds of an experiment in virtual time: as many as are asked for, or `usual`.
+pub(super) fn seeds(bench: &Bench<'_>, usual: u32) -> impl Iterator<Item = u64> + use<> {
+    let (first, runs) = (bench.settings.seed.unwrap_or(1), bench.settings.runs.unwrap_or(usual));
+    (0..u64::from(runs.max(1))).map(move |run| first.wrapping_add(run.wrapping_mul(0x9e37_79b9)))
+}
+
+/// The median of a figure over runs.
+pub(super) fn typical<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+    let values: Vec<f64> = runs.iter().map(figure).collect();
+    Median::of(&values).map_or(f64::NAN, |median| median.median)
 }
 
 /// Throughput, RTT, drops and packets upwards of setups in rows.

@@ -31,7 +31,7 @@ pub(super) fn rates(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let text = "it uses at least 98 % of what TCP with BBR or CUBIC does, whichever is more (the bound is ours)";
     let rows =
         (0..ran.setups.len()).map(|at| (at, format!("{}, {}", RATES[at / NAMES.len()], NAMES[at % NAMES.len()].0)));
-    Ok(Findings {
+    Ok(ran.found(Findings {
         setup: vec!["One flow, 5 ms, drop-tail of 1000 packets, the start included.".to_owned()],
         claims: vec![claim(
             text,
@@ -42,7 +42,7 @@ pub(super) fn rates(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         tables: vec![table(&ran, "By rate in Mbit/s", rows)],
         scenarios: vec![(LINK.path, LINK.text)],
         ..Findings::default()
-    })
+    }))
 }
 
 fn share(of: f64) -> String {
@@ -60,7 +60,8 @@ fn settled(run: &Run, step: f64) -> f64 {
 
 /// Figure 7b.
 pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let ran = Ran::conduct(bench, NAMES.iter().map(|(name, _)| Setup::new(&STEPS, name).sampled(STEP)).collect())?;
+    let ran =
+        Ran::conduct(bench, NAMES.iter().map(|(name, _)| Setup::new(&STEPS, name).sampled(STEP).whole()).collect())?;
     let time = |name: usize, step: f64| ran.value(name, |run| settled(run, step));
     let cells = |name: usize| {
         let cell = |(step, mbps): &(f64, f64)| {
@@ -71,14 +72,15 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     };
     let text = "a second after the capacity has risen it uses 90 % of it (the bound is ours)";
     let claims = (0..2).map(|name| claim(text, NAMES[name].0, "can fast converge to the high throughput", cells(name)));
-    Ok(Findings {
+    Ok(ran.found(Findings {
         setup: vec!["200, 500, 800, 1000, 500, 200 Mbit/s, 5 ms.".to_owned()],
         claims: claims.collect(),
         tables: vec![table(&ran, "All 35 s", NAMES.iter().enumerate().map(|(at, (name, _))| (at, (*name).to_owned())))],
         drawings: vec![over_time("Throughput as the bottleneck changes", 35.0, 1000.0, &[&ran.runs[0][0]], &["c8"])],
+        whole: true,
         scenarios: vec![(STEPS.path, STEPS.text)],
         ..Findings::default()
-    })
+    }))
 }
 
 /// The flows of first runs over time.
@@ -104,7 +106,7 @@ const SHARED: [&str; 3] = ["100", "200", "300"];
 
 /// Figure 8.
 pub(super) fn sharing(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let setup = |rate: &str| Setup::new(&SHARE, OURS).set("down.rate", &format!("{rate} Mbit/s")).sampled(STEP);
+    let setup = |rate: &str| Setup::new(&SHARE, OURS).set("down.rate", &format!("{rate} Mbit/s")).sampled(STEP).whole();
     let ran = Ran::conduct(bench, SHARED.iter().map(|rate| setup(rate)).collect())?;
     let cells = |figure: &dyn Fn(&Run) -> f64, least: f64| {
         let cell = |at: usize| {
@@ -143,7 +145,7 @@ pub(super) fn sharing(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             cells(&left, 0.95),
         ),
     ];
-    Ok(Findings {
+    Ok(ran.found(Findings {
         setup: vec!["They begin a second apart, and end after 45, 55, 65 and 75 s; a queue of 2 BDP.".to_owned()],
         claims,
         tables: vec![table(
@@ -158,7 +160,8 @@ pub(super) fn sharing(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             &[&ran.runs[0][0]],
             &["c8", "c0", "c1", "c2"],
         )],
+        whole: true,
         scenarios: vec![(SHARE.path, SHARE.text)],
         ..Findings::default()
-    })
+    }))
 }

@@ -1,0 +1,183 @@
+//! A question of ours: what a router with a cache saves, and what its receivers gain.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use paceline_cc::{Nanos, Time};
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::super::bench::Bench;
+use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
+use super::OURS;
+use super::named::{Edge, Object, Route, Uplink, World};
+use super::run::{alone, claim, seeds, typical, virtual_only};
+
+/// Objects, and bytes of each.
+const OBJECTS: usize = 100;
+const BYTES: u64 = 500_000;
+/// Fetches of a run.
+const FETCHES: usize = 1000;
+/// Zipf's exponent: of web requests (Breslau et al., "Web caching and Zipf-like distributions", INFOCOM 1999: 0.64 to 0.83).
+const ZIPF: f64 = 0.8;
+/// Mean seconds between two fetches: 20 Mbit/s of objects.
+const APART: f64 = 0.2;
+/// Sizes of the cache, per cent of all objects.
+const SIZES: [u64; 4] = [0, 10, 30, 100];
+
+/// What one run found.
+struct Cached {
+    /// Bytes that came from upstream for a byte that receivers got.
+    upstream: f64,
+    /// Seconds of a fetch: median, 95th percentile.
+    median: f64,
+    tail: f64,
+    whole: usize,
+}
+
+/// Which object each fetch wants, and when it begins.
+fn wanted(seed: u64) -> Vec<(f64, usize)> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let weights: Vec<f64> = (1..=OBJECTS).map(|rank| (rank as f64).powf(-ZIPF)).collect();
+    let all: f64 = weights.iter().sum();
+    let mut now = 0.0;
+    (0..FETCHES)
+        .map(|_| {
+            now -= (1.0 - random.random::<f64>()).ln() * APART;
+            let mut left = random.random::<f64>() * all;
+            let object = weights.iter().position(|weight| {
+                left -= weight;
+                left <= 0.0
+            });
+            (now, object.unwrap_or(0))
+        })
+        .collect()
+}
+
+fn run(size: u64, objects: &[Rc<Object>], seed: u64) -> Cached {
+    let mut world = World::new(seed);
+    let origin = world.router(objects, None);
+    let far = "rate = \"50 Mbit/s\"\ndelay = \"25ms\"\nqueue = \"droptail:packets=350\"";
+    let (from_origin, to_origin) = (world.path(far), world.path("delay = \"25ms\""));
+    let near = "rate = \"200 Mbit/s\"\ndelay = \"2ms\"\nqueue = \"droptail:packets=350\"";
+    let (to_receivers, from_receivers) = (world.path(near), world.path("delay = \"2ms\""));
+    let route = Route { router: origin, up: vec![to_origin], down: vec![from_origin] };
+    let there: BTreeMap<_, _> = objects.iter().map(|object| (object.name, object.clone())).collect();
+    let room = size * objects.iter().map(|object| object.stored_bytes()).sum::<u64>() / 100;
+    let edge = world.router(&[], Some(Edge::new(Uplink { route, objects: there }, room)));
+    let route = Route { router: edge, up: vec![from_receivers], down: vec![to_receivers] };
+    let mut receivers = Vec::new();
+    for (begins, object) in wanted(seed) {
+        let begins = Time::ZERO + Nanos::from_nanos((begins * 1e9) as u64);
+        world.run(begins);
+        world.now = begins;
+        receivers.push(world.receiver(&objects[object], std::slice::from_ref(&route)));
+    }
+    let end = world.now + Nanos::from_secs(60);
+    world.run(end);
+    let mut seconds: Vec<f64> = receivers.iter().map(|receiver| world.askers[*receiver].seconds()).collect();
+    seconds.sort_by(f64::total_cmp);
+    let whole = receivers.iter().filter(|receiver| world.askers[**receiver].whole()).count();
+    let upstream = world.carried(from_origin) as f64 / world.carried(to_receivers).max(1) as f64;
+    let quantile = |q: f64| seconds[((seconds.len() - 1) as f64 * q) as usize];
+    Cached { upstream, median: quantile(0.5), tail: quantile(0.95), whole }
+}
+
+pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    if let Some(refused) = virtual_only(bench) {
+        return Ok(refused);
+    }
+    let objects: Vec<Rc<Object>> = (0..OBJECTS).map(|number| Object::new(BYTES, number as u64 + 1)).collect();
+    let runs: Vec<Vec<Cached>> =
+        SIZES.iter().map(|size| seeds(bench, 3).map(|seed| run(*size, &objects, seed)).collect()).collect();
+    let cell = |at: usize, ours: String, holds: bool| Cell {
+        setup: format!("{} % of the objects", SIZES[at]),
+        ours,
+        holds,
+        command: alone("cache"),
+    };
+    let upstream = |at: usize| typical(&runs[at], |run| run.upstream);
+    let median = |at: usize| typical(&runs[at], |run| run.median);
+    let percent = |share: f64| format!("{} %", short((share * 1000.0).round() / 10.0));
+    let saves =
+        |at: usize, most: f64| cell(at, format!("{} came from upstream", percent(upstream(at))), upstream(at) <= most);
+    let faster = |at: usize| {
+        let text = format!("{} s, without a cache {} s", short(median(at)), short(median(0)));
+        cell(at, text, median(at) <= 0.5 * median(0))
+    };
+    let whole = |at: usize| {
+        let least = runs[at].iter().map(|run| run.whole).min().unwrap_or(0);
+        cell(at, format!("{least} of {FETCHES} fetches"), least == FETCHES)
+    };
+    let claims = vec![
+        claim(
+            "with room for 30 % of the objects at most two thirds of the bytes come from upstream, with room for all at most a third (target \
+             of ours)",
+            OURS,
+            "",
+            vec![saves(2, 2.0 / 3.0), saves(3, 1.0 / 3.0)],
+        ),
+        claim(
+            "with room for all objects the median time of a fetch is at most half of that without a cache (target of ours)",
+            OURS,
+            "",
+            vec![faster(3)],
+        ),
+        claim(
+            "every byte comes out once, in order and right (target of ours)",
+            OURS,
+            "",
+            (0..SIZES.len()).map(whole).collect(),
+        ),
+    ];
+    let row = |at: usize| {
+        let cells = vec![
+            (percent(upstream(at)), String::new()),
+            (short(median(at)), String::new()),
+            (short(typical(&runs[at], |run| run.tail)), String::new()),
+        ];
+        (format!("{} %", SIZES[at]), cells)
+    };
+    let sheet = Sheet {
+        label: "Bytes from upstream by size of the cache".to_owned(),
+        x_title: "cache, % of the objects",
+        x: Axis::linear(100.0),
+        rows: vec![Row {
+            y_title: "from upstream, %",
+            y: Axis::linear(100.0),
+            height: 220.0,
+            panels: vec![Panel {
+                lines: vec![Line {
+                    class: "c8",
+                    points: (0..SIZES.len()).map(|at| (SIZES[at] as f64, Some(100.0 * upstream(at)))).collect(),
+                    dots: true,
+                }],
+                ..Panel::default()
+            }],
+        }],
+        legend: Vec::new(),
+    };
+    Ok(Findings {
+        setup: vec![format!(
+            "{OBJECTS} objects of {} kB, {FETCHES} fetches by Zipf's law (exponent {ZIPF}), one every {APART} s in the mean (exponential), over \
+             200 Mbit/s and 4 ms to a router that asks another one over 50 Mbit/s and 50 ms. The cache begins empty, takes an object when \
+             it was missed twice, and drops the one that was not used for longest. Fetches of one object at a time share what comes.",
+            BYTES / 1000,
+        )],
+        claims,
+        tables: vec![Table {
+            title: "By size of the cache".to_owned(),
+            note: "Medians over runs.".to_owned(),
+            columns: ["from upstream", "fetch p50, s", "fetch p95, s"].map(str::to_owned).to_vec(),
+            rows: (0..SIZES.len()).map(row).collect(),
+        }],
+        drawings: vec![Drawing {
+            title: "Bytes from upstream".to_owned(),
+            svg: sheet.draw(),
+            note: format!("{OURS}, medians."),
+        }],
+        ..Findings::default()
+    })
+}

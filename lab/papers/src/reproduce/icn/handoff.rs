@@ -1,0 +1,217 @@
+//! A question of ours, which the paper names as future work: the address of a receiver changes in the middle of a fetch.
+
+use paceline_cc::{Nanos, Time};
+use paceline_report::svg::short;
+
+use super::super::bench::Bench;
+use super::super::{Cell, Findings, ReproduceError, Table};
+use super::OURS;
+use super::named::{Asker, BIN, Object, Route, World};
+use super::run::{alone, claim, seeds, typical, virtual_only};
+use super::sources::over_time;
+
+/// When the first address goes, s.
+const LEAVES: f64 = 3.0;
+/// Seconds of the object that are left then, about.
+const AFTER: f64 = 4.0;
+/// When all ends that has not.
+const ENDS: f64 = 20.0;
+
+/// A way that a receiver may have.
+#[derive(Clone, Copy)]
+enum Access {
+    /// 802.11ac alone on its channel, W1.
+    Wifi,
+    /// 40 Mbit/s and 50 ms.
+    Cellular,
+}
+
+struct Case {
+    name: &'static str,
+    from: Access,
+    to: Access,
+    /// Seconds without any address.
+    gap: f64,
+    /// The second address is there before the first one goes, as a second source.
+    both: bool,
+}
+
+const CASES: [Case; 5] = [
+    Case { name: "Wi-Fi to Wi-Fi, at once", from: Access::Wifi, to: Access::Wifi, gap: 0.0, both: false },
+    Case { name: "Wi-Fi to Wi-Fi, 300 ms without", from: Access::Wifi, to: Access::Wifi, gap: 0.3, both: false },
+    Case { name: "Wi-Fi to cellular, at once", from: Access::Wifi, to: Access::Cellular, gap: 0.0, both: false },
+    Case { name: "cellular to Wi-Fi, at once", from: Access::Cellular, to: Access::Wifi, gap: 0.0, both: false },
+    Case { name: "Wi-Fi to Wi-Fi, both for a second", from: Access::Wifi, to: Access::Wifi, gap: 0.0, both: true },
+];
+
+impl Access {
+    fn route(self, world: &mut World, name: &str, router: usize) -> Route {
+        match self {
+            Self::Wifi => {
+                let wire = "rate = \"1 Gbit/s\"\ndelay = \"0.5ms\"\nqueue = \"droptail:packets=1000\"";
+                let (out, back) = (world.path(wire), world.path(wire));
+                let radio = "wifi = { phy = \"vht80-2ss-mcs9\" }\nqueue = \"droptail:packets=1000\"";
+                let [down, up] = world.wifi(name, radio);
+                Route { router, up: vec![up, back], down: vec![out, down] }
+            }
+            Self::Cellular => {
+                let down = "rate = \"40 Mbit/s\"\ndelay = \"25ms\"\nqueue = \"droptail:packets=350\"";
+                let (down, up) = (world.path(down), world.path("delay = \"25ms\""));
+                Route { router, up: vec![up], down: vec![down] }
+            }
+        }
+    }
+
+    /// Its idle round trip, s (W1 as measured in figure 3b).
+    fn rtt(self) -> f64 {
+        match self {
+            Self::Wifi => 0.0014,
+            Self::Cellular => 0.0503,
+        }
+    }
+
+    /// Bytes of an object that it carries in so many seconds, about.
+    fn bytes(self, seconds: f64) -> u64 {
+        let mbps = match self {
+            Self::Wifi => 570.0,
+            Self::Cellular => 37.0,
+        };
+        (mbps * seconds * 125_000.0) as u64
+    }
+}
+
+/// What one run found.
+struct Handoff {
+    asker: Asker,
+    /// From when the new address is there until the first unit comes over it, s.
+    first: f64,
+    /// And until 90 % of its rate is used over a fifth of a second.
+    settled: f64,
+}
+
+fn at(seconds: f64) -> Time {
+    Time::ZERO + Nanos::from_nanos((seconds * 1e9) as u64)
+}
+
+impl Case {
+    fn run(&self, seed: u64) -> Handoff {
+        let mut world = World::new(seed);
+        let bytes = self.from.bytes(LEAVES) + self.to.bytes(AFTER);
+        let object = Object::new(bytes, seed);
+        let router = world.router(std::slice::from_ref(&object), None);
+        let routes = [self.from.route(&mut world, "one", router), self.to.route(&mut world, "two", router)];
+        let receiver = world.receiver(&object, &routes[..1]);
+        if self.both {
+            world.run(at(LEAVES - 1.0));
+            world.add_source(receiver, &routes[1]);
+            world.run(at(LEAVES));
+            world.leave(receiver, 0);
+        } else {
+            world.run(at(LEAVES));
+            world.cut(receiver, 0);
+            world.run(at(LEAVES + self.gap));
+            world.moved(receiver, 0, &routes[1]);
+        }
+        let there = LEAVES + self.gap;
+        let before = world.askers[receiver].came;
+        let mut first = f64::INFINITY;
+        for step in 1..20_000 {
+            let now = there + f64::from(step) * 1e-4;
+            if !world.run(at(now)) || world.askers[receiver].came > before {
+                first = world.askers[receiver].came.as_secs_f64() - there;
+                break;
+            }
+        }
+        world.run(at(ENDS));
+        let asker = world.askers.swap_remove(receiver);
+        let end = asker.ended.map_or(ENDS, Time::as_secs_f64);
+        let rate = asker.rate(end - 2.0, end - 0.2);
+        let bin = BIN.as_secs_f64();
+        let ready = |after: &f64| {
+            let from = ((there + after) / bin).round() * bin;
+            asker.rate(from, from + 0.2) >= 0.9 * rate
+        };
+        let settled = (0..100).map(|step| f64::from(step) * bin).find(ready).unwrap_or(f64::INFINITY);
+        Handoff { asker, first, settled }
+    }
+}
+
+pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    if let Some(refused) = virtual_only(bench) {
+        return Ok(refused);
+    }
+    let runs: Vec<Vec<Handoff>> =
+        CASES.iter().map(|case| seeds(bench, 3).map(|seed| case.run(seed)).collect()).collect();
+    let cell = |at: usize, ours: String, holds: bool| Cell {
+        setup: CASES[at].name.to_owned(),
+        ours,
+        holds,
+        command: alone("handoff"),
+    };
+    let ms = |seconds: f64| format!("{} ms", short((seconds * 1e4).round() / 10.0));
+    let all = || 0..CASES.len();
+    let first = |at: usize| {
+        let (got, rtt) = (typical(&runs[at], |run| run.first), CASES[at].to.rtt());
+        cell(at, format!("{}, the round trip is {}", ms(got), ms(rtt)), got <= 2.5 * rtt)
+    };
+    let settled = |at: usize| {
+        let got = typical(&runs[at], |run| run.settled);
+        cell(at, ms(got), got <= 1.0)
+    };
+    let more = |at: usize| {
+        let most = runs[at].iter().map(|run| run.asker.more()).fold(0.0, f64::max);
+        cell(at, format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
+    };
+    let whole = |at: usize| {
+        let right = runs[at].iter().filter(|run| run.asker.whole()).count();
+        cell(at, format!("{right} of {} fetches", runs[at].len()), right == runs[at].len())
+    };
+    let paper =
+        "we expect that our mechanism can fast recover the data transmission when the path switches (future work)";
+    let claims = vec![
+        claim(
+            "the first unit comes over the new address within 2.5 of its round trips (target of ours)",
+            OURS,
+            paper,
+            all().map(first).collect(),
+        ),
+        claim(
+            "a second after the new address is there 90 % of its rate is used (target of ours)",
+            OURS,
+            paper,
+            all().map(settled).collect(),
+        ),
+        claim("at most 2 % more bytes than the object's come (target of ours)", OURS, "", all().map(more).collect()),
+        claim("every byte comes out once, in order and right (target of ours)", OURS, "", all().map(whole).collect()),
+    ];
+    let row = |at: usize| {
+        let of = |figure: &dyn Fn(&Handoff) -> f64| (short(typical(&runs[at], figure)), String::new());
+        let cells = vec![
+            of(&|run| run.first * 1e3),
+            of(&|run| run.settled * 1e3),
+            of(&|run| run.asker.more()),
+            of(&|run| run.asker.fetch.stats().duplicates as f64),
+        ];
+        (CASES[at].name.to_owned(), cells)
+    };
+    let drawn = |at: usize| {
+        let title = CASES[at].name;
+        over_time(title, &runs[at][0].asker, 700.0, &["c8", "c0"])
+    };
+    Ok(Findings {
+        setup: vec![format!(
+            "Wi-Fi: W1, each access point on a channel of its own. Cellular: 40 Mbit/s, 50 ms. The first address goes after {LEAVES} s with \
+             whatever is on its way to it; the router gives the new one a new token. Both: it is asked as a second source for a second \
+             before."
+        )],
+        claims,
+        tables: vec![Table {
+            title: "By hand-off".to_owned(),
+            note: "Medians over runs. First: until the first unit over the new address. More: bytes beyond the object's stored form.".to_owned(),
+            columns: ["first, ms", "90 %, ms", "more, %", "came twice"].map(str::to_owned).to_vec(),
+            rows: all().map(row).collect(),
+        }],
+        drawings: vec![drawn(1), drawn(2), drawn(4)],
+        ..Findings::default()
+    })
+}

@@ -1,0 +1,195 @@
+//! A question of ours, which the paper leaves open: one object from several sources.
+
+use paceline_cc::{Nanos, Time};
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+
+use super::super::bench::Bench;
+use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
+use super::OURS;
+use super::named::{Asker, BIN, Object, Route, World};
+use super::run::{alone, claim, seeds, typical, virtual_only};
+
+/// Bytes of the object.
+const OBJECT: u64 = 30_000_000;
+/// Of a byte on the wire, what is the object's: 1400 of 1458, and 58 of 59 units.
+const PAYLOAD: f64 = 1400.0 / 1458.0 * 58.0 / 59.0;
+/// A source dies after so many seconds.
+const DIES: f64 = 2.0;
+
+/// One condition: rates in Mbit/s and round trips in ms of its sources, and what else there is.
+struct Case {
+    name: &'static str,
+    sources: &'static [(f64, f64)],
+    /// Mbit/s of an access link that they share.
+    access: Option<f64>,
+    /// 1 % of the data is lost and 1 % comes late.
+    rough: bool,
+    /// The first source dies.
+    dies: bool,
+}
+
+const CASES: [Case; 6] = [
+    Case { name: "one", sources: &[(40.0, 20.0)], access: None, rough: false, dies: false },
+    Case { name: "two", sources: &[(40.0, 20.0), (20.0, 60.0)], access: None, rough: false, dies: false },
+    Case {
+        name: "four",
+        sources: &[(40.0, 20.0), (20.0, 60.0), (10.0, 100.0), (30.0, 40.0)],
+        access: None,
+        rough: false,
+        dies: false,
+    },
+    Case {
+        name: "two behind one access link",
+        sources: &[(100.0, 20.0), (100.0, 60.0)],
+        access: Some(50.0),
+        rough: false,
+        dies: false,
+    },
+    Case {
+        name: "two, 1 % lost and 1 % late",
+        sources: &[(40.0, 20.0), (20.0, 60.0)],
+        access: None,
+        rough: true,
+        dies: false,
+    },
+    Case { name: "two, one dies", sources: &[(40.0, 20.0), (20.0, 60.0)], access: None, rough: false, dies: true },
+];
+
+impl Case {
+    /// Mbit/s of the object that its links can carry.
+    fn capacity(&self) -> f64 {
+        let sum: f64 = self.sources.iter().map(|(rate, _)| rate).sum();
+        self.access.map_or(sum, |access| access.min(sum)) * PAYLOAD
+    }
+
+    /// Seconds that the object takes if the links are never idle, as far as they are there.
+    fn ideal(&self) -> f64 {
+        let megabits = OBJECT as f64 * 8e-6;
+        if !self.dies {
+            return megabits / self.capacity();
+        }
+        let rest = self.sources[1..].iter().map(|(rate, _)| rate).sum::<f64>() * PAYLOAD;
+        DIES + (megabits - DIES * self.capacity()) / rest
+    }
+
+    fn run(&self, seed: u64) -> Asker {
+        let mut world = World::new(seed);
+        let object = Object::new(OBJECT, seed);
+        let rough = if self.rough { "loss = 0.01\nreorder = { share = 0.01, delay = \"3ms\" }\n" } else { "" };
+        let access =
+            self.access.map(|rate| world.path(&format!("rate = \"{rate} Mbit/s\"\nqueue = \"droptail:packets=500\"")));
+        let routes: Vec<Route> = self
+            .sources
+            .iter()
+            .map(|(rate, rtt)| {
+                let router = world.router(std::slice::from_ref(&object), None);
+                let delay = format!("delay = \"{}ms\"\n", rtt / 2.0);
+                let queue = (rate * rtt * 1000.0 / 8.0 / 1458.0 * 2.0).ceil().max(64.0);
+                let text = format!("rate = \"{rate} Mbit/s\"\nqueue = \"droptail:packets={queue}\"\n{delay}{rough}");
+                let (down, up) = (world.path(&text), world.path(&delay));
+                Route { router, up: vec![up], down: std::iter::once(down).chain(access).collect() }
+            })
+            .collect();
+        let receiver = world.receiver(&object, &routes);
+        if self.dies && world.run(Time::from_millis((DIES * 1000.0) as u64)) {
+            world.cut(receiver, 0);
+        }
+        world.run(Time::ZERO + Nanos::from_secs(300));
+        world.askers.swap_remove(receiver)
+    }
+}
+
+pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    if let Some(refused) = virtual_only(bench) {
+        return Ok(refused);
+    }
+    let runs: Vec<Vec<Asker>> = CASES.iter().map(|case| seeds(bench, 3).map(|seed| case.run(seed)).collect()).collect();
+    let mbps = |asker: &Asker| OBJECT as f64 * 8e-6 / asker.seconds();
+    let cell = |at: usize, ours: String, holds: bool| Cell {
+        setup: CASES[at].name.to_owned(),
+        ours,
+        holds,
+        command: alone("sources"),
+    };
+    let all = || 0..CASES.len();
+    let used = |at: usize| {
+        let (got, most) = (typical(&runs[at], mbps), OBJECT as f64 * 8e-6 / CASES[at].ideal());
+        cell(at, format!("{} of {} Mbit/s", short(got), short(most)), got >= 0.9 * most)
+    };
+    let more = |at: usize| {
+        let most = runs[at].iter().map(Asker::more).fold(0.0, f64::max);
+        cell(at, format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
+    };
+    let whole = |at: usize| {
+        let right = runs[at].iter().filter(|asker| asker.whole()).count();
+        cell(at, format!("{right} of {} fetches", runs[at].len()), right == runs[at].len())
+    };
+    let claims = vec![
+        claim(
+            "an object comes at 90 % or more of what the links together can carry, the start and the end included (target of ours)",
+            OURS,
+            "",
+            all().map(used).collect(),
+        ),
+        claim("at most 2 % more bytes than the object's come (target of ours)", OURS, "", all().map(more).collect()),
+        claim("every byte comes out once, in order and right (target of ours)", OURS, "", all().map(whole).collect()),
+    ];
+    let row = |at: usize| {
+        let of = |figure: &dyn Fn(&Asker) -> f64| (short(typical(&runs[at], figure)), String::new());
+        let stats = |take: fn(&paceline_icn::FetchStats) -> u64| move |asker: &Asker| take(&asker.fetch.stats()) as f64;
+        let cells = vec![
+            of(&mbps),
+            (short(OBJECT as f64 * 8e-6 / CASES[at].ideal()), String::new()),
+            of(&Asker::more),
+            of(&stats(|stats| stats.duplicates)),
+            of(&stats(|stats| stats.reassigned)),
+        ];
+        (CASES[at].name.to_owned(), cells)
+    };
+    let last = &runs[CASES.len() - 1][0];
+    Ok(Findings {
+        setup: vec![format!(
+            "An object of {} MB. Rates and round trips: 40 Mbit/s and 20 ms; 20 and 60; 10 and 100; 30 and 40; queues of 2 BDP. Behind \
+             one access link of 50 Mbit/s: two of 100 Mbit/s, 20 and 60 ms. What dies, after {DIES} s, is the faster one, without a word.",
+            OBJECT / 1_000_000,
+        )],
+        claims,
+        tables: vec![Table {
+            title: "By sources".to_owned(),
+            note: "Medians over runs. Possible: what the links carry while they are there. More: bytes beyond the object's stored form. Given \
+                   back: units that another source was asked for after all."
+                .to_owned(),
+            columns: ["Mbit/s", "possible", "more, %", "came twice", "given back"].map(str::to_owned).to_vec(),
+            rows: all().map(row).collect(),
+        }],
+        drawings: vec![over_time("Two sources, of which one dies", last, 60.0, &["c8", "c0"])],
+        ..Findings::default()
+    })
+}
+
+/// What came from each source over time.
+pub(super) fn over_time(title: &str, asker: &Asker, mbps: f64, colours: &[&'static str]) -> Drawing {
+    let width = BIN.as_secs_f64();
+    let lines = asker.bins.iter().zip(colours).map(|(bins, class)| {
+        // Means over a fifth of a second.
+        let points = bins.chunks(4).enumerate().map(|(at, bins)| {
+            let rate = bins.iter().sum::<f64>() * 8e-6 / (4.0 * width);
+            ((at as f64 + 0.5) * 4.0 * width, Some(rate))
+        });
+        Line { class, points: points.collect(), dots: false }
+    });
+    let sheet = Sheet {
+        label: title.to_owned(),
+        x_title: "time, s",
+        x: Axis::linear(asker.seconds().min(600.0)),
+        rows: vec![Row {
+            y_title: "Mbit/s",
+            y: Axis::linear(mbps),
+            height: 220.0,
+            panels: vec![Panel { lines: lines.collect(), ..Panel::default() }],
+        }],
+        legend: Vec::new(),
+    };
+    Drawing { title: title.to_owned(), svg: sheet.draw(), note: format!("{OURS}, first run: one line a source.") }
+}

@@ -1,0 +1,85 @@
+//! Table 1: what a server needs. Its memory is what the tables of a router have after one receiver and after 10,000; processor time is
+//! measured by `scripts/bench-icn`, beside nginx over the kernel's TCP, since it belongs to real sockets on a quiet machine.
+
+use paceline_cc::{Nanos, Time};
+
+use super::super::bench::Bench;
+use super::super::{Cell, Findings, ReproduceError, Table};
+use super::OURS;
+use super::named::{Object, Route, World};
+use super::run::{alone, claim, virtual_only};
+
+/// Receivers, and bytes that each fetches.
+const RECEIVERS: [usize; 3] = [1, 100, 10_000];
+const BYTES: u64 = 20_000;
+/// Between the starts of two: they overlap (a fetch takes some 30 ms).
+const APART: Nanos = Nanos::from_micros(100);
+
+/// Bytes of a router's tables after so many receivers, and how many of them got their object.
+fn memory(receivers: usize) -> (usize, usize) {
+    let mut world = World::new(1);
+    let object = Object::new(BYTES, 1);
+    let router = world.router(std::slice::from_ref(&object), None);
+    let down = world.path("rate = \"10 Gbit/s\"\ndelay = \"5ms\"\nqueue = \"droptail:packets=10000\"");
+    let up = world.path("delay = \"5ms\"");
+    let route = Route { router, up: vec![up], down: vec![down] };
+    for _ in 0..receivers {
+        world.receiver(&object, std::slice::from_ref(&route));
+        let next = world.now + APART;
+        world.run(next);
+        world.now = next;
+    }
+    let end = world.now + Nanos::from_secs(30);
+    world.run(end.max(Time::ZERO));
+    (world.memory(router), world.askers.iter().filter(|asker| asker.whole()).count())
+}
+
+pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    if let Some(refused) = virtual_only(bench) {
+        return Ok(refused);
+    }
+    let found = RECEIVERS.map(memory);
+    let cell = |at: usize| {
+        let ((bytes, whole), (first, _)) = (found[at], found[0]);
+        Cell {
+            setup: format!("{} receivers", RECEIVERS[at]),
+            ours: format!("{} bytes more than after one; {whole} objects", bytes as i64 - first as i64),
+            holds: bytes == first && whole == RECEIVERS[at],
+            command: alone("table1"),
+        }
+    };
+    let text = "a router keeps nothing of a receiver: its tables have as many bytes after any number of them";
+    let row = |at: usize| {
+        let cells = vec![(found[at].0.to_string(), String::new()), (found[at].1.to_string(), String::new())];
+        (RECEIVERS[at].to_string(), cells)
+    };
+    let paper =
+        |name: &str, cells: [&str; 4]| (name.to_owned(), cells.map(|cell| (cell.to_owned(), String::new())).to_vec());
+    Ok(Findings {
+        setup: vec![
+            "Processor time is measured by scripts/bench-icn (docs/results/icn.md): it belongs to real sockets on a quiet machine. Here: the \
+             memory of a router's tables, as the product makes them."
+                .to_owned(),
+        ],
+        claims: vec![claim(text, OURS, "0 bytes a connection; TCP: about 3000", vec![cell(1), cell(2)])],
+        tables: vec![
+            Table {
+                title: "A router's tables".to_owned(),
+                note: "Buckets of sources, the queue, and what waits for an upstream router.".to_owned(),
+                columns: ["bytes", "objects fetched"].map(str::to_owned).to_vec(),
+                rows: (0..RECEIVERS.len()).map(row).collect(),
+            },
+            Table {
+                title: "The paper's table".to_owned(),
+                note: "500 Mbit/s, 10 ms, 100 users, 60 s.".to_owned(),
+                columns: ["CPU, %", "bytes a connection", "lines of code", "keeps state"].map(str::to_owned).to_vec(),
+                rows: vec![
+                    paper("Ours (the paper's)", ["4.8 \u{b1} 0.4", "0", "\u{2248} 500", "no"]),
+                    paper("TCP with BBR", ["8.8 \u{b1} 0.6", "\u{2248} 3000", "> 15000", "yes"]),
+                    paper("TCP with CUBIC", ["7.0 \u{b1} 0.5", "\u{2248} 3000", "> 15000", "yes"]),
+                ],
+            },
+        ],
+        ..Findings::default()
+    })
+}
