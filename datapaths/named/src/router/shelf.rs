@@ -29,17 +29,21 @@ struct Entry {
     stored: Stored,
     checked: Instant,
     used: u64,
+    /// Units were read since it was looked at ([`Shelf::changed`]).
+    blind: bool,
 }
 
 pub(super) struct Shelf {
     store: Store,
     open: BTreeMap<Name, Entry>,
     uses: u64,
+    /// The objects that units were read of.
+    read: Vec<Name>,
 }
 
 impl Shelf {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, open: BTreeMap::new(), uses: 0 }
+        Self { store, open: BTreeMap::new(), uses: 0, read: Vec::new() }
     }
 
     fn entry(&mut self, name: &Name) -> Result<Option<&mut Entry>, StoreError> {
@@ -51,7 +55,7 @@ impl Shelf {
             {
                 self.open.remove(&oldest);
             }
-            self.open.insert(*name, Entry { stored, checked: Instant::now(), used: self.uses });
+            self.open.insert(*name, Entry { stored, checked: Instant::now(), used: self.uses, blind: false });
         }
         let Some(entry) = self.open.get_mut(name) else { return Ok(None) };
         entry.used = self.uses;
@@ -59,13 +63,19 @@ impl Shelf {
     }
 
     /// Reads units into messages of [`SEGMENT`] bytes, behind the place for their heads; says how many bytes the last unit has.
+    /// They must not leave before [`Shelf::changed`].
     pub(super) fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
         let entry = self.entry(name).map_err(|_| Unread::Changed)?.ok_or(Unread::Gone)?;
         let last = entry.stored.bytes_of(units.end().saturating_sub(1));
         let end = messages.len() + DATA_HEAD + last - SEGMENT;
         let mut buffers: Vec<IoSliceMut<'_>> =
             messages[..end].chunks_mut(SEGMENT).map(|message| IoSliceMut::new(&mut message[DATA_HEAD..])).collect();
-        entry.stored.read_run(units, &mut buffers).map_err(|error| match error {
+        let first = !std::mem::replace(&mut entry.blind, true);
+        let read = entry.stored.read_blindly(units, &mut buffers);
+        if first {
+            self.read.push(*name);
+        }
+        read.map_err(|error| match error {
             ReadError::Io(_) => Unread::Gone,
             ReadError::Changed | ReadError::Absent => {
                 // The next request opens what is there now.
@@ -74,6 +84,23 @@ impl Shelf {
             }
         })?;
         Ok(last)
+    }
+
+    /// Looks at the files that units were read of, one system call each, and says which have changed. The next request opens what is
+    /// there then.
+    pub(super) fn changed(&mut self) -> Vec<Name> {
+        let mut changed = Vec::new();
+        for name in self.read.drain(..) {
+            let same = self.open.get_mut(&name).is_some_and(|entry| {
+                entry.blind = false;
+                !entry.stored.is_changed()
+            });
+            if !same {
+                self.open.remove(&name);
+                changed.push(name);
+            }
+        }
+        changed
     }
 }
 

@@ -115,6 +115,8 @@ struct Message {
     end: usize,
     /// Another segment may follow: the last one has full size.
     open: bool,
+    /// Of units.
+    units: bool,
 }
 
 /// What leaves with the next call.
@@ -160,7 +162,7 @@ impl Batch {
             return false;
         }
         self.bytes[self.used..end].copy_from_slice(message);
-        self.messages.push(Message { to, start: self.used, end, open: false });
+        self.messages.push(Message { to, start: self.used, end, open: false, units: false });
         self.used = end;
         true
     }
@@ -181,16 +183,28 @@ impl Batch {
         let open = last == SEGMENT;
         if !self.segments {
             let starts = (start..end).step_by(SEGMENT);
-            self.messages.extend(starts.map(|start| Message { to, start, end: end.min(start + SEGMENT), open: false }));
+            self.messages.extend(starts.map(|start| Message {
+                to,
+                start,
+                end: end.min(start + SEGMENT),
+                open: false,
+                units: true,
+            }));
             return Ok(end - start);
         }
         match self.messages.last_mut() {
             Some(before) if before.open && before.to == to && end - before.start <= SEGMENTS * SEGMENT => {
                 (before.end, before.open) = (end, open);
             }
-            _ => self.messages.push(Message { to, start, end, open }),
+            _ => self.messages.push(Message { to, start, end, open, units: true }),
         }
         Ok(end - start)
+    }
+
+    /// Drops all units, and keeps what else there is.
+    pub(super) fn drop_units(&mut self) {
+        self.messages.retain(|message| !message.units);
+        self.used = self.messages.last().map_or(0, |message| message.end);
     }
 
     /// Sends everything. What the kernel does not take is dropped: whoever asked asks again.

@@ -27,6 +27,8 @@ pub(super) struct Worker {
     router: Router,
     view: View,
     counts: Counts,
+    /// What the batch has, and its bytes.
+    read: Vec<(Burst, u64)>,
 }
 
 /// Everything that objects can be read from.
@@ -47,7 +49,7 @@ impl Worker {
         let batch = Batch::new(&socket);
         let router = router(Secrets::new(secret, unix_s()));
         let view = View { shelf, upstream };
-        Self { clock, socket, batch, router, view, counts: Counts::default() }
+        Self { clock, socket, batch, router, view, counts: Counts::default(), read: Vec::new() }
     }
 
     /// Serves until it is stopped.
@@ -58,6 +60,7 @@ impl Worker {
             while let Some(burst) = self.next_burst(now) {
                 self.read(&burst);
             }
+            self.look();
             if !self.batch.is_empty() {
                 self.batch.send(&self.socket);
             }
@@ -118,7 +121,7 @@ impl Worker {
     }
 
     fn receive(&mut self, wait: bool) -> io::Result<usize> {
-        let Self { clock, socket, batch, router, view, counts } = self;
+        let Self { clock, socket, batch, router, view, counts, .. } = self;
         let unix_s = unix_s();
         let mut now = None;
         socket.receive(wait, |from, bytes| {
@@ -149,19 +152,40 @@ impl Worker {
             Ok(DATA_HEAD + last)
         });
         match read {
-            Ok(bytes) => self.counts.sent_bytes += bytes as u64,
-            Err(unread) => {
-                self.counts.unread += 1;
-                let (reason, retry_after) = match unread {
-                    Unread::Changed => (Reason::Changed, Nanos::ZERO),
-                    Unread::Gone if self.view.upstream.is_some() => (Reason::Busy, AGAIN),
-                    Unread::Gone => (Reason::NotFound, Nanos::ZERO),
-                };
-                let mut message = Vec::new();
-                Nack { nonce: burst.nonce, units, reason, retry_after }.encode(&mut message);
-                self.batch.push(burst.to, &message);
+            Ok(bytes) => self.read.push((*burst, bytes as u64)),
+            Err(unread) => self.refuse(burst, unread),
+        }
+    }
+
+    fn refuse(&mut self, burst: &Burst, unread: Unread) {
+        self.counts.unread += 1;
+        let (reason, retry_after) = match unread {
+            Unread::Changed => (Reason::Changed, Nanos::ZERO),
+            Unread::Gone if self.view.upstream.is_some() => (Reason::Busy, AGAIN),
+            Unread::Gone => (Reason::NotFound, Nanos::ZERO),
+        };
+        let mut message = Vec::new();
+        Nack { nonce: burst.nonce, units: burst.units, reason, retry_after }.encode(&mut message);
+        self.batch.push(burst.to, &message);
+    }
+
+    /// Looks once at each file of the batch: units of one that changed are refused.
+    fn look(&mut self) {
+        loop {
+            let changed = self.view.shelf.changed();
+            if changed.is_empty() {
+                break;
+            }
+            self.batch.drop_units();
+            for (burst, _) in std::mem::take(&mut self.read) {
+                if changed.contains(&burst.name) {
+                    self.refuse(&burst, Unread::Changed);
+                } else {
+                    self.read(&burst);
+                }
             }
         }
+        self.counts.sent_bytes += self.read.drain(..).map(|(_, bytes)| bytes).sum::<u64>();
     }
 
     fn publish(&mut self, index: usize, shared: &Shared) {

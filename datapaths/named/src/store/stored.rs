@@ -167,12 +167,20 @@ impl Stored {
     /// # Errors
     /// [`ReadError`]; what is in the buffers then means nothing.
     pub fn read_run(&self, units: Units, buffers: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
+        self.read_blindly(units, buffers)?;
+        if self.is_changed() { Err(ReadError::Changed) } else { Ok(()) }
+    }
+
+    /// The same with one system call, for who asks [`Stored::is_changed`] behind several of these, before any of it is served.
+    ///
+    /// # Errors
+    /// As [`Stored::read_run`].
+    pub(crate) fn read_blindly(&self, units: Units, buffers: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
         let wanted: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
         if units.count == 0 || units.end() > self.stored_units() || wanted != self.bytes_of_run(units) {
             return Err(ReadError::Absent);
         }
-        read_vectored(&self.file, buffers, units.first * UNIT as u64)?;
-        if self.is_changed() { Err(ReadError::Changed) } else { Ok(()) }
+        read_vectored(&self.file, buffers, units.first * UNIT as u64)
     }
 
     fn bytes_of_run(&self, units: Units) -> u64 {
