@@ -1,0 +1,108 @@
+"""What programs cost: their processor time, and that of the softirqs which ran for them."""
+import os
+import re
+import subprocess
+import time
+
+LINE = re.compile(r"(\d+)\s+([\d.]+):\s+irq:softirq_(entry|exit):.*action=(NET_RX|NET_TX|HRTIMER|TASKLET)\b")
+
+
+def run(*words, **options):
+    return subprocess.run(words, check=True, capture_output=True, text=True, **options)
+
+
+def steer(space, device, processor):
+    """What arrives at a device of a name space is received on this processor."""
+    # sysfs shows the interfaces of the name space in which it was mounted.
+    run("ip", "netns", "exec", space, "unshare", "-m", "sh", "-c",
+        f"mount -t sysfs none /sys; for q in /sys/class/net/{device}/queues/rx-*; do echo {1 << processor:x} > $q/rps_cpus; done")
+
+
+class Group:
+    """Programs that are measured, on a processor of their own: a control group (cpuacct)."""
+
+    def __init__(self, name, processor):
+        self.folder, self.processor = f"/sys/fs/cgroup/cpuacct/{name}", processor
+        os.makedirs(self.folder, exist_ok=True)
+
+    def start(self, space, *words, **options):
+        # Inside a name space, /sys is another one.
+        shell = f"echo $$ > {self.folder}/cgroup.procs; exec taskset -c {self.processor} \"$@\""
+        options = {"stdout": subprocess.DEVNULL, **options}
+        return subprocess.Popen(["sh", "-c", shell, "sh", "ip", "netns", "exec", space, *words], **options)
+
+    def members(self):
+        with open(f"{self.folder}/cgroup.procs") as file:
+            return [int(line) for line in file]
+
+    def threads(self):
+        found = set()
+        for process in self.members():
+            try:
+                found |= {int(task) for task in os.listdir(f"/proc/{process}/task")}
+            except FileNotFoundError:
+                pass
+        return found
+
+    def seconds(self):
+        with open(f"{self.folder}/cpuacct.usage") as file:
+            return int(file.read()) / 1e9
+
+    def split(self):
+        """User and system, in seconds, by ticks."""
+        with open(f"{self.folder}/cpuacct.stat") as file:
+            return {line.split()[0]: int(line.split()[1]) / os.sysconf("SC_CLK_TCK") for line in file}
+
+    def remove(self):
+        for _ in range(100):
+            try:
+                return os.rmdir(self.folder)
+            except OSError:
+                time.sleep(0.05)
+
+
+def busy(processor):
+    """Busy seconds of a processor."""
+    with open("/proc/stat") as file:
+        fields = [int(word) for word in next(line for line in file if line.startswith(f"cpu{processor} ")).split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+class Count:
+    """Processor time of a group from here on: its own, and that of softirqs on its processor (NET_RX, NET_TX, HRTIMER, TASKLET, by
+    their tracepoints) that ran while none of its threads did."""
+
+    def __init__(self, group, folder, most):
+        self.group, self.file = group, os.path.join(folder, "softirqs")
+        self.perf = subprocess.Popen(["perf", "record", "-q", "-e", "irq:softirq_entry,irq:softirq_exit", "-C", str(group.processor),
+                                      "-o", self.file, "--", "sleep", str(most)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.threads = group.threads()
+        self.start, self.split, self.began, self.busy = group.seconds(), group.split(), time.monotonic(), busy(group.processor)
+
+    def look(self):
+        """Threads that a program has by now."""
+        self.threads |= self.group.threads()
+
+    def stop(self):
+        self.look()
+        own = self.group.seconds() - self.start
+        split = {key: value - self.split[key] for key, value in self.group.split().items()}
+        took, occupied = time.monotonic() - self.began, busy(self.group.processor) - self.busy
+        if self.perf.poll() is None:
+            self.perf.send_signal(2)
+        self.perf.wait()
+        script = subprocess.run(["perf", "script", "-i", self.file, "--ns", "-F", "pid,time,event,trace"], capture_output=True, text=True)
+        total, began = 0.0, None
+        for line in script.stdout.splitlines():
+            found = LINE.match(line.strip())
+            if not found or int(found[1]) in self.threads:
+                began = None
+            elif found[3] == "entry":
+                began = float(found[2])
+            elif began is not None:
+                total, began = total + float(found[2]) - began, None
+        # Ticks say how much of it was the program itself, the exact clock how much there was.
+        ticks = sum(split.values())
+        user = own * split.get("user", 0.0) / ticks if ticks > 0 else 0.0
+        return {"seconds": took, "program": own, "user": user, "system": own - user, "softirq": total, "processor": (own + total) / took,
+                "foreign": max(0.0, occupied - own - total) / took}
