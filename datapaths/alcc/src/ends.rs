@@ -17,7 +17,7 @@ use crate::flow::Flow;
 use crate::inner::{Inner, State};
 
 /// The longest wait in one call, which takes no longer spans.
-const DAY: Duration = Duration::from_hours(24);
+pub(crate) const DAY: Duration = Duration::from_hours(24);
 
 /// The application has let go of a socket.
 #[derive(Clone, Copy, Debug)]

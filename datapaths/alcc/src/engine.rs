@@ -27,6 +27,7 @@ use crate::frame::MAX_HEADER;
 use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
+use crate::layer::Framing;
 use crate::link::{self, Link};
 use crate::options::{Acks, Lower, Mode, Options};
 use crate::queue::Queue;
@@ -91,6 +92,18 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
+        self.take(fd, mode, Framing::default())
+    }
+
+    /// As [`Engine::adopt`], in mode [`Mode::Framed`], with what a framed socket may have beside its frames.
+    ///
+    /// # Errors
+    /// As [`Engine::adopt`].
+    pub fn adopt_framed(&self, fd: OwnedFd, framing: Framing) -> io::Result<Arc<Socket>> {
+        self.take(fd, Mode::Framed, framing)
+    }
+
+    fn take(&self, fd: OwnedFd, mode: Mode, framing: Framing) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
         // Whether the other end reads frames is known to whoever asks for them.
         let way = if mode == Mode::Auto { Mode::Queue } else { mode };
@@ -143,7 +156,7 @@ impl Engine {
         let flow = match mode {
             Mode::Auto | Mode::Queue => Flow::queued(link, &fd, source, v6),
             Mode::Inline => Flow::inline(link, &fd),
-            Mode::Framed => Flow::framed(link),
+            Mode::Framed => Flow::framed(link, framing),
         };
         let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
         self.shared.sockets().insert(id, inner.clone());
@@ -161,9 +174,12 @@ impl Engine {
             self.shared.sockets().remove(&id);
             return Err(error.into());
         }
-        if mode == Mode::Inline {
+        match mode {
             // The others hear that there is room.
-            inner.advance(&mut inner.lock());
+            Mode::Inline => inner.advance(&mut inner.lock()),
+            // Something may have come before.
+            Mode::Framed => inner.read_now(),
+            Mode::Auto | Mode::Queue => {}
         }
         Ok(Arc::new(Socket { inner }))
     }

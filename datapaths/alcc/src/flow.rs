@@ -8,13 +8,14 @@ mod tests;
 
 use std::os::fd::OwnedFd;
 
-use paceline_cc::Time;
+use paceline_cc::{ReceiverHalf, Time};
 use rustix::io::Errno;
 
 use crate::clock;
 use crate::frame::Violation;
 use crate::framed::Framed;
 use crate::inline::{self, Inline};
+use crate::layer::Framing;
 use crate::link::Link;
 use crate::options::Acks;
 use crate::queued::{Queued, Source};
@@ -48,8 +49,8 @@ impl Flow {
 
     /// Through the queue, in frames from the first byte on. Chunks are to be counted without their heads: the packets that
     /// the link knows have to be smaller by [`crate::frame::MAX_HEADER`].
-    pub(crate) fn framed(link: Link) -> Self {
-        Self { link, mode: Mode::Framed(Box::default()) }
+    pub(crate) fn framed(link: Link, framing: Framing) -> Self {
+        Self { link, mode: Mode::Framed(Box::new(Framed::new(framing))) }
     }
 
     /// Goes over to inline mode, if the queue is empty; says whether it has. Frames stay frames.
@@ -187,6 +188,13 @@ impl Flow {
     pub(crate) fn shut(&mut self) {
         if let Mode::Framed(framed) = &mut self.mode {
             framed.shut();
+        }
+    }
+
+    /// In framed mode: the receiver half of the peer's controller.
+    pub(crate) fn set_half(&mut self, half: Box<dyn ReceiverHalf>) {
+        if let Mode::Framed(framed) = &mut self.mode {
+            framed.set_half(half);
         }
     }
 

@@ -20,7 +20,7 @@ mod decoder;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod varint;
+pub(crate) mod varint;
 
 pub use connection::{Connection, News};
 pub use decoder::{Decoder, Item};
@@ -106,6 +106,9 @@ pub enum Violation {
     /// The connection ended within a frame.
     #[error("the peer ended the connection within a frame")]
     Short,
+    /// What stands below the frames ([`crate::Layer`]) was broken.
+    #[error("the peer broke the encryption below the frames, or somebody on the way did")]
+    Layer,
 }
 
 /// A data frame without its payload.

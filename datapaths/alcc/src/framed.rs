@@ -6,14 +6,16 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::mpsc::Sender;
 
-use paceline_cc::Time;
+use paceline_cc::{Nanos, ReceiverHalf, Time};
 use paceline_transport::{Arrived, Delivered, Took};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use crate::clock;
 use crate::frame::{Ack, Connection, MAX_PAYLOAD, News, Violation};
+use crate::layer::{Below, Framing};
 use crate::link::{LOOK, Link};
 
 /// Bytes that one read asks for (our choice: on the stack).
@@ -24,12 +26,17 @@ const INBOX: usize = 1 << 20;
 /// What framed mode needs.
 pub(crate) struct Framed {
     connection: Connection,
-    /// Frames that TCP has not taken.
+    /// Frames that TCP has not taken, and what is below them.
     wire: VecDeque<u8>,
+    below: Below,
     /// The frame that is being written.
     frame: Vec<u8>,
     /// What the peer has sent and the application has not read.
     inbox: VecDeque<u8>,
+    /// Where samples of the RTT go.
+    rtts: Option<Sender<Nanos>>,
+    /// What came before there were frames has been looked at.
+    begun: bool,
     /// The peer sends no more, and so acknowledges no more: what is left goes as fast as TCP takes it.
     ended: bool,
     /// We send no more, acknowledgements included.
@@ -38,22 +45,28 @@ pub(crate) struct Framed {
     broken: Option<Violation>,
 }
 
-impl Default for Framed {
+impl Framed {
     /// Nothing has been sent.
-    fn default() -> Self {
+    pub(crate) fn new(framing: Framing) -> Self {
         Self {
             connection: Connection::new(None),
             wire: VecDeque::new(),
+            below: Below::new(framing.layer),
+            rtts: framing.rtts,
             frame: Vec::new(),
             inbox: VecDeque::new(),
+            begun: false,
             ended: false,
             shut: false,
             broken: None,
         }
     }
-}
 
-impl Framed {
+    /// The receiver half of the peer's controller.
+    pub(crate) fn set_half(&mut self, half: Box<dyn ReceiverHalf>) {
+        self.connection.set_half(half);
+    }
+
     /// Hands to TCP what the controller permits, and acknowledgements that are due; `all` when nothing more will be written.
     pub(crate) fn pump(&mut self, link: &mut Link, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
         link.above.tick(link.local(clock::now()));
@@ -67,6 +80,7 @@ impl Framed {
             }
             if self.ended {
                 match link.queue.len().min(MAX_PAYLOAD as usize) as u32 {
+                    0 if all && self.below.end() => {}
                     0 => return Ok(()),
                     bytes => self.hand_over(link, now, bytes)?,
                 }
@@ -78,6 +92,9 @@ impl Framed {
             } else if let Some(note) = link.above.poll_empty(now) {
                 self.put(0, note).map_err(|_| Errno::OVERFLOW)?;
             } else if !self.acknowledge() {
+                if all && link.queue.is_empty() && self.below.end() {
+                    continue;
+                }
                 return Ok(());
             }
         }
@@ -108,7 +125,7 @@ impl Framed {
 
     /// Puts an acknowledgement on the wire, if one is due.
     fn acknowledge(&mut self) -> bool {
-        if self.shut {
+        if self.shut || self.below.is_ended() {
             return false;
         }
         self.frame.clear();
@@ -119,9 +136,13 @@ impl Framed {
 
     /// Hands frames to TCP; says whether it has taken all.
     fn flush(&mut self, fd: &OwnedFd) -> Result<bool, Errno> {
-        while !self.wire.is_empty() {
-            match send(fd, self.wire.as_slices().0, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(taken) => drop(self.wire.drain(..taken)),
+        let Ok(wire) = self.below.seal(&mut self.wire) else {
+            self.broken = Some(Violation::Layer);
+            return Err(Errno::PROTO);
+        };
+        while !wire.is_empty() {
+            match send(fd, wire.as_slices().0, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(taken) => drop(wire.drain(..taken)),
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
@@ -141,6 +162,9 @@ impl Framed {
     }
 
     fn read_all(&mut self, link: &mut Link, fd: &OwnedFd) -> Result<(), Errno> {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.take(link, fd, &[], false)?;
+        }
         let mut buffer = [0; READ];
         while self.broken.is_none() && !self.ended && self.inbox.len() < INBOX {
             let count = match recv(fd, &mut buffer[..], RecvFlags::DONTWAIT) {
@@ -149,22 +173,37 @@ impl Framed {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
             };
-            let (at, mut input) = (clock::now(), &buffer[..count]);
-            self.ended = count == 0;
-            let heard = if self.ended { self.connection.end() } else { self.hear(at, &mut input, link, fd) };
-            if let Err(violation) = heard {
-                self.broken = Some(violation);
-                return Err(Errno::PROTO);
-            }
+            self.take(link, fd, &buffer[..count], count == 0)?;
         }
         Ok(())
+    }
+
+    /// Takes what TCP has brought, which may be its end.
+    fn take(&mut self, link: &mut Link, fd: &OwnedFd, bytes: &[u8], ended: bool) -> Result<(), Errno> {
+        // Without the layer's word somebody else may have cut the stream: the protocol above knows how long it has to be.
+        let mut below = std::mem::take(&mut self.below);
+        let heard = below.open(bytes).and_then(|(mut input, last)| {
+            self.hear(clock::now(), &mut input, link, fd)?;
+            self.ended = ended || last;
+            if self.ended { self.connection.end() } else { Ok(()) }
+        });
+        self.below = below;
+        heard.map_err(|violation| {
+            self.broken = Some(violation);
+            Errno::PROTO
+        })
     }
 
     fn hear(&mut self, at: Time, input: &mut &[u8], link: &mut Link, fd: &OwnedFd) -> Result<(), Violation> {
         while let Some(news) = self.connection.read(at, input)? {
             match news {
                 News::Payload(payload) => self.inbox.extend(payload),
-                News::Acked(ack) => take_ack(link, at, &ack, fd),
+                News::Acked(ack) => {
+                    if let (Some(rtt), Some(rtts)) = (take_ack(link, at, &ack, fd), &self.rtts) {
+                        // Who no longer listens needs none.
+                        let _ = rtts.send(rtt);
+                    }
+                }
             }
         }
         Ok(())
@@ -197,7 +236,7 @@ impl Framed {
 
     /// Everything that was framed has been taken by TCP.
     pub(crate) fn is_out(&self) -> bool {
-        self.wire.is_empty()
+        self.wire.is_empty() && self.below.is_out()
     }
 
     /// How the peer broke the format.
@@ -215,14 +254,15 @@ impl Framed {
     }
 }
 
-fn take_ack(link: &mut Link, at: Time, ack: &Ack, fd: &OwnedFd) {
+/// Informs the controller; says the RTT, if it is a sample.
+fn take_ack(link: &mut Link, at: Time, ack: &Ack, fd: &OwnedFd) -> Option<Nanos> {
     let now = link.local(at);
     if let Some(blob) = &ack.feedback {
         // It is counted; the controller is as it was.
         let _ = link.above.feedback(now, blob);
     }
     if ack.position <= link.acked {
-        return;
+        return None;
     }
     if link.repairing || now - link.looked_at >= LOOK {
         link.look(fd, now);
@@ -237,4 +277,5 @@ fn take_ack(link: &mut Link, at: Time, ack: &Ack, fd: &OwnedFd) {
     link.note_rtt(now, news);
     link.above.set_chunk(link.chunk());
     link.look_at = if link.above.in_flight() == 0 { Time::NEVER } else { now + link.patience() };
+    news.and_then(|news| news.rtt)
 }

@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Nanos, ReceiverHalf, Time};
 use paceline_transport::Hold;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, read, write};
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
-use crate::ends::Closing;
+use crate::clock;
+use crate::ends::{Closing, DAY, nanos};
 use crate::figures::SocketStats;
 use crate::flow::Flow;
 use crate::options::Mode;
@@ -211,7 +213,16 @@ impl Inner {
         self.arrived.notify_all();
     }
 
-    pub(crate) fn recv(&self, bytes: &mut [u8], nonblocking: bool) -> io::Result<usize> {
+    /// In framed mode: looks for what has come.
+    pub(crate) fn read_now(&self) {
+        let mut state = self.lock();
+        self.read_frames(&mut state);
+        self.advance(&mut state);
+    }
+
+    /// Reads the peer's bytes; waits for some, for `limit` at most.
+    pub(crate) fn recv(&self, bytes: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+        let until = limit.map(|limit| clock::now() + nanos(limit));
         let mut state = self.lock();
         loop {
             if let Some(violation) = state.flow.broken() {
@@ -223,11 +234,19 @@ impl Inner {
                 self.advance(&mut state);
                 return Ok(count);
             }
-            if nonblocking || !self.framed {
+            let left = until.map_or(DAY, |until| Duration::from_nanos((until - clock::now()).as_nanos()).min(DAY));
+            if left.is_zero() || !self.framed {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// In framed mode: the receiver half of the peer's controller has become known.
+    pub(crate) fn set_half(&self, half: Box<dyn ReceiverHalf>) {
+        let mut state = self.lock();
+        state.flow.set_half(half);
+        self.advance(&mut state);
     }
 
     /// How the connection failed, as reported to the application.

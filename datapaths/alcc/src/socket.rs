@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use paceline_cc::ReceiverHalf;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
@@ -73,7 +74,26 @@ impl Socket {
     /// [`io::ErrorKind::InvalidData`] with a [`Violation`](crate::frame::Violation) when the peer broke the format, which
     /// [`Socket::send`] says too.
     pub fn recv(&self, bytes: &mut [u8], nonblocking: bool) -> io::Result<usize> {
-        self.inner.recv(bytes, nonblocking)
+        self.inner.recv(bytes, nonblocking.then_some(Duration::ZERO))
+    }
+
+    /// As [`Socket::recv`], which waits for `limit` at most.
+    ///
+    /// # Errors
+    /// As [`Socket::recv`]; [`io::ErrorKind::WouldBlock`] when nothing came in that time.
+    pub fn recv_within(&self, bytes: &mut [u8], limit: Duration) -> io::Result<usize> {
+        self.inner.recv(bytes, Some(limit))
+    }
+
+    /// In mode [`Mode::Framed`]: the receiver half of the peer's controller
+    /// ([`paceline_cc::Spec::build_receiver`]), once it is known which that is. From now on acknowledgements carry its feedback.
+    pub fn set_receiver_half(&self, half: Box<dyn ReceiverHalf>) {
+        self.inner.set_half(half);
+    }
+
+    /// Payload bytes of a full packet, as its controller, and the peer's receiver half, are to know it.
+    pub fn mss(&self) -> u32 {
+        self.inner.lock().flow.link.mss
     }
 
     /// Bytes for which the queue has room.

@@ -35,6 +35,8 @@ struct Receiving {
     /// One past the last byte of the newest complete frame, and when it came.
     position: u64,
     came_at: Time,
+    /// Its note.
+    note: u64,
     /// Frames that no acknowledgement covers.
     news: u32,
     /// Before this no acknowledgement leaves.
@@ -44,9 +46,27 @@ struct Receiving {
 impl Connection {
     /// Before the first byte. `half`: the receiver half of the peer's controller, where that has one.
     pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Self {
-        let receiving =
-            Receiving { half, blob: Vec::new(), position: 0, came_at: Time::ZERO, news: 0, ack_from: Time::ZERO };
+        let receiving = Receiving {
+            half,
+            blob: Vec::new(),
+            position: 0,
+            came_at: Time::ZERO,
+            note: 0,
+            news: 0,
+            ack_from: Time::ZERO,
+        };
         Self { decoder: Decoder::new(), receiving, open: false, sent: 0, acked: 0 }
+    }
+
+    /// The peer's controller, and so its receiver half, has become known by what the peer has sent so far, which then counts as one
+    /// arrival.
+    pub fn set_half(&mut self, half: Box<dyn ReceiverHalf>) {
+        self.receiving.half = Some(half);
+        let Receiving { position, came_at, note, .. } = self.receiving;
+        if position > 0 {
+            let bytes = u32::try_from(position).unwrap_or(u32::MAX);
+            self.receiving.arrived(&Arrival { now: came_at, seq: position - u64::from(bytes), bytes, note, ce: false });
+        }
     }
 
     /// Appends what goes in front of the next `bytes` of payload, at most [`MAX_PAYLOAD`]; nothing else may come between.
@@ -140,10 +160,15 @@ impl Connection {
 
 impl Receiving {
     fn take(&mut self, now: Time, data: &Data) {
-        (self.position, self.came_at, self.news) = (data.end(), now, self.news.saturating_add(1));
+        let Data { position, bytes, note } = *data;
+        (self.position, self.came_at, self.note) = (data.end(), now, note);
+        self.news = self.news.saturating_add(1);
+        self.arrived(&Arrival { now, seq: position, bytes, note, ce: false });
+    }
+
+    fn arrived(&mut self, arrival: &Arrival) {
         if let Some(half) = &mut self.half {
-            let Data { position, bytes, note } = *data;
-            half.on_arrival(&Arrival { now, seq: position, bytes, note, ce: false });
+            half.on_arrival(arrival);
         }
     }
 

@@ -264,3 +264,21 @@ fn a_receiver_half_hears_notes_and_is_heard() {
     assert_eq!(acks[1].feedback.as_deref(), Some(&[7, 9][..]));
     assert_eq!(acks[1].delay, Nanos::from_millis(20));
 }
+
+#[test]
+fn a_receiver_half_that_comes_later_hears_of_what_came_before() {
+    let mut server = Connection::new(None);
+    let mut client = Connection::new(None);
+    let mut wire = Vec::new();
+    server.data(4, 7, &mut wire).unwrap();
+    wire.extend_from_slice(b"abcd");
+    let mut input = wire.as_slice();
+    while client.read(at(1), &mut input).unwrap().is_some() {}
+    client.set_half(Box::new(Echo { heard: Vec::new(), tick: Time::NEVER }));
+    let mut out = Vec::new();
+    assert!(client.ack(at(21), &mut out));
+    let mut input = out.as_slice();
+    let heard = server.read(at(22), &mut input).unwrap();
+    let ack = Ack { position: 4, delay: Nanos::from_millis(20), feedback: Some([7].into()) };
+    assert_eq!(heard, Some(News::Acked(ack)));
+}

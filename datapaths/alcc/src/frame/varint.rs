@@ -6,7 +6,7 @@ use super::LIMIT;
 pub(super) const LONGEST: usize = 8;
 
 /// Appends `value` in as few bytes as it takes; the largest number stands for what is larger.
-pub(super) fn write(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn write(out: &mut Vec<u8>, value: u64) {
     let value = value.min(LIMIT - 1);
     match value {
         0..0x40 => out.push(value as u8),
@@ -18,7 +18,7 @@ pub(super) fn write(out: &mut Vec<u8>, value: u64) {
 
 /// What the first bytes of a number say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(crate) enum Read {
     /// More bytes are needed.
     Short,
     /// The number could have been written in fewer bytes.
@@ -27,7 +27,7 @@ pub(super) enum Read {
     Value(u64, usize),
 }
 
-pub(super) fn read(bytes: &[u8]) -> Read {
+pub(crate) fn read(bytes: &[u8]) -> Read {
     let Some(first) = bytes.first() else { return Read::Short };
     let length = 1 << (first >> 6);
     let Some(bytes) = bytes.get(..length) else { return Read::Short };
