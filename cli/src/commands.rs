@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::anyhow;
 use paceline_lab::output;
 
+#[cfg(target_os = "linux")]
+pub(crate) mod alcc;
 pub(crate) mod controllers;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;

@@ -43,6 +43,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
+    Alcc(commands::alcc::Args),
+    #[cfg(target_os = "linux")]
     Icn(Box<commands::icn::Args>),
     #[cfg(target_os = "linux")]
     Int(Box<commands::int::Args>),
@@ -61,6 +63,8 @@ impl Command {
         match self {
             #[cfg(target_os = "linux")]
             Self::Emulate(_) | Self::Doctor(_) => true,
+            #[cfg(target_os = "linux")]
+            Self::Alcc(args) => args.moves(),
             #[cfg(target_os = "linux")]
             Self::Icn(args) => args.moves(),
             #[cfg(target_os = "linux")]
@@ -130,6 +134,8 @@ fn main() -> ExitCode {
         Command::Send(args) => commands::send::run(args),
         #[cfg(target_os = "linux")]
         Command::Fetch(args) => commands::fetch::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Alcc(args) => commands::alcc::run(args),
         #[cfg(target_os = "linux")]
         Command::Icn(args) => commands::icn::run(args),
         #[cfg(target_os = "linux")]

@@ -21,8 +21,8 @@ use crate::complaint;
 use store::{No, Store, Work};
 use troubles::Troubles;
 
-mod store;
-mod troubles;
+pub(super) mod store;
+pub(super) mod troubles;
 
 /// Most sessions at once (our choice: each is a thread and some MB).
 const MOST_SESSIONS: usize = 64;

@@ -154,9 +154,14 @@ pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
 
 /// `HOST`, `HOST:PORT` or `[HOST]:PORT`.
 pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
-    let found = text.to_socket_addrs().or_else(|_| (text.trim_matches(['[', ']']), PORT).to_socket_addrs());
+    address_at(text, PORT)
+}
+
+/// As [`address`], where this is the port when none is given.
+pub(super) fn address_at(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs().or_else(|_| (text.trim_matches(['[', ']']), port).to_socket_addrs());
     let found = found.ok().and_then(|mut addresses| addresses.next());
-    found.ok_or_else(|| anyhow!("'{text}': no such host; give HOST or HOST:PORT, such as 127.0.0.1:{PORT}"))
+    found.ok_or_else(|| anyhow!("'{text}': no such host; give HOST or HOST:PORT, such as 127.0.0.1:{port}"))
 }
 
 /// Reports a transfer while it runs and afterwards: lines for a terminal, one line in a pipe, or JSON.

@@ -1,6 +1,8 @@
 //! The command as a script sees it: exit statuses, one-line errors, the same bytes again, whole files or none.
 
 #[cfg(target_os = "linux")]
+mod alcc;
+#[cfg(target_os = "linux")]
 mod icn;
 #[cfg(target_os = "linux")]
 mod int;

@@ -2,6 +2,8 @@
 //! whatever ends the process. Where the file system has no nameless files, a hidden one stands beside the place, and the
 //! next draft in that folder removes what a killed process left.
 
+mod kept;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{NamedTempFile, TempPath};
+
+pub use kept::{Kept, Unplaced, tidy};
 
 /// Names of hidden drafts.
 const PREFIX: &str = ".paceline-";

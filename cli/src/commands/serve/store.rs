@@ -147,7 +147,7 @@ impl Store {
 
 /// # Errors
 /// When it is not the name of a file in a folder, and nothing but that, or one of a draft.
-fn plain(name: &str) -> Result<&str, String> {
+pub(in crate::commands) fn plain(name: &str) -> Result<&str, String> {
     let mut parts = Path::new(name).components();
     let single = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
     if single && !name.chars().any(char::is_control) && !name.starts_with('.') {

@@ -14,7 +14,7 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// What was said lately, by kind.
 #[derive(Default)]
-pub(super) struct Troubles {
+pub(in crate::commands) struct Troubles {
     said: BTreeMap<String, Said>,
 }
 
@@ -26,7 +26,7 @@ struct Said {
 
 impl Troubles {
     /// A client gets no session because of `error`; the server goes on.
-    pub(super) fn no_session(&mut self, peer: SocketAddr, error: &anyhow::Error) {
+    pub(in crate::commands) fn no_session(&mut self, peer: SocketAddr, error: &anyhow::Error) {
         let kind = error.root_cause().to_string();
         let errno = error.root_cause().downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
         let fix = match errno.map(Errno::from_raw) {
@@ -38,7 +38,7 @@ impl Troubles {
     }
 
     /// Something is wrong that does not concern a single client; the server goes on.
-    pub(super) fn say_of_all(&mut self, error: &anyhow::Error) {
+    pub(in crate::commands) fn say_of_all(&mut self, error: &anyhow::Error) {
         self.say(&error.root_cause().to_string(), &complaint::of_error(error), Instant::now());
     }
 

@@ -1,0 +1,326 @@
+//! One client.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use paceline_alcc::Framing;
+use paceline_alcc::transfer::{Answer, Breach, HASH, Heard, Kind, Request, Server, Status};
+use paceline_cc::{Ability, Env, ReceiverHalf, Spec};
+
+use super::Terms;
+use super::outcome::Outcome;
+use super::store::{Taking, hash_of, refusal};
+use crate::commands::alcc::channel::{Channel, Patience};
+use crate::commands::alcc::{tls, token};
+use crate::complaint;
+
+/// How long a handshake of TLS, and then a request, may take, where patience is longer (our choice: whoever means it needs some round
+/// trips; whoever does not holds a session for no longer).
+const REQUEST: Duration = Duration::from_secs(10);
+/// How long the end of a session waits for the client's (our choice).
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How often a session looks at what else there is (our choice).
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes that one read of a file asks for (our choice: some frames).
+const PIECE: usize = 64 * 1024;
+
+/// Why there is no more to do.
+pub(super) enum Stop {
+    /// The client hears this.
+    Answer(Answer),
+    /// There is nobody to hear anything.
+    Gone(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+impl From<Answer> for Stop {
+    fn from(answer: Answer) -> Self {
+        Self::Answer(answer)
+    }
+}
+
+pub(super) fn run(stream: TcpStream, peer: SocketAddr, terms: &Terms, busy: bool) -> Outcome {
+    let mut outcome =
+        Outcome { peer, begun: Instant::now(), request: None, bytes: 0, resumed: 0, answer: None, error: None };
+    if let Err(error) = converse(stream, terms, busy, &mut outcome) {
+        outcome.error = Some(complaint::of_error(&error));
+    }
+    outcome
+}
+
+fn converse(stream: TcpStream, terms: &Terms, busy: bool, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let limit = terms.patience.min(REQUEST);
+    let layer = match &terms.tls {
+        Some(config) => Some(tls::accept(config.clone(), &stream, limit).context("no TLS")?),
+        None => None,
+    };
+    let socket = terms.engine.adopt_framed(stream.into(), Framing { layer, rtts: None })?;
+    let protocol = Server::new(token::random()?);
+    let mut session = Session { terms, channel: Channel::new(socket), protocol, outcome };
+    let ended = session.run(limit, busy);
+    let answer = match ended {
+        Ok(answer) | Err(Stop::Answer(answer)) => answer,
+        Err(Stop::Gone(error)) => {
+            session.channel.socket.abort();
+            return Err(error);
+        }
+    };
+    session.finish(&answer)?;
+    session.outcome.answer = Some(answer);
+    session.channel.close(FAREWELL);
+    Ok(())
+}
+
+struct Session<'a> {
+    terms: &'a Terms,
+    channel: Channel,
+    protocol: Server,
+    outcome: &'a mut Outcome,
+}
+
+impl Session<'_> {
+    /// The last answer. What was given whole has had its answer.
+    fn run(&mut self, limit: Duration, busy: bool) -> Result<Answer, Stop> {
+        let mut out = Vec::new();
+        self.protocol.greet(&mut out);
+        self.channel.say(&out)?;
+        let request = self.request(limit)?;
+        self.outcome.request = Some(request.clone());
+        if busy {
+            Err(Answer::no(Status::Busy, 0, "too many sessions run; try again later"))?;
+        }
+        self.check(&request)?;
+        if let Some(half) = half(&request, self.channel.socket.mss())? {
+            self.channel.socket.set_receiver_half(half);
+        }
+        match request.kind {
+            Kind::Put => self.put(&request),
+            Kind::Discard => self.discard(&request),
+            Kind::Get => {
+                let (file, size) = self.terms.store.open(&request.name)?;
+                self.get(&file, request.offset, size)
+            }
+            Kind::Stat => Ok(Answer::go(self.terms.store.open(&request.name)?.1)),
+            Kind::Generate => self.generate(request.size),
+        }
+    }
+
+    fn request(&mut self, limit: Duration) -> Result<Request, Stop> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now()).min(LOOK);
+            match self.channel.wait(left)? {
+                Some(0) => Err(anyhow!("the client ended before it had asked"))?,
+                Some(_) => {
+                    let mut input = self.channel.input();
+                    let heard = self.protocol.read(&mut input).map_err(anyhow::Error::from)?;
+                    let request = if let Some(Heard::Request(request)) = heard { Some(request) } else { None };
+                    let left = input.len();
+                    self.channel.taken(left);
+                    if let Some(request) = request {
+                        return Ok(request);
+                    }
+                }
+                None if self.terms.ending.has_come() => Err(anyhow!("the server is ending"))?,
+                None => {}
+            }
+            if Instant::now() >= until {
+                Err(anyhow!("the client did not ask within {:.0} s", limit.as_secs_f64()))?;
+            }
+        }
+    }
+
+    /// Whether it may.
+    fn check(&self, request: &Request) -> Result<(), Answer> {
+        let refused = |why: &str| Err(Answer::no(Status::Refused, 0, why));
+        match &self.terms.key {
+            Some(key) => match self.protocol.check(key, request, token::now()) {
+                Ok(()) => Ok(()),
+                Err(denied) => refused(&denied.to_string()),
+            },
+            None if request.kind.has_name()
+                && !self.terms.open
+                && !self.outcome.peer.ip().to_canonical().is_loopback() =>
+            {
+                refused("it has no key, and so takes and gives files over loopback only; start it with --key or --open")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
+        let mut out = Vec::new();
+        self.protocol.answer(answer, &mut out)?;
+        self.channel.say(&out)
+    }
+
+    /// Says the last answer, unless a get or generate has ended with its bytes.
+    fn finish(&mut self, answer: &Answer) -> anyhow::Result<()> {
+        let gave =
+            self.outcome.request.as_ref().is_some_and(|request| {
+                matches!(request.kind, Kind::Get | Kind::Generate) && answer.status == Status::Go
+            });
+        if gave { Ok(()) } else { self.answer(answer) }
+    }
+
+    fn put(&mut self, request: &Request) -> Result<Answer, Stop> {
+        match self.terms.store.take(request, &self.channel.socket)? {
+            Taking::There(file) => {
+                self.outcome.resumed = request.size;
+                self.answer(&Answer::go(request.size))?;
+                let said = self.receive(request.size, |_| Ok(()))?;
+                let same = Some(hash_of(&file, request.size).map_err(|error| refusal(&error))?) == said;
+                Ok(if same { Answer::go(request.size) } else { super::store::exists(&request.name) })
+            }
+            Taking::Coming(mut upload) => {
+                self.outcome.resumed = upload.held();
+                self.answer(&Answer::go(upload.held()))?;
+                upload.hash_held().map_err(|error| refusal(&error))?;
+                let said = self.receive(upload.held(), |bytes| upload.write(bytes))?;
+                Ok(upload.finish(said.unwrap_or_default())?)
+            }
+        }
+    }
+
+    fn discard(&mut self, request: &Request) -> Result<Answer, Stop> {
+        self.answer(&Answer::go(request.size))?;
+        self.receive(0, |_| Ok(()))?;
+        Ok(Answer::go(self.outcome.bytes))
+    }
+
+    /// Takes the object's bytes; answers its hash, as the client says. Some are held.
+    fn receive(
+        &mut self,
+        held: u64,
+        mut take: impl FnMut(&[u8]) -> Result<(), Answer>,
+    ) -> Result<Option<[u8; HASH]>, Stop> {
+        let mut patience = Patience::new(self.terms.patience);
+        loop {
+            let mut input = self.channel.input();
+            let heard = self.protocol.read(&mut input).map_err(anyhow::Error::from)?;
+            let left = input.len();
+            match heard {
+                Some(Heard::Bytes(bytes)) => {
+                    self.outcome.bytes += bytes.len() as u64;
+                    take(bytes)?;
+                }
+                Some(Heard::Whole(hash)) => return Ok(hash),
+                Some(Heard::Request(_)) | None => {}
+            }
+            self.channel.taken(left);
+            if left > 0 {
+                continue;
+            }
+            match self.channel.wait(LOOK)? {
+                Some(0) if self.endless() => return Ok(None),
+                Some(0) => {
+                    let have = held + self.outcome.bytes;
+                    Err(anyhow!("the client is gone; {have} bytes are held"))?;
+                }
+                Some(_) => {}
+                None if self.terms.ending.has_come() => {
+                    Err(Answer::no(Status::Busy, 0, "the server is ending; try again later"))?;
+                }
+                None => {}
+            }
+            patience.moved(self.outcome.bytes)?;
+        }
+    }
+
+    /// The client may end its stream where it likes.
+    fn endless(&self) -> bool {
+        self.outcome.request.as_ref().is_some_and(|request| request.kind == Kind::Discard)
+    }
+
+    fn get(&mut self, file: &File, offset: u64, size: u64) -> Result<Answer, Stop> {
+        if offset > size {
+            let why = format!("the file has {size} bytes, fewer than are there already; remove the part");
+            Err(Answer::no(Status::Refused, size, &why))?;
+        }
+        self.outcome.resumed = offset;
+        self.answer(&Answer::go(size))?;
+        let (mut at, mut piece) = (offset, vec![0; PIECE]);
+        self.give(|| {
+            let wanted = (size - at).min(PIECE as u64) as usize;
+            let count = file.read_at(&mut piece[..wanted], at).context("the file cannot be read")?;
+            if count == 0 && wanted > 0 {
+                bail!("the file became shorter while it was sent");
+            }
+            at += count as u64;
+            Ok(piece[..count].to_vec())
+        })?;
+        let hash = hash_of(file, size).map_err(|error| anyhow::Error::new(error).context("the file cannot be read"))?;
+        self.channel.say(&hash)?;
+        self.delivered(size)
+    }
+
+    fn generate(&mut self, size: u64) -> Result<Answer, Stop> {
+        self.answer(&Answer::go(size))?;
+        let mut left = size;
+        self.give(|| {
+            let count = left.min(PIECE as u64);
+            left -= count;
+            Ok(vec![0; count as usize])
+        })?;
+        self.delivered(size)
+    }
+
+    /// Everything was said: waits until it has arrived, or the client, who knows how much it is, has ended.
+    fn delivered(&mut self, size: u64) -> Result<Answer, Stop> {
+        self.channel.socket.shutdown_write();
+        let mut patience = Patience::new(self.terms.patience);
+        loop {
+            let (came, stats) = (self.channel.wait(LOOK)?, self.channel.socket.stats());
+            match came {
+                Some(0) if stats.queued == 0 => return Ok(Answer::go(size)),
+                Some(0) => Err(anyhow!("the client is gone"))?,
+                Some(_) => Err(anyhow!(Breach::Beyond))?,
+                None if stats.queued == 0 && stats.in_flight == 0 => return Ok(Answer::go(size)),
+                None => patience.moved(stats.delivered)?,
+            }
+        }
+    }
+
+    /// Sends pieces until there is an empty one.
+    fn give(&mut self, mut next: impl FnMut() -> anyhow::Result<Vec<u8>>) -> Result<(), Stop> {
+        let mut patience = Patience::new(self.terms.patience);
+        loop {
+            let piece = next()?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            let mut rest = piece.as_slice();
+            while !rest.is_empty() {
+                let sent = self.channel.offer(rest)?;
+                self.outcome.bytes += sent as u64;
+                rest = &rest[sent..];
+                patience.moved(self.channel.socket.stats().delivered)?;
+                if self.terms.ending.has_come() {
+                    Err(anyhow!("the server is ending"))?;
+                }
+            }
+        }
+    }
+}
+
+/// The receiver half of the client's controller, if it has one.
+fn half(request: &Request, mss: u32) -> Result<Option<Box<dyn ReceiverHalf>>, Answer> {
+    if request.half.is_empty() {
+        return Ok(None);
+    }
+    let refused = |why: &str| Answer::no(Status::Refused, 0, &format!("controller {}: {why}", request.half));
+    let name = request.half.split(':').next().unwrap_or_default();
+    // Before its parameters are read: some name files.
+    let known = paceline_cc::registry::find(name).filter(|entry| entry.receiver.is_some());
+    known.ok_or_else(|| refused("it has no receiver half here; run the same paceline at both ends"))?;
+    let spec: Spec = request.half.parse().map_err(|error: paceline_cc::SpecError| refused(&error.to_string()))?;
+    Ok(spec.build_receiver(&Env { mss, ..Env::default() }).filter(|_| spec.needs(Ability::ReceiverHalf)))
+}

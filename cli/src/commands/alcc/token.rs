@@ -1,0 +1,66 @@
+//! `paceline alcc token`: who may upload.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use paceline_alcc::transfer::token::{Key, PROOF};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::commands::{count, udp};
+
+/// Print a token for the server of this key: who has it may upload, and fetch.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The server's key: a file with 64 hexadecimal digits that no other user may read.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Make the key first. A file that is there is not touched.
+    #[arg(long)]
+    new_key: bool,
+    /// Only for names that begin so.
+    #[arg(long, value_name = "PREFIX", default_value = "")]
+    scope: String,
+    /// How long it is good; for ever without it.
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
+    days: Option<u32>,
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// Bytes that nobody can guess.
+pub(super) fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| anyhow!("the system gives no random numbers"))?;
+    Ok(bytes)
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.new_key {
+        make(&args.key)?;
+    }
+    let key = Key::new(&udp::secret(&args.key)?);
+    let expiry = args.days.map_or(0, |days| now() + u64::from(days) * 24 * 60 * 60);
+    let token = key.token(expiry, &args.scope).map_err(|error| anyhow!("--scope: {error}"))?;
+    crate::print(&format!("{token}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make(path: &Path) -> anyhow::Result<()> {
+    let secret: [u8; PROOF] = random()?;
+    let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let what = || format!("--key {}: cannot be made", path.display());
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).with_context(what)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.write_all(b"\n"))
+        .and_then(|()| file.sync_all())
+        .with_context(what)
+}
