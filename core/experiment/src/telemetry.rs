@@ -42,7 +42,7 @@ pub struct Faults {
     pub late: Nanos,
     /// Share of reports that are lost.
     pub drop: f64,
-    /// Who sends reports from then on when the sink no longer does; the bus refuses them.
+    /// Who sends reports in a real race from `stops` on; readers refuse them. In the simulator none come.
     pub impostor: Option<Impostor>,
 }
 

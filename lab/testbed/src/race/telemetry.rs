@@ -259,10 +259,16 @@ impl Joining {
             Impostor::WrongKey => (NAME, Keys::default().with(NAME, key()?)),
             Impostor::Replay => (NAME, keys.clone()),
         };
-        // It sends what is old as well.
-        let options = Options { max_age: Duration::MAX, ..Options::default() };
-        let options = Options { name: name.to_owned(), role: Some(Role::Sink), domain: domain.clone(), ..options };
-        let bus = Bus::open(address, Options { keys: Some(keys), ..options });
+        let options = Options {
+            name: name.to_owned(),
+            role: Some(Role::Sink),
+            domain: domain.clone(),
+            keys: Some(keys),
+            // It sends what is old as well.
+            max_age: Duration::MAX,
+            ..Options::default()
+        };
+        let bus = Bus::open(address, options);
         let bus = bus.map_err(|error| format!("telemetry.impostor: {error}"))?;
         Ok(Intruder { kind, bus, kept: VecDeque::new() })
     }
@@ -290,7 +296,7 @@ fn key() -> Result<Key, String> {
 struct Intruder {
     kind: Impostor,
     bus: Bus,
-    /// What the sink has sent, oldest first.
+    /// What the sink has sent, newest first.
     kept: VecDeque<Sealed>,
 }
 
