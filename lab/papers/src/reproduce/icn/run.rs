@@ -2,10 +2,11 @@
 
 use paceline_experiment::{Distribution, Series};
 use paceline_lab::stats::Median;
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::{Cell, Claim, Findings, ReproduceError, Settings, Table};
+use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Settings, Table};
 use paceline_lab::race::World;
 
 /// A run; of several flows by flow.
@@ -195,4 +196,21 @@ pub(super) fn table(ran: &Ran, title: &str, rows: impl Iterator<Item = (usize, S
             .to_vec(),
         rows: rows.map(row).collect(),
     }
+}
+
+/// Rates over time, a line each.
+pub(super) fn rates_over_time(title: &str, seconds: f64, mbps: f64, lines: Vec<Line>, note: String) -> Drawing {
+    let sheet = Sheet {
+        label: title.to_owned(),
+        x_title: "time, s",
+        x: Axis::linear(seconds),
+        rows: vec![Row {
+            y_title: "Mbit/s",
+            y: Axis::linear(mbps),
+            height: 220.0,
+            panels: vec![Panel { lines, ..Panel::default() }],
+        }],
+        legend: Vec::new(),
+    };
+    Drawing { title: title.to_owned(), svg: sheet.draw(), note }
 }

@@ -1,14 +1,14 @@
 //! A question of ours, which the paper leaves open: one object from several sources.
 
 use paceline_cc::{Nanos, Time};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::Line;
 use paceline_report::svg::short;
 
 use super::super::bench::Bench;
 use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
 use super::OURS;
 use super::named::{Asker, BIN, Object, Route, World};
-use super::run::{alone, claim, seeds, typical, virtual_only};
+use super::run::{alone, claim, rates_over_time, seeds, typical, virtual_only};
 
 /// Bytes of the object.
 const OBJECT: u64 = 30_000_000;
@@ -179,17 +179,11 @@ pub(super) fn over_time(title: &str, asker: &Asker, mbps: f64, colours: &[&'stat
         });
         Line { class, points: points.collect(), dots: false }
     });
-    let sheet = Sheet {
-        label: title.to_owned(),
-        x_title: "time, s",
-        x: Axis::linear(asker.seconds().min(600.0)),
-        rows: vec![Row {
-            y_title: "Mbit/s",
-            y: Axis::linear(mbps),
-            height: 220.0,
-            panels: vec![Panel { lines: lines.collect(), ..Panel::default() }],
-        }],
-        legend: Vec::new(),
-    };
-    Drawing { title: title.to_owned(), svg: sheet.draw(), note: format!("{OURS}, first run: one line a source.") }
+    rates_over_time(
+        title,
+        asker.seconds().min(600.0),
+        mbps,
+        lines.collect(),
+        format!("{OURS}, first run: one line a source."),
+    )
 }

@@ -2,13 +2,13 @@
 
 use paceline_cc::Nanos;
 use paceline_lab::measure::jain;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::Line;
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
 use super::super::curves;
 use super::super::{Drawing, Findings, ReproduceError};
-use super::run::{Ran, Run, claim, table};
+use super::run::{Ran, Run, claim, rates_over_time, table};
 use super::{LINK, OURS, SHARE, STEPS};
 
 /// Who is compared, and colours.
@@ -87,19 +87,7 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 fn over_time(title: &str, seconds: f64, mbps: f64, runs: &[&Run], colours: &[&'static str]) -> Drawing {
     let flows = runs.iter().flat_map(|run| run.series.flows.iter().map(|flow| curves::rate(&run.series, flow, 0.5)));
     let lines = flows.zip(colours.iter().cycle()).map(|(points, class)| Line { class, points, dots: false });
-    let sheet = Sheet {
-        label: title.to_owned(),
-        x_title: "time, s",
-        x: Axis::linear(seconds),
-        rows: vec![Row {
-            y_title: "Mbit/s",
-            y: Axis::linear(mbps),
-            height: 220.0,
-            panels: vec![Panel { lines: lines.collect(), ..Panel::default() }],
-        }],
-        legend: Vec::new(),
-    };
-    Drawing { title: title.to_owned(), svg: sheet.draw(), note: format!("{OURS}, first run.") }
+    rates_over_time(title, seconds, mbps, lines.collect(), format!("{OURS}, first run."))
 }
 
 const SHARED: [&str; 3] = ["100", "200", "300"];
