@@ -20,8 +20,13 @@ use crate::link::{LOOK, Link};
 
 /// Bytes that one read asks for (our choice: on the stack).
 const READ: usize = 16 * 1024;
-/// Bytes of the peer's that wait for the application at most; beyond, nothing is read, which stops the peer (our choice).
+/// Bytes of the peer's that wait for the application; beyond, nothing is acknowledged nor read, which stops the peer (our
+/// choice).
 const INBOX: usize = 1 << 20;
+/// So many at most while our own data waits for acknowledgements, which come behind the peer's data. Without being
+/// acknowledged a peer sends no more than its window (our choice: no path of today has a larger one; it bounds a peer that
+/// acknowledges nothing).
+const INBOX_UNACKNOWLEDGED: usize = 16 << 20;
 
 /// What framed mode needs.
 pub(crate) struct Framed {
@@ -33,6 +38,8 @@ pub(crate) struct Framed {
     frame: Vec<u8>,
     /// What the peer has sent and the application has not read.
     inbox: VecDeque<u8>,
+    /// There was no room for what came next.
+    stopped: bool,
     /// Where samples of the RTT go.
     rtts: Option<Sender<Nanos>>,
     /// What came before there were frames has been looked at.
@@ -55,6 +62,7 @@ impl Framed {
             rtts: framing.rtts,
             frame: Vec::new(),
             inbox: VecDeque::new(),
+            stopped: false,
             begun: false,
             ended: false,
             shut: false,
@@ -69,6 +77,16 @@ impl Framed {
 
     /// Hands to TCP what the controller permits, and acknowledgements that are due; `all` when nothing more will be written.
     pub(crate) fn pump(&mut self, link: &mut Link, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
+        self.push(link, fd, all)?;
+        // What has left needs acknowledgements, which come behind what there was no room for.
+        while self.stopped && self.has_room(link) {
+            self.read(link, fd)?;
+            self.push(link, fd, all)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, link: &mut Link, fd: &OwnedFd, all: bool) -> Result<(), Errno> {
         link.above.tick(link.local(clock::now()));
         loop {
             let now = link.local(clock::now());
@@ -125,7 +143,7 @@ impl Framed {
 
     /// Puts an acknowledgement on the wire, if one is due.
     fn acknowledge(&mut self) -> bool {
-        if self.shut || self.below.is_ended() {
+        if self.withholds_acks() || self.below.is_ended() {
             return false;
         }
         self.frame.clear();
@@ -166,7 +184,12 @@ impl Framed {
             self.take(link, fd, &[], false)?;
         }
         let mut buffer = [0; READ];
-        while self.broken.is_none() && !self.ended && self.inbox.len() < INBOX {
+        self.stopped = false;
+        while self.broken.is_none() && !self.ended {
+            if !self.has_room(link) {
+                self.stopped = true;
+                return Ok(());
+            }
             let count = match recv(fd, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((_, count)) => count.min(READ),
                 Err(Errno::AGAIN) => return Ok(()),
@@ -176,6 +199,15 @@ impl Framed {
             self.take(link, fd, &buffer[..count], count == 0)?;
         }
         Ok(())
+    }
+
+    fn has_room(&self, link: &Link) -> bool {
+        let waits_for_acks = link.above.in_flight() > 0 && !link.queue.is_empty();
+        self.inbox.len() < if waits_for_acks { INBOX_UNACKNOWLEDGED } else { INBOX }
+    }
+
+    fn withholds_acks(&self) -> bool {
+        self.shut || self.inbox.len() >= INBOX
     }
 
     /// Takes what TCP has brought, which may be its end.
@@ -226,7 +258,7 @@ impl Framed {
 
     /// When an acknowledgement is due, by the monotonic clock.
     pub(crate) fn next_ack(&self, link: &Link) -> Time {
-        if link.blocked || self.shut { Time::NEVER } else { self.connection.next_timeout() }
+        if link.blocked || self.withholds_acks() { Time::NEVER } else { self.connection.next_timeout() }
     }
 
     /// The end of our stream has been sent.

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use paceline_alcc::frame::{Connection, Reader, Violation};
-use paceline_alcc::{Engine, Mode, Options};
+use paceline_alcc::{Engine, Mode, Options, Socket};
 use paceline_cc::{Env, Spec};
 
 fn pair() -> (TcpStream, TcpStream) {
@@ -95,6 +95,60 @@ fn both_ways(up: &Vec<u8>, down: &Vec<u8>) {
             });
         }
     });
+}
+
+#[test]
+fn who_writes_without_reading_hears_acknowledgements() {
+    // They come behind more of the peer's data than waits for an application.
+    let (ours, theirs) = (content(6_000_000), content(5_000_000));
+    let (a, b) = pair();
+    for stream in [&a, &b] {
+        // Who waits for ever says where.
+        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    }
+    let engine = Engine::start(options("copa")).unwrap();
+    let (a, b) = (engine.adopt(a.into()).unwrap(), engine.adopt(b.into()).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(b.send(&[IoSlice::new(&theirs)], false).unwrap(), theirs.len()));
+        scope.spawn(|| assert!(received(&b, ours.len()) == ours));
+        assert_eq!(a.send(&[IoSlice::new(&ours)], false).unwrap(), ours.len());
+        assert!(received(&a, theirs.len()) == theirs);
+    });
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_cannot_fill_the_memory() {
+    let (server, mut client) = pair();
+    let engine = Engine::start(options("copa")).unwrap();
+    let socket = engine.adopt(server.into()).unwrap();
+    assert!(socket.send(&[IoSlice::new(&content(4 << 20))], true).unwrap() > 0);
+    let mut stranger = Connection::new(None);
+    client.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut sent, mut frame) = (0, Vec::new());
+    let stopped = loop {
+        frame.clear();
+        stranger.data(1000, 0, &mut frame).unwrap();
+        frame.resize(frame.len() + 1000, 0);
+        match client.write_all(&frame) {
+            Ok(()) => sent += 1000,
+            Err(error) => break error,
+        }
+        assert!(sent < 100 << 20, "{sent} bytes were taken for an application that reads nothing");
+    };
+    assert!(matches!(stopped.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{stopped}");
+}
+
+fn received(socket: &Socket, length: usize) -> Vec<u8> {
+    let mut all = vec![0; length];
+    let mut done = 0;
+    while done < length {
+        match socket.recv_within(&mut all[done..], Duration::from_secs(60)).unwrap() {
+            0 => break,
+            count => done += count,
+        }
+    }
+    all.truncate(done);
+    all
 }
 
 #[test]
