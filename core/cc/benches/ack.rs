@@ -4,7 +4,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use paceline_cc::registry::CONTROLLERS;
+use paceline_cc::testing::ack as acknowledgement;
 use paceline_cc::testing::steady::Steady;
+use paceline_cc::{Env, Nanos, Spec, Time};
 
 fn ack(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ack");
@@ -20,5 +22,23 @@ fn ack(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, ack);
+/// One epoch of `mdi`, with an acknowledgement in it.
+fn epoch(criterion: &mut Criterion) {
+    let spec: Spec = "mdi".parse().expect("it is registered");
+    let mut mdi = spec.build(&Env::default());
+    let mut millis = 40;
+    mdi.on_ack(&acknowledgement(Time::ZERO, Nanos::from_millis(millis), 0));
+    criterion.bench_function("epoch/mdi", |bencher| {
+        bencher.iter(|| {
+            let now = mdi.next_tick();
+            // All delays of the grid in turn.
+            millis = 40 + (millis + 1) % 400;
+            mdi.on_ack(&acknowledgement(now, Nanos::from_millis(millis), 0));
+            mdi.on_tick(now);
+            mdi.window()
+        });
+    });
+}
+
+criterion_group!(benches, ack, epoch);
 criterion_main!(benches);

@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::ability::Ability;
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
+use crate::mdi::Model;
+use crate::mdi::models::{self, Named};
 use crate::names::nearest;
 use crate::units::clipped;
 use crate::window::StartUp;
@@ -132,6 +134,8 @@ pub enum Kind {
     },
     /// One of a list of words.
     Choice(&'static [&'static str]),
+    /// The name of a model of transitions, or a file with one ([`crate::mdi::models`]).
+    Model,
 }
 
 impl Kind {
@@ -146,6 +150,10 @@ impl fmt::Display for Kind {
         match self {
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Self::Model => {
+                let shipped = models::SHIPPED.map(|(name, _)| name);
+                write!(f, "one of {}, or a file of this machine that its user names", shipped.join(", "))
+            }
         }
     }
 }
@@ -173,10 +181,11 @@ pub struct Params {
     values: Vec<(&'static str, Value)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 enum Value {
     Number(f64),
     Word(&'static str),
+    Model(&'static Named),
 }
 
 impl Params {
@@ -200,6 +209,23 @@ impl Params {
             Some(Value::Word(word)) => word,
             _ => panic!("the controller's ENTRY declares no word '{name}'"),
         }
+    }
+
+    /// The value of a parameter that takes a model.
+    ///
+    /// # Panics
+    /// When the controller's `ENTRY` declares no such model: a mistake in that file, found by any test that makes it.
+    pub fn model(&self, name: &str) -> &'static Named {
+        match self.value(name) {
+            Some(Value::Model(model)) => model,
+            _ => panic!("the controller's ENTRY declares no model '{name}'"),
+        }
+    }
+
+    /// Whether a value is a model that does not come with paceline.
+    pub(crate) fn local(&self) -> bool {
+        let shipped = |name: &str| models::SHIPPED.iter().any(|(known, _)| *known == name);
+        self.values.iter().any(|(_, value)| matches!(value, Value::Model(model) if !shipped(model.name())))
     }
 
     /// Whether a switch of kind [`ON_OFF`] is on.
@@ -231,7 +257,12 @@ impl Params {
         entry.params().zip(&self.values).filter(differing).map(|(param, (_, value))| format!("{}={value}", param.name))
     }
 
-    pub(crate) fn parse(entry: &'static Entry, text: &str) -> Result<Self, SpecError> {
+    /// Checks the parameters in `text`. `read` reads a file that is named as a model; see [`Spec::read`](crate::Spec::read).
+    pub(crate) fn parse(
+        entry: &'static Entry,
+        text: &str,
+        read: &mut dyn FnMut(&str) -> Option<Result<String, String>>,
+    ) -> Result<Self, SpecError> {
         let mut given: Vec<(&'static str, Value)> = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = part
@@ -243,6 +274,9 @@ impl Params {
             })?;
             if value_of(&given, param.name).is_some() {
                 return Err(SpecError::Twice { controller: entry.name, param: param.name });
+            }
+            if param.kind == Kind::Model {
+                provide(entry.name, value, read)?;
             }
             let value = Value::parse(param.kind, value).ok_or_else(|| SpecError::BadValue {
                 controller: entry.name,
@@ -297,6 +331,37 @@ fn default_of(entry: &'static Entry, param: &'static Param, start_up: Option<&'s
     Value::parse(param.kind, measured().unwrap_or(param.default)).expect("every default parses: tested, or checked")
 }
 
+/// Makes the model in a file known, unless it comes with paceline, or nobody reads files here.
+fn provide(
+    controller: &'static str,
+    name: &str,
+    read: &mut dyn FnMut(&str) -> Option<Result<String, String>>,
+) -> Result<(), SpecError> {
+    let refused = |problem: String| SpecError::Model { controller, name: clipped(name), problem };
+    if models::SHIPPED.iter().any(|(known, _)| *known == name) {
+        return Ok(());
+    }
+    match read(name) {
+        None => Ok(()),
+        Some(text) => {
+            let model = Model::read(&text.map_err(refused)?).map_err(|error| refused(error.to_string()))?;
+            models::give(name, model).map(drop).map_err(|error| refused(error.to_string()))
+        }
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(one), Self::Number(other)) => one == other,
+            (Self::Word(one), Self::Word(other)) => one == other,
+            // Each model is kept once.
+            (Self::Model(one), Self::Model(other)) => std::ptr::eq(*one, *other),
+            _ => false,
+        }
+    }
+}
+
 impl Value {
     fn parse(kind: Kind, text: &str) -> Option<Self> {
         match kind {
@@ -305,6 +370,7 @@ impl Value {
                 (number >= min && number <= max).then_some(Self::Number(number))
             }
             Kind::Choice(words) => words.iter().find(|word| **word == text).map(|word| Self::Word(word)),
+            Kind::Model => models::find(text).map(Self::Model),
         }
     }
 }
@@ -314,6 +380,7 @@ impl fmt::Display for Value {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Word(word) => f.write_str(word),
+            Self::Model(model) => f.write_str(model.name()),
         }
     }
 }
@@ -367,6 +434,16 @@ pub enum SpecError {
         value: String,
         /// What it takes.
         wanted: String,
+    },
+    /// A file that is no model.
+    #[error("controller '{controller}': model={name}: {problem}")]
+    Model {
+        /// The controller.
+        controller: &'static str,
+        /// The model as given.
+        name: String,
+        /// Why it cannot be read, or where it is wrong.
+        problem: String,
     },
     /// A parameter of one start-up beside another.
     #[error("controller '{controller}': {param} does not apply to start={start}; it goes with {wanted}")]

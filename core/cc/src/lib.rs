@@ -21,6 +21,7 @@ pub mod filter;
 pub mod fixed;
 pub mod hops;
 pub mod hystart;
+pub mod mdi;
 pub mod names;
 pub mod observe;
 pub mod path_report;

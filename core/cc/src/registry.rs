@@ -32,6 +32,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::verus::ENTRY,
     crate::sprout::ENTRY,
     crate::sprout::EWMA_ENTRY,
+    crate::mdi::ENTRY,
     crate::fixed::ENTRY,
 ];
 
@@ -82,6 +83,38 @@ impl Spec {
         self.entry.needs().any(|need| need == ability) || of_start_up()
     }
 
+    /// Parses a text that the user of this machine wrote: where it names a file with a model, `read` gives its content, or
+    /// one line on why it cannot. [`Spec::from_str`] reads no file: a peer's text must not make a host read any.
+    ///
+    /// ```
+    /// use paceline_cc::Spec;
+    /// let model = "1,0,0,1,1,0,0,1\n1\n";
+    /// let spec = Spec::read("mdi:model=still.csv", |_| Ok(model.to_owned()))?;
+    /// assert_eq!(spec.to_string(), "mdi:model=still.csv");
+    /// # Ok::<(), paceline_cc::SpecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] when it is no controller, or the file no model.
+    pub fn read(text: &str, mut read: impl FnMut(&str) -> Result<String, String>) -> Result<Self, SpecError> {
+        Self::parse(text, &mut |name| Some(read(name)))
+    }
+
+    fn parse(text: &str, read: &mut dyn FnMut(&str) -> Option<Result<String, String>>) -> Result<Self, SpecError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let entry = find(name).ok_or_else(|| {
+            let all = controllers();
+            let names = all.iter().map(|entry| entry.name);
+            SpecError::UnknownController { name: clipped(name), hint: nearest(name, names) }
+        })?;
+        Ok(Self { entry, params: Params::parse(entry, rest, read)? })
+    }
+
+    /// It names a model that came from a file, so that its text means nothing on another machine.
+    pub fn is_local(&self) -> bool {
+        self.params.local()
+    }
+
     /// Makes the sending half.
     pub fn build(&self, env: &Env) -> Box<dyn Controller> {
         (self.entry.make)(&self.params, env)
@@ -97,13 +130,7 @@ impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-        let entry = find(name).ok_or_else(|| {
-            let all = controllers();
-            let names = all.iter().map(|entry| entry.name);
-            SpecError::UnknownController { name: clipped(name), hint: nearest(name, names) }
-        })?;
-        Ok(Self { entry, params: Params::parse(entry, rest)? })
+        Self::parse(text, &mut |_| None)
     }
 }
 

@@ -167,7 +167,7 @@ fn check(definition: &Definition) -> Result<(), RegisterError> {
             Kind::Choice(words) if !words.iter().all(|word| is_plain(word)) => {
                 return wrong("a word holds more than letters, digits, '-', '_', '.' and '+'; rename it".to_owned());
             }
-            Kind::Number { .. } | Kind::Choice(_) => {}
+            Kind::Number { .. } | Kind::Choice(_) | Kind::Model => {}
         }
         if !param.kind.takes(param.default) {
             return wrong(format!("its default '{}' is not {}; give another", clipped(param.default), param.kind));

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use paceline_cc::controller::{Cause, Controller, Env, Lost, Pacing};
 use paceline_cc::entry::{Entry, Kind};
 use paceline_cc::event_log::{Log, Reader, replay};
+use paceline_cc::mdi::models::SHIPPED;
 use paceline_cc::observe::Observed;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::units::{Nanos, Time};
@@ -131,6 +132,10 @@ fn any_spec(entry: &'static Entry) -> impl Strategy<Value = Spec> {
                 (3, Kind::Number { max, .. }) => max,
                 (4, Kind::Number { min, max }) => (min + at * at * at * (max - min)).clamp(min, max),
                 (_, Kind::Number { min, max }) => (min + at * (max - min)).clamp(min, max),
+                (_, Kind::Model) => {
+                    let index = ((at * SHIPPED.len() as f64) as usize).min(SHIPPED.len() - 1);
+                    return Some(format!("{}={}", param.name, SHIPPED[index].0));
+                }
                 (_, Kind::Choice(words)) => {
                     let word = words[((at * words.len() as f64) as usize).min(words.len() - 1)];
                     return Some(format!("{}={word}", param.name));

@@ -1,0 +1,383 @@
+//! MDI: a table, trained by watching another controller, says how likely each next move of the window is; a random number
+//! chooses one.
+//!
+//! Source: Khan, Zaki et al., "The case for model-driven interpretability of delay-based congestion control protocols", ACM
+//! CCR 51(1), 2021, and the project's sender (`protocols/gmcc2/src/verus_server.cpp`). Names: `w` the window, `w1` and `w2`
+//! those of the last two epochs, `d1` and `d2` the largest RTTs of the last two epochs that had acknowledgements. What
+//! differs from the release:
+//!
+//! - An empty block is answered by what states with the same move of the delay do ([`table`]); the release walks to the row of
+//!   another state and ends at a window of 1.
+//! - The reflexes outside the grid (21 packets more, or 0.975 of the window) belong to the model: training measures them. The
+//!   release has literals, changed by hand for each trace of its evaluation.
+//! - A move of a value below 2 is weighted as at 2 ([`grid`]), and a window grows at most fourfold in an epoch.
+//! - A loss reduces once a round trip, and the window of a loss is also the last one, so that the next epoch goes on from it.
+//!   In the release the first loss ends all later reductions.
+//! - A time-out halves the window.
+//! - No epochs run before the first RTT, nor while nothing is in flight and nothing is to be sent. The window does not move
+//!   while the application limits the flow.
+//! - The packets of an epoch are spread over it. At most twice the window is in flight: Verus's rule alone goes on sending
+//!   where no acknowledgement comes back.
+//! - Epochs missed by a late timer are made up for, at most `MAX_EPOCHS` at once.
+//! - The random numbers come from the flow's seed.
+
+mod entry;
+pub mod grid;
+pub mod model;
+pub mod models;
+pub mod table;
+pub mod text;
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
+use crate::units::{Nanos, Rate, Time};
+use grid::{Bins, Side, change, moved};
+use table::Table;
+
+pub use entry::ENTRY;
+pub use model::{Delays, Model, Settings};
+pub use text::ReadError;
+
+/// Window at the beginning, in packets (the release).
+const FIRST_WINDOW: f64 = 10.0;
+/// Multiplicative decrease (`VERUS_M_DECREASE`).
+const M: f64 = 0.7;
+/// What a time-out leaves of the window (our choice: RFC 5681's half).
+const AFTER_TIMEOUT: f64 = 0.5;
+/// Weight of the old value in the RTT average (the release of Verus).
+const OLD_RTT: f64 = 0.875;
+/// Largest growth of the window in an epoch (our choice: small windows have large moves).
+const GROWTH: f64 = 4.0;
+/// Largest window in packets (`MAX_W_DELAY_CURVE` of Verus's release).
+const MAX_WINDOW: f64 = 40_000.0;
+/// Smallest delay in ms (our choice: a clock's step; moves are relative to it).
+const MIN_DELAY: f64 = 0.001;
+/// Most in flight, in windows (our choice: without acknowledgements Verus's rule comes to w (n - 1)/(n - 2), which is this at
+/// three epochs a round trip).
+const MOST_IN_FLIGHT: f64 = 2.0;
+/// A window in packets that makes no queue: if the delay stays above the smallest, the path has become longer (the release of
+/// Verus has it so).
+const LITTLE_WINDOW: f64 = 2.0;
+/// How far the smallest delay then grows in an epoch, in ms (the release of Verus).
+const D_MIN_GROWTH: f64 = 10.0;
+/// Most epochs run by one late tick (our choice, as Verus: 20 ms is a bad timer, more is a stall whose steps are stale).
+const MAX_EPOCHS: u64 = 4;
+
+/// How a model is used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Packets added below the grid.
+    pub up: f64,
+    /// The window's factor above the grid.
+    pub down: f64,
+    /// How moves find their place on the grid.
+    pub bins: Bins,
+}
+
+impl Config {
+    /// As the model says.
+    pub fn of(table: &Table) -> Self {
+        let Settings { up, down, .. } = table.settings();
+        Self { up, down, bins: Bins::Nearest }
+    }
+}
+
+/// The controller. Delays in ms, windows in packets.
+#[derive(Clone, Debug)]
+pub struct Mdi {
+    table: Arc<Table>,
+    config: Config,
+    rng: Pcg64,
+    mss: u32,
+    w: f64,
+    w1: f64,
+    w2: f64,
+    d1: f64,
+    d2: f64,
+    d_min: f64,
+    /// The first RTT is known.
+    running: bool,
+    rtt_avg: f64,
+    /// Largest RTT acknowledged in this epoch.
+    epoch_max: Option<f64>,
+    last_ack_at: Time,
+    /// The last reduction; only packets sent since make another one.
+    reduced_at: Option<Time>,
+    /// Bytes, as the datapath last said.
+    in_flight: u64,
+    /// Bytes that may still leave in this epoch.
+    allowance: u64,
+    pacing: Pacing,
+    next_epoch: Time,
+    app_limited: bool,
+    /// The last moves, for reports.
+    moves: (f64, f64),
+}
+
+impl Mdi {
+    /// MDI before its first RTT.
+    pub fn new(env: &Env, table: Arc<Table>, config: Config) -> Self {
+        let mut mdi = Self {
+            table,
+            config,
+            rng: Pcg64::seed_from_u64(env.seed),
+            mss: env.mss.max(1),
+            w: FIRST_WINDOW,
+            w1: FIRST_WINDOW,
+            w2: FIRST_WINDOW,
+            d1: 0.0,
+            d2: 0.0,
+            d_min: f64::INFINITY,
+            running: false,
+            rtt_avg: 0.0,
+            epoch_max: None,
+            last_ack_at: Time::ZERO,
+            reduced_at: None,
+            in_flight: 0,
+            allowance: 0,
+            pacing: Pacing::Free,
+            next_epoch: Time::NEVER,
+            app_limited: false,
+            moves: (0.0, 0.0),
+        };
+        mdi.open();
+        mdi
+    }
+
+    fn epoch(&self) -> Nanos {
+        self.table.settings().epoch
+    }
+
+    fn flight(&self) -> f64 {
+        self.in_flight as f64 / f64::from(self.mss)
+    }
+
+    fn allow(&mut self, packets: f64) {
+        self.allowance = packets.max(0.0) as u64 * u64::from(self.mss);
+    }
+
+    /// Before the first RTT the window alone counts.
+    fn open(&mut self) {
+        self.allow(self.w - self.flight());
+        self.pacing = Pacing::Free;
+    }
+
+    /// The window, from which the next epoch goes on as if it had not moved.
+    fn settle(&mut self, w: f64) {
+        self.w = w.clamp(1.0, MAX_WINDOW);
+        self.w1 = self.w;
+        self.w2 = self.w;
+    }
+
+    fn on_rtt(&mut self, now: Time, rtt: f64) {
+        let rtt = rtt.max(MIN_DELAY);
+        if !self.running {
+            self.running = true;
+            (self.d1, self.d2, self.rtt_avg) = (rtt, rtt, rtt);
+            self.next_epoch = now + self.epoch();
+        }
+        self.d_min = self.d_min.min(rtt);
+        self.rtt_avg = OLD_RTT * self.rtt_avg + (1.0 - OLD_RTT) * rtt;
+        self.epoch_max = Some(self.epoch_max.map_or(rtt, |max| max.max(rtt)));
+    }
+
+    fn on_packet(&mut self, now: Time, packet: &Acked) {
+        if !packet.retransmitted {
+            self.on_rtt(now, now.since(packet.sent_at).as_millis_f64());
+        }
+    }
+
+    /// The window after this epoch.
+    fn next_window(&mut self, d: f64) -> f64 {
+        let (grid, bins) = (self.table.grid(), self.config.bins);
+        let level = self.table.settings().delays == Delays::Level;
+        let [before, delay] = if level {
+            [change(self.d_min, self.d1), change(self.d_min, d)]
+        } else {
+            [change(self.d2, self.d1), change(self.d1, d)]
+        };
+        self.moves = (delay, 0.0);
+        match grid.delays.side(delay) {
+            Side::Above => self.config.down * self.w,
+            Side::Below => self.w + self.config.up,
+            Side::Within => {
+                let last = grid.delays.bin(before, bins);
+                let state = grid.state(last, grid.windows.bin(change(self.w2, self.w1), bins));
+                let window = self.table.draw(state, grid.delays.bin(delay, bins), || self.rng.random());
+                self.moves.1 = window;
+                moved(self.w1, window).min(GROWTH * self.w1)
+            }
+        }
+    }
+
+    fn run_epochs(&mut self, now: Time, count: u64) {
+        for _ in 0..count {
+            let seen = self.epoch_max.take();
+            let silence = now.since(self.last_ack_at).as_millis_f64();
+            let d = seen.unwrap_or_else(|| self.d1.max(silence));
+            if !self.app_limited {
+                self.w = self.next_window(d).clamp(1.0, MAX_WINDOW);
+            }
+            self.w2 = self.w1;
+            self.w1 = self.w;
+            if seen.is_some() {
+                if self.w <= LITTLE_WINDOW {
+                    // The smallest delay was another path's.
+                    self.d_min = (self.d_min + D_MIN_GROWTH).min(d);
+                }
+                self.d2 = self.d1;
+                self.d1 = d;
+            }
+        }
+        let share = self.share();
+        self.allow(share);
+        self.pacing = if self.allowance > 0 {
+            Pacing::Rate(Rate::from_bytes_in(self.allowance, self.epoch()))
+        } else {
+            Pacing::Free
+        };
+    }
+
+    /// Packets to send in an epoch: what is missing in flight, and what returns during the epoch (Verus section 4).
+    fn share(&self) -> f64 {
+        let flight = self.flight();
+        let epochs = (self.rtt_avg / self.epoch().as_millis_f64()).ceil();
+        let share = if epochs > 1.0 { self.w + flight * (2.0 - epochs) / (epochs - 1.0) } else { self.w - flight };
+        share.min(MOST_IN_FLIGHT * self.w - flight).max(0.0).floor()
+    }
+
+    fn paused(&self) -> bool {
+        self.app_limited && self.in_flight == 0
+    }
+
+    /// Epochs run again after a pause, and nothing has moved.
+    fn resume(&mut self, now: Time) {
+        self.last_ack_at = now;
+        self.epoch_max = None;
+        self.settle(self.w);
+        self.d2 = self.d1;
+        if self.running {
+            self.next_epoch = now + self.epoch();
+        } else {
+            self.open();
+        }
+    }
+}
+
+impl Controller for Mdi {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        if self.paused() {
+            self.resume(sent.now);
+        }
+        self.app_limited = sent.app_limited;
+        self.in_flight = sent.in_flight;
+        self.allowance = self.allowance.saturating_sub(u64::from(sent.bytes));
+        Stamp { tag: self.w as u64, note: 0 }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        for packet in ack.packets {
+            self.on_packet(ack.now, packet);
+        }
+        self.in_flight = ack.in_flight;
+        if let Some(rtt) = ack.rtt.filter(|_| ack.packets.is_empty()) {
+            self.on_rtt(ack.now, rtt.as_millis_f64());
+        }
+        if ack.bytes > 0 || ack.rtt.is_some() {
+            self.last_ack_at = ack.now;
+        }
+        if !self.running {
+            self.open();
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.in_flight = loss.in_flight;
+        let since = |packet: &&crate::Lost| self.reduced_at.is_none_or(|at| packet.sent_at > at);
+        if let Some(lost) = loss.packets.iter().find(since) {
+            self.reduced_at = Some(loss.now);
+            self.settle(self.w.min(M * lost.tag.max(1) as f64));
+        }
+        if !self.running {
+            self.open();
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        self.in_flight = 0;
+        self.reduced_at = Some(timeout.now);
+        self.settle(AFTER_TIMEOUT * self.w);
+        if self.running {
+            self.allowance = 0;
+        } else {
+            self.open();
+        }
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.resume(restart.now);
+    }
+
+    fn on_app_limited(&mut self, _now: Time, in_flight: u64) {
+        self.app_limited = true;
+        self.in_flight = in_flight;
+    }
+
+    fn next_tick(&self) -> Time {
+        if self.paused() { Time::NEVER } else { self.next_epoch }
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if now < self.next_tick() {
+            return;
+        }
+        let epoch = self.epoch();
+        let due = 1 + epoch.times_in(now.since(self.next_epoch));
+        self.run_epochs(now, due.min(MAX_EPOCHS));
+        self.next_epoch += Nanos::from_nanos(epoch.as_nanos().saturating_mul(due));
+    }
+
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        let mss = mss.max(1);
+        let scale = f64::from(self.mss) / f64::from(mss);
+        self.mss = mss;
+        for w in [&mut self.w, &mut self.w1, &mut self.w2] {
+            *w = (*w * scale).clamp(1.0, MAX_WINDOW);
+        }
+        if !self.running {
+            self.open();
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss))
+    }
+
+    fn window_is_budget(&self) -> bool {
+        self.running
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Controller
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("cwnd_packets", self.w);
+        report("delay_move", self.moves.0);
+        report("window_move", self.moves.1);
+        if self.running {
+            report("delay_ms", self.d1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
