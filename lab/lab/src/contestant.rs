@@ -12,6 +12,8 @@ use paceline_cc::{Bytes, Misfit, Spec, SpecError};
 use paceline_experiment::{Acks, DrivenBy, Handover, Mode, Via};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::input;
+
 /// The TCP under `@alcc` where neither the contestant nor its controller names one (Linux's default).
 const LOWER: &str = "cubic";
 /// The TCP under `@alcc/open`, whose window is never the limit: in the real world the open window (docs/guide/kernel.md), 65536
@@ -146,10 +148,10 @@ impl FromStr for Contestant {
         let shown = || text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
         let Some((controller, via)) = text.split_once('@') else {
             // A wrong name is the first thing to fix.
-            let _: Spec = text.parse()?;
+            input::controller(text)?;
             return Err(ContestantError::NoVia(shown()));
         };
-        let controller: Spec = controller.parse()?;
+        let controller = input::controller(controller)?;
         let (via, lower) = match via.split_once('/') {
             Some((via, lower)) => (via, Some(lower)),
             None => (via, None),
@@ -171,7 +173,7 @@ impl FromStr for Contestant {
                 let lower: Spec = match lower {
                     None => default_lower(&controller).parse()?,
                     Some("open") => OPEN.parse()?,
-                    Some(lower) => lower.parse()?,
+                    Some(lower) => input::controller(lower)?,
                 };
                 let handover =
                     handover(options).map_err(|option| ContestantError::Handover { text: shown(), option })?;

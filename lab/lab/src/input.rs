@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use paceline_cc::{Spec, SpecError};
+
 /// How much is read at most, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -24,6 +26,9 @@ impl Bounds {
     pub const TRACE: Self = Self { file: 1 << 30, line: 64 << 10 };
     /// Records and journals: a record of the 100 000 flows that a world may have takes about 40 MB (our choice).
     pub const RECORDS: Self = Self { file: 1 << 30, line: 64 << 20 };
+
+    /// Models of controllers, and the counts that they are made of ([`paceline_cc::mdi::text::MAX_TEXT`]).
+    pub const MODEL: Self = Self::text(paceline_cc::mdi::text::MAX_TEXT as u64);
 
     /// Event logs: a line holds the packets of one event ([`paceline_cc::event_log::MAX_LINE`]).
     pub const EVENTS: Self = Self { file: 64 << 30, line: paceline_cc::event_log::MAX_LINE as u64 };
@@ -77,6 +82,17 @@ pub fn open(path: &Path, bounds: Bounds) -> io::Result<Bounded<File>> {
 /// As [`open`], and when it is longer than it may be or not UTF-8.
 pub fn read_text(path: &Path, bounds: Bounds) -> io::Result<String> {
     io::read_to_string(open(path, bounds)?)
+}
+
+/// A controller that the user of this machine named; `mdi:model=FILE` may name a file.
+///
+/// # Errors
+/// What is wrong with the text or the file, in one line.
+pub fn controller(text: &str) -> Result<Spec, SpecError> {
+    Spec::read(text, |file| {
+        let cannot = |error| format!("cannot be read ({error}); name a shipped model or a file that you may read");
+        read_text(Path::new(file), Bounds::MODEL).map_err(cannot)
+    })
 }
 
 /// A reader that fails where a file or a line goes on beyond its bound (a line: at the latest one buffer later).

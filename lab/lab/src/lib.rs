@@ -5,6 +5,7 @@ pub mod events;
 pub mod flow_logs;
 pub mod input;
 pub mod journal;
+pub mod mdi;
 pub mod measure;
 pub mod numbers;
 pub mod output;

@@ -2,6 +2,7 @@
 
 mod digests;
 mod links;
+mod mdi;
 mod qlog;
 mod readme;
 mod scenarios;

@@ -5,6 +5,7 @@
 pub mod chart;
 mod data;
 mod labels;
+pub mod mdi;
 mod overview;
 mod reading;
 pub mod svg;
