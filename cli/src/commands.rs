@@ -25,6 +25,7 @@ pub(crate) mod int;
 pub(crate) mod kernel;
 #[cfg(target_os = "linux")]
 mod live;
+pub(crate) mod mdi;
 pub(crate) mod race;
 pub(crate) mod replay;
 pub(crate) mod report;

@@ -31,6 +31,7 @@ enum Command {
     Validate(commands::validate::Args),
     Report(commands::report::Args),
     Replay(commands::replay::Args),
+    Mdi(commands::mdi::Args),
     Reproduce(commands::reproduce::Args),
     #[cfg(target_os = "linux")]
     Emulate(Box<commands::emulate::Args>),
@@ -123,6 +124,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Replay(args) => commands::replay::run(args),
+        Command::Mdi(args) => commands::mdi::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         #[cfg(target_os = "linux")]
         Command::Emulate(args) => commands::emulate::run(args),

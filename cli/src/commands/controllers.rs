@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use paceline_cc::datapath::{DATAPATHS, Datapath, WAYS};
 use paceline_cc::entry::{Entry, Kind, Param, StartUpEntry};
+use paceline_cc::mdi::models::SHIPPED;
 use paceline_cc::names::nearest;
 use paceline_cc::registry::{controllers, find};
 use paceline_cc::start_ups::START_UPS;
@@ -157,6 +158,7 @@ fn param_json(param: &Param) -> Value {
             object["max"] = json!(max);
         }
         Kind::Choice(words) => object["choices"] = json!(words),
+        Kind::Model => object["models"] = json!(SHIPPED.map(|(name, _)| name)),
     }
     object
 }

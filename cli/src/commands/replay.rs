@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The event log (docs/design/event-log.md).
     file: PathBuf,
     /// Feed it to this controller instead, and print what both answer after each event, as JSON Lines.
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = input::controller)]
     controller: Option<Spec>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut reader = open(&args.file)?;
     let header = reader.header();
     let env = header.env;
-    let recorded: Result<Spec, _> = header.controller.parse();
+    let recorded = input::controller(&header.controller);
     match &args.controller {
         Some(other) if recorded.as_ref() != Ok(other) => side_by_side(reader, Substitute::new(other.build(&env))),
         _ => {

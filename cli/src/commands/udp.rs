@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::UDP;
-use paceline_cc::{Ability, Nanos, Spec};
+use paceline_cc::{Ability, Nanos};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::output::OutputError;
 use paceline_udp::seal::make_key;
@@ -95,10 +95,16 @@ impl Asking {
         bytes: Option<u64>,
         name: &str,
     ) -> anyhow::Result<(Hello, Plan)> {
-        let spec: Spec = self.cc.parse().map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
+        let spec = input::controller(&self.cc).map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
         UDP.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
         let overhead = if sealed { paceline_udp::seal::TAG } else { 0 };
         let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.needs(Ability::ReceiverHalf));
+        // Who receives needs no more than the name of a controller without a receiver half.
+        let receives = matches!(job, Job::Discard | Job::Store);
+        let controller = if spec.is_local() && receives { spec.entry().name.to_owned() } else { spec.to_string() };
+        if spec.is_local() && !receives {
+            bail!("--cc {}: the other end sends, and has no such file; name a model that comes with paceline", self.cc);
+        }
         let hello = Hello {
             random: [0; 16],
             cookie: None,
@@ -108,10 +114,11 @@ impl Asking {
             arrivals: true,
             ack_every: self.ack_every,
             bytes,
-            controller: spec.to_string(),
+            controller,
             name: name.to_owned(),
         };
         let plan = Plan::of(&hello, self.common.patience()?).map_err(|error| anyhow!("--mtu {}: {error}", self.mtu))?;
+        let plan = Plan { controller: spec, ..plan };
         Ok((hello, plan))
     }
 }

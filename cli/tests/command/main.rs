@@ -9,6 +9,7 @@ mod int;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod lab;
+mod mdi;
 #[cfg(target_os = "linux")]
 mod named;
 mod refusals;
@@ -168,7 +169,7 @@ fn controllers_tell_their_parameters() {
     for line in [
         "quic  QUIC",
         "  no exact marks: quinn reports only",
-        "  carries: reno, cubic, cubic-l1, cubic-l1g, cubic-l2, hops, bic, bbr, copa, verus, fixed",
+        "  carries: reno, cubic, cubic-l1, cubic-l1g, cubic-l2, hops, bic, bbr, copa, verus, mdi, fixed",
     ] {
         assert!(datapaths.lines().any(|text| text.starts_with(line)), "{line}: {datapaths}");
     }

@@ -1,9 +1,12 @@
 //! Options of an engine, and the environment variables that carry them into a program.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::time::Duration;
 
 use paceline_cc::datapath::{SHIM, SHIM_QUEUE};
+use paceline_cc::mdi::text::MAX_TEXT;
 use paceline_cc::units::clipped;
 use paceline_cc::{Bytes, Misfit, Nanos, Spec, SpecError, UnitError};
 pub use paceline_transport::{Acks, Mode};
@@ -142,6 +145,14 @@ pub struct EngineOption {
     write: fn(&Options) -> String,
 }
 
+/// The text of a model that the user of this machine names (`mdi:model=FILE`): at most as long as one may be.
+fn model(file: &str) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_TEXT as u64 + 1).read_to_string(&mut text));
+    read.map_err(|error| format!("cannot be read ({error}); name a shipped model or a file that you may read"))?;
+    Ok(text)
+}
+
 /// Every option of an engine.
 pub const OPTIONS: [EngineOption; 9] = [
     EngineOption {
@@ -153,7 +164,7 @@ pub const OPTIONS: [EngineOption; 9] = [
             what: "The controller and its parameters, such as `copa` or `copa:delta=0.1`; `paceline controllers` lists them.",
         },
         read: |options, text| {
-            options.controller = text.parse()?;
+            options.controller = Spec::read(text, model)?;
             Ok(())
         },
         write: |options| options.controller.to_string(),

@@ -11,6 +11,7 @@ use anyhow::{Context as _, anyhow, bail};
 use paceline_alcc::Mode;
 use paceline_alcc::transfer::{Answer, ENDLESS, Kind, NONCE, Request, Status};
 use paceline_cc::{Ability, Spec};
+use paceline_lab::input;
 use ring::digest::{Context, SHA256};
 
 use super::asking::{Asking, Done, Session, Told, bar};
@@ -50,7 +51,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = &args.controller;
-    let spec: Spec = text.parse().map_err(|error| anyhow!("--controller {text}: {error}"))?;
+    let spec = input::controller(text).map_err(|error| anyhow!("--controller {text}: {error}"))?;
     Mode::Framed.datapath().carries(&spec).map_err(|misfit| anyhow!("--controller {text}: {misfit}"))?;
     let half = if spec.needs(Ability::ReceiverHalf) { spec.to_string() } else { String::new() };
     let measures = args.seconds.is_some() || args.bytes.is_some();

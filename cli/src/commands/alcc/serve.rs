@@ -17,7 +17,7 @@ use paceline_alcc::transfer::PORT;
 use paceline_alcc::transfer::token::Key;
 use paceline_alcc::{Engine, Mode, Options};
 use paceline_cc::{Ability, Bytes, Spec};
-use paceline_lab::output;
+use paceline_lab::{input, output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 use serde_json::json;
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn controller(text: &str) -> anyhow::Result<Spec> {
-    let spec: Spec = text.parse().map_err(|error| anyhow!("--controller {text}: {error}"))?;
+    let spec = input::controller(text).map_err(|error| anyhow!("--controller {text}: {error}"))?;
     if spec.needs(Ability::ReceiverHalf) {
         bail!(
             "--controller {text}: it needs its receiver half at the client, which does not know it; choose another, such as copa"

@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use anyhow::bail;
 use paceline_cc::Spec;
 use paceline_cc::datapath::ICN;
+use paceline_lab::input;
 use paceline_named::resolver::{self, Whereabouts};
 
 use super::super::number;
@@ -65,7 +66,7 @@ pub(crate) struct Asking {
 
 impl Asking {
     pub(crate) fn controller(&self) -> anyhow::Result<Spec> {
-        let spec: Spec = self.cc.parse().map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
+        let spec = input::controller(&self.cc).map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
         ICN.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
         Ok(spec)
     }

@@ -56,7 +56,7 @@ impl Named {
         if registry::find(name.split(':').next().unwrap_or(name)).is_none() {
             return Err(unknown(name));
         }
-        let spec: Spec = name.parse()?;
+        let spec = paceline_lab::input::controller(name)?;
         TCP_AGENT.carries(&spec).with_context(|| format!("{name} cannot steer a flow of the kernel"))?;
         Ok(Self::Controller(spec))
     }

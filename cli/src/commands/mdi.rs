@@ -1,0 +1,99 @@
+//! `paceline mdi`: models of controllers, for the controller `mdi`.
+
+mod show;
+mod train;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Subcommand;
+use paceline_cc::Nanos;
+use paceline_cc::mdi::{Model, models};
+use paceline_lab::input::{self, Bounds};
+use paceline_lab::mdi::against::courses;
+use paceline_lab::mdi::course::{Course, MOST_TRACES};
+
+/// Train matrices of transitions on controllers, look at them, check them (docs/guide/mdi.md).
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Watch a controller in the simulator and write what it does as a matrix, for mdi:model=FILE.
+    Train(train::TrainArgs),
+    /// Print what a model is like, and how near it comes to a controller.
+    Show(show::ShowArgs),
+    /// Check models; say nothing but what is wrong.
+    Check {
+        /// The models.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Train(args) => train::run(args)?,
+        Command::Show(args) => show::run(args)?,
+        Command::Check { files } => files.iter().try_for_each(|file| read(file).map(drop))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let name = path.display();
+    input::read_text(path, Bounds::MODEL)
+        .map_err(|error| anyhow!("{name}: cannot be read ({error}); name a file that exists and that you may read"))
+}
+
+fn read(path: &Path) -> anyhow::Result<Model> {
+    Model::read(&text(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+/// A model that comes with paceline, or a file.
+fn named(name: &str) -> anyhow::Result<Model> {
+    match models::SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        Some((_, text)) => Ok(Model::read(text)?),
+        None => read(Path::new(name)),
+    }
+}
+
+/// Synthetic traces.
+#[derive(clap::Args)]
+struct Synthetic {
+    /// Propagation delay each way.
+    #[arg(long, value_name = "TIME", default_value = "20ms", allow_hyphen_values = true)]
+    delay: Nanos,
+    /// How long each run takes, in virtual time.
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = seconds, allow_negative_numbers = true)]
+    seconds: u64,
+    /// Runs at once; 0 for one a core.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::count::<usize>, allow_negative_numbers = true)]
+    threads: usize,
+}
+
+impl Synthetic {
+    fn length(&self) -> Nanos {
+        Nanos::from_secs(self.seconds)
+    }
+
+    fn courses(&self, seed: u64, many: u32) -> Vec<Course> {
+        courses(seed, many, self.delay, self.length())
+    }
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds| (1..=3600).contains(seconds))
+        .ok_or_else(|| "give from 1 to 3600 seconds".to_owned())
+}
+
+fn traces(text: &str) -> Result<u32, String> {
+    let refused = || format!("give a whole number from 0 to {MOST_TRACES}");
+    text.parse().ok().filter(|many| *many <= MOST_TRACES).ok_or_else(refused)
+}

@@ -1,0 +1,187 @@
+//! `paceline mdi train`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{anyhow, bail};
+use paceline_cc::mdi::Delays;
+use paceline_cc::mdi::grid::{Axis, Grid};
+use paceline_cc::{Nanos, Spec};
+use paceline_lab::input::{self, Bounds};
+use paceline_lab::mdi::course::Course;
+use paceline_lab::mdi::train::{DELAYS, TAIL, Training, WINDOWS, count, fitted};
+use paceline_lab::mdi::{Counts, Move, counts::NOISE};
+use paceline_lab::shell::quoted;
+use paceline_path::Trace;
+use serde_json::json;
+
+use super::Synthetic;
+use crate::commands::{number, save};
+use crate::progress::{Announce, Bar};
+
+#[derive(clap::Args)]
+pub(super) struct TrainArgs {
+    /// The controller to watch, such as verus or copa:delta=0.1.
+    #[arg(long, value_name = "CONTROLLER", value_parser = input::controller)]
+    cc: Spec,
+    /// Delivery traces to watch it over.
+    #[arg(value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// Watch it over so many synthetic traces too.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::traces, allow_negative_numbers = true)]
+    synthetic: u32,
+    /// The synthetic traces: same seed, same traces.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::commands::count::<u64>, allow_negative_numbers = true)]
+    seed: u64,
+    #[command(flatten)]
+    course: Synthetic,
+    /// Length of an epoch: whole milliseconds.
+    #[arg(long, value_name = "TIME", default_value = "5ms", allow_hyphen_values = true)]
+    epoch: Nanos,
+    /// What a state has of the delay: how far it is above the smallest (level), or how far it moved since the last epoch
+    /// (change), as in the published models.
+    #[arg(long, value_name = "WHAT", default_value = "level", value_parser = ["level", "change"])]
+    state: String,
+    /// Moves of the window on the grid, instead of those that were seen: MIN,MAX,STEP.
+    #[arg(long, value_name = "AXIS", value_parser = axis, allow_hyphen_values = true)]
+    windows: Option<Axis>,
+    /// Moves of the delay on the grid, instead of those that were seen: MIN,MAX,STEP.
+    #[arg(long, value_name = "AXIS", value_parser = axis, allow_hyphen_values = true)]
+    delays: Option<Axis>,
+    /// Most values of the window's moves, where they are not given.
+    #[arg(long, value_name = "N", default_value_t = WINDOWS, value_parser = crate::commands::count::<usize>)]
+    most_windows: usize,
+    /// Most values of the delay's moves, where they are not given.
+    #[arg(long, value_name = "N", default_value_t = DELAYS, value_parser = crate::commands::count::<usize>)]
+    most_delays: usize,
+    /// Share of the moves that the grid leaves out at either end, where it is not given.
+    #[arg(long, value_name = "SHARE", default_value_t = TAIL, value_parser = number)]
+    tail: f64,
+    /// Entries of a block below this share are left out.
+    #[arg(long, value_name = "SHARE", default_value_t = NOISE, value_parser = number)]
+    noise: f64,
+    /// Add the counts of an earlier training; its grid is used.
+    #[arg(long, value_name = "FILE")]
+    add: Option<PathBuf>,
+    /// Write the counts too, for --add.
+    #[arg(long, value_name = "FILE")]
+    counts: Option<PathBuf>,
+    /// Where to write the model.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Without lines about where it comes from, as the published reader wants it: no epoch, state and reflexes either.
+    #[arg(long)]
+    plain: bool,
+    /// Print what was seen as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn axis(text: &str) -> Result<Axis, String> {
+    let values: Option<Vec<i64>> = text.split(',').map(|word| word.trim().parse().ok()).collect();
+    let Some([min, max, step]) = values.as_deref() else {
+        return Err("give three whole numbers: MIN,MAX,STEP, such as -60,60,5".to_owned());
+    };
+    Axis::new(*min, *max, *step).map_err(|error| error.to_string())
+}
+
+pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
+    for (option, share) in [("--tail", args.tail), ("--noise", args.noise)] {
+        if !(0.0..0.5).contains(&share) {
+            bail!("{option}: give a share from 0 to below 0.5");
+        }
+    }
+    let millis = args.epoch.as_nanos() / 1_000_000;
+    if Nanos::from_millis(millis) != args.epoch || !(1..=1000).contains(&millis) {
+        bail!("--epoch: give whole milliseconds from 1ms to 1000ms");
+    }
+    let delays = if args.state == "change" { Delays::Change } else { Delays::Level };
+    if args.plain && delays == Delays::Level {
+        bail!("--plain: the published format cannot say --state level; add --state change");
+    }
+    let earlier = match &args.add {
+        Some(path) => Some(Counts::read(&super::text(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))?),
+        None => None,
+    };
+    let courses = courses(args)?;
+    if courses.is_empty() && earlier.is_none() {
+        bail!("there is nothing to train on; name traces, or give --synthetic 100");
+    }
+    let training = Training { controller: args.cc.clone(), epoch: args.epoch, delays, threads: args.course.threads };
+    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
+    let seen = training.watch(&courses, &bar);
+    bar.finish();
+    let seen = seen?;
+    let moves = |of: fn(&Move) -> f32| seen.iter().flat_map(|seen| &seen.moves).map(of);
+    let grid = match &earlier {
+        Some(earlier) => earlier.grid,
+        None => {
+            let windows =
+                args.windows.map_or_else(|| fitted(moves(|at| at.window), args.tail, args.most_windows), Ok)?;
+            let delays = args.delays.map_or_else(|| fitted(moves(|at| at.delay), args.tail, args.most_delays), Ok)?;
+            Grid::new(windows, delays)?
+        }
+    };
+    let mut counts = count(&seen, grid, args.epoch, delays);
+    if let Some(earlier) = &earlier {
+        counts.add(earlier).map_err(|error| anyhow!("--add: {error}"))?;
+    }
+    let lost = format!("{:.1} % of {} moves are outside the grid", 100.0 * counts.lost(), counts.moves);
+    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    let provenance = vec![
+        format!("paceline {}: a model of {} (docs/guide/mdi.md)", env!("CARGO_PKG_VERSION"), args.cc),
+        format!("made by: paceline {}", words.join(" ")),
+        lost.clone(),
+    ];
+    let model = counts.model(args.noise, provenance);
+    let text = model.text(args.plain);
+    save("--out", &args.out, |out| out.write_all(text.as_bytes()))?;
+    if let Some(path) = &args.counts {
+        let text = counts.text();
+        save("--counts", path, |out| out.write_all(text.as_bytes()))?;
+    }
+    if args.json {
+        let axis = |axis: Axis| json!([axis.min(), axis.max(), axis.step()]);
+        let settings = model.settings();
+        let object = json!({
+            "controller": args.cc.to_string(),
+            "traces": courses.len(),
+            "moves": counts.moves,
+            "lost": counts.lost(),
+            "transitions": counts.transitions(),
+            "windows": axis(grid.windows),
+            "delays": axis(grid.delays),
+            "states": grid.states(),
+            "empty_states": model.empty_states(),
+            "blocks": model.blocks(),
+            "filled_blocks": model.filled(),
+            "up": settings.up,
+            "down": settings.down,
+            "out": args.out.display().to_string(),
+        });
+        crate::print(&format!("{object}\n"))?;
+    } else if !crate::commands::is_standard(&args.out) {
+        crate::print(&format!(
+            "{}: {} states, {} of {} blocks seen; {lost}\n",
+            args.out.display(),
+            grid.states(),
+            model.filled(),
+            model.blocks()
+        ))?;
+    }
+    Ok(())
+}
+
+fn courses(args: &TrainArgs) -> anyhow::Result<Vec<Course>> {
+    let mut courses = args.course.courses(args.seed, args.synthetic);
+    for path in &args.traces {
+        let name = path.display().to_string();
+        let file = input::open(path, Bounds::TRACE).map_err(|error| {
+            anyhow!("{name}: cannot be read ({error}); name a file that exists and that you may read")
+        })?;
+        let trace = Arc::new(Trace::read(&name, file)?);
+        let (delay, length) = (args.course.delay, args.course.length());
+        courses.push(Course { trace, delay, length, seed: courses.len() as u64 + 1 });
+    }
+    Ok(courses)
+}
