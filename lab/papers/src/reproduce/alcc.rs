@@ -1,16 +1,18 @@
 //! Zaki et al., "ALCC: Migrating Congestion Control to the Application Layer in Cellular Networks".
 //!
-//! The paper's figures that need no phone: a controller above TCP beside the same one native. What differs from the paper: other
-//! links (its traces can be given with `--trace`), and controllers of our own making in both places, so that a difference
-//! is that of the datapath. Figures 4, 15 to 17 and 19 are of real cellular networks and are left out. The tunnel of
+//! The paper's figures: a controller above TCP beside the same one native. What differs from the paper: other links (its traces can
+//! be given with `--trace`), and controllers of our own making in both places, so that a difference is that of the datapath. Figures
+//! 4, 16, 17 and 19 are of real cellular networks there, and over traces here; figure 15 is a drawing of that setup. The tunnel of
 //! figures 21 to 24 is a TCP connection in real time; in the simulator there is what flows see of it, a rate and a queue at its entry.
 
+mod cellular;
 mod cost;
 mod fairness;
 mod fidelity;
 mod loss;
 mod run;
 mod tunnel;
+mod uploads;
 mod window;
 
 use super::bench::File;
@@ -36,6 +38,7 @@ pub(super) const PAPER: Paper = Paper {
             title: "A window of the application's above TCP",
             conduct: window::conduct,
         },
+        Experiment { name: "fig4", figure: "Fig 4", title: "Uploads by the Java library", conduct: uploads::conduct },
         Experiment { name: "fig5", figure: "Fig 5-7", title: "Verus above TCP and native", conduct: fidelity::verus },
         Experiment { name: "fig8", figure: "Fig 8", title: "Sprout above TCP and native", conduct: fidelity::sprout },
         Experiment { name: "fig9", figure: "Fig 9-11", title: "Copa above TCP and native", conduct: fidelity::copa },
@@ -48,10 +51,22 @@ pub(super) const PAPER: Paper = Paper {
         Experiment { name: "fig13", figure: "Fig 13", title: "Copa above several TCPs", conduct: fidelity::copa_above },
         Experiment { name: "fig14", figure: "Fig 14", title: "What it costs the processor", conduct: cost::conduct },
         Experiment {
+            name: "fig16",
+            figure: "Fig 16, 17",
+            title: "Verus's window and TCP's over 3G and 4G",
+            conduct: cellular::windows,
+        },
+        Experiment {
             name: "fig18",
             figure: "Fig 18",
             title: "TCP's window and its send buffer",
             conduct: window::buffers,
+        },
+        Experiment {
+            name: "fig19",
+            figure: "Fig 19",
+            title: "Verus above TCP and native over 3G",
+            conduct: cellular::repeated,
         },
         Experiment { name: "fig20", figure: "Fig 20", title: "Verus with 1 % loss", conduct: loss::conduct },
         Experiment { name: "fig22", figure: "Fig 22", title: "Beside TCP in a tunnel", conduct: tunnel::beside_tcp },

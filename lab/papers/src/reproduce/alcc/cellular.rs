@@ -1,0 +1,210 @@
+//! Figures 16, 17 and 19: Verus above TCP over a cellular network. The paper's is a real one; ours are traces of such links.
+
+use std::path::{Path, PathBuf};
+
+use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
+use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
+use super::CELLULAR;
+use super::fidelity::where_it_ran;
+use super::run::{Run, START_UP, STEP, apart, close, over, stated};
+use paceline_lab::race::World;
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::svg::short;
+
+/// The links of figures 16, 17 and 19 where no trace is given: 3G, then 4G.
+const LINKS: [&str; 2] = [SHIPPED_TRACES[1].0, SHIPPED_TRACES[0].0];
+/// A run meets the trace at any place of it: the paper repeats its experiment over a channel that changes.
+const ANYWHERE: (&str, &str) = ("down.trace_start", "0s..100s");
+/// Share of the time in which TCP's window is above the application's (our reading of "always").
+const ALWAYS: f64 = 0.95;
+/// "Statistically similar" where there are too few runs for intervals (our reading).
+const SIMILAR: f64 = 0.15;
+
+fn links(bench: &Bench<'_>) -> Vec<PathBuf> {
+    match &bench.settings.traces[..] {
+        [] => LINKS.iter().map(PathBuf::from).collect(),
+        given => given.to_vec(),
+    }
+}
+
+fn name(link: &Path) -> String {
+    link.file_name().unwrap_or(link.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Figures 16 and 17: the application's window below TCP's.
+pub(super) fn windows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    if bench.settings.world == World::Sim {
+        let setup = "The simulator's TCP reports no window: this figure needs the real world.".to_owned();
+        return Ok(Findings { setup: vec![setup], ..Findings::default() });
+    }
+    let links = links(bench);
+    let setup = |link: &PathBuf| Setup::new(&CELLULAR, "verus@alcc/cubic").trace(link).sampled(STEP).whole();
+    let setups: Vec<Setup> = links.iter().map(setup).collect();
+    let results = bench.run(&setups, |_, run| Run::of(run))?;
+    let cells = |figure: &dyn Fn(&[Run]) -> (String, bool)| -> Vec<Cell> {
+        let cell = |((link, runs), setup): ((&PathBuf, &Vec<Run>), &Setup)| {
+            let (ours, holds) = figure(runs);
+            Cell { setup: name(link), ours, holds, command: setup.command() }
+        };
+        links.iter().zip(&results).zip(&setups).map(cell).collect()
+    };
+    let claim = |text: &str, paper: &str, figure: &dyn Fn(&[Run]) -> (String, bool)| {
+        let cells = cells(figure);
+        let ours = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+        Claim::new(text, "verus@alcc/cubic", paper).got(ours, cells)
+    };
+    let claims = vec![
+        claim(
+            "TCP's window is above that of Verus for 95 % of the time after the first 5 s (our reading)",
+            "always operates with a smaller window than TCP's",
+            &|runs| match over_window(runs) {
+                Some(share) => (format!("{:.1} %", 100.0 * share), share >= ALWAYS),
+                None => ("TCP's window is not reported".to_owned(), false),
+            },
+        ),
+        claim(
+            "TCP is the limit for at most 5 % of what Verus sends (our reading)",
+            "TCP opens a larger window, which lets ALCC operate beneath it",
+            &|runs| {
+                let limited = over(runs, |run| run.limited).median;
+                (format!("{:.1} %", 100.0 * limited), limited <= 1.0 - ALWAYS)
+            },
+        ),
+    ];
+    Ok(Findings {
+        setup: vec![format!(
+            "Verus above CUBIC over {}: its window and that of the TCP below, {}. {} run(s) of each.",
+            links.iter().map(|link| name(link)).collect::<Vec<_>>().join(" and "),
+            where_it_ran(bench),
+            results[0].len(),
+        )],
+        claims,
+        drawings: links
+            .iter()
+            .zip(&results)
+            .filter_map(|(link, runs)| Some(drawing(&name(link), runs.first()?)))
+            .collect(),
+        whole: true,
+        scenarios: vec![(CELLULAR.path, CELLULAR.text)],
+        ..Findings::default()
+    })
+}
+
+/// The windows of the application and of TCP over time, in packets, where both are known.
+fn both(run: &Run) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+    let flow = run.flow();
+    let tcp = flow.variables.get("tcp_window").map_or(&[][..], Vec::as_slice);
+    let step = run.series.step.as_secs_f64();
+    let pairs = flow.window_packets.iter().zip(tcp).enumerate();
+    pairs.filter_map(move |(at, (own, tcp))| Some((at as f64 * step, *own, (*tcp)?)))
+}
+
+/// The share of the time in which TCP's window is the larger one.
+fn over_window(runs: &[Run]) -> Option<f64> {
+    let points: Vec<bool> =
+        runs.iter().flat_map(both).filter(|(at, ..)| *at >= START_UP).map(|(_, own, tcp)| tcp > own).collect();
+    let above = points.iter().filter(|above| **above).count();
+    (!points.is_empty()).then(|| above as f64 / points.len() as f64)
+}
+
+fn drawing(link: &str, run: &Run) -> Drawing {
+    let line = |class, figure: fn((f64, f64, f64)) -> f64| Line {
+        class,
+        points: both(run).map(|point| (point.0, Some(figure(point)))).collect(),
+        dots: false,
+    };
+    let lines = vec![line("c1", |(_, own, _)| own), line("c0", |(_, _, tcp)| tcp)];
+    let highest = both(run).fold(1.0, |most: f64, (_, own, tcp)| most.max(own).max(tcp));
+    let end = both(run).last().map_or(1.0, |(at, ..)| at);
+    let sheet = Sheet {
+        label: format!("Windows of Verus and of the TCP below over {link}"),
+        x_title: "s",
+        x: Axis::linear(end),
+        rows: vec![Row {
+            y_title: "window, packets",
+            y: Axis::linear(1.1 * highest),
+            height: 160.0,
+            panels: vec![Panel { lines, ..Panel::default() }],
+        }],
+        legend: vec![("c1", "Verus".to_owned()), ("c0", "TCP below".to_owned())],
+    };
+    Drawing { title: format!("Windows over {link}"), svg: sheet.draw(), note: "First run.".to_owned() }
+}
+
+/// Figure 19: Verus above TCP and native.
+pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    let links = match &bench.settings.traces[..] {
+        [] => vec![PathBuf::from(LINKS[0])],
+        given => given.to_vec(),
+    };
+    let setup = |link: &Path, contestant: &str| {
+        Setup::new(&CELLULAR, contestant).trace(link).sampled(STEP).set(ANYWHERE.0, ANYWHERE.1)
+    };
+    let setups: Vec<Setup> =
+        links.iter().flat_map(|link| [setup(link, "verus@alcc/cubic"), setup(link, "verus@udp")]).collect();
+    let results = bench.run(&setups, |_, run| Run::of(run))?;
+    let mut claims = Vec::new();
+    for (index, link) in links.iter().enumerate() {
+        let (own, native) = (&results[2 * index], &results[2 * index + 1]);
+        let mut claim = |text: &str, paper: &str, ours: String, holds: bool| {
+            let cell = Cell { setup: name(link), ours: ours.clone(), holds, command: setups[2 * index].command() };
+            claims.push(Claim::new(text, "verus@alcc/cubic", paper).got(ours, vec![cell]));
+        };
+        let (a, b) = (over(own, |run| run.mbps), over(native, |run| run.mbps));
+        let alike = match (a.interval, b.interval) {
+            (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
+            _ => close(a.median, b.median, SIMILAR),
+        };
+        claim(
+            "Verus above TCP has the throughput of native Verus: intervals overlap, or with too few runs within 15 % (our reading)",
+            "statistically similar",
+            format!("{} Mbit/s, native {}, {}", stated(&a), stated(&b), apart(a.median, b.median)),
+            alike,
+        );
+        let (a, b) = (over(own, |run| run.delay(95)), over(native, |run| run.delay(95)));
+        claim(
+            "its 95th percentile of delay is at most 10 % above native (our reading)",
+            "native is slightly higher, at times by seconds",
+            format!("{} ms, native {} ms", stated(&a), stated(&b)),
+            a.median <= 1.1 * b.median,
+        );
+    }
+    let shown = [("c1", "above TCP", results[0].first()), ("c2", "native", results[1].first())];
+    let lines: Vec<Line> = shown
+        .iter()
+        .filter_map(|(class, _, run)| {
+            run.map(|run| Line { class, points: curves::queue(&run.series, 0.5), dots: false })
+        })
+        .collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let (end, most) =
+        points().fold((1.0, 1.0), |(end, most): (f64, f64), (x, y)| (end.max(*x), most.max(y.unwrap_or(0.0))));
+    let sheet = Sheet {
+        label: "Queueing delay of Verus above TCP and native".to_owned(),
+        x_title: "s",
+        x: Axis::linear(end),
+        rows: vec![Row {
+            y_title: "queue, ms",
+            y: Axis::linear(1.1 * most),
+            height: 140.0,
+            panels: vec![Panel { lines: lines.clone(), ..Panel::default() }],
+        }],
+        legend: shown.iter().map(|(class, name, _)| (*class, (*name).to_owned())).collect(),
+    };
+    Ok(Findings {
+        setup: vec![format!(
+            "Verus above CUBIC and native over {}, each run at another place of it; {} run(s) of each, {}.",
+            links.iter().map(|link| name(link)).collect::<Vec<_>>().join(", "),
+            short(results[0].len() as f64),
+            where_it_ran(bench),
+        )],
+        claims,
+        drawings: vec![Drawing {
+            title: format!("Queue over {}", name(&links[0])),
+            svg: sheet.draw(),
+            note: "First run of each: the largest delay of a packet in each 500 ms.".to_owned(),
+        }],
+        scenarios: vec![(CELLULAR.path, CELLULAR.text)],
+        ..Findings::default()
+    })
+}
