@@ -23,9 +23,14 @@ build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim
 
-install: ## what was built: bin/paceline and lib/paceline/libpaceline_shim.so, below PREFIX=/usr/local
+install: ## what was built: the command, its preloaded library, manual pages and completions, below PREFIX=/usr/local
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/paceline
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/paceline target/release/libpaceline_shim.so
+	@target/release/paceline manual $(DESTDIR)$(PREFIX)/share/man/man1
+	@install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	@target/release/paceline completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/paceline
+	@target/release/paceline completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_paceline
+	@target/release/paceline completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/paceline.fish
 
 demo: build ## race twelve contestants over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)

@@ -4,10 +4,12 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::anyhow;
+use paceline_cc::{Bytes, Nanos};
 use paceline_lab::output;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod alcc;
+pub(crate) mod completions;
 pub(crate) mod controllers;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
@@ -25,6 +27,7 @@ pub(crate) mod int;
 pub(crate) mod kernel;
 #[cfg(target_os = "linux")]
 mod live;
+pub(crate) mod manual;
 pub(crate) mod mdi;
 pub(crate) mod race;
 pub(crate) mod replay;
@@ -48,9 +51,24 @@ pub(crate) fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it is not a whole number from 0 on, or too large; give one such as 10".to_owned())
 }
 
-/// A number of an option.
-pub(crate) fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "it is not a number; give one such as 60".to_owned())
+/// Seconds of an option: a number of them, or a time with its unit.
+pub(crate) fn span(text: &str) -> Result<f64, String> {
+    let time = || text.parse().map(Nanos::as_secs_f64);
+    text.parse()
+        .or_else(|_| time())
+        .map_err(|_| "it is not a time; give seconds such as 60, or 500ms or 2min".to_owned())
+}
+
+/// A share of an option.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    paceline_path::share(text).ok_or_else(|| "it is not a share; give one such as 0.01 or 1%".to_owned())
+}
+
+/// A number of bytes of an option, with or without a unit.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let size: Result<Bytes, _> = text.parse();
+    size.map(|size| size.0)
+        .map_err(|_| "it is not a number of bytes; give one such as 1000000, 500kB or 10MB".to_owned())
 }
 
 /// Exit status of what ran to its end on a host that was too busy for its figures to be trusted (our choice: 1 is a failure, 2 a

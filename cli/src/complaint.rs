@@ -27,20 +27,31 @@ pub(crate) fn of_error(error: &anyhow::Error) -> String {
     line
 }
 
-/// Commands of earlier versions, and what does the same now.
-const RENAMED: [(&str, &str); 1] =
-    [("open-window", "paceline kernel load paceline_open, and run the program beside it")];
+/// What people write for a command, and what does it.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("open-window", "open-window is gone; write paceline kernel load paceline_open, and run the program beside it"),
+    ("version", "version is an option; write paceline --version"),
+];
 
-/// What clap says of wrong arguments, in one line: the error, its tips, and what to write instead.
-pub(crate) fn of_arguments(error: &clap::Error) -> String {
+/// What clap says of wrong arguments, in one line: the error, its tips, and what to write instead. `arguments`: those of the
+/// process, which name the command where clap does not.
+pub(crate) fn of_arguments(
+    error: &clap::Error,
+    root: &clap::Command,
+    arguments: impl Iterator<Item = String>,
+) -> String {
     if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some((before, now)) = RENAMED.iter().find(|(before, _)| before == given)
+        && let Some((_, instead)) = ELSEWHERE.iter().find(|(before, _)| before == given)
     {
-        return format!("{before} is gone; write {now}; see paceline kernel --help");
+        return format!("{instead}; see paceline --help");
     }
     let text = error.to_string();
     let mut line = String::new();
     for part in text.lines().map(str::trim).take_while(|part| !part.starts_with("Usage:")) {
+        // An option that is none would be run as a program of that name, or sent as a file.
+        if part.starts_with("tip: to pass '") {
+            continue;
+        }
         if let Some(tip) = part.strip_prefix("tip: ") {
             line.push_str("; ");
             line.push_str(tip);
@@ -61,6 +72,17 @@ pub(crate) fn of_arguments(error: &clap::Error) -> String {
     let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
     match command.as_slice() {
         ["paceline", _, ..] => format!("{line}; write {usage}; see {} --help", command.join(" ")),
-        _ => format!("{line}; see paceline --help"),
+        _ => format!("{line}; see {} --help", named(root, arguments)),
     }
+}
+
+/// The command that arguments name, as far as they do: `paceline icn fetch`.
+fn named(root: &clap::Command, arguments: impl Iterator<Item = String>) -> String {
+    let (mut words, mut at) = (vec![root.get_name().to_owned()], root);
+    for argument in arguments.skip(1) {
+        let Some(next) = at.find_subcommand(&argument) else { break };
+        words.push(argument);
+        at = next;
+    }
+    words.join(" ")
 }

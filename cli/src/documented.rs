@@ -58,7 +58,7 @@ fn paceline(arguments: &[String], complete: bool) -> Option<String> {
         },
         _ => false,
     };
-    (!missing).then(|| crate::complaint::of_arguments(&error))
+    (!missing).then(|| crate::complaint::of_arguments(&error, &Cli::command(), std::iter::empty()))
 }
 
 /// As in `--runs N`.

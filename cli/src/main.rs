@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod commands;
 mod complaint;
@@ -17,7 +17,7 @@ mod progress;
 
 /// Race congestion controllers, alone or together, on real and made-up paths.
 #[derive(Parser)]
-#[command(name = "paceline", version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "paceline", version, about, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -55,6 +55,8 @@ enum Command {
     Shim(Box<commands::shim::Args>),
     #[cfg(target_os = "linux")]
     Top(commands::top::Args),
+    Completions(commands::completions::Args),
+    Manual(commands::manual::Args),
 }
 
 impl Command {
@@ -92,7 +94,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(error) => {
-            complaint::print(&complaint::of_arguments(&error));
+            complaint::print(&complaint::of_arguments(&error, &Cli::command(), std::env::args()));
             return ExitCode::from(2);
         }
     };
@@ -148,6 +150,8 @@ fn main() -> ExitCode {
         Command::Shim(args) => commands::shim::run(args),
         #[cfg(target_os = "linux")]
         Command::Top(args) => commands::top::run(args),
+        Command::Completions(args) => commands::completions::run(args, Cli::command()),
+        Command::Manual(args) => commands::manual::run(args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));

@@ -13,7 +13,7 @@ use paceline_cc::start_ups::START_UPS;
 use paceline_cc::{Ability, Spec};
 use serde_json::{Value, json};
 
-/// List the controllers with their parameters, units, defaults and sources; or the start-ups, or the datapaths.
+/// List the controllers, or one of them with its parameters, units, defaults and sources; or the start-ups, or the datapaths.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only this controller or start-up.
@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// The datapaths: what each offers, and which controllers it carries.
     #[arg(long)]
     datapaths: bool,
+    /// Every controller with all that is known of it.
+    #[arg(long, conflicts_with_all = ["name", "start_ups", "datapaths"])]
+    all: bool,
     /// As JSON, one object per line.
     #[arg(long)]
     json: bool,
@@ -45,6 +48,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => controllers().into_iter().map(Item::Controller).collect(),
     };
     let mut text = String::new();
+    let brief = !(args.json || args.all || args.start_ups || args.datapaths) && args.name.is_none();
+    if brief {
+        let width = controllers().iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        controllers().iter().try_for_each(|entry| writeln!(text, "{:width$}  {}", entry.name, entry.summary))?;
+        text.push_str("\nParameters, their units, defaults and sources: paceline controllers NAME, or --all\n");
+        crate::print(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     for (index, item) in items.into_iter().enumerate() {
         if args.json {
             writeln!(text, "{}", as_json(&item))?;

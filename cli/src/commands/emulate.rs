@@ -26,7 +26,7 @@ use paceline_path::{
     Direction, Loss, Path as EmulatedPath, PathError, Phy, QueueSpec, Schedule, Trace, TraceError, Wifi, build_link,
 };
 
-use super::{count, number};
+use super::{count, share};
 use crate::complaint;
 use report::{as_json, summary};
 
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     delay: Nanos,
     /// Share of packets lost at random, in each direction.
-    #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     loss: Option<f64>,
     /// The queue at the link in each direction that has one, such as droptail:2MB or codel.
     #[arg(long, value_name = "QUEUE")]

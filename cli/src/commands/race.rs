@@ -14,7 +14,7 @@ use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::shell::quoted;
 use paceline_lab::table::{reading, table, timekeeping};
 
-use super::{UNTRUSTED, count, is_standard, number, save};
+use super::{UNTRUSTED, count, is_standard, save, span};
 use crate::complaint;
 use crate::progress::{Announce, Bar};
 
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Simulated seconds of a run.
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Runs of each contestant, each with another seed; 10 unless this or the scenario says otherwise, with --real 1.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]

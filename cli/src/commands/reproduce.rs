@@ -14,7 +14,7 @@ use paceline_lab::real;
 use paceline_papers::claim::{Claim, json};
 use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 
-use super::{count, number};
+use super::{count, span};
 use crate::progress::{Announce, Bar};
 
 /// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
     /// Seconds of a run, instead of as many as each scenario says (10 in real time).
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Also run experiments about real sockets in the simulator.
     #[arg(long)]

@@ -10,7 +10,7 @@ use paceline_udp::connect;
 use paceline_udp::transfer::{Content, give};
 use paceline_udp::wire::control::Job;
 
-use super::number;
+use super::span;
 use super::udp::{Asking, Report, address, seconds};
 
 /// Send a file, or bytes that mean nothing, to a paceline serve, under any controller.
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE ADDR", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Bytes that mean nothing, for so long.
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
     #[command(flatten)]
     asking: Asking,

@@ -18,7 +18,7 @@ use paceline_udp::wire::control::Job;
 use paceline_udp::{Key, Offload};
 use serde_json::{Value, json};
 
-use super::{count, number};
+use super::{bytes, count, span};
 
 /// Where `serve` listens and the others ask, when nothing is said.
 pub(super) const PORT: u16 = 4870;
@@ -35,7 +35,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Give up when the other end has been silent for so long.
-    #[arg(long, value_name = "S", default_value = "10", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "10", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
     /// What happened, as JSON on standard output.
     #[arg(long)]
@@ -68,7 +68,7 @@ pub(super) struct Asking {
     #[arg(long, value_name = "CONTROLLER", default_value = "copa")]
     cc: String,
     /// So many bytes that mean nothing.
-    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) bytes: Option<u64>,
     /// Largest packet on the path, IP header included.
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = count::<u16>, allow_negative_numbers = true)]
@@ -77,7 +77,7 @@ pub(super) struct Asking {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u8>, allow_negative_numbers = true)]
     ack_every: u8,
     /// Seconds between two lines, on a terminal or in the JSON.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = span, allow_negative_numbers = true)]
     interval: f64,
 }
 

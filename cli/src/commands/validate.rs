@@ -16,7 +16,7 @@ use paceline_papers::validate::{
 };
 use paceline_path::Trace;
 
-use super::{count, number};
+use super::{count, span};
 use crate::complaint;
 use crate::progress::{Announce, Bar};
 
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>, requires = "real")]
     runs: u32,
     /// With --real: seconds of a run, instead of the scenario's.
-    #[arg(long, value_name = "S", value_parser = number, requires = "real")]
+    #[arg(long, value_name = "S", value_parser = span, requires = "real")]
     seconds: Option<f64>,
     /// With --real: only these contestants, such as copa@udp,cubic@tcp.
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "real")]

@@ -103,7 +103,7 @@ fn options_of_race() {
             (&["race", "small.toml", "--seconds", "nan"], "--seconds: NaN is not above 0"),
             (
                 &["race", "small.toml", "--seconds", "x"],
-                "invalid value 'x' for '--seconds <S>': it is not a number; give",
+                "invalid value 'x' for '--seconds <S>': it is not a time; give",
             ),
             (
                 &["race", "small.toml", "--secnds", "5"],
@@ -153,34 +153,37 @@ fn places_that_cannot_be_written() {
         &[
             (
                 &["race", "small.toml", "--json", "no/such/file"],
-                "no/such/file: cannot be written (entity not found); name",
+                "no/such/file: cannot be written (No such file or directory (os error 2)); name",
             ),
             (
                 &["race", "small.toml", "--csv", "small.toml/r.csv"],
-                "small.toml/r.csv: cannot be written (not a directory)",
+                "small.toml/r.csv: cannot be written (Not a directory (os error 20))",
             ),
             (&["race", "small.toml", "--json", "r", "--report", "small.toml"], "small.toml: cannot be written"),
             (
                 &["race", "small.toml", "--report", "small.toml/page"],
-                "small.toml/page: cannot be written (not a directory)",
+                "small.toml/page: cannot be written (Not a directory (os error 20))",
             ),
             (
                 &["race", "small.toml", "--qlog", "small.toml/logs"],
-                "small.toml/logs: cannot be written (not a directory)",
+                "small.toml/logs: cannot be written (Not a directory (os error 20))",
             ),
             (
                 &["race", "small.toml", "--events", "small.toml/logs"],
-                "small.toml/logs: cannot be written (not a directory)",
+                "small.toml/logs: cannot be written (Not a directory (os error 20))",
             ),
             (&["race", "small.toml", "--json", "-", "--csv", "-"], "--csv: - is the place of --json too"),
             (
                 &["trace", "synth", "--output", "small.toml/x.down"],
-                "small.toml/x.down: cannot be written (not a directory)",
+                "small.toml/x.down: cannot be written (Not a directory (os error 20))",
             ),
-            (&["validate", "--out", "no/page.md"], "--out: no/page.md: cannot be written (entity not found); name"),
+            (
+                &["validate", "--out", "no/page.md"],
+                "--out: no/page.md: cannot be written (No such file or directory (os error 2)); name",
+            ),
             (
                 &["validate", "--json", "small.toml/v"],
-                "--json: small.toml/v: cannot be written (not a directory); name",
+                "--json: small.toml/v: cannot be written (Not a directory (os error 20)); name",
             ),
         ],
     );
@@ -221,7 +224,8 @@ fn other_commands() {
         &[
             (&[], "no command is given"),
             (&["controlers"], "unrecognized subcommand 'controlers'; a similar subcommand exists: 'controllers'"),
-            (&["controllers", "cubc"], "unknown controller 'cubc'; did you mean cubic or copa?"),
+            (&["version"], "version is an option; write paceline --version"),
+            (&["controllers", "cubc"], "unknown controller 'cubc'; did you mean cubic?"),
             (
                 &["controllers", "cubic", "--jsn"],
                 "unexpected argument '--jsn' found; a similar argument exists: '--json'",
@@ -236,7 +240,7 @@ fn other_commands() {
             ),
             (
                 &["report", "text.jsonl", "--out", "small.toml/page"],
-                "small.toml/page: cannot be written (not a directory)",
+                "small.toml/page: cannot be written (Not a directory (os error 20))",
             ),
             (&["report", "text.jsonl"], "the following required arguments were not provided: --out <DIR>"),
             (&["replay", "none.jsonl"], "none.jsonl: cannot be read ("),

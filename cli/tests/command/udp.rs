@@ -152,7 +152,7 @@ fn a_server_says_no_in_one_line() {
         (&["send", "movie", address, "--bytes", "1"], "leave --bytes and --seconds out"),
         (&["serve", "--listen", address, "--key", "key"], "is in use"),
         (&["serve", "--listen", "0.0.0.0:0"], "is not loopback"),
-        (&["serve", "--dir", "movie"], "movie: cannot be written (not a directory)"),
+        (&["serve", "--dir", "movie"], "movie: cannot be written (Not a directory (os error 20))"),
         (&["serve", "--listen", address, "--dir", "nowhere", "--key", "key"], "is in use"),
         (&["serve", "--file", "nowhere"], "--file nowhere: not a file"),
     ] {

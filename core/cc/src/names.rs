@@ -64,7 +64,8 @@ pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain)
 }
 
-/// "did you mean ..." for a name that is none of `names`: those within an edit distance of 3, or the whole list.
+/// "did you mean ..." for a name that is none of `names`: those within an edit distance of 3 that are at most one further away than
+/// the nearest, or the whole list.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let all: Vec<&str> = names.collect();
     let mut near: Vec<(usize, &str)> = all
@@ -73,6 +74,9 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
         .filter(|(distance, known)| *distance <= 3 && *distance < known.len())
         .collect();
     near.sort_unstable();
+    if let Some((least, _)) = near.first().copied() {
+        near.retain(|(distance, _)| *distance <= least + 1);
+    }
     if near.is_empty() {
         if all.is_empty() {
             return "it takes none".to_owned();

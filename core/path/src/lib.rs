@@ -29,7 +29,7 @@ pub use delay::{Delay, Jitter, VaryingDelay};
 pub use fate::{Dropped, Ledger, Reason};
 pub use info::TraceInfo;
 pub use link::Link;
-pub use loss::{Duplicate, Gilbert, Loss, Lossy};
+pub use loss::{Duplicate, Gilbert, Loss, Lossy, share};
 pub use markov::Markov;
 pub use packet::{Codepoint, Contents, Element, Packet, Split};
 pub use queue::{Queue, QueueSpec};

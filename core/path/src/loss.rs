@@ -42,6 +42,14 @@ pub struct Gilbert {
     pub bad: f64,
 }
 
+/// A share as people write it: `0.01` or `1%`. Whether it is one from 0 to 1 is checked with the rest.
+pub fn share(text: &str) -> Option<f64> {
+    match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim_end().parse::<f64>().ok().map(|percent| percent / 100.0),
+        None => text.trim().parse().ok(),
+    }
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -59,7 +67,7 @@ impl<'de> Deserialize<'de> for Loss {
         impl<'de> Visitor<'de> for Either {
             type Value = Loss;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a probability such as 0.01, or { gilbert = { enter = 0.001, leave = 0.25 } }")
+                f.write_str("a probability such as 0.01 or \"1%\", or { gilbert = { enter = 0.001, leave = 0.25 } }")
             }
             fn visit_f64<E: de::Error>(self, rate: f64) -> Result<Loss, E> {
                 Ok(Loss::Rate(rate))
@@ -69,6 +77,9 @@ impl<'de> Deserialize<'de> for Loss {
             }
             fn visit_u64<E: de::Error>(self, rate: u64) -> Result<Loss, E> {
                 Ok(Loss::Rate(rate as f64))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
+                share(text).map(Loss::Rate).ok_or_else(|| E::invalid_type(de::Unexpected::Str(text), &self))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
                 let table = Table::deserialize(MapAccessDeserializer::new(map))?;

@@ -317,7 +317,7 @@ mod tests {
         let cases = [
             ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn' or 'reno@quic'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
-            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp or alcc or quic?"),
+            ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp?"),
             (
                 "bbr@icn:ceiling=none",
                 "'bbr@icn:ceiling=none': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, and disorder=UNITS (1 to 64), not 'ceiling=none'",

@@ -244,18 +244,19 @@ fn descriptor(file: &File) -> PathBuf {
 /// A hidden file, locked for as long as it is open.
 fn beside(folder: &Path) -> io::Result<(File, TempPath)> {
     sweep(folder);
+    let mut refused = None;
     let make = |path: &Path| {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let opened = File::options().read(true).write(true).create_new(true).open(path);
+        let file = opened.inspect_err(|error| refused = error.raw_os_error())?;
         let _ = file.lock();
         // Swept away before it was locked: another name, please.
         if path.exists() { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     };
     let mut drafts = drafts();
-    // The kind alone: the rest names the draft, which means nothing to anyone.
-    let (file, path) = builder()
-        .make_in(folder, make)
-        .map(NamedTempFile::into_parts)
-        .map_err(|error| io::Error::from(error.kind()))?;
+    let made = builder().make_in(folder, make).map(NamedTempFile::into_parts);
+    // What the system says alone: the rest names the draft, which means nothing to anyone.
+    let (file, path) =
+        made.map_err(|error| refused.map_or(io::Error::from(error.kind()), io::Error::from_raw_os_error))?;
     drafts.insert(path.to_path_buf());
     Ok((file, path))
 }
@@ -284,9 +285,8 @@ fn sweep(folder: &Path) {
 pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     let error = |source| OutputError { path: path.to_owned(), source };
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    if !there.is_dir() {
-        return Err(error(io::ErrorKind::NotADirectory.into()));
-    }
+    // What the system says where it is none.
+    there.join(".").metadata().map_err(error)?;
     Draft::create(&there.join(format!("{PREFIX}probe{SUFFIX}"))).map(drop).map_err(|failed| error(failed.source))
 }
 

@@ -109,7 +109,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
     let cases = [
         (
             "name = 5".to_owned(),
-            "s.toml:1: name: integer `5` stands where a string is due; write a string in quotes, with a unit where one is due (such as \"20ms\")",
+            "s.toml:1: name: integer `5` stands where a text is due; write a text in quotes, with a unit where one is due: \"20ms\", \"12 Mbit/s\"",
         ),
         ("[down".to_owned(), "s.toml:1: unclosed table, expected `]`"),
         ("contestants = []".to_owned(), "s.toml:1: name: this key is missing; add it"),
@@ -150,7 +150,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (
             SMALL.replace("10 Mbit/s", "-10 Mbit/s"),
-            "s.toml:5: down.rate: '-10 Mbit/s' is not a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s",
+            "s.toml:5: down.rate: '-10 Mbit/s' is not a rate such as 12Mbit/s, 12mbit or 1Gbit/s",
         ),
         (
             SMALL.replace("10 Mbit/s", "0 Mbit/s"),
@@ -158,7 +158,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (
             SMALL.replace("delay = \"5ms\"", "delay = 5"),
-            "s.toml:6: down.delay: integer `5` stands where a string is due; write a string in quotes, with a unit where one is due (such as \"20ms\")",
+            "s.toml:6: down.delay: integer `5` stands where a text is due; write a text in quotes, with a unit where one is due: \"20ms\", \"12 Mbit/s\"",
         ),
         (SMALL.replace("delay", "dlay"), "s.toml:6: down.dlay: unknown key 'dlay'; did you mean delay?"),
         (
@@ -196,7 +196,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         (flow("timers = \"late\""), "s.toml:8: flows[0].timers: unknown value 'late'; known are exact, overhead, host"),
         (
             flow("handshake = \"yes\""),
-            "s.toml:8: flows[0].handshake: string \"yes\" stands where a boolean is due; write a boolean, true or false",
+            "s.toml:8: flows[0].handshake: string \"yes\" stands where a boolean is due; write true or false",
         ),
         (
             flow("start = \"9ms..1ms\""),

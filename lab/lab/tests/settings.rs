@@ -120,8 +120,14 @@ fn what_is_wrong_is_one_line_with_option_key_and_fix() {
         ("down.dealy=1ms", "--set down.dealy=1ms: down.dealy: unknown key 'dealy'; did you mean delay?"),
         ("secnds=1", "--set secnds=1: secnds: unknown key 'secnds'; did you mean seconds or seed?"),
         ("don.delay=1ms", "--set don.delay=1ms: don: unknown key 'don'; did you mean down or runs?"),
-        ("down.delay=25", "--set down.delay=25: down.delay: integer `25` stands where a string is due; write a string"),
-        ("seconds=ten", "--set seconds=ten: seconds: string \"ten\" stands where f64 is due; write f64"),
+        (
+            "down.delay=25",
+            "--set down.delay=25: down.delay: integer `25` stands where a text is due; write a text in quotes",
+        ),
+        (
+            "seconds=ten",
+            "--set seconds=ten: seconds: string \"ten\" stands where a number is due; write one without quotes and unit, such as 30 or 0.5",
+        ),
         ("seconds=0", "--set seconds=0: seconds: 0 is not above 0 and at most 10000000; give seconds, such as 60"),
         (
             "down.queue=drptail:bytes=1MB",

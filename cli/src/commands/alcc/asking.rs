@@ -38,7 +38,7 @@ pub(super) struct Asking {
     #[arg(long, value_name = "PEM")]
     tls_ca: Option<PathBuf>,
     /// Give up when less than 1 KiB has moved in so long.
-    #[arg(long, value_name = "S", default_value = "30", value_parser = super::super::number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = super::super::span, allow_negative_numbers = true)]
     timeout: f64,
     /// What happened, as a JSON object on standard output.
     #[arg(long)]

@@ -14,7 +14,7 @@ use ring::digest::{Context, SHA256};
 
 use super::asking::{Asking, Done, Session, Told, bar};
 use super::channel::Patience;
-use crate::commands::count;
+use crate::commands::bytes;
 
 /// The controller of what this end says, which is short: it decides nothing.
 const CONTROLLER: &str = "copa";
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["output", "bytes"])]
     stat: bool,
     /// So many bytes that mean nothing.
-    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     bytes: Option<u64>,
     #[command(flatten)]
     asking: Asking,

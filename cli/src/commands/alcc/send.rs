@@ -16,7 +16,7 @@ use ring::digest::{Context, SHA256};
 
 use super::asking::{Asking, Done, Session, Told, bar};
 use super::channel::Patience;
-use crate::commands::{count, number, udp};
+use crate::commands::{bytes, span, udp};
 
 /// Bytes of one read of the file (our choice: some frames).
 const PIECE: usize = 64 * 1024;
@@ -40,10 +40,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Bytes that mean nothing, for so long.
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true, conflicts_with = "bytes")]
+    #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true, conflicts_with = "bytes")]
     seconds: Option<f64>,
     /// So many bytes that mean nothing.
-    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     bytes: Option<u64>,
     #[command(flatten)]
     asking: Asking,

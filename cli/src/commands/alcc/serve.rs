@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "10GB")]
     max_size: Bytes,
     /// Give up a client that moved less than 1 KiB in so long.
-    #[arg(long, value_name = "S", default_value = "30", value_parser = super::super::number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = super::super::span, allow_negative_numbers = true)]
     timeout: f64,
     /// A JSON object for each session instead of a line for people.
     #[arg(long)]

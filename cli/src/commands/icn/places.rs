@@ -11,7 +11,7 @@ use paceline_cc::datapath::ICN;
 use paceline_lab::input;
 use paceline_named::resolver::{self, Whereabouts};
 
-use super::super::number;
+use super::super::span;
 
 /// Where a router listens when nothing is said (our choice: behind `paceline serve`, 4870).
 pub(crate) const ROUTER_PORT: u16 = 4871;
@@ -60,7 +60,7 @@ pub(crate) struct Asking {
     #[arg(long, value_name = "CONTROLLER", default_value = "bbr")]
     cc: String,
     /// Give up when nothing has come for so long.
-    #[arg(long, value_name = "S", default_value = "30", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
 }
 

@@ -7,7 +7,7 @@ use paceline_icn::Name;
 use paceline_named::resolver;
 use serde_json::json;
 
-use super::super::number;
+use super::super::span;
 use super::places::{address, patience};
 
 /// Ask a resolver where an object is, and measure how far each place is: nearest first.
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     resolver: String,
     /// Wait so long for answers.
-    #[arg(long, value_name = "S", default_value = "3", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "3", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
     /// One JSON object per place.
     #[arg(long)]

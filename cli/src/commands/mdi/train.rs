@@ -16,7 +16,7 @@ use paceline_path::Trace;
 use serde_json::json;
 
 use super::Synthetic;
-use crate::commands::{number, save};
+use crate::commands::{save, share};
 use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
@@ -55,10 +55,10 @@ pub(super) struct TrainArgs {
     #[arg(long, value_name = "N", default_value_t = DELAYS, value_parser = crate::commands::count::<usize>)]
     most_delays: usize,
     /// Share of the moves that the grid leaves out at either end, where it is not given.
-    #[arg(long, value_name = "SHARE", default_value_t = TAIL, value_parser = number)]
+    #[arg(long, value_name = "SHARE", default_value_t = TAIL, value_parser = share)]
     tail: f64,
     /// Entries of a block below this share are left out.
-    #[arg(long, value_name = "SHARE", default_value_t = NOISE, value_parser = number)]
+    #[arg(long, value_name = "SHARE", default_value_t = NOISE, value_parser = share)]
     noise: f64,
     /// Add the counts of an earlier training; its grid is used.
     #[arg(long, value_name = "FILE")]

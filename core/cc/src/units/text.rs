@@ -16,11 +16,19 @@ pub struct UnitError {
 
 const SPANS: &[(&str, f64)] =
     &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+/// Those without `/s` are tc(8)'s. Its `mbps` is megabytes, everybody else's megabits, so small letters are refused there.
 const RATES: &[(&str, f64)] = &[
     ("bit/s", 0.125),
     ("kbit/s", 125.0),
     ("Mbit/s", 125e3),
     ("Gbit/s", 125e6),
+    ("bit", 0.125),
+    ("kbit", 125.0),
+    ("mbit", 125e3),
+    ("gbit", 125e6),
+    ("Kbit", 125.0),
+    ("Mbit", 125e3),
+    ("Gbit", 125e6),
     ("bps", 0.125),
     ("kbps", 125.0),
     ("Mbps", 125e3),
@@ -63,7 +71,7 @@ impl FromStr for Nanos {
 impl FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse(text, RATES, "a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s").map(Self::from_bytes_per_sec)
+        parse(text, RATES, "a rate such as 12Mbit/s, 12mbit or 1Gbit/s").map(Self::from_bytes_per_sec)
     }
 }
 
@@ -181,8 +189,12 @@ mod tests {
         for bad in ["", "ms", "-1ms", "1", "1 parsec", "nan s", "99999999999999999999999h", "1..2ms"] {
             assert!(bad.parse::<Nanos>().is_err(), "{bad}");
         }
+        for text in ["24mbit", "24 Mbit", "24000kbit", "0.024gbit"] {
+            assert_eq!(text.parse(), Ok(Rate::from_mbps(24.0)), "{text}");
+        }
+        assert!("24mbps".parse::<Rate>().is_err(), "megabytes for tc, megabits for others");
         let error = "12 Mb".parse::<Rate>().unwrap_err();
-        assert_eq!(error.to_string(), "'12 Mb' is not a rate such as 12 Mbit/s, 500 kbit/s or 1 Gbit/s");
+        assert_eq!(error.to_string(), "'12 Mb' is not a rate such as 12Mbit/s, 12mbit or 1Gbit/s");
     }
 
     #[test]

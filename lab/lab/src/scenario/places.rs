@@ -190,12 +190,25 @@ fn in_words(message: &str) -> (String, Option<String>) {
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, wanted)) = rest.split_once(", expected ")
     {
-        let fix = match wanted {
-            "a string" => " in quotes, with a unit where one is due (such as \"20ms\")",
-            "a boolean" => ", true or false",
-            _ => "",
+        let value =
+            found.split_once('`').or(found.split_once('"')).map_or("", |(_, value)| value.trim_end_matches(['`', '"']));
+        let (wanted, fix) = match wanted {
+            "a string" => {
+                ("a text", "write a text in quotes, with a unit where one is due: \"20ms\", \"12 Mbit/s\"".to_owned())
+            }
+            "a boolean" => (wanted, "write true or false".to_owned()),
+            "a sequence" if found == "map" => ("a list of tables", "write [[name]] instead of [name]".to_owned()),
+            "a sequence" => ("a list", format!("write [\"{value}\"]")),
+            "f32" | "f64" => ("a number", "write one without quotes and unit, such as 30 or 0.5".to_owned()),
+            "u8" | "u16" | "u32" | "u64" | "usize" => {
+                ("a whole number", "write one without quotes and unit, such as 30".to_owned())
+            }
+            _ => (wanted, format!("write {wanted}")),
         };
-        return (printable(&format!("{found} stands where {wanted} is due; write {wanted}{fix}"), 300), None);
+        return (printable(&format!("{found} stands where {wanted} is due; {fix}"), 300), None);
+    }
+    if message.starts_with("invalid boolean") || message.starts_with("string values must be quoted") {
+        return ("this is neither a number nor true or false; write a text in quotes".to_owned(), None);
     }
     (printable(message, 300), None)
 }

@@ -149,7 +149,7 @@ fn what_cannot_be_is_one_line_with_its_place() {
         (with("between = [\"x\", \"y\"]\n", ""), "s.toml:4: links.b.between: this key is missing; add it"),
         (
             with("rate = \"10 Mbit/s\"", "rte = \"1 Mbit/s\""),
-            "s.toml:6: links.b.rte: unknown key 'rte'; did you mean rate or trace?",
+            "s.toml:6: links.b.rte: unknown key 'rte'; did you mean rate?",
         ),
         (
             with("rate = \"10 Mbit/s\"", "rate = \"0bps\""),
