@@ -152,16 +152,26 @@ struct Uploads<'a> {
 /// A link, and the uploads of each client over it.
 struct Link {
     name: String,
-    uploads: Vec<Vec<Upload>>,
+    /// By client, then by run; nothing where one failed.
+    uploads: Vec<Vec<Option<Upload>>>,
     /// What went wrong, of those that failed.
     failures: Vec<String>,
 }
 
 impl Link {
     fn median(&self, client: usize, figure: impl Fn(&Upload) -> f64) -> f64 {
-        let values: Vec<f64> = self.uploads[client].iter().map(figure).collect();
-        Median::of(&values).map_or(f64::NAN, |median| median.median)
+        median(self.uploads[client].iter().flatten().map(figure))
     }
+
+    /// One client's figure over another's: the median over runs, in each of which both met the same piece of the trace.
+    fn ratio(&self, own: usize, other: usize, figure: fn(&Upload) -> f64) -> f64 {
+        let pairs = self.uploads[own].iter().zip(&self.uploads[other]);
+        median(pairs.filter_map(|(own, other)| Some(figure(own.as_ref()?) / figure(other.as_ref()?))))
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    Median::of(&values.collect::<Vec<_>>()).map_or(f64::NAN, |median| median.median)
 }
 
 impl Uploads<'_> {
@@ -182,10 +192,12 @@ impl Uploads<'_> {
                 problem: format!("no place for a temporary file ({error}); make room in TMPDIR"),
             })?;
             for (client, uploads) in CLIENTS.iter().zip(&mut link.uploads) {
-                match client.upload(&self.programs, file.path(), number, self.seconds) {
-                    Ok(upload) => uploads.push(upload),
-                    Err(problem) => link.failures.push(format!("{}, run {number}: {problem}", client.name)),
-                }
+                let upload = client.upload(&self.programs, file.path(), number, self.seconds);
+                uploads.push(
+                    upload
+                        .map_err(|problem| link.failures.push(format!("{}, run {number}: {problem}", client.name)))
+                        .ok(),
+                );
                 self.bench.progress.ended();
             }
         }
@@ -193,11 +205,11 @@ impl Uploads<'_> {
     }
 
     fn findings(&self, links: &[Link]) -> Findings {
-        let all: Vec<&Upload> = links.iter().flat_map(|link| link.uploads.iter().flatten()).collect();
+        let all: Vec<&Upload> = links.iter().flat_map(|link| link.uploads.iter().flatten().flatten()).collect();
         let mut setup = vec![format!(
             "Uploads of {} s from behind an emulated cellular link, 20 ms each way, a buffer of 2 MB; {} of each client and link, \
-             all clients of a run at the same place of the trace. Java is a real JVM. The round trip is that of acknowledgements, \
-             without how long they waited at the receiver. The emulator kept time in {} of {} uploads.",
+             all clients of a run at the same place of the trace: what is compared is the median over runs of the ratio of two. \
+             Java is a real JVM. The round trip is that of acknowledgements, without how long they waited at the receiver. The emulator kept time in {} of {} uploads.",
             self.seconds,
             self.runs,
             all.iter().filter(|upload| upload.trusted).count(),
@@ -237,12 +249,13 @@ impl Uploads<'_> {
         let (own, other) = (&CLIENTS[ratio.own], &CLIENTS[ratio.other]);
         let cell = |link: &Link| {
             let (a, b) = (link.median(ratio.own, ratio.figure.1), link.median(ratio.other, ratio.figure.1));
-            let ours = format!("{} {}, {} {}, {}", short(a), ratio.figure.0, other.name, short(b), apart(a, b));
+            let paired = link.ratio(ratio.own, ratio.other, ratio.figure.1);
+            let ours = format!("{} {}, {} {}, {}", short(a), ratio.figure.0, other.name, short(b), apart(paired, 1.0));
             let command = format!(
                 "paceline reproduce alcc --figure fig4 --trace {}",
                 self.trace(&link.name).unwrap_or_else(|| link.name.clone())
             );
-            Cell { setup: link.name.clone(), ours, holds: (ratio.holds)(a / b), command }
+            Cell { setup: link.name.clone(), ours, holds: (ratio.holds)(paired), command }
         };
         let cells: Vec<Cell> = links.iter().map(cell).collect();
         let ours = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
