@@ -12,7 +12,7 @@ use paceline_cc::controller::{
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::units::{Nanos, Time};
 
-use super::telemetry::Report;
+use super::report::Report;
 
 /// The receiver's clock is ahead of the sender's by this.
 const CLOCK_OFFSET: Nanos = Nanos::from_secs(12_345);
