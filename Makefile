@@ -14,7 +14,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c demo test test-quic test-ebpf test-java soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -37,9 +37,11 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
 	@echo "report: $(OUT)/report.html"
 
-test: ## all tests but those of QUIC
+test: ## all tests but those of QUIC and of the kernel; those of Java where there is a JDK and Maven
 	@scripts/setup build
 	@scripts/test $(QUIET)
+	@if scripts/setup java present; then scripts/test-java; \
+	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 test-quic: ## tests of the QUIC crate and of races over it, which take longest to build
 	@scripts/setup build
@@ -54,6 +56,11 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command -- kernel int:: && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test real -- telemetry; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
+
+test-java: ## tests of the Java library, which needs a JDK and Maven
+	@scripts/setup build
+	@if scripts/setup java; then scripts/test-java; \
+	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 soak-alcc: ## gigabytes above TCP over each controller and mode, hashes compared: some minutes
 	@scripts/setup build
@@ -101,6 +108,10 @@ bench-emulators: build ## the emulator beside Rattan and Mahimahi, where these a
 bench-alcc: build ## processor time of a byte above TCP: nginx, vsftpd, iperf3 with and without the shim (needs root)
 	@scripts/bench-alcc
 
+bench-java: ## time of an acknowledgement in the Java library, by JMH (needs a JDK and Maven)
+	@scripts/setup java
+	@cd java && mvn --batch-mode --no-transfer-progress --quiet -Dstyle.color=never -Pbenchmark -DskipTests verify
+
 bench-instructions: ## instructions of an acknowledgement and of a simulated packet (needs valgrind)
 	@scripts/setup build
 	@scripts/bench-instructions
@@ -130,4 +141,4 @@ reproduce: build ## run the experiments of PAPER=paced-chirping again; page in o
 	@target/release/paceline reproduce $(PAPER) || [ $$? = 1 ]
 
 clean: ## remove everything built or produced here
-	@rm -rf target out fuzz/target fuzz/corpus fuzz/artifacts
+	@rm -rf target out java/target java/*/target fuzz/target fuzz/corpus fuzz/artifacts

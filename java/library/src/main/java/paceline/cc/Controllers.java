@@ -101,8 +101,42 @@ public final class Controllers {
         }
     };
 
+    private static final Entry MDI = new Entry(
+            "mdi",
+            null,
+            Param.model(
+                    "model",
+                    "which matrix",
+                    "verus",
+                    "our choice: the ALCC paper, section 4.3, takes one of Verus"),
+            Param.number(
+                    "up",
+                    "packets added when the delay falls by more than the matrix has (0: as the model says)",
+                    0,
+                    10_000,
+                    "0",
+                    "our choice: training measures it; a published matrix has the release's 21"),
+            Param.number(
+                    "down",
+                    "factor on the window when the delay rises by more than the matrix has (0: as the model says)",
+                    0,
+                    1,
+                    "0",
+                    "our choice: training measures it; a published matrix has the release's 0.975"),
+            Param.choice(
+                    "bins",
+                    "which value of the grid a move is",
+                    new String[] {"nearest", "release"},
+                    "nearest",
+                    "as training counts; the release rounds down, half a step below")) {
+        @Override
+        Controller make(Params params, Env env) {
+            return new Mdi(env, params);
+        }
+    };
+
     /** In the order of the Rust registry. */
-    private static final List<Entry> ALL = Collections.unmodifiableList(Arrays.asList(RENO, CUBIC, BBR, COPA));
+    private static final List<Entry> ALL = Collections.unmodifiableList(Arrays.asList(RENO, CUBIC, BBR, COPA, MDI));
 
     private Controllers() {}
 
@@ -115,12 +149,27 @@ public final class Controllers {
      * @throws SpecException when there is no such controller or parameter, or a value is not one that the parameter takes
      */
     public static Controller create(String spec, Env env) throws SpecException {
+        return create(spec, env, null);
+    }
+
+    /**
+     * Makes a controller of a text that the user of this machine wrote: where it names a model that does not come with the
+     * library ({@code mdi:model=own.csv}), the source gives its text.
+     *
+     * @param spec its name and parameters
+     * @param env what it is made with
+     * @param models gives the text of such a model; null where there is none to be had
+     * @return a new controller at its initial window
+     * @throws SpecException as {@link #create(String, Env)}, and when the model cannot be read or is none: the message names
+     *     line and column
+     */
+    public static Controller create(String spec, Env env, ModelSource models) throws SpecException {
         int colon = spec.indexOf(':');
         String name = colon < 0 ? spec : spec.substring(0, colon);
         String rest = colon < 0 ? "" : spec.substring(colon + 1);
         for (Entry entry : ALL) {
             if (entry.name.equals(name)) {
-                return entry.make(new Params(entry, rest), env);
+                return entry.make(new Params(entry, rest, models), env);
             }
         }
         String given = Names.clipped(name);

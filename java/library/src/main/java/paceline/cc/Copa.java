@@ -12,7 +12,7 @@ final class Copa extends Controller {
     private static final double MIN_CWND = 2.0;
     /** Acknowledgements before the release's window moves ({@code 2 * num_probe_pkts - 1}). */
     private static final long RELEASE_PROBES = 19;
-    /** Silence after which the release starts anew (ctcp.hh). */
+    /** Silence after which the release starts again (ctcp.hh). */
     private static final long RELEASE_SILENCE = 2 * Units.SECOND;
     /** Below this a queueing delay counts as none in nanoseconds (our choice: a clock's resolution). */
     private static final long NO_QUEUE = 1_000;

@@ -35,9 +35,18 @@ final class Names {
             near.addAll(equal);
         }
         if (near.isEmpty()) {
-            return "known are " + String.join(", ", names);
+            return "known are " + listed(names, ", ");
         }
-        return "did you mean " + String.join(" or ", near.subList(0, Math.min(near.size(), SUGGESTED))) + "?";
+        return "did you mean " + listed(near.subList(0, Math.min(near.size(), SUGGESTED)), " or ") + "?";
+    }
+
+    /** The names with something between them. ({@code String.join} is API 26.) */
+    static String listed(List<String> names, String between) {
+        StringBuilder list = new StringBuilder();
+        for (String name : names) {
+            list.append(list.length() == 0 ? "" : between).append(name);
+        }
+        return list.toString();
     }
 
     /** At most 40 characters of a text from outside, none of them a control character. */

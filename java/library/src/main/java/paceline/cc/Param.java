@@ -1,6 +1,7 @@
 package paceline.cc;
 
 import java.math.BigDecimal;
+import java.util.Arrays;
 
 /** One parameter of a controller or a start-up ({@code core/cc/src/entry.rs}). */
 final class Param {
@@ -15,14 +16,24 @@ final class Param {
     final String standard;
     /** Where the default comes from. */
     final String source;
+    /** It takes the name of a model of transitions, or a file with one. */
+    final boolean isModel;
     /** The words that it takes; none for a number between two bounds, both included. */
     private final String[] words;
     private final double min;
     private final double max;
 
     private Param(
-            String name, String unit, String[] words, double min, double max, String standard, String source) {
+            String name,
+            String unit,
+            boolean isModel,
+            String[] words,
+            double min,
+            double max,
+            String standard,
+            String source) {
         this.name = name;
+        this.isModel = isModel;
         this.unit = unit;
         this.words = words;
         this.min = min;
@@ -32,15 +43,20 @@ final class Param {
     }
 
     static Param number(String name, String unit, double min, double max, String standard, String source) {
-        return new Param(name, unit, null, min, max, standard, source);
+        return new Param(name, unit, false, null, min, max, standard, source);
     }
 
     static Param choice(String name, String unit, String[] words, String standard, String source) {
-        return new Param(name, unit, words.clone(), 0, 0, standard, source);
+        return new Param(name, unit, false, words.clone(), 0, 0, standard, source);
     }
 
     static Param onOff(String name, String unit, String standard, String source) {
         return choice(name, unit, ON_OFF, standard, source);
+    }
+
+    static Param model(String name, String unit, String standard, String source) {
+        String[] shipped = Models.SHIPPED.toArray(new String[0]);
+        return new Param(name, unit, true, shipped, 0, 0, standard, source);
     }
 
     /** Whether {@code text} is a value of it. */
@@ -62,7 +78,8 @@ final class Param {
         if (words == null) {
             return "a number from " + plain(min) + " to " + plain(max);
         }
-        return "one of " + String.join(", ", words);
+        String listed = "one of " + Names.listed(Arrays.asList(words), ", ");
+        return isModel ? listed + ", or a file of this machine that its user names" : listed;
     }
 
     /** The number that a text writes in decimal; not-a-number where it is none. */
@@ -79,7 +96,8 @@ final class Param {
         }
     }
 
-    private static String plain(double number) {
+    /** A number in decimal, without an exponent. */
+    static String plain(double number) {
         return new BigDecimal(Double.toString(number)).stripTrailingZeros().toPlainString();
     }
 }

@@ -1,5 +1,6 @@
 package paceline.cc;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -8,9 +9,14 @@ import java.util.Map;
 /** Checked values for every parameter of one controller. */
 final class Params {
     private final Map<String, String> values = new HashMap<>();
+    /** Gives models that do not come with the library; null where no file is read. */
+    private final ModelSource source;
+    /** The model that was given. */
+    private MdiTable model;
 
     /** Those of {@code text}, {@code key=value,key=value}, and the defaults. */
-    Params(Entry entry, String text) throws SpecException {
+    Params(Entry entry, String text, ModelSource source) throws SpecException {
+        this.source = source;
         List<Param> known = entry.params();
         for (String part : text.split(",")) {
             if (!part.isEmpty()) {
@@ -47,10 +53,20 @@ final class Params {
         if (values.containsKey(key)) {
             throw new SpecException(of + ": parameter '" + key + "' is given twice; keep one");
         }
-        if (!param.takes(value)) {
+        if (param.isModel && !param.takes(value) && source != null) {
+            model = given(of, value);
+        } else if (!param.takes(value)) {
             throw new SpecException(of + ": " + key + "=" + Names.clipped(value) + " is not " + param.wanted());
         }
         values.put(key, value);
+    }
+
+    private MdiTable given(String of, String name) {
+        try {
+            return MdiText.read(source.text(name));
+        } catch (IOException | IllegalArgumentException error) {
+            throw new SpecException(of + ": model=" + Names.clipped(name) + ": " + error.getMessage());
+        }
     }
 
     private static Param named(List<Param> params, String name) {
@@ -70,7 +86,7 @@ final class Params {
             List<String> takers = StartUps.takers(key);
             if (!takers.isEmpty() && !takers.contains(start)) {
                 throw new SpecException("controller '" + entry.name + "': " + key + " does not apply to start=" + start
-                        + "; it goes with " + String.join(", ", takers));
+                        + "; it goes with " + Names.listed(takers, ", "));
             }
         }
     }
@@ -92,6 +108,11 @@ final class Params {
     /** Whether a switch is on. */
     boolean on(String name) {
         return word(name).equals("on");
+    }
+
+    /** The model that the parameter {@code model} names. */
+    MdiTable model() {
+        return model == null ? Models.shipped(word("model")) : model;
     }
 
     /** The use of ECN that the parameter {@code ecn} names. */

@@ -1,5 +1,6 @@
 package paceline.cc;
 
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
@@ -12,6 +13,11 @@ final class StartUps {
             "ssthresh", "packets at the start of the flow; 0: none", 0, 1e9, "0", "RFC 5681 section 3.1: arbitrarily high");
 
     private StartUps() {}
+
+    /** Their names. */
+    static List<String> names() {
+        return Arrays.asList(NAMES.clone());
+    }
 
     /** The parameter {@code start} of a window controller. */
     static Param param(String standard, String source) {

@@ -1,0 +1,333 @@
+package paceline.cc;
+
+/**
+ * MDI: a table, trained by watching another controller, says how likely each next move of the window is; a random number
+ * chooses one (Khan, Zaki et al., ACM CCR 51(1), 2021, and the project's sender {@code verus_server.cpp}). What differs from
+ * the release, and why, is at the head of {@code core/cc/src/mdi.rs}. Delays in ms, windows in packets.
+ */
+final class Mdi extends Controller {
+    /** Window at the beginning, in packets (the release). */
+    private static final double FIRST_WINDOW = 10.0;
+    /** Multiplicative decrease ({@code VERUS_M_DECREASE}). */
+    private static final double M = 0.7;
+    /** What a time-out leaves of the window (our choice: RFC 5681's half). */
+    private static final double AFTER_TIMEOUT = 0.5;
+    /** Weight of the old value in the RTT average (the release of Verus). */
+    private static final double OLD_RTT = 0.875;
+    /** Largest growth of the window in an epoch (our choice: small windows have large moves). */
+    private static final double GROWTH = 4.0;
+    /** Largest window in packets ({@code MAX_W_DELAY_CURVE} of Verus's release). */
+    private static final double MAX_WINDOW = 40_000.0;
+    /** Smallest delay in ms (our choice: a clock's step; moves are relative to it). */
+    private static final double MIN_DELAY = 0.001;
+    /** Most in flight, in windows (our choice: what Verus's rule comes to at three epochs a round trip). */
+    private static final double MOST_IN_FLIGHT = 2.0;
+    /**
+     * A window in packets that makes no queue: if the delay stays above the smallest, the path has become longer (the release
+     * of Verus has it so).
+     */
+    private static final double LITTLE_WINDOW = 2.0;
+    /** How far the smallest delay then grows in an epoch, in ms (the release of Verus). */
+    private static final double MIN_DELAY_GROWTH = 10.0;
+    /** Most epochs run by one late tick (our choice, as Verus: 20 ms is a bad timer, more is a stall). */
+    private static final long MAX_EPOCHS = 4;
+    /** Values are weighted as if they were at least this (our choice: the sender takes {@code log10(1 + 1)}). */
+    private static final double SMALLEST = 2.0;
+    /** No time, no delay. */
+    private static final long NONE = -1;
+
+    private final MdiTable table;
+    private final double up;
+    private final double down;
+    private final boolean releaseBins;
+    private final Pcg64 random;
+    private long mss;
+    /** The window, and those of the last two epochs. */
+    private double w = FIRST_WINDOW;
+    private double w1 = FIRST_WINDOW;
+    private double w2 = FIRST_WINDOW;
+    /** The largest RTTs of the last two epochs that had acknowledgements. */
+    private double d1;
+    private double d2;
+    /** The smallest RTT. */
+    private double smallest = Double.POSITIVE_INFINITY;
+    /** The first RTT is known. */
+    private boolean running;
+    private double rttAverage;
+    /** Largest RTT acknowledged in this epoch, or {@link #NONE}. */
+    private double epochMax = NONE;
+    private long lastAckAt;
+    /** The last reduction, or {@link #NONE}; only packets sent since make another one. */
+    private long reducedAt = NONE;
+    /** Bytes, as the datapath last said. */
+    private long inFlight;
+    /** Bytes that may still leave in this epoch. */
+    private long allowance;
+    /** Bytes per second; {@link #NONE} where packets are free to leave. */
+    private long rate = NONE;
+    private long nextEpoch = Units.NEVER;
+    private boolean appLimited;
+    /** The last moves, for reports. */
+    private double delayMove;
+    private double windowMove;
+
+    Mdi(Env env, Params params) {
+        table = params.model();
+        up = params.number("up") > 0.0 ? params.number("up") : table.up;
+        down = params.number("down") > 0.0 ? params.number("down") : table.down;
+        releaseBins = params.word("bins").equals("release");
+        random = new Pcg64(env.seed);
+        mss = env.mss;
+        open();
+    }
+
+    /** What a move from {@code value} is weighted by: a percent of a large value is a larger move. */
+    private static double weight(double value) {
+        return Log10.of(Math.max(value, SMALLEST));
+    }
+
+    /** The move from {@code last} to {@code now}: percent, times the decimal logarithm of {@code last}. */
+    static double change(double last, double now) {
+        return 100.0 * (now / last - 1.0) * weight(last);
+    }
+
+    /** Where a move leads from {@code last}: it may be 0 or less. */
+    static double moved(double last, double move) {
+        return last * (1.0 + move / (100.0 * weight(last)));
+    }
+
+    private static double clamp(double window) {
+        return Math.max(1.0, Math.min(window, MAX_WINDOW));
+    }
+
+    private double flight() {
+        return inFlight / (double) mss;
+    }
+
+    private void allow(double packets) {
+        allowance = Units.whole(packets) * mss;
+    }
+
+    /** Before the first RTT the window alone counts. */
+    private void open() {
+        allow(w - flight());
+        rate = NONE;
+    }
+
+    private void openUnlessRunning() {
+        if (!running) {
+            open();
+        }
+    }
+
+    /** The window, from which the next epoch goes on as if it had not moved. */
+    private void settle(double window) {
+        w = clamp(window);
+        w1 = w;
+        w2 = w;
+    }
+
+    private void onRtt(long now, long nanos) {
+        double rtt = Math.max(Units.millis(nanos), MIN_DELAY);
+        if (!running) {
+            running = true;
+            d1 = rtt;
+            d2 = rtt;
+            rttAverage = rtt;
+            nextEpoch = Units.plus(now, table.epoch);
+        }
+        smallest = Math.min(smallest, rtt);
+        rttAverage = OLD_RTT * rttAverage + (1.0 - OLD_RTT) * rtt;
+        epochMax = Math.max(epochMax, rtt);
+    }
+
+    /** The window after this epoch. */
+    private double nextWindow(double d) {
+        double before = table.level ? change(smallest, d1) : change(d2, d1);
+        delayMove = table.level ? change(smallest, d) : change(d1, d);
+        windowMove = 0.0;
+        int side = table.delays.side(delayMove);
+        if (side != 0) {
+            return side > 0 ? down * w : w + up;
+        }
+        int last = table.delays.bin(before, releaseBins);
+        int state = table.state(last, table.windows.bin(change(w2, w1), releaseBins));
+        windowMove = table.draw(state, table.delays.bin(delayMove, releaseBins), random);
+        return Math.min(moved(w1, windowMove), GROWTH * w1);
+    }
+
+    private void runEpochs(long now, long count) {
+        for (long epoch = 0; epoch < count; epoch++) {
+            boolean seen = epochMax != NONE;
+            double d = seen ? epochMax : Math.max(d1, Units.millis(Units.since(now, lastAckAt)));
+            epochMax = NONE;
+            if (!appLimited) {
+                w = clamp(nextWindow(d));
+            }
+            w2 = w1;
+            w1 = w;
+            if (seen) {
+                if (w <= LITTLE_WINDOW) {
+                    // The smallest delay was another path's.
+                    smallest = Math.min(smallest + MIN_DELAY_GROWTH, d);
+                }
+                d2 = d1;
+                d1 = d;
+            }
+        }
+        allow(share());
+        rate = allowance > 0 ? Units.rate(allowance, table.epoch) : NONE;
+    }
+
+    /** Packets to send in an epoch: what is missing in flight, and what returns during the epoch (Verus section 4). */
+    private double share() {
+        double flight = flight();
+        double epochs = Math.ceil(rttAverage / Units.millis(table.epoch));
+        double share = epochs > 1.0 ? w + flight * (2.0 - epochs) / (epochs - 1.0) : w - flight;
+        return Math.floor(Math.max(Math.min(share, MOST_IN_FLIGHT * w - flight), 0.0));
+    }
+
+    private boolean paused() {
+        return appLimited && inFlight == 0;
+    }
+
+    /** Epochs run again after a pause, and nothing has moved. */
+    private void resume(long now) {
+        lastAckAt = now;
+        epochMax = NONE;
+        settle(w);
+        d2 = d1;
+        if (running) {
+            nextEpoch = Units.plus(now, table.epoch);
+        } else {
+            open();
+        }
+    }
+
+    @Override
+    public long onSent(Sent sent) {
+        if (paused()) {
+            resume(sent.now);
+        }
+        appLimited = sent.appLimited;
+        inFlight = sent.inFlight;
+        allowance = Units.since(allowance, sent.bytes);
+        return Units.whole(w);
+    }
+
+    @Override
+    public void onAck(Ack ack) {
+        int count = ack.packets.count();
+        for (int index = 0; index < count; index++) {
+            Acked packet = ack.packets.get(index);
+            if (!packet.retransmitted) {
+                onRtt(ack.now, Units.since(ack.now, packet.sentAt));
+            }
+        }
+        inFlight = ack.inFlight;
+        if (count == 0 && ack.rtt != Units.NEVER) {
+            onRtt(ack.now, ack.rtt);
+        }
+        if (ack.bytes > 0 || ack.rtt != Units.NEVER) {
+            lastAckAt = ack.now;
+        }
+        openUnlessRunning();
+    }
+
+    @Override
+    public void onLoss(Loss loss) {
+        inFlight = loss.inFlight;
+        for (int index = 0; index < loss.packets.count(); index++) {
+            Lost packet = loss.packets.get(index);
+            if (reducedAt == NONE || packet.sentAt > reducedAt) {
+                reducedAt = loss.now;
+                settle(Math.min(w, M * Math.max(packet.tag, 1)));
+                break;
+            }
+        }
+        openUnlessRunning();
+    }
+
+    @Override
+    public void onTimeout(Timeout timeout) {
+        inFlight = 0;
+        reducedAt = timeout.now;
+        settle(AFTER_TIMEOUT * w);
+        if (running) {
+            allowance = 0;
+        } else {
+            open();
+        }
+    }
+
+    @Override
+    public void onRestart(Restart restart) {
+        resume(restart.now);
+    }
+
+    @Override
+    public void onAppLimited(long now, long flight) {
+        appLimited = true;
+        inFlight = flight;
+    }
+
+    @Override
+    public long nextTick() {
+        return paused() ? Units.NEVER : nextEpoch;
+    }
+
+    @Override
+    public void onTick(long now) {
+        if (now < nextTick()) {
+            return;
+        }
+        long due = 1 + Units.since(now, nextEpoch) / table.epoch;
+        runEpochs(now, Math.min(due, MAX_EPOCHS));
+        nextEpoch = Units.plus(nextEpoch, Units.times(table.epoch, due, 1));
+    }
+
+    @Override
+    public void onMss(long now, long bytes) {
+        long size = Math.max(bytes, 1);
+        double scale = mss / (double) size;
+        mss = size;
+        w = clamp(w * scale);
+        w1 = clamp(w1 * scale);
+        w2 = clamp(w2 * scale);
+        openUnlessRunning();
+    }
+
+    @Override
+    public long window() {
+        return Math.max(Units.plus(inFlight, allowance), mss);
+    }
+
+    @Override
+    public boolean windowIsBudget() {
+        return running;
+    }
+
+    @Override
+    public void pacing(Pacing answer) {
+        if (rate == NONE) {
+            answer.free();
+        } else {
+            answer.rate(rate);
+        }
+    }
+
+    @Override
+    public Recovery recovery() {
+        return Recovery.CONTROLLER;
+    }
+
+    @Override
+    public void describe(Variables variables) {
+        variables.take("cwnd_packets", w);
+        variables.take("delay_move", delayMove);
+        variables.take("window_move", windowMove);
+        if (running) {
+            variables.take("delay_ms", d1);
+        }
+    }
+}
