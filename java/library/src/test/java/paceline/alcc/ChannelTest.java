@@ -1,0 +1,172 @@
+package paceline.alcc;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Channels with a selector of the caller's, and with a loop; what idle ones cost. */
+@Timeout(120)
+class ChannelTest {
+    @Test
+    void servedByASelectorOfTheCallers() throws Exception {
+        byte[] bytes = SocketTest.randomBytes(1, 700_000);
+        ByteBuffer back = ByteBuffer.allocate(bytes.length);
+        try (Peer peer = Peer.framed(new AlccOptions(), socket -> {
+            byte[] all = SocketTest.readAll(socket.getInputStream());
+            socket.getOutputStream().write(all);
+            socket.shutdownOutput();
+        }); Selector selector = Selector.open()) {
+            AlccChannel channel = AlccChannel.open(new AlccOptions().buffers(50_000));
+            assertThrows(java.nio.channels.NotYetConnectedException.class, () -> channel.write(ByteBuffer.allocate(1)));
+            channel.connect(peer.address());
+            SelectionKey key = channel.socketChannel().register(selector, 0);
+            ByteBuffer out = ByteBuffer.wrap(bytes);
+            boolean shut = false;
+            int count = 0;
+            while (count >= 0) {
+                key.interestOps(channel.interestOps());
+                long at = channel.nextWake();
+                long left = at == Long.MAX_VALUE ? 5_000 : Math.max((at - System.nanoTime() + 999_999) / 1_000_000, 0);
+                if (left == 0) {
+                    selector.selectNow();
+                } else {
+                    selector.select(left);
+                }
+                selector.selectedKeys().clear();
+                channel.process(key.readyOps());
+                if (channel.isConnected()) {
+                    if (out.hasRemaining()) {
+                        channel.write(out);
+                    } else if (!shut) {
+                        channel.shutdownOutput();
+                        shut = true;
+                    }
+                    count = channel.read(back);
+                }
+            }
+            assertArrayEquals(bytes, back.array());
+            channel.close();
+            assertTrue(channel.isOver());
+        }
+    }
+
+    @Test
+    void servedByALoopWithHandlers() throws Exception {
+        AlccLoop loop = new AlccLoop("of this test");
+        int channels = 20;
+        int size = 100_000;
+        CountDownLatch done = new CountDownLatch(channels);
+        try (Peer peer = Peer.framed(new AlccOptions(), socket -> {
+            byte[] all = SocketTest.readAll(socket.getInputStream());
+            socket.getOutputStream().write(all);
+            socket.shutdownOutput();
+        })) {
+            for (int i = 0; i < channels; i++) {
+                byte[] bytes = SocketTest.randomBytes(i, size);
+                ByteBuffer out = ByteBuffer.wrap(bytes);
+                ByteBuffer back = ByteBuffer.allocate(size);
+                AlccChannel channel = AlccChannel.open(new AlccOptions().buffers(20_000));
+                channel.connect(peer.address());
+                loop.add(channel, ready -> {
+                    try {
+                        if (ready.isOver() || !ready.isConnected()) {
+                            return;
+                        }
+                        if (out.hasRemaining() && ready.write(out) > 0 && !out.hasRemaining()) {
+                            ready.shutdownOutput();
+                        }
+                        while (ready.read(back) > 0) {
+                            // More may be there.
+                        }
+                        if (!back.hasRemaining()) {
+                            assertArrayEquals(bytes, back.array());
+                            done.countDown();
+                            ready.close();
+                        }
+                    } catch (java.io.IOException failed) {
+                        throw new IllegalStateException(failed);
+                    }
+                });
+            }
+            assertTrue(done.await(60, TimeUnit.SECONDS), () -> done.getCount() + " of them are not done");
+            assertTrue(peer.failures.isEmpty(), peer.failures::toString);
+        }
+        for (int i = 0; i < 500 && SocketTest.isThere("of this test"); i++) {
+            Thread.sleep(10);
+        }
+        assertEquals(0, loop.channels());
+        assertFalse(SocketTest.isThere("of this test"));
+    }
+
+    /** 1000 sockets at each end, all of which have sent something: no thread each, and no wake-up while they are idle. */
+    @Test
+    void idleSocketsCostNothing() throws Exception {
+        int sockets = 1000;
+        List<AlccSocket> clients = new ArrayList<>();
+        List<AlccChannel> served = new ArrayList<>();
+        AlccLoop loop = new AlccLoop("far end");
+        int before = Thread.activeCount();
+        try (java.nio.channels.ServerSocketChannel listener = java.nio.channels.ServerSocketChannel.open()) {
+            listener.socket().bind(new java.net.InetSocketAddress("127.0.0.1", 0), 2000);
+            for (int i = 0; i < sockets; i++) {
+                AlccSocket socket = new AlccSocket();
+                clients.add(socket);
+                socket.connect(listener.socket().getLocalSocketAddress(), 10_000);
+                AlccChannel channel = AlccChannel.of(listener.accept(), null, new AlccOptions());
+                served.add(channel);
+                loop.add(channel, null);
+                socket.getOutputStream().write(i);
+            }
+            for (AlccSocket socket : clients) {
+                socket.awaitDelivery(10_000);
+            }
+            // One of them may still owe an acknowledgement for 5 ms.
+            Thread.sleep(200);
+            assertEquals(before + 2, Thread.activeCount());
+            long wakeups = AlccLoop.shared().wakeups() + loop.wakeups();
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            long cpu = cpuOfLoops(threads);
+            Thread.sleep(1000);
+            assertEquals(wakeups, AlccLoop.shared().wakeups() + loop.wakeups());
+            long spent = cpuOfLoops(threads) - cpu;
+            assertEquals(0, spent / 1_000_000, "ms of CPU time in a second");
+            System.err.println("idle: 2 x " + sockets + " sockets, 2 threads, no wake-up in 1 s, CPU " + spent / 1000 + " us");
+        } finally {
+            for (AlccSocket socket : clients) {
+                socket.close();
+            }
+            for (AlccChannel channel : served) {
+                channel.close();
+            }
+        }
+        for (int i = 0; i < 1000 && Thread.activeCount() > before; i++) {
+            Thread.sleep(10);
+        }
+        assertEquals(before, Thread.activeCount());
+    }
+
+    private static long cpuOfLoops(ThreadMXBean threads) {
+        long sum = 0;
+        for (long id : threads.getAllThreadIds()) {
+            String name = threads.getThreadInfo(id) == null ? "" : threads.getThreadInfo(id).getThreadName();
+            if (name.equals("paceline") || name.equals("far end")) {
+                sum += threads.getThreadCpuTime(id);
+            }
+        }
+        return sum;
+    }
+}

@@ -1,0 +1,91 @@
+package paceline.alcc;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** A server on this machine that speaks frames, in this process: one thread for each connection. */
+public final class Peer implements Closeable {
+    /** What it does with a connection of frames. */
+    public interface Service {
+        void serve(AlccSocket socket) throws Exception;
+    }
+
+    /** What it does with a connection of TCP. */
+    interface RawService {
+        void serve(SocketChannel socket) throws Exception;
+    }
+
+    private final ServerSocketChannel listener;
+    private final Thread thread;
+    private final List<Thread> servants = Collections.synchronizedList(new ArrayList<Thread>());
+    final List<Throwable> failures = Collections.synchronizedList(new ArrayList<Throwable>());
+
+    private Peer(RawService service) throws IOException {
+        listener = ServerSocketChannel.open();
+        listener.socket().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 2000);
+        thread = new Thread(() -> accept(service), "peer");
+        thread.start();
+    }
+
+    static Peer raw(RawService service) throws IOException {
+        return new Peer(service);
+    }
+
+    /** A server of frames. */
+    public static Peer framed(AlccOptions options, Service service) throws IOException {
+        return new Peer(channel -> {
+            try (AlccSocket socket = new AlccSocket(channel, null, options)) {
+                service.serve(socket);
+            }
+        });
+    }
+
+    private void accept(RawService service) {
+        try {
+            while (true) {
+                SocketChannel accepted = listener.accept();
+                Thread servant = new Thread(() -> {
+                    try {
+                        service.serve(accepted);
+                    } catch (Throwable failed) {
+                        failures.add(failed);
+                    }
+                }, "peer's servant");
+                servants.add(servant);
+                servant.start();
+            }
+        } catch (IOException closed) {
+            // The test is over.
+        }
+    }
+
+    /** Where it listens. */
+    public InetSocketAddress address() {
+        return new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.socket().getLocalPort());
+    }
+
+    /** Waits until all connections have been served. */
+    void join() throws InterruptedException {
+        for (int i = 0; i < servants.size(); i++) {
+            servants.get(i).join(60_000);
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        listener.close();
+        try {
+            thread.join();
+            join();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}
