@@ -267,7 +267,7 @@ public final class AlccChannel implements Closeable {
         boolean stopped;
         synchronized (this) {
             check();
-            stopped = !pipe.wantsRead();
+            stopped = pipe.isInboxFull();
             taken = pipe.inbox.take(to, to.remaining());
             if (taken == 0 && to.hasRemaining()) {
                 if (failure != null) {
@@ -280,6 +280,11 @@ public final class AlccChannel implements Closeable {
             touch();
         }
         return taken;
+    }
+
+    /** The application has closed it, and what it has written is still leaving. */
+    synchronized boolean isClosing() {
+        return closing && !closed;
     }
 
     private void check() throws IOException {

@@ -98,7 +98,11 @@ public final class AlccLoop {
     /** The channel wants something else than before: the thread looks at it, if it has to. */
     void touch(AlccChannel channel) {
         if (Thread.currentThread() != thread) {
-            boolean same = channel.registeredOps == channel.interestOps() && channel.scheduled <= channel.nextWake();
+            boolean same;
+            // As one with arrange(): what the thread is about to take down was seen before the change, or after it.
+            synchronized (channel) {
+                same = channel.registeredOps == channel.interestOps() && channel.scheduled <= channel.nextWake();
+            }
             if (same && !channel.isOver() && channel.registeredOps != 0) {
                 return;
             }
@@ -158,21 +162,27 @@ public final class AlccLoop {
         if (channel.loop != this) {
             return;
         }
+        synchronized (channel) {
+            register(channel);
+            heap.set(channel, channel.isOver() ? Long.MAX_VALUE : channel.nextWake());
+        }
+        if (channel.isOver()) {
+            drop(channel);
+        }
+    }
+
+    private void register(AlccChannel channel) {
         SelectionKey key = channel.socketChannel().keyFor(selector);
         int ops = channel.interestOps();
         try {
             if (key == null && !channel.isOver()) {
-                key = channel.socketChannel().register(selector, ops, channel);
+                channel.socketChannel().register(selector, ops, channel);
             } else if (key != null && key.isValid() && ops != channel.registeredOps) {
                 key.interestOps(ops);
             }
             channel.registeredOps = ops;
         } catch (ClosedChannelException | CancelledKeyException over) {
             channel.registeredOps = 0;
-        }
-        heap.set(channel, channel.isOver() ? Long.MAX_VALUE : channel.nextWake());
-        if (channel.isOver()) {
-            drop(channel);
         }
     }
 
@@ -228,7 +238,7 @@ public final class AlccLoop {
     }
 
     private void call(AlccChannel channel) {
-        if (channel.handler != null) {
+        if (channel.handler != null && !channel.isClosing()) {
             channel.handler.ready(channel);
         }
     }

@@ -109,12 +109,25 @@ final class Pipe implements FrameSink {
         return blocked;
     }
 
+    /** The application has to read before more is acknowledged. */
+    boolean isInboxFull() {
+        return inboxFull;
+    }
+
     /** Wants to know when bytes come. */
     boolean wantsRead() {
         if (inboxFull && inbox.free() >= inbox.capacity() / 4) {
             inboxFull = false;
         }
-        return !peerEnded && !inboxFull;
+        return !peerEnded && (!inboxFull || waitsForAcks());
+    }
+
+    /**
+     * The peer's acknowledgements come behind its data: while it owes us some, reading goes on although the application does not
+     * read. What comes then is not acknowledged, so that it is a window of the peer's at most.
+     */
+    private boolean waitsForAcks() {
+        return flow.inFlight() > 0 && !queue.isEmpty();
     }
 
     long progress() {
@@ -129,7 +142,7 @@ final class Pipe implements FrameSink {
         if (!shaken) {
             return Long.MAX_VALUE;
         }
-        long wake = blocked || shutSent ? Long.MAX_VALUE : end.nextAck();
+        long wake = blocked || shutSent || inboxFull ? Long.MAX_VALUE : end.nextAck();
         if (!queue.isEmpty() || flow.inFlight() > 0 && !peerEnded) {
             wake = Math.min(wake, flow.nextWake());
             // Once that time has come, only the flow keeps the rest back.
@@ -157,6 +170,8 @@ final class Pipe implements FrameSink {
                 return;
             }
             progress = time;
+            // What follows the handshake may have come with it.
+            readAgain = true;
         }
         if ((readable || readAgain) && buffer != null) {
             read(buffer);
@@ -202,11 +217,11 @@ final class Pipe implements FrameSink {
     }
 
     private void read(ByteBuffer buffer) throws IOException {
-        readAgain = false;
         for (int turn = 0; wantsRead();) {
             buffer.clear();
             int count = lower.read(buffer);
             if (count == 0) {
+                readAgain = false;
                 return;
             }
             if (count < 0) {
@@ -217,8 +232,8 @@ final class Pipe implements FrameSink {
             turn += count;
             buffer.flip();
             decoder.read(buffer, this);
-            inboxFull = inbox.free() == 0;
-            if (turn >= TURN || inboxFull) {
+            inboxFull = inbox.free() <= 0;
+            if (turn >= TURN || inboxFull && !waitsForAcks()) {
                 readAgain = true;
                 return;
             }
@@ -257,7 +272,7 @@ final class Pipe implements FrameSink {
     }
 
     private boolean acknowledge() {
-        if (end.nextAck() > now) {
+        if (inboxFull || end.nextAck() > now) {
             return false;
         }
         wire.clear();
