@@ -2,13 +2,10 @@ package paceline.alcc;
 
 import java.io.Closeable;
 import java.io.IOException;
-import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
-import java.nio.channels.ClosedChannelException;
-import java.nio.channels.NotYetConnectedException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 
@@ -20,10 +17,6 @@ import java.nio.channels.SocketChannel;
  * <p>Several threads may use it.
  */
 public final class AlccChannel implements Closeable {
-    /** A handshake that took longer was repeated, and says nothing about the RTT (TCP sends a SYN again after 1 s). */
-    private static final long HANDSHAKE_LIMIT = 900_000_000;
-    /** A connection that closes is given up after so long without a byte acknowledged, as in the Rust engine. */
-    private static final long LINGER = 60_000_000_000L;
     /** Time between two calls of a listener. */
     private static final long REPORT_EVERY = 100_000_000;
     private static final int READ = 64 * 1024;
@@ -42,24 +35,12 @@ public final class AlccChannel implements Closeable {
     AlccHandler handler;
     boolean isPending;
 
-    private final SocketChannel channel;
-    private final AlccOptions options;
-    private final long origin = System.nanoTime();
-    private Pipe pipe;
-    private String host;
-    private long connectedAt = -1;
-    private boolean closing;
-    private long closedAt;
-    private boolean closed;
-    private boolean lingers;
-    private IOException failure;
+    private final Link link;
     private long reportedAt;
     private long reportedBytes = -1;
 
     private AlccChannel(SocketChannel channel, AlccOptions options) throws IOException {
-        this.channel = channel;
-        this.options = options.copy();
-        channel.configureBlocking(false);
+        link = new Link(channel, options);
     }
 
     /**
@@ -84,9 +65,8 @@ public final class AlccChannel implements Closeable {
      */
     public static AlccChannel of(SocketChannel connected, String host, AlccOptions options) throws IOException {
         AlccChannel made = new AlccChannel(connected, options);
-        made.host = host;
         synchronized (made) {
-            made.begin();
+            made.link.take(host);
         }
         return made;
     }
@@ -106,30 +86,13 @@ public final class AlccChannel implements Closeable {
             if (to.isUnresolved()) {
                 throw new java.net.UnknownHostException("there is no host of the name " + to.getHostName());
             }
-            host = to.getHostString();
             try {
-                if (channel.connect(to)) {
-                    begin();
-                }
-            } catch (IOException failed) {
-                fail(failed);
-                throw failed;
+                link.connect(to);
+            } finally {
+                notifyAll();
             }
         }
         touch();
-    }
-
-    private void begin() throws IOException {
-        channel.socket().setTcpNoDelay(true);
-        connectedAt = time();
-        int port = channel.socket().getPort();
-        Lower lower = options.tls == null ? new PlainLower(channel)
-                : new TlsLower(channel, options.tls.engine(host, port), options.tls.isClient() ? host : null);
-        pipe = new Pipe(lower, options);
-    }
-
-    private long time() {
-        return System.nanoTime() - origin;
     }
 
     /**
@@ -138,7 +101,7 @@ public final class AlccChannel implements Closeable {
      * @return the channel below
      */
     public SocketChannel socketChannel() {
-        return channel;
+        return link.channel;
     }
 
     /**
@@ -147,14 +110,7 @@ public final class AlccChannel implements Closeable {
      * @return operations of {@link SelectionKey}; 0 when it is over
      */
     public synchronized int interestOps() {
-        if (closed) {
-            return 0;
-        }
-        if (pipe == null) {
-            return channel.isConnectionPending() ? SelectionKey.OP_CONNECT : 0;
-        }
-        return (pipe.wantsRead() || closing && !pipe.peerEnded() ? SelectionKey.OP_READ : 0)
-                | (pipe.wantsWrite() ? SelectionKey.OP_WRITE : 0);
+        return link.interestOps();
     }
 
     /**
@@ -163,14 +119,7 @@ public final class AlccChannel implements Closeable {
      * @return {@link System#nanoTime} of that moment; {@link Long#MAX_VALUE} for never, as while the connection is idle
      */
     public synchronized long nextWake() {
-        if (closed || pipe == null) {
-            return Long.MAX_VALUE;
-        }
-        long at = pipe.nextWake();
-        if (closing) {
-            at = Math.min(at, Math.max(pipe.progress(), closedAt) + LINGER);
-        }
-        return at == Long.MAX_VALUE ? at : origin + at;
+        return link.nextWake();
     }
 
     /**
@@ -182,67 +131,32 @@ public final class AlccChannel implements Closeable {
     public void process(int readyOps) {
         AlccStatistics report = null;
         synchronized (this) {
-            if (closed) {
+            if (link.isOver()) {
                 return;
             }
             try {
-                if (pipe == null && (readyOps & SelectionKey.OP_CONNECT) != 0 && channel.finishConnect()) {
-                    begin();
-                    if (connectedAt < HANDSHAKE_LIMIT) {
-                        pipe.flow.connected(connectedAt, Math.max(connectedAt, 1));
-                    }
-                }
-                if (pipe != null) {
-                    run((readyOps & SelectionKey.OP_READ) != 0, (readyOps & SelectionKey.OP_WRITE) != 0, SCRATCH.get());
-                    report = dueReport();
-                }
-            } catch (IOException failed) {
-                fail(failed);
-            } catch (RuntimeException bug) {
-                fail(new IOException("the connection ended by an error of this library: " + bug, bug));
-                throw bug;
+                link.process(readyOps, SCRATCH.get());
+                report = dueReport();
             } finally {
                 notifyAll();
             }
         }
         if (report != null) {
-            options.listener.progress(report);
+            link.options.listener.progress(report);
         }
     }
 
-    private void run(boolean readable, boolean writable, ByteBuffer buffer) throws IOException {
-        long now = time();
-        pipe.run(now, readable, writable, buffer);
-        if (closing) {
-            // The application reads no more; acknowledgements are still needed.
-            pipe.inbox.clear();
-            if (pipe.isSettled()) {
-                end();
-            } else if (now - Math.max(pipe.progress(), closedAt) >= LINGER) {
-                fail(new IOException("the peer accepted nothing for 60 s after the end"));
-            }
-        }
-        protect();
-    }
-
-    private void runNow() {
+    /** What an application's call permits happens, and who waits looks again. */
+    private void run() {
         try {
-            run(false, false, null);
-        } catch (IOException failed) {
-            fail(failed);
-        }
-    }
-
-    /** While something waits here, the kernel answers the end of this process by a reset, so that no part passes for the whole. */
-    private void protect() throws IOException {
-        if (!closed && pipe.isBusy() != lingers) {
-            lingers = !lingers;
-            channel.socket().setSoLinger(lingers, 0);
+            link.run();
+        } finally {
+            notifyAll();
         }
     }
 
     private AlccStatistics dueReport() {
-        if (options.listener == null || time() - reportedAt < REPORT_EVERY) {
+        if (link.options.listener == null || link.pipe() == null || link.time() - reportedAt < REPORT_EVERY) {
             return null;
         }
         AlccStatistics now = statistics();
@@ -250,7 +164,7 @@ public final class AlccChannel implements Closeable {
             return null;
         }
         reportedBytes = now.delivered + now.received;
-        reportedAt = time();
+        reportedAt = link.time();
         return now;
     }
 
@@ -266,12 +180,13 @@ public final class AlccChannel implements Closeable {
         int taken;
         boolean stopped;
         synchronized (this) {
-            check();
+            link.checkReadable();
+            Pipe pipe = link.pipe();
             stopped = pipe.isInboxFull();
             taken = pipe.inbox.take(to, to.remaining());
             if (taken == 0 && to.hasRemaining()) {
-                if (failure != null) {
-                    throw failure;
+                if (link.failure() != null) {
+                    throw link.failure();
                 }
                 return pipe.peerEnded() ? -1 : 0;
             }
@@ -284,21 +199,7 @@ public final class AlccChannel implements Closeable {
 
     /** The application has closed it, and what it has written is still leaving. */
     synchronized boolean isClosing() {
-        return closing && !closed;
-    }
-
-    private void check() throws IOException {
-        if (pipe == null || closing || closed) {
-            if (failure != null && (pipe == null || pipe.inbox.isEmpty())) {
-                throw failure;
-            }
-            if (closing || closed && failure == null) {
-                throw new ClosedChannelException();
-            }
-            if (pipe == null) {
-                throw new NotYetConnectedException();
-            }
-        }
+        return link.isClosing() && !link.isOver();
     }
 
     /**
@@ -311,15 +212,12 @@ public final class AlccChannel implements Closeable {
     public int write(ByteBuffer from) throws IOException {
         int taken;
         synchronized (this) {
-            check();
-            if (failure != null) {
-                throw failure;
-            }
-            if (pipe.isShut()) {
+            link.checkWritable();
+            if (link.pipe().isShut()) {
                 throw new SocketException("the output is shut down");
             }
-            taken = pipe.write(from);
-            runNow();
+            taken = link.pipe().write(from);
+            run();
         }
         touch();
         return taken;
@@ -328,11 +226,11 @@ public final class AlccChannel implements Closeable {
     /** What was written leaves without waiting for more. */
     public void flush() {
         synchronized (this) {
-            if (pipe == null || closed) {
+            if (link.pipe() == null || link.isOver()) {
                 return;
             }
-            pipe.push(time());
-            runNow();
+            link.pipe().push(link.time());
+            run();
         }
         touch();
     }
@@ -345,12 +243,9 @@ public final class AlccChannel implements Closeable {
      */
     public void shutdownOutput() throws IOException {
         synchronized (this) {
-            check();
-            if (failure != null) {
-                throw failure;
-            }
-            pipe.shut();
-            runNow();
+            link.checkWritable();
+            link.pipe().shut();
+            run();
         }
         touch();
     }
@@ -362,18 +257,7 @@ public final class AlccChannel implements Closeable {
     @Override
     public void close() {
         synchronized (this) {
-            if (closing || closed) {
-                closing = true;
-                return;
-            }
-            closing = true;
-            closedAt = time();
-            if (pipe == null || !pipe.isShaken()) {
-                end();
-            } else {
-                pipe.shut();
-                runNow();
-            }
+            link.close();
             notifyAll();
         }
         touch();
@@ -381,9 +265,14 @@ public final class AlccChannel implements Closeable {
 
     /** Closes by a reset: what was written and has not left is lost. */
     public void abort() {
+        abort(null);
+    }
+
+    /** The same for a reason, which reads and writes then give. */
+    void abort(IOException reason) {
         synchronized (this) {
-            closing = true;
-            fail(null);
+            link.abort(reason);
+            notifyAll();
         }
         touch();
     }
@@ -394,7 +283,7 @@ public final class AlccChannel implements Closeable {
      * @return whether that is so
      */
     public synchronized boolean isOver() {
-        return closed;
+        return link.isOver();
     }
 
     /**
@@ -403,7 +292,7 @@ public final class AlccChannel implements Closeable {
      * @return whether that is so
      */
     public synchronized boolean isConnected() {
-        return pipe != null && pipe.isShaken();
+        return link.isConnected();
     }
 
     /**
@@ -412,7 +301,8 @@ public final class AlccChannel implements Closeable {
      * @return whether that is so
      */
     public synchronized boolean isReadable() {
-        return failure != null || closed || pipe != null && (!pipe.inbox.isEmpty() || pipe.peerEnded());
+        Pipe pipe = link.pipe();
+        return link.isOver() || pipe != null && (!pipe.inbox.isEmpty() || pipe.peerEnded());
     }
 
     /**
@@ -421,7 +311,7 @@ public final class AlccChannel implements Closeable {
      * @return whether that is so
      */
     public synchronized boolean isWritable() {
-        return failure != null || closed || pipe != null && pipe.queue.free() >= options.queue / 4;
+        return link.isOver() || link.pipe() != null && link.pipe().queue.free() >= link.options.queue / 4;
     }
 
     /**
@@ -431,56 +321,27 @@ public final class AlccChannel implements Closeable {
      */
     public synchronized AlccStatistics statistics() {
         AlccStatistics.Builder to = new AlccStatistics.Builder();
-        if (pipe != null) {
-            pipe.report(to);
-            to.age = time() - connectedAt;
+        if (link.pipe() != null) {
+            link.pipe().report(to);
+            to.age = link.age();
         }
         return to.build();
     }
 
     /** The error that ended it, or null. */
     synchronized IOException failure() {
-        return failure;
+        return link.failure();
     }
 
-    /** Bytes written have not all been acknowledged. */
+    /** Bytes written have not all been acknowledged, and still may be. */
     synchronized boolean isUnsettled() {
-        return !closed && pipe != null && (pipe.isBusy() || pipe.flow.inFlight() > 0);
+        Pipe pipe = link.pipe();
+        return !link.isOver() && pipe != null && (pipe.isBusy() || pipe.flow.inFlight() > 0 && !pipe.peerEnded());
     }
 
-    /** The connection is over; what waits is dropped, so the peer gets a reset. */
-    private void fail(IOException reason) {
-        if (closed) {
-            return;
-        }
-        failure = reason instanceof ConnectException ? connectFailed(reason) : reason;
-        try {
-            if (pipe != null && !pipe.isShutSent()) {
-                channel.socket().setSoLinger(true, 0);
-            }
-        } catch (SocketException gone) {
-            // There is nothing to reset.
-        }
-        if (pipe != null) {
-            pipe.queue.clear();
-        }
-        end();
-    }
-
-    private IOException connectFailed(IOException reason) {
-        ConnectException clear = new ConnectException(reason.getMessage() + ": " + host + "; is the server running there?");
-        clear.initCause(reason);
-        return clear;
-    }
-
-    private void end() {
-        closed = true;
-        try {
-            channel.close();
-        } catch (IOException gone) {
-            // It was closed already.
-        }
-        notifyAll();
+    /** Bytes written will never be acknowledged: the peer ended its direction, and its acknowledgements with it. */
+    synchronized boolean isUnheard() {
+        return link.pipe() != null && link.pipe().flow.inFlight() > 0 && link.pipe().peerEnded();
     }
 
     private void touch() {
@@ -491,6 +352,6 @@ public final class AlccChannel implements Closeable {
     }
 
     synchronized int available() {
-        return pipe == null ? 0 : pipe.inbox.size();
+        return link.pipe() == null ? 0 : link.pipe().inbox.size();
     }
 }

@@ -6,6 +6,8 @@ import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.Set;
 
 /**
  * One thread with one selector for any number of channels. It sleeps until bytes come or the next sending time does; idle
@@ -21,10 +23,11 @@ public final class AlccLoop {
     private ArrayList<AlccChannel> handled = new ArrayList<>();
     private Selector selector;
     private volatile Thread thread;
-    private int channels;
+    private final Set<AlccChannel> channels = new HashSet<>();
     private long wakeups;
     /** Of the thread alone. */
-    private final WakeHeap heap = new WakeHeap();
+    private WakeHeap heap = new WakeHeap();
+    private final ArrayList<AlccChannel> due = new ArrayList<>();
 
     /**
      * A loop of its own, beside {@link #shared}.
@@ -57,20 +60,34 @@ public final class AlccLoop {
                 throw new IllegalStateException("the channel has a loop already");
             }
             if (selector == null) {
-                selector = Selector.open();
-                thread = new Thread(new Runnable() {
-                    @Override
-                    public void run() {
-                        serve();
-                    }
-                }, name);
-                thread.start();
+                begin();
             }
             channel.handler = handler;
             channel.loop = this;
-            channels++;
+            channels.add(channel);
         }
         touch(channel);
+    }
+
+    private void begin() throws IOException {
+        selector = Selector.open();
+        thread = new Thread(new Runnable() {
+            @Override
+            public void run() {
+                serve();
+            }
+        }, name);
+        boolean done = false;
+        try {
+            thread.start();
+            done = true;
+        } finally {
+            if (!done) {
+                selector.close();
+                selector = null;
+                thread = null;
+            }
+        }
     }
 
     /**
@@ -80,7 +97,7 @@ public final class AlccLoop {
      */
     public int channels() {
         synchronized (lock) {
-            return channels;
+            return channels.size();
         }
     }
 
@@ -124,7 +141,7 @@ public final class AlccLoop {
             while (update()) {
                 select();
             }
-        } catch (IOException | RuntimeException broken) {
+        } catch (Throwable broken) {
             giveUp(broken);
         }
     }
@@ -135,7 +152,7 @@ public final class AlccLoop {
             ArrayList<AlccChannel> changed;
             synchronized (lock) {
                 if (pending.isEmpty()) {
-                    if (channels > 0) {
+                    if (!channels.isEmpty()) {
                         return true;
                     }
                     selector.close();
@@ -162,11 +179,14 @@ public final class AlccLoop {
         if (channel.loop != this) {
             return;
         }
+        boolean over;
         synchronized (channel) {
             register(channel);
-            heap.set(channel, channel.isOver() ? Long.MAX_VALUE : channel.nextWake());
+            // Looked at once: when another thread ends it after this, its touch() brings it here again.
+            over = channel.isOver();
+            heap.set(channel, over ? Long.MAX_VALUE : channel.nextWake());
         }
-        if (channel.isOver()) {
+        if (over) {
             drop(channel);
         }
     }
@@ -193,7 +213,7 @@ public final class AlccLoop {
         }
         synchronized (lock) {
             channel.loop = null;
-            channels--;
+            channels.remove(channel);
         }
         call(channel);
     }
@@ -226,9 +246,15 @@ public final class AlccLoop {
         }
         selector.selectedKeys().clear();
         long now = System.nanoTime();
-        for (int turns = heap.size(); turns > 0 && heap.size() > 0 && heap.first().scheduled - now <= 0; turns--) {
-            work(heap.first(), 0);
+        // Each of them once, whatever the others want then.
+        while (heap.size() > 0 && heap.first().scheduled - now <= 0) {
+            due.add(heap.first());
+            heap.set(heap.first(), Long.MAX_VALUE);
         }
+        for (int i = 0; i < due.size(); i++) {
+            work(due.get(i), 0);
+        }
+        due.clear();
     }
 
     private void work(AlccChannel channel, int ready) {
@@ -243,16 +269,22 @@ public final class AlccLoop {
         }
     }
 
-    /** A bug, or no more memory: nothing is left waiting for a thread that is gone. */
-    private void giveUp(Exception broken) {
-        ArrayList<AlccChannel> left = new ArrayList<>();
+    /** An error of a handler or of this library, or no more memory: nothing is left waiting for a thread that is gone. */
+    private void giveUp(Throwable broken) {
+        ArrayList<AlccChannel> left;
         synchronized (lock) {
-            for (SelectionKey key : selector.keys()) {
-                left.add((AlccChannel) key.attachment());
-            }
-            left.addAll(pending);
+            left = new ArrayList<>(channels);
+            channels.clear();
             pending.clear();
-            channels = 0;
+            handled.clear();
+            heap = new WakeHeap();
+            due.clear();
+            for (AlccChannel channel : left) {
+                channel.loop = null;
+                channel.isPending = false;
+                channel.heapIndex = -1;
+                channel.scheduled = Long.MAX_VALUE;
+            }
             try {
                 selector.close();
             } catch (IOException gone) {
@@ -262,9 +294,7 @@ public final class AlccLoop {
             thread = null;
         }
         for (AlccChannel channel : left) {
-            channel.loop = null;
-            heap.set(channel, Long.MAX_VALUE);
-            channel.abort();
+            channel.abort(new IOException("the thread that served the connection ended by an error: " + broken, broken));
         }
         Thread.UncaughtExceptionHandler handler = Thread.currentThread().getUncaughtExceptionHandler();
         handler.uncaughtException(Thread.currentThread(), broken);

@@ -1,6 +1,7 @@
 package paceline.alcc;
 
 import java.io.Closeable;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InterruptedIOException;
@@ -192,6 +193,9 @@ public final class AlccSocket implements Closeable {
             }
             if (channel.failure() != null) {
                 throw channel.failure();
+            }
+            if (channel.isUnheard()) {
+                throw new EOFException("the peer ended its direction, so it can acknowledge no more");
             }
         }
     }

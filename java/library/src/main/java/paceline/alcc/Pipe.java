@@ -250,16 +250,8 @@ final class Pipe implements FrameSink {
                 return;
             }
             blocked = false;
-            if (peerEnded) {
-                // Who has ended acknowledges no more: what is left goes as fast as TCP takes it.
-                if (queue.isEmpty()) {
-                    break;
-                }
-                handOver(Math.min(queue.size(), Frames.MAX_PAYLOAD));
-                continue;
-            }
-            int bytes = shutSent ? 0 : flow.poll(now);
-            if (bytes > 0 && !waitsForMore(bytes)) {
+            int bytes = permitted();
+            if (bytes > 0) {
                 handOver(bytes);
             } else if (shutSent || !acknowledge()) {
                 break;
@@ -269,6 +261,19 @@ final class Pipe implements FrameSink {
             shutSent = lower.shutdownOutput();
             blocked = !shutSent;
         }
+    }
+
+    /** Bytes of the chunk that may leave now; 0 for none. */
+    private int permitted() {
+        if (shutSent) {
+            return 0;
+        }
+        if (peerEnded) {
+            // Who has ended acknowledges no more: what is left goes as fast as TCP takes it.
+            return Math.min(queue.size(), Frames.MAX_PAYLOAD);
+        }
+        int bytes = flow.poll(now);
+        return bytes > 0 && waitsForMore(bytes) ? 0 : bytes;
     }
 
     private boolean acknowledge() {

@@ -155,7 +155,11 @@ public final class TransferClient implements Closeable {
             say(buffer, count);
             at += count;
         }
-        socket.awaitDelivery(PATIENCE);
+        try {
+            socket.awaitDelivery(PATIENCE);
+        } catch (EOFException ended) {
+            // The server has ended its direction: its last word is there.
+        }
         if (at < size) {
             socket.shutdownOutput();
         }

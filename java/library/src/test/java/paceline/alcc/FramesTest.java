@@ -10,7 +10,9 @@ import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import paceline.alcc.FrameException.Rule;
 
 /** Whatever is written is read again, in whatever pieces it comes; a stranger's bytes end the connection for one reason. */
@@ -214,6 +216,7 @@ class FramesTest {
 
     /** Random mutations of good streams; 1 s, or as long as {@code -Dpaceline.fuzz.seconds} says. */
     @Test
+    @Timeout(value = 1, unit = TimeUnit.DAYS)
     void aStrangersBytesHaveOneReading() {
         long seconds = Long.getLong("paceline.fuzz.seconds", 1);
         long seed = Long.getLong("paceline.fuzz.seed", 18);

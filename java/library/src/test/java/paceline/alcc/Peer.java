@@ -7,6 +7,7 @@ import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
@@ -21,6 +22,8 @@ public final class Peer implements Closeable {
     interface RawService {
         void serve(SocketChannel socket) throws Exception;
     }
+
+    private static final int PATIENCE = 60_000;
 
     private final ServerSocketChannel listener;
     private final Thread thread;
@@ -71,10 +74,18 @@ public final class Peer implements Closeable {
         return new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.socket().getLocalPort());
     }
 
-    /** Waits until all connections have been served. */
+    /** Waits until all connections have been served: a minute for all of them. */
     void join() throws InterruptedException {
-        for (int i = 0; i < servants.size(); i++) {
-            servants.get(i).join(60_000);
+        long until = System.nanoTime() + PATIENCE * 1_000_000L;
+        StringBuilder busy = new StringBuilder();
+        for (Thread servant : servants.toArray(new Thread[0])) {
+            servant.join(Math.max((until - System.nanoTime()) / 1_000_000, 1));
+            if (servant.isAlive()) {
+                busy.append('\n').append(Arrays.toString(servant.getStackTrace()));
+            }
+        }
+        if (busy.length() > 0) {
+            throw new AssertionError("still served after " + PATIENCE + " ms, by" + busy);
         }
     }
 

@@ -15,15 +15,14 @@ import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import paceline.cc.FixedController;
 
 /** Sockets above TCP on this machine. */
-@Timeout(120)
 class SocketTest {
     static byte[] randomBytes(int seed, int length) {
         byte[] bytes = new byte[length];
@@ -43,14 +42,18 @@ class SocketTest {
     /** No thread is left soon after the last socket. */
     @AfterEach
     void nothingIsLeft() throws Exception {
-        for (int i = 0; i < 500 && isThere("paceline"); i++) {
-            Thread.sleep(10);
-        }
-        assertFalse(isThere("paceline"), () -> AlccLoop.shared().channels() + " channels are left");
+        awaitEnd("paceline");
+        assertEquals(0, AlccLoop.shared().channels());
     }
 
-    static boolean isThere(String thread) {
-        return Thread.getAllStackTraces().keySet().stream().anyMatch(one -> one.getName().equals(thread));
+    /** Waits until the threads of this name have ended: a minute at most. */
+    static void awaitEnd(String name) throws InterruptedException {
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            if (thread.getName().equals(name)) {
+                thread.join(60_000);
+                assertFalse(thread.isAlive(), () -> name + " is left: " + Arrays.toString(thread.getStackTrace()));
+            }
+        }
     }
 
     private static void sendInPieces(OutputStream out, byte[] bytes, Random random) throws Exception {
@@ -289,6 +292,22 @@ class SocketTest {
                 assertEquals(4, socket.getInputStream().read(answer));
                 assertEquals("full", new String(answer, StandardCharsets.US_ASCII));
             }
+        }
+    }
+
+    @Test
+    void whoHasEndedAcknowledgesNoMore() throws Exception {
+        try (Peer peer = Peer.framed(new AlccOptions(), socket -> {
+            socket.shutdownOutput();
+            assertEquals(1000, readAll(socket.getInputStream()).length);
+        }); AlccSocket socket = new AlccSocket()) {
+            socket.connect(peer.address());
+            assertEquals(-1, socket.getInputStream().read());
+            socket.getOutputStream().write(new byte[1000]);
+            assertThrows(EOFException.class, () -> socket.awaitDelivery(0));
+            socket.shutdownOutput();
+            peer.join();
+            assertTrue(peer.failures.isEmpty(), peer.failures::toString);
         }
     }
 

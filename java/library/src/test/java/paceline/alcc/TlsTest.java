@@ -23,11 +23,9 @@ import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** TLS below the frames, with certificates that the JDK's keytool makes. */
-@Timeout(120)
 class TlsTest {
     private static final char[] PASSWORD = "changeit".toCharArray();
     private static SSLContext local;
@@ -78,10 +76,7 @@ class TlsTest {
 
     @AfterEach
     void nothingIsLeft() throws Exception {
-        for (int i = 0; i < 500 && SocketTest.isThere("paceline"); i++) {
-            Thread.sleep(10);
-        }
-        assertFalse(SocketTest.isThere("paceline"));
+        SocketTest.awaitEnd("paceline");
     }
 
     @Test

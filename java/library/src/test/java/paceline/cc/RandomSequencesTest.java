@@ -12,7 +12,9 @@ import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -25,6 +27,8 @@ class RandomSequencesTest {
         return Controllers.names();
     }
 
+    // The first of them may compile the Rust code.
+    @Timeout(value = 1, unit = TimeUnit.HOURS)
     @ParameterizedTest
     @MethodSource("controllers")
     void javaAnswersAsRust(String controller) throws Exception {

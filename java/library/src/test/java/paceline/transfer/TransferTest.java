@@ -15,12 +15,10 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import paceline.alcc.AlccOptions;
 
 /** Uploads and downloads against a server in this process. */
-@Timeout(120)
 class TransferTest {
     @TempDir
     File folder;

@@ -11,12 +11,10 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import paceline.transfer.TestServer;
 
 /** The tool, run in this process. */
-@Timeout(120)
 class MainTest {
     @TempDir
     File folder;
