@@ -69,7 +69,7 @@ pub enum Problem {
     #[error("'{0}' is not a number from 0 to 1")]
     Cell(String),
     /// A block that is no distribution.
-    #[error("the block that begins here sums to {0}, and must sum to 1 or be all 0; normalise it, or train anew")]
+    #[error("the block that begins here sums to {0}, and must sum to 1 or be all 0; normalise it, or train it again")]
     Sum(String),
     /// Lines behind the last row.
     #[error("there is more text behind the last of {0} rows")]

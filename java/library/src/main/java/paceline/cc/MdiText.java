@@ -197,7 +197,7 @@ final class MdiText {
             if ((index + 1) % windows == 0) {
                 if (sum != 0.0 && Math.abs(sum - 1.0) > TOLERANCE) {
                     throw wrong(number, index + 2 - windows, "the block that begins here sums to " + Param.plain(sum)
-                            + ", and must sum to 1 or be all 0; normalise it, or train anew");
+                            + ", and must sum to 1 or be all 0; normalise it, or train it again");
                 }
                 sum = 0.0;
             }

@@ -10,6 +10,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 /** A server on this machine that speaks frames, in this process: one thread for each connection. */
 public final class Peer implements Closeable {
@@ -27,6 +29,7 @@ public final class Peer implements Closeable {
 
     private final ServerSocketChannel listener;
     private final Thread thread;
+    private final CountDownLatch come = new CountDownLatch(1);
     private final List<Thread> servants = Collections.synchronizedList(new ArrayList<Thread>());
     final List<Throwable> failures = Collections.synchronizedList(new ArrayList<Throwable>());
 
@@ -63,6 +66,7 @@ public final class Peer implements Closeable {
                 }, "peer's servant");
                 servants.add(servant);
                 servant.start();
+                come.countDown();
             }
         } catch (IOException closed) {
             // The test is over.
@@ -74,8 +78,15 @@ public final class Peer implements Closeable {
         return new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.socket().getLocalPort());
     }
 
-    /** Waits until all connections have been served: a minute for all of them. */
+    /** Waits until a connection has come and all have been served: a minute for all of them. */
     void join() throws InterruptedException {
+        if (!come.await(PATIENCE, TimeUnit.MILLISECONDS)) {
+            throw new AssertionError("no connection came in " + PATIENCE + " ms");
+        }
+        joinServants();
+    }
+
+    private void joinServants() throws InterruptedException {
         long until = System.nanoTime() + PATIENCE * 1_000_000L;
         StringBuilder busy = new StringBuilder();
         for (Thread servant : servants.toArray(new Thread[0])) {
@@ -94,7 +105,7 @@ public final class Peer implements Closeable {
         listener.close();
         try {
             thread.join();
-            join();
+            joinServants();
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }

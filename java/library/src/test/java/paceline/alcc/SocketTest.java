@@ -17,6 +17,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -313,8 +314,9 @@ class SocketTest {
 
     @Test
     void timesOut() throws Exception {
+        CountDownLatch over = new CountDownLatch(1);
         try (Peer peer = Peer.raw(channel -> {
-            Thread.sleep(1000);
+            over.await();
             channel.close();
         }); AlccSocket socket = new AlccSocket(new AlccOptions().silenceLimit(700))) {
             socket.connect(peer.address());
@@ -325,6 +327,7 @@ class SocketTest {
             socket.setSoTimeout(0);
             IOException silent = assertThrows(IOException.class, () -> out.write(new byte[4_000_000]));
             assertTrue(silent.getMessage().contains("acknowledged nothing for 700 ms"), silent::getMessage);
+            over.countDown();
         }
     }
 

@@ -45,7 +45,7 @@ class ControllersTest {
                 .getMessage();
         assertEquals(
                 "controller 'mdi': model=own.csv: line 2, column 1: the block that begins here sums to 0.5, "
-                        + "and must sum to 1 or be all 0; normalise it, or train anew",
+                        + "and must sum to 1 or be all 0; normalise it, or train it again",
                 sum);
         ModelSource missing = name -> {
             throw new IOException("no such file");
