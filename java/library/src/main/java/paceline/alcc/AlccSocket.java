@@ -182,6 +182,7 @@ public final class AlccSocket implements Closeable {
      *
      * @param millis how long at most; 0 for no limit
      * @throws SocketTimeoutException when that time is over
+     * @throws EOFException when the peer has ended its direction, and its acknowledgements with it
      * @throws IOException the connection's error
      */
     public void awaitDelivery(int millis) throws IOException {
