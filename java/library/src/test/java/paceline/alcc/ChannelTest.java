@@ -159,21 +159,24 @@ class ChannelTest {
                 AlccChannel idle = AlccChannel.open(options)) {
             idle.connect(peer.address());
             loop.add(idle, null);
-            for (int round = 0; round < 1000; round++) {
+            for (int round = 0; round < 500; round++) {
                 AlccChannel channel = AlccChannel.open(options);
                 channel.connect(peer.address());
                 loop.add(channel, null);
-                while (!channel.isConnected()) {
-                    Thread.yield();
+                synchronized (channel) {
+                    while (!channel.isConnected()) {
+                        channel.wait();
+                    }
                 }
                 channel.write(ByteBuffer.allocate(1 + random.nextInt(5000)));
-                for (long until = System.nanoTime() + random.nextInt(200_000); System.nanoTime() < until;) {
-                    Thread.yield();
+                long until = System.nanoTime() + random.nextInt(200_000);
+                while (System.nanoTime() < until) {
+                    // Now and then the loop is at work just then.
                 }
                 channel.abort();
             }
             while (loop.channels() > 1) {
-                Thread.yield();
+                Thread.sleep(1);
             }
             long wakeups = -1;
             while (wakeups != loop.wakeups()) {

@@ -91,8 +91,8 @@ class SoakTest {
         port = listening.replaceAll(".*0\\.0\\.0\\.0:([0-9]+).*", "$1");
         Thread drain = new Thread(() -> {
             try {
-                while (lines.readLine() != null) {
-                    // Nothing may wait for us.
+                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                    System.err.println("soak: server: " + line);
                 }
             } catch (IOException over) {
                 // The server is gone.
