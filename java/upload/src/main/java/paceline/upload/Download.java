@@ -17,12 +17,19 @@ import paceline.transfer.TransferException;
 
 /** Fetches a file beside its place, and puts it there when it is whole. */
 final class Download {
-    private Download() {}
+    private final File file;
+    private final File part;
+    private final MessageDigest hash = TransferClient.sha256();
+    private final long held;
 
-    static Summary run(TransferClient client, String name, File file, Progress progress) throws IOException {
-        File part = new File(file.getPath() + ".part");
-        MessageDigest hash = TransferClient.sha256();
-        long held = part.isFile() ? digest(part, hash) : 0;
+    /** Reads what is there already: before the connection, since a server waits half a minute for a request. */
+    Download(File file) throws IOException {
+        this.file = file;
+        part = new File(file.getPath() + ".part");
+        held = part.isFile() ? digest(part, hash) : 0;
+    }
+
+    Summary run(TransferClient client, String name, Progress progress) throws IOException {
         Summary summary;
         try (OutputStream to = new BufferedOutputStream(new FileOutputStream(part, held > 0), 1 << 16)) {
             summary = client.get(name, to, held, hash, progress);

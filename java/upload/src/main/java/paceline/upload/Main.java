@@ -88,13 +88,14 @@ public final class Main {
         if (address.isUnresolved()) {
             throw new UnknownHostException("there is no host of this name; check it, and the network");
         }
+        Download download = arguments.get && !arguments.measures ? new Download(arguments.file) : null;
         try (TransferClient client = new TransferClient(address, options, arguments.token)) {
             if (arguments.measures) {
                 return arguments.get ? client.receive(arguments.bytes, arguments.millis, progress)
                         : client.send(arguments.bytes, arguments.millis, progress);
             }
-            if (arguments.get) {
-                return Download.run(client, arguments.name, arguments.file, progress);
+            if (download != null) {
+                return download.run(client, arguments.name, progress);
             }
             try (Source source = new FileSource(arguments.file)) {
                 return client.put(arguments.name, source, FileSource.id(arguments.file, arguments.name), progress);

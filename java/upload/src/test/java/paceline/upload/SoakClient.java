@@ -24,6 +24,8 @@ import paceline.transfer.TransferClient;
  */
 final class SoakClient {
     private final Random random;
+    private final MessageDigest before = TransferClient.sha256();
+    private long held;
     private int stalls;
 
     private SoakClient(long seed) {
@@ -50,6 +52,10 @@ final class SoakClient {
         InetSocketAddress server = new InetSocketAddress(words[1], Integer.parseInt(words[2]));
         File file = new File(words[3]);
         long resetAt = Long.parseLong(words[7]);
+        if (words[0].equals("get") && file.exists()) {
+            // Before the connection, since the server waits for the request.
+            digest(file);
+        }
         try (TransferClient client = new TransferClient(server, new AlccOptions().controller(words[5]), null)) {
             Progress progress = (done, total, statistics) -> {
                 System.out.println("at " + done);
@@ -98,18 +104,17 @@ final class SoakClient {
         }
     }
 
-    private Summary get(TransferClient client, File file, String name, Progress progress) throws IOException {
-        MessageDigest before = TransferClient.sha256();
-        long held = 0;
-        if (file.exists()) {
-            byte[] buffer = new byte[1 << 16];
-            try (InputStream in = Files.newInputStream(file.toPath())) {
-                for (int count = in.read(buffer); count >= 0; count = in.read(buffer)) {
-                    before.update(buffer, 0, count);
-                    held += count;
-                }
+    private void digest(File file) throws IOException {
+        byte[] buffer = new byte[1 << 16];
+        try (InputStream in = Files.newInputStream(file.toPath())) {
+            for (int count = in.read(buffer); count >= 0; count = in.read(buffer)) {
+                before.update(buffer, 0, count);
+                held += count;
             }
         }
+    }
+
+    private Summary get(TransferClient client, File file, String name, Progress progress) throws IOException {
         try (OutputStream to = new FileOutputStream(file, true)) {
             return client.get(name, new OutputStream() {
                 @Override
