@@ -18,5 +18,6 @@ pub mod runner;
 pub mod scenario;
 pub mod shell;
 pub mod stats;
+pub mod sweep;
 pub mod table;
 pub mod variation;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub mod fields;
 #[cfg(feature = "parquet")]
-mod parquet;
+pub(crate) mod parquet;
 mod run;
 mod text;
 

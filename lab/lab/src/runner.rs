@@ -310,6 +310,14 @@ enum AfterFailure {
     Stop,
 }
 
+/// Runs one task here and now; one that panics fails.
+///
+/// # Errors
+/// What became of it.
+pub fn single<T: Task>(task: &T) -> Result<T::Output, Failure<T::Error>> {
+    attempt(task)
+}
+
 /// The first trusted attempt; without any, the first that did not fail, else the last failure.
 fn attempt<T: Task>(task: &T) -> Ended<T> {
     let mut kept = once(task);

@@ -14,7 +14,7 @@ use crate::contestant::Contestant;
 
 mod check;
 mod link;
-mod places;
+pub(crate) mod places;
 mod range;
 mod setting;
 mod source;

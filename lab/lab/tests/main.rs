@@ -7,5 +7,6 @@ mod qlog;
 mod readme;
 mod scenarios;
 mod settings;
+mod sweep;
 mod variation;
 mod vectors;

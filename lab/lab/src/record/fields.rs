@@ -242,7 +242,7 @@ const fn field(name: &'static str, unit: &'static str, shape: Shape, what: &'sta
 
 /// What a column holds; `None` where JSON has `null` or no field.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(Option<String>),
     Count(Option<u64>),
     Number(Option<f64>),
@@ -250,7 +250,7 @@ pub(super) enum Value {
 
 impl Value {
     /// Empty where there is none.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone().unwrap_or_default(),
             Self::Count(count) => count.map_or_else(String::new, |count| count.to_string()),
@@ -260,8 +260,13 @@ impl Value {
 }
 
 /// Name and value of every column: the same names, and the same kinds of values, for every record.
-pub(super) fn columns(record: &Record) -> Vec<(String, Value)> {
+pub(crate) fn columns(record: &Record) -> Vec<(String, Value)> {
     let json = serde_json::to_value(record).expect("a record is JSON");
+    columns_of(&json)
+}
+
+/// The same of a record in JSON, of which fields may be missing.
+pub(crate) fn columns_of(json: &Json) -> Vec<(String, Value)> {
     RECORD.iter().flat_map(|field| field.columns(&json[field.name])).collect()
 }
 

@@ -26,7 +26,8 @@ pub fn write_parquet<'a>(
     write(&rows, out).map_err(io::Error::other)
 }
 
-fn write(rows: &[Vec<(String, Value)>], out: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
+/// Writes rows with the same columns.
+pub(crate) fn write(rows: &[Vec<(String, Value)>], out: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
     let first = rows.first().map(Vec::as_slice).unwrap_or_default();
     let fields = first.iter().map(|(name, value)| field(name, value)).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder("record").with_fields(fields).build()?;

@@ -13,7 +13,7 @@ use super::setting::{Setting, SettingError};
 
 /// A parsed scenario text, settings applied, and the place of every key in it.
 #[derive(Clone)]
-pub(super) struct Places<'a> {
+pub(crate) struct Places<'a> {
     file: &'a str,
     text: &'a str,
     settings: &'a [Setting],
@@ -24,9 +24,9 @@ pub(super) struct Places<'a> {
 
 /// A key or an element of an array.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Such as `down.queue` or `flows[0].start`.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Bytes of the key; of the element for arrays.
     key: Range<usize>,
     /// Bytes of the value.
@@ -53,6 +53,14 @@ impl<'a> Places<'a> {
         Ok(places.walked())
     }
 
+    /// Parses a text without settings.
+    ///
+    /// # Errors
+    /// When it is not TOML.
+    pub(crate) fn of(file: &'a str, text: &'a str) -> Result<Self, ScenarioError> {
+        Self::parse(file, text, &[])
+    }
+
     /// The same with other values, in TOML, for those that begin at these bytes.
     pub(super) fn with(&self, values: &'a BTreeMap<usize, String>) -> Result<Self, ScenarioError> {
         let mut places = self.clone();
@@ -66,17 +74,17 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     /// When it says anything else.
-    pub(super) fn read<T: Deserialize<'a>>(&self) -> Result<T, ScenarioError> {
+    pub(crate) fn read<T: Deserialize<'a>>(&self) -> Result<T, ScenarioError> {
         T::deserialize(ValueDeserializer::from(self.root.clone())).map_err(|error| self.error(&error))
     }
 
     /// Every key.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Place> {
         self.places.iter()
     }
 
     /// An error about a key, at its line, or at the line of the table that lacks it.
-    pub(super) fn at(&self, path: &str, problem: impl Into<String>) -> ScenarioError {
+    pub(crate) fn at(&self, path: &str, problem: impl Into<String>) -> ScenarioError {
         let mut search = path;
         let place = loop {
             if let Some(place) = self.places.iter().find(|place| place.path == search) {
@@ -214,7 +222,7 @@ fn in_words(message: &str) -> (String, Option<String>) {
 }
 
 /// One line of at most `most` characters.
-pub(super) fn printable(text: &str, most: usize) -> String {
+pub(crate) fn printable(text: &str, most: usize) -> String {
     let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most + 1).collect();
     if line.chars().count() > most {
         line.pop();

@@ -102,6 +102,13 @@ impl Source {
         self
     }
 
+    /// Looks for the file's own traces in this folder.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.folder);
+        self
+    }
+
     /// The text as written.
     pub fn text(&self) -> &str {
         &self.text
@@ -112,6 +119,21 @@ impl Source {
     /// # Errors
     /// The first thing that is wrong.
     pub fn plans(&self) -> Result<Vec<Plan>, ScenarioError> {
+        self.planned(None)
+    }
+
+    /// The plan of one run alone: the same as that one of [`Source::plans`].
+    ///
+    /// # Errors
+    /// As [`Source::plans`].
+    pub fn plan(&self, number: u32) -> Result<Plan, ScenarioError> {
+        let mut plans = self.planned(Some(number))?;
+        let Some(plan) = plans.pop() else { unreachable!("one run was asked for") };
+        Ok(plan)
+    }
+
+    /// The plans of all runs, or of one of them.
+    fn planned(&self, only: Option<u32>) -> Result<Vec<Plan>, ScenarioError> {
         self.check_options()?;
         let settings = self.settings()?;
         let places = Places::parse(&self.file, &self.text, &settings)?;
@@ -120,7 +142,8 @@ impl Source {
         let race = Seed(first.seed);
         let mut traces = self.known.clone();
         let mut drawn = Vec::new();
-        for number in 1..=first.runs {
+        let numbers = only.map_or(1..=first.runs, |number| number..=number);
+        for number in numbers {
             let seed = Seed(race.derive(&format!("run {number}")));
             let (mut scenario, mut draws) = self.draw(&places, seed)?;
             for (key, direction) in scenario.directions() {
@@ -323,6 +346,11 @@ fn contestant(text: &str) -> Result<Contestant, RacerError> {
 }
 
 impl Plan {
+    /// The traces of its links, by the names under which the scenario knows them.
+    pub(crate) fn traces(&self) -> &BTreeMap<String, Arc<Trace>> {
+        &self.traces
+    }
+
     /// The whole scenario as a file again, every default filled in, with ranges as written: what gives the same race.
     pub fn to_toml(&self) -> String {
         let cannot = |error: &dyn std::fmt::Display| format!("# cannot be written: {error}\n");

@@ -1,0 +1,196 @@
+//! One run of one contestant in one cell.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paceline_path::Trace;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::SweepError;
+use crate::contestant::Contestant;
+use crate::measure::VERSION;
+use crate::race::{Job, RunError, Settings};
+use crate::record::Record;
+use crate::runner::{self, Attempt, Task};
+use crate::scenario::{Options, ScenarioError, Source};
+
+/// What all points of a sweep share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ground {
+    /// Version of paceline.
+    pub(super) version: String,
+    /// What errors call the scenario.
+    pub(super) file: String,
+    /// Where it looks for traces; they are at hand by now, under names in this folder.
+    pub(super) folder: PathBuf,
+    /// The scenario's text.
+    pub(super) text: String,
+    pub(super) seed: Option<u64>,
+    pub(super) seconds: Option<f64>,
+    #[serde(serialize_with = "write_traces", deserialize_with = "read_traces")]
+    pub(super) traces: BTreeMap<String, Arc<Trace>>,
+}
+
+impl Ground {
+    /// The scenario with these values and one contestant.
+    pub(super) fn source(&self, set: &[String], contestants: &str, runs: Option<u32>) -> Source {
+        let options = Options {
+            contestants: Some(contestants.to_owned()).filter(|list| !list.is_empty()),
+            seed: self.seed,
+            seconds: self.seconds,
+            runs,
+            set: set.to_vec(),
+            ..Options::default()
+        };
+        let source = Source::from_text(&self.file, &self.text, options).in_folder(&self.folder);
+        self.traces.iter().fold(source, |source, (name, trace)| source.with_trace(name, trace.clone()))
+    }
+
+    /// Refuses what another version wrote: its runs would be others.
+    pub(super) fn of_this_version(&self, what: &'static str) -> Result<(), SweepError> {
+        if self.version == VERSION {
+            return Ok(());
+        }
+        let problem =
+            format!("it is of paceline {}, and this is {VERSION}; use one version on all machines", self.version);
+        Err(SweepError::Json { what, problem })
+    }
+}
+
+/// One run of one contestant in one cell: with its JSON, another machine needs nothing else but paceline. (A model that a
+/// contestant reads from a file is read there.)
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    pub(super) index: usize,
+    pub(super) cell: usize,
+    pub(super) contestant: String,
+    pub(super) run: u32,
+    pub(super) seed: u64,
+    pub(super) set: Vec<String>,
+    #[serde(serialize_with = "write_ground", deserialize_with = "read_ground")]
+    pub(super) ground: Arc<Ground>,
+}
+
+/// Why a point gave no record.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PointError {
+    /// Its values do not go together.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// Its run did not reach its end.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Point {
+    /// Its number in the sweep.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its cell.
+    pub fn cell(&self) -> usize {
+        self.cell
+    }
+
+    /// Its contestant.
+    pub fn contestant(&self) -> &str {
+        &self.contestant
+    }
+
+    /// Number of its run in the cell, from 1.
+    pub fn run_number(&self) -> u32 {
+        self.run
+    }
+
+    /// Seed of its race.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The values of its cell, as `--set` takes them.
+    pub fn set(&self) -> &[String] {
+        &self.set
+    }
+
+    /// All of it as one text.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a point is JSON: its keys are texts")
+    }
+
+    /// The inverse.
+    ///
+    /// # Errors
+    /// When the text is no point, or one of another version of paceline.
+    pub fn from_json(text: &str) -> Result<Self, SweepError> {
+        let wrong = |error: serde_json::Error| SweepError::Json {
+            what: "point",
+            problem: format!("{error}; pass on what to_json gave"),
+        };
+        let point: Self = serde_json::from_str(text).map_err(wrong)?;
+        point.ground.of_this_version("point")?;
+        Ok(point)
+    }
+
+    /// Runs it. A panic is an error too, and the next point can be run.
+    ///
+    /// # Errors
+    /// What happened, in one line.
+    pub fn run(&self) -> Result<Record, String> {
+        runner::single(self).map_err(|failure| failure.cause.to_string())
+    }
+}
+
+impl Task for Point {
+    type Output = Record;
+    type Error = PointError;
+
+    fn name(&self) -> String {
+        self.contestant.clone()
+    }
+
+    fn number(&self) -> u32 {
+        self.run
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn run(&self) -> Result<Attempt<Record>, PointError> {
+        let source = self.ground.source(&self.set, &self.contestant, Some(self.run));
+        let plan = source.plan(self.run)?;
+        let contestant: &Contestant = &plan.scenario.contestants[0];
+        let settings = Settings::default();
+        let attempt = Job { contestant, plan: &plan, settings: &settings }.run()?;
+        Ok(Attempt { output: attempt.output.record, trusted: attempt.trusted })
+    }
+}
+
+fn write_ground<S: Serializer>(ground: &Arc<Ground>, to: S) -> Result<S::Ok, S::Error> {
+    ground.as_ref().serialize(to)
+}
+
+fn read_ground<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Ground>, D::Error> {
+    Ground::deserialize(from).map(Arc::new)
+}
+
+fn write_traces<S: Serializer>(traces: &BTreeMap<String, Arc<Trace>>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(traces.iter().map(|(name, trace)| (name, trace.millis())))
+}
+
+fn read_traces<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Arc<Trace>>, D::Error> {
+    let times = BTreeMap::<String, Vec<u32>>::deserialize(from)?;
+    let trace = |(name, times): (String, Vec<u32>)| {
+        let trace = Trace::from_millis(&name, times).map_err(serde::de::Error::custom)?;
+        Ok((name, Arc::new(trace)))
+    };
+    times.into_iter().map(trace).collect()
+}
+
+/// A folder's name as errors show it.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
