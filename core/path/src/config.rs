@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use paceline_cc::{Nanos, Rate, Time};
+use paceline_cc::{Bytes, Nanos, Rate, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, Jitter, VaryingDelay};
+use crate::light::{LIGHT_BELOW, Light, starting};
 use crate::link::Link;
 use crate::loss::{Duplicate, Loss, Lossy};
 use crate::queue::{QueueSpec, TYPICAL_PACKET};
@@ -38,6 +39,12 @@ pub struct Direction {
     /// Where in the trace the world begins, rounded down to an opportunity; beyond its end, laps are taken off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_start: Option<Nanos>,
+    /// File of the opportunities under a light load, where [`Direction::trace`] has those under saturation ([`crate::light`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub light_trace: Option<String>,
+    /// As soon as so many bytes wait the load is not light any more; [`crate::light::LIGHT_BELOW`] without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub light_below: Option<Bytes>,
     /// A Wi-Fi link, whose other direction is one too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
@@ -150,6 +157,16 @@ impl Direction {
         if self.trace_start.is_some() && self.trace.is_none() {
             return Err(field("trace_start", "there is no trace to start in", "give a trace, or leave it out"));
         }
+        if self.light_trace.is_some() && self.trace.is_none() {
+            let problem = "there is no trace of what the link offers under saturation";
+            return Err(field("light_trace", problem, "give trace too, or leave it out"));
+        }
+        if self.light_below.is_some() && self.light_trace.is_none() {
+            return Err(field("light_below", "there is no light_trace", "give light_trace, or leave it out"));
+        }
+        if self.light_below == Some(Bytes(0)) {
+            return Err(field("light_below", "below 0 bytes no load is light", "give a size, such as 15kB"));
+        }
         if links == 0 && self.queue.is_some() {
             let fix = "give rate, schedule or trace, or leave out the queue";
             return Err(field("queue", "there is no link for it to wait at", fix));
@@ -234,11 +251,18 @@ impl Direction {
             let steps: Vec<(Time, Rate)> = steps.iter().map(|(start, rate)| (Time::ZERO + *start, *rate)).collect();
             Schedule::steps(&steps, self.schedule_lap)
         } else if let Some(name) = &self.trace {
-            let trace = load(name).map_err(|error| PathError::Trace { reason: error.to_string() })?;
-            Schedule::from_trace(match self.trace_start {
-                None | Some(Nanos::ZERO) => trace,
-                Some(start) => Arc::new(trace.starting(start)),
-            })
+            let load = |name: &str| {
+                let trace = load(name).map_err(|error| PathError::Trace { reason: error.to_string() })?;
+                Ok(starting(trace, self.trace_start))
+            };
+            let schedule = Schedule::from_trace(load(name)?);
+            match &self.light_trace {
+                Some(name) => {
+                    let below = self.light_below.map_or(LIGHT_BELOW, |bytes| bytes.0);
+                    schedule.with_light(Light { trace: load(name)?, below })
+                }
+                None => schedule,
+            }
         } else {
             return Ok(None);
         };

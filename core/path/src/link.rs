@@ -3,18 +3,19 @@
 //! On a trace link the rules are Mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
 //! USENIX ATC 2015; `link_queue.cc`): an opportunity carries 1500 bytes; small packets share one, a large packet needs
 //! several; what an opportunity cannot use is lost. A packet that arrives at the very time of an opportunity misses
-//! it. Different: time is in nanoseconds, not rounded to milliseconds, because a sender here is not tied to the clock
+//! it. With a second trace a light load is served by that one ([`crate::light`]). Different: time is in nanoseconds, not rounded to milliseconds, because a sender here is not tied to the clock
 //! of the emulator.
 
 use paceline_cc::{Nanos, Rate, Time};
 
 use crate::fate::{Ledger, Reason};
+use crate::light::Opportunities;
 use crate::packet::{Element, Packet};
 use crate::queue::Queue;
 use crate::schedule::Schedule;
 use crate::snapshot::{LATELY, Meter, Snapshot};
 use crate::stats::{Count, LinkStats};
-use crate::trace::{Cursor, OPPORTUNITY};
+use crate::trace::OPPORTUNITY;
 
 /// A queue served by a schedule.
 pub struct Link<P> {
@@ -32,14 +33,14 @@ enum Server {
     /// Serves at a rate; how long the packet in service is on the wire.
     Rate { sending: Nanos },
     /// Serves at opportunities: what is left of the one in use (0: not begun) and of the packet in service.
-    Trace { cursor: Cursor, credit: u32, left: u32 },
+    Trace { opportunities: Opportunities, credit: u32, left: u32 },
 }
 
 impl<P: Send> Link<P> {
     /// An idle link.
     pub fn new(schedule: Schedule, queue: Box<dyn Queue<P>>) -> Self {
         let server = if schedule.trace().is_some() {
-            Server::Trace { cursor: Cursor::default(), credit: 0, left: 0 }
+            Server::Trace { opportunities: Opportunities::default(), credit: 0, left: 0 }
         } else {
             Server::Rate { sending: Nanos::ZERO }
         };
@@ -112,7 +113,7 @@ impl<P: Send> Link<P> {
 
     /// Uses opportunities until one of them completes a packet; `None` when none by `now` does.
     fn use_opportunities(&mut self, now: Time) -> Option<Packet<P>> {
-        let Server::Trace { cursor, credit, left } = &mut self.server else { return None };
+        let Server::Trace { opportunities, credit, left } = &mut self.server else { return None };
         while self.due <= now {
             self.ledger.stats.advance(self.due, self.serving.is_some());
             if *credit == 0 {
@@ -136,12 +137,14 @@ impl<P: Send> Link<P> {
                     *credit = 0;
                     self.due = Time::NEVER;
                 } else if *credit == 0 {
-                    self.due = self.schedule.opportunity(cursor);
+                    let waiting = self.ledger.stats.queued.bytes;
+                    self.due = opportunities.next(&self.schedule, end, waiting);
                 }
                 let packet = self.serving.take()?;
                 return Some(self.finish(end, Nanos::ZERO, packet));
             }
-            self.due = self.schedule.opportunity(cursor);
+            let waiting = self.ledger.stats.queued.bytes + u64::from(*left);
+            self.due = opportunities.next(&self.schedule, end, waiting);
         }
         None
     }
@@ -157,10 +160,20 @@ impl<P: Send> Element<P> for Link<P> {
         }
         packet.entered = now;
         self.queue.push(now, packet, &mut self.ledger);
-        if self.due == Time::NEVER && self.serving.is_none() && self.ledger.stats.queued.packets > 0 {
-            match &mut self.server {
-                Server::Rate { .. } => self.start(now),
-                Server::Trace { cursor, .. } => self.due = self.schedule.opportunity_after(cursor, now),
+        let begins = self.due == Time::NEVER && self.serving.is_none() && self.ledger.stats.queued.packets > 0;
+        match &mut self.server {
+            Server::Rate { .. } if begins => self.start(now),
+            Server::Rate { .. } => {}
+            Server::Trace { opportunities, left, .. } => {
+                let served = if self.serving.is_some() { u64::from(*left) } else { 0 };
+                if begins {
+                    opportunities.waiting(&self.schedule, 0);
+                }
+                let other = opportunities.waiting(&self.schedule, self.ledger.stats.queued.bytes + served);
+                // An opportunity of this very moment is still used by those that waited for it.
+                if begins || other && self.due > now {
+                    self.due = opportunities.after(&self.schedule, now);
+                }
             }
         }
     }

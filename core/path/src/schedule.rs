@@ -10,6 +10,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::light::Light;
 use crate::markov::{Markov, Walk};
 use crate::trace::{Cursor, OPPORTUNITY, Trace};
 
@@ -64,6 +65,8 @@ pub struct Schedule {
     service: Service,
     /// Sorted, disjoint.
     outages: Vec<(Time, Time)>,
+    /// What a trace link offers under a light load.
+    light: Option<Light>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,7 +90,7 @@ struct Steps {
 impl Schedule {
     /// One rate for ever.
     pub fn constant(rate: Rate) -> Self {
-        Self { service: Service::Constant(rate), outages: Vec::new() }
+        Self { service: Service::Constant(rate), outages: Vec::new(), light: None }
     }
 
     /// Rates from given times on, sorted, the first from 0; with a lap, starting over after that time.
@@ -100,18 +103,18 @@ impl Schedule {
                 done[index - 1] + u128::from(rates[index - 1]) * u128::from(starts[index] - starts[index - 1]);
         }
         let lap = lap.map(Nanos::as_nanos);
-        Self { service: Service::Steps(Steps { starts, rates, done, lap }), outages: Vec::new() }
+        Self { service: Service::Steps(Steps { starts, rates, done, lap }), outages: Vec::new(), light: None }
     }
 
     /// Rates at random, with their seed; a chain that [`crate::Direction::check`] accepts.
     pub fn markov(markov: Markov, seed: u64) -> Self {
         let walk = Walk::new(&markov, seed);
-        Self { service: Service::Markov(markov, walk), outages: Vec::new() }
+        Self { service: Service::Markov(markov, walk), outages: Vec::new(), light: None }
     }
 
     /// The delivery opportunities of a trace, lap after lap.
     pub fn from_trace(trace: Arc<Trace>) -> Self {
-        Self { service: Service::Trace(trace), outages: Vec::new() }
+        Self { service: Service::Trace(trace), outages: Vec::new(), light: None }
     }
 
     /// The same with spans (from, to) in which the link stands still, sorted and disjoint: a packet on the wire waits
@@ -121,7 +124,18 @@ impl Schedule {
         self
     }
 
-    /// The trace, when it serves by one.
+    /// The same serving a light load by another trace, where it serves by a trace.
+    pub fn with_light(mut self, light: Light) -> Self {
+        self.light = Some(light).filter(|_| self.trace().is_some());
+        self
+    }
+
+    /// What it offers under a light load.
+    pub fn light(&self) -> Option<&Light> {
+        self.light.as_ref()
+    }
+
+    /// The trace, when it serves by one; under saturation, where it has another.
     pub fn trace(&self) -> Option<&Arc<Trace>> {
         match &self.service {
             Service::Trace(trace) => Some(trace),
@@ -231,6 +245,11 @@ impl Schedule {
     /// The opportunity behind the one at `cursor`.
     pub(crate) fn opportunity(&self, cursor: &mut Cursor) -> Time {
         let Service::Trace(trace) = &self.service else { return Time::NEVER };
+        self.opportunity_of(trace, cursor)
+    }
+
+    /// The same in a trace that it also serves by.
+    pub(crate) fn opportunity_of(&self, trace: &Trace, cursor: &mut Cursor) -> Time {
         let at = trace.step(cursor);
         self.past_outages(trace, cursor, at)
     }
@@ -238,6 +257,11 @@ impl Schedule {
     /// The first opportunity after `now`.
     pub(crate) fn opportunity_after(&self, cursor: &mut Cursor, now: Time) -> Time {
         let Service::Trace(trace) = &self.service else { return Time::NEVER };
+        self.opportunity_after_of(trace, cursor, now)
+    }
+
+    /// The same in a trace that it also serves by.
+    pub(crate) fn opportunity_after_of(&self, trace: &Trace, cursor: &mut Cursor, now: Time) -> Time {
         let at = trace.seek(cursor, now);
         self.past_outages(trace, cursor, at)
     }

@@ -3,7 +3,7 @@
 use std::iter;
 use std::sync::Arc;
 
-use paceline_cc::{Nanos, Rate, Time};
+use paceline_cc::{Bytes, Nanos, Rate, Time};
 use paceline_path::{
     Codepoint, Direction, Dropped, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reason, Reorder,
     Schedule, Trace, from_table,
@@ -52,6 +52,12 @@ fn links() -> impl Strategy<Value = Direction> {
             Direction { schedule: Some(Rates::Markov { markov }), ..Direction::default() }
         }),
         Just(Direction { trace: Some("t".to_owned()), ..Direction::default() }),
+        (1u64..20_000).prop_map(|below| Direction {
+            trace: Some("t".to_owned()),
+            light_trace: Some("light".to_owned()),
+            light_below: Some(Bytes(below)),
+            ..Direction::default()
+        }),
         Just(Direction::default()),
     ]
 }
@@ -106,6 +112,13 @@ fn traces() -> impl Strategy<Value = Trace> {
     })
 }
 
+/// By name: `t`, and `light`, which has every second opportunity of it.
+fn loaded(trace: &Arc<Trace>) -> impl Fn(&str) -> Result<Arc<Trace>, String> + use<> {
+    let times = trace.millis().iter().rev().step_by(2).rev().copied().collect();
+    let (full, light) = (trace.clone(), Arc::new(Trace::from_millis("light", times).expect("sorted")));
+    move |name| Ok(if name == "light" { light.clone() } else { full.clone() })
+}
+
 /// Gap before each packet in microseconds, and its size.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![Just(0), 0u64..2_000, 0u64..100_000];
@@ -130,7 +143,7 @@ proptest! {
         late in millis(0..20),
     ) {
         let trace = Arc::new(trace);
-        let load = |_: &str| Ok::<_, String>(trace.clone());
+        let load = loaded(&trace);
         let path: Path<Body> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
         let mut path = path.keeping_dropped();
         let mut popped: Vec<Packet<Body>> = Vec::new();
@@ -203,6 +216,37 @@ proptest! {
     }
 
     #[test]
+    fn a_light_trace_that_is_the_trace_changes_nothing(
+        trace in traces(),
+        arrivals in arrivals(),
+        below in 1u64..20_000,
+        outage in prop::option::of((0u64..50, 1u64..50)),
+    ) {
+        let trace = Arc::new(trace);
+        let load = |_: &str| Ok::<_, String>(trace.clone());
+        let outages = outage.map(|(from, length)| (Nanos::from_millis(from), Nanos::from_millis(from + length)));
+        let name = || Some("t".to_owned());
+        let plain = Direction { trace: name(), outages: outages.into_iter().collect(), ..Direction::default() };
+        let light = Direction { light_trace: name(), light_below: Some(Bytes(below)), ..plain.clone() };
+        let run = |direction: &Direction| {
+            let mut path: Path<usize> = direction.build(1, Nanos::from_millis(50), &load).expect("valid");
+            let (mut left, mut now) = (Vec::new(), Time::ZERO);
+            for (number, (gap, size)) in arrivals.iter().enumerate() {
+                now += Nanos::from_micros(*gap);
+                while let Some(packet) = path.pop(now) {
+                    left.push((packet.body, packet.entered));
+                }
+                path.push(now, Packet::new(0, *size, Codepoint::NotEct, number));
+            }
+            while let Some(packet) = path.pop(Time::from_millis(10_000_000)) {
+                left.push((packet.body, packet.entered));
+            }
+            left
+        };
+        prop_assert_eq!(run(&plain), run(&light));
+    }
+
+    #[test]
     fn a_late_or_foreseeing_runner_sees_the_same_as_a_punctual_one(
         direction in directions(),
         trace in traces(),
@@ -211,7 +255,7 @@ proptest! {
     ) {
         let trace = Arc::new(trace);
         let run = |step: Option<Nanos>, ahead: Nanos| {
-            let load = |_: &str| Ok::<_, String>(trace.clone());
+            let load = loaded(&trace);
             let mut path: Path<usize> = direction.build(seed, Nanos::from_millis(50), &load).expect("valid");
             let mut left = Vec::new();
             let mut now = Time::ZERO;
@@ -251,7 +295,7 @@ proptest! {
     ) {
         times.sort_unstable();
         let trace = Arc::new(trace);
-        let load = |_: &str| Ok::<_, String>(trace.clone());
+        let load = loaded(&trace);
         let schedule: Option<Schedule> = direction.schedule(seed, &load).expect("valid");
         if let Some(schedule) = schedule {
             let [a, b, c] = times.map(Time::from_nanos);

@@ -222,7 +222,7 @@ impl Source {
         }
         check_form(&scenario, &places)?;
         for (_, direction) in scenario.directions_mut() {
-            if let Some(trace) = &mut direction.trace {
+            for trace in [&mut direction.trace, &mut direction.light_trace].into_iter().flatten() {
                 *trace = self.folder.join(&*trace).display().to_string();
             }
         }
@@ -263,6 +263,8 @@ impl Source {
                 direction.rate = None;
                 direction.schedule = None;
                 direction.schedule_lap = None;
+                direction.light_trace = None;
+                direction.light_below = None;
                 direction.trace = Some(trace.display().to_string());
             }
         }
@@ -279,20 +281,35 @@ impl Source {
         direction: &Direction,
         traces: &mut Traces,
     ) -> Result<(), ScenarioError> {
-        let Some(name) = &direction.trace else { return Ok(()) };
+        let named = [("trace", &direction.trace), ("light_trace", &direction.light_trace)];
+        named.into_iter().try_for_each(|(field, name)| match name {
+            Some(name) => self.load_one(places, (key, field), name, traces),
+            None => Ok(()),
+        })
+    }
+
+    /// Loads the trace that a field of a direction names.
+    fn load_one(
+        &self,
+        places: &Places<'_>,
+        (key, field): (&str, &str),
+        name: &str,
+        traces: &mut Traces,
+    ) -> Result<(), ScenarioError> {
         if traces.contains_key(name) {
             return Ok(());
         }
         let unreadable = |error: &std::io::Error| {
             let problem = format!("{} cannot be read ({error}); name a trace file that exists", printable(name, 200));
             let given = match key {
+                _ if field != "trace" => None,
                 "down" => self.options.trace.as_ref().map(|_| "--trace"),
                 "up" => self.options.up.as_ref().map(|_| "--up"),
                 _ => None,
             };
             match given {
                 Some(option) => ScenarioError::Option { option: option.to_owned(), problem },
-                None => places.at(&format!("{key}.trace"), problem),
+                None => places.at(&format!("{key}.{field}"), problem),
             }
         };
         let file = input::open(Path::new(name), Bounds::TRACE).map_err(|error| unreadable(&error))?;
@@ -301,7 +318,7 @@ impl Source {
             Err(TraceError::Read { source, .. }) => return Err(unreadable(&source)),
             other => other?,
         };
-        traces.insert(name.clone(), Arc::new(trace));
+        traces.insert(name.to_owned(), Arc::new(trace));
         Ok(())
     }
 }
