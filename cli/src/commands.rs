@@ -39,6 +39,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
 pub(crate) mod shim;
+pub(crate) mod sweep;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
 pub(crate) mod trace;

@@ -26,6 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Race(Box<commands::race::Args>),
+    Sweep(commands::sweep::Args),
     Controllers(commands::controllers::Args),
     Trace(commands::trace::Args),
     Validate(commands::validate::Args),
@@ -121,6 +122,7 @@ fn main() -> ExitCode {
     }
     let result = match &cli.command {
         Command::Race(args) => commands::race::run(args),
+        Command::Sweep(args) => commands::sweep::run(args),
         Command::Controllers(args) => commands::controllers::run(args),
         Command::Trace(args) => commands::trace::run(args),
         Command::Validate(args) => commands::validate::run(args),

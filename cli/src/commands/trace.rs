@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs::File;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +11,9 @@ use clap::Subcommand;
 use paceline_cc::{Nanos, Rate};
 use paceline_lab::input::{self, Bounded, Bounds};
 use paceline_lab::output;
-use paceline_path::{Synth, Trace, TraceError, TraceInfo, from_table, to_table};
+use paceline_path::{
+    Amount, Columns, Synth, Trace, TraceError, TraceInfo, from_columns, from_log, from_table, to_table,
+};
 
 use super::count;
 use crate::complaint;
@@ -48,6 +51,34 @@ enum Command {
         #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
         bin: Nanos,
     },
+    /// Make a trace of what another tool wrote: a log of a link (Mahimahi's, Pantheon's), or a table in CSV.
+    Import(ImportArgs),
+}
+
+#[derive(clap::Args)]
+struct ImportArgs {
+    /// What to read: a table if its name ends in .csv, a log if its lines are events, else a trace.
+    input: PathBuf,
+    /// The trace to write.
+    output: PathBuf,
+    /// Column of times in a table.
+    #[arg(long, value_name = "COLUMN", default_value = "time")]
+    time: String,
+    /// Unit of these times: s, ms, us or ns.
+    #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
+    time_unit: String,
+    /// Column of rates in a table; mbps where neither this nor --bytes is given.
+    #[arg(long, value_name = "COLUMN", conflicts_with = "bytes")]
+    rate: Option<String>,
+    /// Unit of these rates: bit/s, kbit/s, Mbit/s, Gbit/s or B/s.
+    #[arg(
+        long, value_name = "UNIT", default_value = "Mbit/s",
+        value_parser = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "B/s"]
+    )]
+    rate_unit: String,
+    /// Column of bytes in a table, carried since the line before.
+    #[arg(long, value_name = "COLUMN")]
+    bytes: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -80,6 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Info { files } => info(files)?,
         Command::Validate { files } => files.iter().try_for_each(|file| read(file).map(drop))?,
         Command::Synth(args) => synth(args)?,
+        Command::Import(args) => import(args)?,
         Command::Convert { input, output, bin } => convert(input, output, *bin)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -120,6 +152,53 @@ fn convert(input: &Path, output: &Path, bin: Nanos) -> anyhow::Result<()> {
     }
     let trace = if is_table(input) { from_table(&input.display().to_string(), open(input)?)? } else { read(input)? };
     Ok(output::write(output, |draft| if is_table(output) { to_table(&trace, bin, draft) } else { trace.write(draft) })?)
+}
+
+fn import(args: &ImportArgs) -> anyhow::Result<()> {
+    let name = args.input.display().to_string();
+    let trace = if is_table(&args.input) {
+        from_columns(&name, open(&args.input)?, &columns(args))?
+    } else if is_log(&args.input)? {
+        from_log(&name, open(&args.input)?)?
+    } else {
+        read(&args.input)?
+    };
+    Ok(output::write(&args.output, |draft| trace.write(draft))?)
+}
+
+fn columns(args: &ImportArgs) -> Columns {
+    let unit = match args.time_unit.as_str() {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        _ => 1.0,
+    };
+    let bits = match args.rate_unit.as_str() {
+        "bit/s" => 1.0,
+        "kbit/s" => 1e3,
+        "Gbit/s" => 1e9,
+        "B/s" => 8.0,
+        _ => 1e6,
+    };
+    let (amount, holds) = match (&args.bytes, &args.rate) {
+        (Some(bytes), _) => (bytes.clone(), Amount::Bytes),
+        (None, rate) => (rate.clone().unwrap_or_else(|| "mbps".to_owned()), Amount::Rate(bits)),
+    };
+    Columns { time: args.time.clone(), unit, amount, holds }
+}
+
+/// Whether the first line that is not about the file is an event: more than one word.
+fn is_log(path: &Path) -> anyhow::Result<bool> {
+    for line in open(path)?.split(b'\n') {
+        let line = line.map_err(|error| unreadable(path, &error))?;
+        let line = String::from_utf8_lossy(&line);
+        match line.trim() {
+            "" => {}
+            text if text.starts_with('#') => {}
+            text => return Ok(text.split_whitespace().count() > 1),
+        }
+    }
+    Ok(true)
 }
 
 fn is_table(path: &Path) -> bool {

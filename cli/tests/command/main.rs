@@ -18,6 +18,8 @@ mod reproduce;
 #[cfg(target_os = "linux")]
 mod route;
 mod serve;
+#[cfg(feature = "parquet")]
+mod sweep;
 mod traces;
 mod udp;
 

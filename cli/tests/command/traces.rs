@@ -95,3 +95,22 @@ fn refusals() {
     }
     assert_eq!(lab.names(), before, "a refusal leaves nothing behind");
 }
+
+#[test]
+fn logs_and_tables_of_others_become_traces() {
+    let lab = Lab::new();
+    fs::write(lab.path("link.log"), "# base timestamp: 7\n100 # 1504\n102 # 1504\n102 + 1500\n104 # 1504\n").unwrap();
+    fs::write(lab.path("cell.csv"), "ts,down\n1000,12000\n1002,12000\n1004,0\n").unwrap();
+    assert_eq!(lab.run(&["trace", "import", "link.log", "link.down"]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(lab.path("link.down")).unwrap(), "0\n2\n4\n");
+    let table = ["trace", "import", "cell.csv", "cell.down", "--time", "ts", "--time-unit", "ms", "--rate", "down"];
+    let output = lab.run(&[table.as_slice(), &["--rate-unit", "kbit/s"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_to_string(lab.path("cell.down")).unwrap(), "1\n2\n3\n4\n6\n");
+    let refused = refusal(&lab.run(&["trace", "import", "cell.csv", "x.down"]));
+    assert!(refused.starts_with("cell.csv:1: no column 'time' among ts,down; name columns"), "{refused}");
+    fs::write(lab.path("broken.log"), "100 # 1504\n101 % 3\n").unwrap();
+    let refused = refusal(&lab.run(&["trace", "import", "broken.log", "x.down"]));
+    assert!(refused.starts_with("broken.log:2: '%' is no kind of event; "), "{refused}");
+    assert!(!lab.path("x.down").exists());
+}

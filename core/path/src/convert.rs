@@ -12,7 +12,7 @@ use crate::info::per_bin;
 use crate::trace::{OPPORTUNITY, Trace, TraceError};
 
 /// Most opportunities that a table may come to (our choice, as for synthetic traces).
-const MOST: u64 = 64_000_000;
+pub(crate) const MOST: u64 = 64_000_000;
 
 /// Why a table of rate steps was refused.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,11 @@ pub enum TableError {
 /// the rate has summed up to the next 1500 bytes. The end of the lap always has one.
 pub fn from_table(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
     let (steps, end) = read_steps(name, input)?;
-    let last = steps.len() as u64 + 1;
+    from_steps(name, &steps, end, steps.len() as u64 + 1)
+}
+
+/// The trace that carries as much as these rates, up to `end`; `last` is the line that an error names.
+pub(crate) fn from_steps(name: &str, steps: &[(Time, Rate)], end: Time, last: u64) -> Result<Trace, TableError> {
     let millis = end.as_nanos() / 1_000_000;
     // Work is counted in bytes times nanoseconds a second, in which a step is exact.
     let size = u128::from(OPPORTUNITY) * 1_000_000_000;

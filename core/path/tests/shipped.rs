@@ -32,6 +32,7 @@ fn made(file: &str) -> Vec<u8> {
 fn shipped_traces_are_made_by_their_commands() {
     let same = |file: &str, bytes: &[u8]| assert!(made(file) == bytes, "{file} differs");
     same("lte-like.mahi", include_bytes!("../../../scenarios/traces/lte-like.mahi"));
+    same("lte-like-light.mahi", include_bytes!("../../../scenarios/traces/lte-like-light.mahi"));
     same("lte-driving.mahi", include_bytes!("../../../scenarios/traces/lte-driving.mahi"));
     same("3g-like.mahi", include_bytes!("../../../scenarios/traces/3g-like.mahi"));
 }

@@ -20,6 +20,7 @@ mod grid;
 #[cfg(feature = "parquet")]
 mod journal;
 mod point;
+mod read;
 #[cfg(feature = "parquet")]
 mod run;
 mod stop;

@@ -243,3 +243,15 @@ mod kept {
         assert!(problem.contains("not a chunk of this sweep") && problem.contains("part-00000.parquet"), "{problem}");
     }
 }
+
+#[test]
+fn shipped_sweeps_can_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/sweeps");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let sweep = Sweep::read(&entry.unwrap().path()).unwrap();
+        assert!(sweep.points() >= 60, "{}", sweep.title());
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}

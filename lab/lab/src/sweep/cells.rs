@@ -59,12 +59,12 @@ pub(super) fn cell_of<'a>(
     sweep: &Sweep,
     contestant: usize,
     cell: usize,
-    runs: impl Iterator<Item = &'a super::chunk::Told>,
+    runs: impl Iterator<Item = &'a super::chunk::Known>,
 ) -> Cell {
     let results: Vec<_> = runs.collect();
     let median = |index: usize| {
         let values: Vec<f64> =
-            results.iter().filter_map(|told| told.as_ref().ok()?.get(index).copied().flatten()).collect();
+            results.iter().filter_map(|known| known.as_ref().ok()?.get(index).copied().flatten()).collect();
         Median::of(&values)
     };
     let medians = sweep.figures().enumerate().map(|(index, name)| (name.to_owned(), median(index)));
@@ -73,7 +73,7 @@ pub(super) fn cell_of<'a>(
         cell,
         values: sweep.axes.iter().zip(sweep.values(cell)).map(|(axis, value)| axis.text(value)).collect(),
         runs: results.len(),
-        failed: results.iter().filter(|told| told.is_err()).count(),
+        failed: results.iter().filter(|known| known.is_err()).count(),
         medians: medians.collect(),
     }
 }

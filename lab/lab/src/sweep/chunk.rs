@@ -15,13 +15,13 @@ use crate::record::fields::{Value, columns, columns_of};
 use crate::record::parquet::write;
 
 /// What is kept of a run for the table: the numbers of [`super::cells::FIGURES`], then of the stop's metric; or why it failed.
-pub(super) type Told = Result<Vec<Option<f64>>, String>;
+pub(super) type Known = Result<Vec<Option<f64>>, String>;
 
 /// A row, and what is kept of it.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) columns: Vec<(String, Value)>,
-    pub(super) known: Told,
+    pub(super) known: Known,
 }
 
 impl Row {
@@ -75,7 +75,7 @@ pub(super) fn save(path: &Path, rows: &[Vec<(String, Value)>]) -> Result<(), out
 ///
 /// # Errors
 /// When it cannot be read, or is no chunk.
-pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Told)>, String> {
+pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Known)>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     Bounds::RECORDS.permit(&file).map_err(|error| error.to_string())?;
     let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;

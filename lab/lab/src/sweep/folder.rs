@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::cells::{Cell, Failed, cell_of};
-use super::chunk::{self, Row, Told};
+use super::chunk::{self, Known, Row};
 use super::journal::{Journal, Line};
 use super::{Sweep, SweepError};
 use crate::record::Record;
@@ -23,7 +23,7 @@ pub struct Folder {
     sweep: Sweep,
     journal: Journal,
     /// Every run that was made.
-    known: BTreeMap<usize, Told>,
+    known: BTreeMap<usize, Known>,
     /// Of these, what is not in a chunk yet.
     waiting: BTreeMap<usize, (Row, Result<Record, String>)>,
     /// Held open, and so locked.
@@ -76,8 +76,8 @@ impl Folder {
                 path: path.clone(),
                 problem: format!("not a chunk of this sweep ({problem}); remove it, and its runs are run again"),
             };
-            for (index, told) in chunk::load(&path, &self.sweep).map_err(wrong)? {
-                self.known.insert(index, told);
+            for (index, known) in chunk::load(&path, &self.sweep).map_err(wrong)? {
+                self.known.insert(index, known);
             }
         }
         let lines =
@@ -157,7 +157,7 @@ impl Folder {
         each.map(|(contestant, cell)| {
             let first = self.sweep.index(contestant, cell, 1);
             let known = self.known.range(first..first + self.sweep.most() as usize);
-            cell_of(&self.sweep, contestant, cell, known.map(|(_, told)| told))
+            cell_of(&self.sweep, contestant, cell, known.map(|(_, known)| known))
         })
         .collect()
     }
@@ -165,7 +165,7 @@ impl Folder {
     /// Runs that failed, with what shows each again.
     pub fn failures(&self) -> Vec<Failed> {
         let points = self.sweep.shared();
-        let failed = self.known.iter().filter_map(|(index, told)| Some((*index, told.as_ref().err()?)));
+        let failed = self.known.iter().filter_map(|(index, known)| Some((*index, known.as_ref().err()?)));
         failed.map(|(index, problem)| Failed { point: points.point(index), problem: problem.clone() }).collect()
     }
 
@@ -186,8 +186,8 @@ impl Folder {
             None => self.sweep.runs,
             Some(stop) => stop.needs(self.sweep.runs, |run| {
                 // A failure is a result without a number. The stop's metric is the last of the figures.
-                let told = self.known.get(&index(run))?;
-                Some(told.as_ref().ok().and_then(|figures| *figures.last()?))
+                let known = self.known.get(&index(run))?;
+                Some(known.as_ref().ok().and_then(|figures| *figures.last()?))
             }),
         };
         (1..=target).map(index).filter(|index| !self.known.contains_key(index)).collect()

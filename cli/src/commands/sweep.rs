@@ -1,0 +1,85 @@
+//! `paceline sweep`: a scenario over a grid of values.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::count;
+
+/// Run a scenario over a grid of values, and print the medians of every cell.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file of the sweep (docs/guide/sweeps.md).
+    file: PathBuf,
+    /// The folder of results; the file's name without .toml and with -results unless this is given. What it holds is not run again.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at once; 0 for one per core. Changes no byte of the results.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
+    threads: usize,
+    /// Print the medians as JSON, an object a line, instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Args { file, out, threads, json } = args;
+    let _ = (file, out, threads, json);
+    anyhow::bail!(
+        "sweep: this paceline was built without Parquet; build it with 'cargo build --release -p paceline-cli --features \
+         parquet'"
+    )
+}
+
+#[cfg(feature = "parquet")]
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    use std::io::{IsTerminal, Write};
+
+    use paceline_lab::output;
+    use paceline_lab::sweep::{self, Folder, Sweep};
+
+    use crate::complaint;
+    use crate::progress::{Announce, Bar};
+
+    /// Most rows of the table, and most failures that are named (our choice: what one looks through).
+    const ROWS: usize = 200;
+    const FAILURES: usize = 20;
+
+    let sweep = Sweep::read(&args.file)?;
+    let path = args.out.clone().unwrap_or_else(|| {
+        let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        PathBuf::from(format!("{stem}-results"))
+    });
+    let mut folder = Folder::open(&path, &sweep)?;
+    let (made, begun) = (folder.made(), std::time::Instant::now());
+    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
+    let ended = sweep::run(&sweep, &mut folder, args.threads, &bar);
+    bar.finish();
+    ended?;
+    let cells = folder.cells();
+    let write = |name: &str, text: &str| output::write(&path.join(name), |draft| draft.write_all(text.as_bytes()));
+    write("cells.csv", &sweep::cells_csv(&sweep, &cells))?;
+    if args.json {
+        crate::print(&sweep::cells_json(&sweep, &cells))?;
+    } else {
+        let table = sweep::cells_table(&sweep, &cells, ROWS);
+        let safe: Vec<String> = table.lines().map(complaint::one_line).collect();
+        let (all, new) = (folder.made(), folder.made() - made);
+        let title = complaint::one_line(sweep.title());
+        let took = begun.elapsed().as_secs_f64();
+        let shown = complaint::one_line(&path.display().to_string());
+        crate::print(&format!(
+            "{title}\n\n{}\n\nMedians. {all} runs, {new} of them made now in {took:.1} s; records in {shown}.\n",
+            safe.join("\n")
+        ))?;
+    }
+    let failures = folder.failures();
+    for line in sweep::failed_lines(&failures, FAILURES) {
+        complaint::print(&line);
+    }
+    // When standard error is closed there is nowhere to report to.
+    if std::io::stderr().is_terminal() && !failures.is_empty() {
+        let _ = writeln!(std::io::stderr());
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
