@@ -18,6 +18,7 @@ pub mod runner;
 pub mod scenario;
 pub mod shell;
 pub mod stats;
+#[cfg(feature = "parquet")]
 pub mod sweep;
 pub mod table;
 pub mod variation;

@@ -1,4 +1,5 @@
-//! Sweeps: a scenario over a grid of values, contestant by contestant, run by run; `docs/guide/sweeps.md`.
+//! Sweeps: a scenario over a grid of values, contestant by contestant, run by run; `docs/guide/sweeps.md`. With the
+//! feature `parquet`.
 //!
 //! A [`Sweep`] numbers all runs that it may need. Each is a [`Point`], which runs anywhere and gives the same record. A
 //! [`Folder`] knows which points are missing, and keeps results whole: what it holds does not depend on who ran what when.
@@ -12,26 +13,20 @@ use crate::scenario::ScenarioError;
 
 mod axis;
 mod cells;
-#[cfg(feature = "parquet")]
 mod chunk;
-#[cfg(feature = "parquet")]
 mod folder;
 mod grid;
-#[cfg(feature = "parquet")]
 mod journal;
 mod point;
 mod read;
-#[cfg(feature = "parquet")]
 mod run;
 mod stop;
 
 pub use axis::Axis;
 pub use cells::{Cell, Failed, cells_csv, cells_json, cells_table, failed_lines};
-#[cfg(feature = "parquet")]
 pub use folder::Folder;
 pub use grid::{Points, Sweep};
 pub use point::{Point, PointError};
-#[cfg(feature = "parquet")]
 pub use run::run;
 pub use stop::Stop;
 

@@ -2,11 +2,14 @@
 
 mod digests;
 mod links;
+#[cfg(feature = "parquet")]
+mod load;
 mod mdi;
 mod qlog;
 mod readme;
 mod scenarios;
 mod settings;
+#[cfg(feature = "parquet")]
 mod sweep;
 mod variation;
 mod vectors;

@@ -116,7 +116,6 @@ fn traces_travel_with_a_point() {
     assert!(rates[1] > 3.0 * rates[0], "{rates:?}");
 }
 
-#[cfg(feature = "parquet")]
 mod kept {
     use paceline_lab::runner::Unwatched;
     use paceline_lab::sweep::{Folder, cells_table, failed_lines, run};
@@ -253,5 +252,5 @@ fn shipped_sweeps_can_run() {
         assert!(sweep.points() >= 60, "{}", sweep.title());
         count += 1;
     }
-    assert_eq!(count, 2);
+    assert_eq!(count, 3);
 }

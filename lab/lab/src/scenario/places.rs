@@ -57,6 +57,7 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     /// When it is not TOML.
+    #[cfg(feature = "parquet")]
     pub(crate) fn of(file: &'a str, text: &'a str) -> Result<Self, ScenarioError> {
         Self::parse(file, text, &[])
     }

@@ -364,6 +364,7 @@ fn contestant(text: &str) -> Result<Contestant, RacerError> {
 
 impl Plan {
     /// The traces of its links, by the names under which the scenario knows them.
+    #[cfg(feature = "parquet")]
     pub(crate) fn traces(&self) -> &BTreeMap<String, Arc<Trace>> {
         &self.traces
     }

@@ -54,7 +54,6 @@ pub struct Failed {
 }
 
 /// One cell from what is known of its runs.
-#[cfg(feature = "parquet")]
 pub(super) fn cell_of<'a>(
     sweep: &Sweep,
     contestant: usize,
