@@ -42,7 +42,7 @@ pub struct Fate<'a> {
 
 /// Sees every packet of every flow, and what its controllers see. All methods do nothing unless overridden. `flow` counts
 /// the flows of the world in the order in which they started.
-pub trait Tap {
+pub trait Tap: Send {
     /// Who sees the events of one of a flow's controllers; asked once for each before the flow starts.
     fn observer(&mut self, _of: &Subject<'_>) -> Option<Box<dyn Observer>> {
         None

@@ -14,4 +14,4 @@ mod timers;
 mod world;
 
 pub use body::Body;
-pub use world::{Config, run};
+pub use world::{Config, World, run};

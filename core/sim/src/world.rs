@@ -28,17 +28,16 @@ pub type Config = paceline_experiment::Config<Body>;
 /// Where there is no way between the ends of a flow. And where nothing in the way of a flow that sends without end has a rate:
 /// nothing would ever hold it back, and it would fill the memory, or the present moment where there is no delay either.
 pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
-    for (index, flow) in config.flows.iter().enumerate() {
-        let topology = &config.topology;
-        let route = topology.graph().route(flow.way).expect("there is a way between the ends of every flow");
-        let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
-        let limited = topology.slowest(&route).is_some();
-        assert!(!endless || limited, "flow {index} sends without end over a path without a link");
-    }
-    World::new(config, tap).run()
+    let mut world = World::new(config, tap);
+    world.run_until(Time::NEVER);
+    world.finish()
 }
 
-struct World<'t> {
+/// A world that is run piece by piece: [`World::run_until`] a moment, as often as one likes, then [`World::finish`]. What
+/// comes out does not depend on the pieces.
+///
+/// A controller that asks for a tick right after such a moment takes in what was decided between two pieces.
+pub struct World<'t> {
     now: Time,
     end: Time,
     seed: Seed,
@@ -71,7 +70,18 @@ struct World<'t> {
 }
 
 impl<'t> World<'t> {
-    fn new(config: Config, tap: Option<&'t mut dyn Tap>) -> Self {
+    /// The world before its first event.
+    ///
+    /// # Panics
+    /// As [`run`].
+    pub fn new(config: Config, tap: Option<&'t mut dyn Tap>) -> Self {
+        for (index, flow) in config.flows.iter().enumerate() {
+            let topology = &config.topology;
+            let route = topology.graph().route(flow.way).expect("there is a way between the ends of every flow");
+            let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
+            let limited = topology.slowest(&route).is_some();
+            assert!(!endless || limited, "flow {index} sends without end over a path without a link");
+        }
         let mut timers = Timers::default();
         let flows = config.flows.len();
         for (index, flow) in (0..).zip(&config.flows) {
@@ -122,16 +132,18 @@ impl<'t> World<'t> {
         }
     }
 
-    fn run(mut self) -> Outcome {
+    /// Runs every event up to `until`, the events of that moment included; answers whether the world has reached its end.
+    pub fn run_until(&mut self, until: Time) -> bool {
+        let until = until.min(self.end);
         loop {
             let ((due, hop), timer) = (self.hops.next(), self.timers.next());
             let next = due.min(timer);
             let next_sample = self.recorder.next_sample();
-            if next_sample < next && next_sample <= self.end {
+            if next_sample < next && next_sample <= until {
                 self.sample();
                 continue;
             }
-            if next > self.end {
+            if next > until {
                 break;
             }
             self.now = next;
@@ -148,7 +160,13 @@ impl<'t> World<'t> {
                 self.note_dropped();
             }
         }
-        self.finish()
+        until == self.end
+    }
+
+    /// Bytes that the link that is shown could have carried from one moment to another, both past; `None` where nothing limits
+    /// it.
+    pub fn capacity(&mut self, from: Time, to: Time) -> Option<u64> {
+        self.hops.shown(from, to).0
     }
 
     fn wake(&mut self, at: Time, target: Target) {
@@ -539,7 +557,9 @@ impl<'t> World<'t> {
         });
     }
 
-    fn finish(mut self) -> Outcome {
+    /// Ends the world and gives what it left, after [`World::run_until`] has answered that it has reached its end; before that, what
+    /// of a run that was cut short.
+    pub fn finish(mut self) -> Outcome {
         self.now = self.end;
         let (graph, hops) = self.hops.finish(self.end);
         self.note_dropped();
