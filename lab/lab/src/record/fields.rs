@@ -242,9 +242,12 @@ const fn field(name: &'static str, unit: &'static str, shape: Shape, what: &'sta
 
 /// What a column holds; `None` where JSON has `null` or no field.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A text.
     Text(Option<String>),
+    /// A whole number.
     Count(Option<u64>),
+    /// Any number.
     Number(Option<f64>),
 }
 
@@ -260,7 +263,7 @@ impl Value {
 }
 
 /// Name and value of every column: the same names, and the same kinds of values, for every record.
-pub(crate) fn columns(record: &Record) -> Vec<(String, Value)> {
+pub fn columns(record: &Record) -> Vec<(String, Value)> {
     let json = serde_json::to_value(record).expect("a record is JSON");
     columns_of(&json)
 }

@@ -95,17 +95,17 @@ impl Source {
         Self { file, folder: PathBuf::new(), text, options, known: Traces::new() }
     }
 
+    /// Looks for its traces in this folder.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.folder);
+        self
+    }
+
     /// Takes this trace for the file `name`.
     #[must_use]
     pub fn with_trace(mut self, name: &str, trace: Arc<Trace>) -> Self {
         self.known.insert(name.to_owned(), trace);
-        self
-    }
-
-    /// Looks for the file's own traces in this folder.
-    #[must_use]
-    pub fn in_folder(mut self, folder: &Path) -> Self {
-        folder.clone_into(&mut self.folder);
         self
     }
 
