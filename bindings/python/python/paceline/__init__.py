@@ -1,0 +1,59 @@
+"""Races of congestion controllers, in the simulator, from Python.
+
+>>> import paceline
+>>> records = paceline.run("scenarios/cellular.toml", runs=3)
+>>> records.to_pandas()[["contestant", "throughput_mbps", "delay_ms_p95"]]
+
+A scenario is a file, or a :class:`Scenario` (or a dict) with the same keys. ``paceline.plots`` draws, ``paceline.gym`` is a
+Gymnasium environment; both need the extras of their names.
+"""
+
+from ._controller import Controller, controller
+from ._paceline import (
+    Ack,
+    Acked,
+    Env,
+    Failed,
+    Hop,
+    Loss,
+    Lost,
+    RateSample,
+    Restart,
+    ScenarioError,
+    Sent,
+    Timeout,
+    __version__,
+)
+from ._paceline import Telemetry as TelemetryReport
+from ._records import Records, RunsFailed, Table
+from ._run import run
+from ._scenario import Cross, Direction, Flow, Link, Scenario, Telemetry
+
+__all__ = [
+    "Ack",
+    "Acked",
+    "Controller",
+    "Cross",
+    "Direction",
+    "Env",
+    "Failed",
+    "Flow",
+    "Hop",
+    "Link",
+    "Loss",
+    "Lost",
+    "RateSample",
+    "Records",
+    "Restart",
+    "RunsFailed",
+    "Scenario",
+    "ScenarioError",
+    "Sent",
+    "Table",
+    "Telemetry",
+    "TelemetryReport",
+    "Timeout",
+    "__version__",
+    "controller",
+    "run",
+]

@@ -1,0 +1,45 @@
+"""Runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Optional, Union
+
+from . import _paceline
+from ._records import Records, RunsFailed
+from ._scenario import given, unpacked
+
+
+def run(
+    scenario: Union[str, os.PathLike[str], Mapping[str, Any]],
+    contestants: Optional[Iterable[str]] = None,
+    *,
+    runs: Optional[int] = None,
+    seed: Optional[int] = None,
+    seconds: Optional[float] = None,
+    threads: int = 0,
+    set: Optional[Mapping[str, Any]] = None,
+    series: Union[bool, str, float] = False,
+    events: bool = False,
+    failures: Literal["raise", "keep"] = "raise",
+) -> Records:
+    """Runs every contestant of a scenario, each alone on the same path, as often as it says.
+
+    ``scenario`` is a file, a :class:`Scenario`, or a dict with the same keys. ``contestants`` (``["copa@udp", "cubic@tcp"]``),
+    ``runs``, ``seed`` and ``seconds`` replace its keys; ``set`` does so with any key: ``{"down.delay": "25ms", "flows.0.count": 3}``.
+    ``threads`` is how many runs at once, 0 one per core. ``series`` keeps points over time: True about 600 of them, or a
+    step (``"20ms"``, or seconds). ``events`` keeps every event of every controller.
+
+    Scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
+
+    Raises :class:`ScenarioError` before anything is run where scenario or options are wrong, and :class:`RunsFailed` after
+    all runs where some failed; ``failures="keep"`` leaves those in ``Records.failures`` instead.
+    """
+    what, folder = unpacked(scenario)
+    options = given(contestants, runs, seed, seconds, set)
+    records = Records(_paceline.run(what, folder, options, threads, series, events))
+    if records.failures and failures == "raise":
+        cause = next((failed.exception for failed in records.failures if failed.exception), None)
+        raise RunsFailed(records) from cause
+    return records

@@ -1,0 +1,181 @@
+"""Scenarios as Python objects: the keys are those of the file, described in ``docs/guide/scenarios.md`` and ``paths.md``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, TypedDict, Union
+
+from . import _paceline
+
+Path = Union[str, "os.PathLike[str]"]
+Span = Union[str, float]
+
+
+class Direction(TypedDict, total=False):
+    """A path in one direction, or a direction of a link."""
+
+    rate: str
+    schedule: list[list[str]]
+    schedule_lap: str
+    trace: Path
+    trace_start: str
+    delay: str
+    queue: str
+    jitter: Any
+    loss: Any
+    reorder: Any
+    duplicate: Any
+    outages: Any
+    ecn: Any
+    wifi: dict[str, Any]
+
+
+class Link(Direction, total=False):
+    """A link between two nodes; ``back`` is the direction from its second node to its first."""
+
+    between: list[str]
+    back: Direction
+
+
+class Flow(TypedDict, total=False):
+    """Flows of one kind."""
+
+    contestant: str
+    count: int
+    stagger: str
+    direction: str
+    start: str
+    stop: str
+    workload: Any
+    extra_delay: str
+    mss: int
+    ack_every: int
+    ack_delay: str
+    paced: bool
+    handshake: bool
+    arrivals: bool
+    timers: Any
+    telemetry: bool
+    to: str
+
+
+class Cross(TypedDict, total=False):
+    """Traffic without a controller."""
+
+    direction: str
+    rate: str
+    packet: Any
+    poisson: bool
+    start: str
+    stop: str
+    to: str
+
+
+class Telemetry(TypedDict, total=False):
+    """What hops report to senders."""
+
+    trace: str
+    report_every: str
+    fresh_for: str
+
+
+class Scenario(dict[str, Any]):
+    """A scenario: a dict with the keys of a scenario file.
+
+    >>> Scenario(name="short", seconds=10, contestants=["cubic@tcp"],
+    ...          down={"rate": "12 Mbit/s", "delay": "20ms", "queue": "droptail:packets=60"}, up={"delay": "20ms"})
+
+    Nothing is checked before it is run, or :meth:`check` is called: then every error names the key.
+    """
+
+    folder: Optional[str] = None
+    """Where traces are looked for; the current folder without it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        title: Optional[str] = None,
+        seconds: Optional[float] = None,
+        runs: Optional[int] = None,
+        seed: Optional[int] = None,
+        contestants: Optional[Iterable[str]] = None,
+        down: Union[Direction, Mapping[str, Any], None] = None,
+        up: Union[Direction, Mapping[str, Any], None] = None,
+        links: Optional[Mapping[str, Union[Link, Mapping[str, Any]]]] = None,
+        flows: Optional[Iterable[Union[Flow, Mapping[str, Any]]]] = None,
+        cross: Optional[Iterable[Union[Cross, Mapping[str, Any]]]] = None,
+        telemetry: Union[Telemetry, Mapping[str, Any], None] = None,
+        **keys: Any,
+    ) -> None:
+        given = dict(
+            name=name,
+            title=title,
+            seconds=seconds,
+            runs=runs,
+            seed=seed,
+            contestants=None if contestants is None else list(contestants),
+            down=down,
+            up=up,
+            links=links,
+            flows=None if flows is None else list(flows),
+            cross=None if cross is None else list(cross),
+            telemetry=telemetry,
+            **keys,
+        )
+        super().__init__((key, _plain(value)) for key, value in given.items() if value is not None)
+
+    @classmethod
+    def read(cls, path: Path) -> Scenario:
+        """The scenario in a file; its traces are looked for beside the file."""
+        scenario = cls.__new__(cls)
+        scenario.update(_paceline.read_scenario(os.fspath(path)))
+        scenario.folder = os.path.dirname(os.path.abspath(os.fspath(path)))
+        return scenario
+
+    def effective(self) -> str:
+        """The whole scenario as the text of a file, every default filled in.
+
+        Raises :class:`ScenarioError` where anything in it is wrong.
+        """
+        return _paceline.effective_scenario(self, self.folder, given())
+
+    def check(self) -> None:
+        """Raises :class:`ScenarioError` where anything in it is wrong."""
+        self.effective()
+
+
+def given(
+    contestants: Optional[Iterable[str]] = None,
+    runs: Optional[int] = None,
+    seed: Optional[int] = None,
+    seconds: Optional[float] = None,
+    set: Optional[Mapping[str, Any]] = None,
+) -> _paceline.Given:
+    """What replaces keys of a scenario, as the compiled half takes it."""
+    if isinstance(contestants, str):
+        contestants = [contestants]
+    return {
+        "contestants": None if contestants is None else list(contestants),
+        "runs": runs,
+        "seed": seed,
+        "seconds": seconds,
+        "set": dict(set or {}),
+    }
+
+
+def unpacked(scenario: Union[Path, Mapping[str, Any]]) -> tuple[Union[str, dict[str, Any]], Optional[str]]:
+    """What the compiled half takes as a scenario, and the folder of its traces."""
+    if isinstance(scenario, Mapping):
+        return dict(scenario), getattr(scenario, "folder", None)
+    return os.fspath(scenario), None
+
+
+def _plain(value: Any) -> Any:
+    """Mappings as dicts, which the compiled half takes."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value

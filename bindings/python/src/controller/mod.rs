@@ -1,0 +1,254 @@
+//! Controllers written in Python: a class whose objects are informed and asked as [`paceline_cc::Controller`] is.
+//!
+//! After each event the object's answers (`window`, `pacing_mbps`, `gap`, `next_tick`, `ssthresh`) are read and kept, so that
+//! the datapath's questions, which come more often, do not go through the interpreter.
+
+pub(crate) mod define;
+pub(crate) mod failure;
+pub(crate) mod values;
+
+use std::sync::Arc;
+
+use paceline_cc::{
+    Ack, Controller, Ecn, Env, Loss, Lost, Nanos, Pacing, Rate, Recovery, Restart, Sent, Stamp, Telemetry, Time,
+    Timeout,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use pyo3::{IntoPyObject, IntoPyObjectExt, intern};
+
+use define::{Class, Method};
+use failure::Fault;
+
+/// An object of a class in Python.
+pub(crate) struct Foreign {
+    class: Arc<Class>,
+    /// Nothing where it could not be made.
+    object: Option<Py<PyAny>>,
+    mss: u32,
+    window: u64,
+    pacing: Pacing,
+    next_tick: Time,
+    threshold: u64,
+}
+
+/// An answer that cannot be.
+struct Wrong {
+    what: String,
+    exception: Option<PyErr>,
+}
+
+impl Foreign {
+    /// An object of `class`, made of these parameters.
+    pub(crate) fn new(class: Arc<Class>, env: &Env, params: &[(&'static str, define::Given)]) -> Self {
+        let mss = env.mss;
+        let (window, pacing, next_tick, threshold) = (u64::from(mss), Pacing::Free, Time::NEVER, u64::MAX);
+        let mut made = Self { class, object: None, mss, window, pacing, next_tick, threshold };
+        Python::attach(|py| {
+            let object = || -> PyResult<Bound<'_, PyAny>> {
+                let keywords = PyDict::new(py);
+                for (name, value) in params {
+                    value.put(&keywords, name)?;
+                }
+                let class = made.class.object.bind(py);
+                class.call((values::Env::from(env),), Some(&keywords))
+            };
+            match object() {
+                Ok(object) => {
+                    made.object = Some(object.clone().unbind());
+                    made.answer(&object, "__init__");
+                }
+                Err(error) => made.raised(py, "__init__", error),
+            }
+        });
+        made
+    }
+
+    /// Calls a method that the class has, and reads the answers.
+    fn call<'a, A>(&mut self, method: Method, argument: impl FnOnce() -> A) -> Option<u64>
+    where
+        A: for<'py> IntoPyObject<'py>,
+    {
+        if !self.class.has(method) {
+            return None;
+        }
+        Python::attach(|py| {
+            // Without an object it has failed, and its run is about to be given up.
+            let object = self.object.as_ref()?.bind(py).clone();
+            let name = method.name(py);
+            match argument().into_bound_py_any(py).and_then(|argument| object.call_method1(name, (argument,))) {
+                Ok(answer) => {
+                    self.answer(&object, method.text());
+                    if answer.is_none() { None } else { answer.extract().ok() }
+                }
+                Err(error) => {
+                    self.raised(py, method.text(), error);
+                    None
+                }
+            }
+        })
+    }
+
+    /// Reads what the object answers now.
+    fn answer(&mut self, object: &Bound<'_, PyAny>, after: &str) {
+        if let Err(Wrong { what, exception }) = self.read(object) {
+            let place = self.class.place(object.py(), after);
+            self.fail(format!("after {}.{after} ({place}) {what}", self.class.name), exception);
+        }
+    }
+
+    fn read(&mut self, object: &Bound<'_, PyAny>) -> Result<(), Wrong> {
+        let py = object.py();
+        let window = number(object, intern!(py, "window"))?;
+        let Some(window) = window else {
+            return Err(Wrong::new("window is None; make it a number of bytes"));
+        };
+        // One packet is the least of any controller.
+        self.window = (window as u64).max(u64::from(self.mss));
+        let rate = number(object, intern!(py, "pacing_mbps"))?;
+        let gap = number(object, intern!(py, "gap"))?;
+        self.pacing = match (gap, rate) {
+            (Some(gap), _) => Pacing::Gap(Nanos::from_nanos(gap as u64)),
+            // A rate that rounds to no bytes at all would hold the flow for ever.
+            (None, Some(rate)) => Pacing::Rate(Rate::from_mbps(rate.max(0.0)).max(Rate::from_bytes_per_sec(1))),
+            (None, None) => Pacing::Free,
+        };
+        let whole = |value: Option<f64>| value.map(|value| value as u64);
+        self.next_tick = whole(number(object, intern!(py, "next_tick"))?).map_or(Time::NEVER, Time::from_nanos);
+        self.threshold = whole(number(object, intern!(py, "ssthresh"))?).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    fn raised(&mut self, py: Python<'_>, method: &str, error: PyErr) {
+        let place = self.class.line_of(py, &error).unwrap_or_else(|| self.class.place(py, method));
+        let kind = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+        let text = error.value(py).to_string().replace('\n', " ");
+        self.fail(format!("{}.{method} raised {kind}: {text} ({place})", self.class.name), Some(error));
+    }
+
+    fn fail(&mut self, what: String, exception: Option<PyErr>) {
+        self.object = None;
+        self.next_tick = Time::NEVER;
+        failure::put(Fault { what: format!("controller '{}': {what}", self.class.controller), exception });
+    }
+}
+
+impl Wrong {
+    fn new(what: &str) -> Self {
+        Self { what: what.to_owned(), exception: None }
+    }
+}
+
+/// A number that the object has, nothing for `None`.
+fn number(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Result<Option<f64>, Wrong> {
+    let wrong = |error: PyErr| {
+        let what = format!("{name} could not be read: {}", error.value(object.py()));
+        Wrong { what: what.replace('\n', " "), exception: Some(error) }
+    };
+    let value = object.getattr(name).map_err(wrong)?;
+    if value.is_none() {
+        return Ok(None);
+    }
+    let value: f64 = value.extract().map_err(wrong)?;
+    if value.is_finite() { Ok(Some(value)) } else { Err(Wrong::new(&format!("{name} is {value}; keep it finite"))) }
+}
+
+impl Controller for Foreign {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        let tag = self.call(Method::Sent, || values::Sent::from(sent)).unwrap_or_default();
+        Stamp { tag, note: 0 }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.call(Method::Ack, || values::Ack::from(ack));
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.call(Method::Loss, || values::Loss::from(loss));
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        self.call(Method::Timeout, || values::Timeout::from(timeout));
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        self.call(Method::Spurious, || now.as_nanos());
+    }
+
+    fn on_cause(&mut self, _now: Time, packets: &[Lost]) {
+        self.call(Method::Cause, || packets.iter().map(|lost| values::Lost(*lost)).collect::<Vec<_>>());
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.call(Method::Restart, || values::Restart::from(restart));
+    }
+
+    fn on_app_limited(&mut self, now: Time, _in_flight: u64) {
+        self.call(Method::AppLimited, || now.as_nanos());
+    }
+
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.call(Method::Telemetry, || values::Telemetry::from(telemetry));
+    }
+
+    fn on_mss(&mut self, _now: Time, mss: u32) {
+        self.mss = mss.max(1);
+        self.window = self.window.max(u64::from(self.mss));
+        self.call(Method::Mss, || mss);
+    }
+
+    fn next_tick(&self) -> Time {
+        self.next_tick
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        let asked = self.next_tick;
+        self.call(Method::Tick, || now.as_nanos());
+        // A tick that is asked for again in the past would never end.
+        if self.next_tick <= now {
+            let what =
+                format!("asks for its next tick at {} ns, which is not after {}", asked.as_nanos(), now.as_nanos());
+            self.fail(format!("{}.on_tick {what}; set next_tick to a later time, or None", self.class.name), None);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+
+    fn outlasts_departures(&self) -> bool {
+        !self.class.has(Method::Sent)
+    }
+
+    fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    fn recovery(&self) -> Recovery {
+        self.class.recovery
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.class.ecn
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("cwnd_packets", self.window as f64 / f64::from(self.mss));
+        if let Pacing::Rate(rate) = self.pacing {
+            report("pacing_mbps", rate.as_mbps());
+        }
+        Python::attach(|py| {
+            let Some(object) = &self.object else { return };
+            for (name, attribute) in &self.class.shown {
+                let value = object.bind(py).getattr(attribute.bind(py)).and_then(|value| value.extract::<f64>());
+                if let Some(value) = value.ok().filter(|value| value.is_finite()) {
+                    report(name, value);
+                }
+            }
+        });
+    }
+}

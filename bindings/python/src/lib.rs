@@ -1,0 +1,49 @@
+//! What the Python package `paceline` is made of; `docs/guide/python.md` is its guide.
+//!
+//! The package's Python half (`python/paceline`) has the types and the documentation that users see; this half has no names of its
+//! own for anything, so that scenarios, records and controllers are called in Python what they are called everywhere.
+
+#![expect(clippy::needless_pass_by_value, reason = "what Python calls takes its arguments by value")]
+
+mod controller;
+mod error;
+mod events;
+mod gym;
+mod records;
+mod run;
+mod scenario;
+mod table;
+
+use pyo3::prelude::*;
+
+use controller::values;
+
+/// The module `paceline._paceline`.
+#[pymodule]
+fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", paceline_lab::measure::VERSION)?;
+    module.add("ScenarioError", module.py().get_type::<error::ScenarioError>())?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<records::Records>()?;
+    module.add_class::<run::Failed>()?;
+    module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(controller::define::register_controller, module)?)?;
+    module.add("OBSERVATION", gym::OBSERVATION.to_vec())?;
+    module.add("FIGURES", gym::FIGURES.to_vec())?;
+    module.add_class::<gym::Batch>()?;
+    module.add_class::<values::Ack>()?;
+    module.add_class::<values::Acked>()?;
+    module.add_class::<values::Env>()?;
+    module.add_class::<values::Hop>()?;
+    module.add_class::<values::Loss>()?;
+    module.add_class::<values::Lost>()?;
+    module.add_class::<values::RateSample>()?;
+    module.add_class::<values::Restart>()?;
+    module.add_class::<values::Sent>()?;
+    module.add_class::<values::Telemetry>()?;
+    module.add_class::<values::Timeout>()?;
+    module.add_function(wrap_pyfunction!(gym::register_policy, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::read_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::effective_scenario, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! Runs of all contestants, on threads of their own: the interpreter goes on meanwhile, and can stop them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Distribution, Tap, endpoints};
+use paceline_lab::contestant::Contestant;
+use paceline_lab::measure;
+use paceline_lab::record::rounded;
+use paceline_lab::runner::{Attempt, Cause, Failure, Runner, RunnerError, Task, Unwatched};
+use paceline_lab::scenario::{KeyError, Plan};
+use paceline_sim::World;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+use crate::controller::failure::{self, Fault};
+use crate::error;
+use crate::events::Events;
+use crate::records::{Finished, Records};
+use crate::scenario::{self, Given};
+
+/// How often Ctrl-C is looked for. 50 ms: shorter than a person notices (our choice).
+const SIGNALS: Duration = Duration::from_millis(50);
+/// Pieces of a run, between which it can be stopped: 2000, so that a long one has them often (our choice).
+const PIECES: u64 = 2000;
+/// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
+const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
+
+/// Points of a series where nobody says how many (our choice, as in a report: about what a plot can show).
+const POINTS: f64 = 600.0;
+
+/// A run that did not reach its end.
+#[pyclass(frozen, get_all, module = "paceline._paceline", name = "Failed")]
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// `CONTROLLER@VIA`.
+    contestant: String,
+    /// Number of the run.
+    run: u32,
+    /// Seed of the race; with the number it shows the failure again.
+    seed: u64,
+    /// What happened, in one line.
+    message: String,
+    /// What a controller in Python raised.
+    exception: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Failed {
+    fn __repr__(&self) -> String {
+        format!("Failed({})", self.message)
+    }
+}
+
+/// What is asked of every run.
+struct Order {
+    step: Option<Nanos>,
+    events: bool,
+    stop: AtomicBool,
+}
+
+/// One run of one contestant.
+struct Job<'a> {
+    contestant: &'a Contestant,
+    plan: &'a Plan,
+    order: &'a Order,
+}
+
+/// Why a run did not reach its end.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(transparent)]
+    Plan(#[from] KeyError),
+    #[error("{0}")]
+    Controller(Fault),
+    #[error("it was stopped")]
+    Stopped,
+}
+
+/// Runs every contestant; see `paceline.run`.
+#[pyfunction]
+pub(crate) fn run(
+    scenario: &Bound<'_, PyAny>,
+    folder: Option<PathBuf>,
+    given: Given<'_>,
+    threads: usize,
+    step: Option<&Bound<'_, PyAny>>,
+    events: bool,
+) -> PyResult<Records> {
+    let py = scenario.py();
+    let step = match step {
+        Some(given) if given.is_instance_of::<PyBool>() => given.extract::<bool>()?.then_some(None),
+        Some(given) => Some(Some(scenario::span("series", given)?)),
+        None => None,
+    };
+    let source = scenario::source(scenario, folder, given.options()?)?;
+    let plans = scenario::plans(py, &source)?;
+    let Some(first) = plans.first() else { return Ok(Records::default()) };
+    let contestants = &first.scenario.contestants;
+    for flow in contestants.iter().flat_map(|contestant| first.flows(contestant)) {
+        endpoints::check(&flow).map_err(|problem| {
+            error::scenario_error(py, Some("contestants"), problem.to_string().replace("add --real, or ", ""))
+        })?;
+    }
+    let points = || Nanos::from_millis((first.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
+    let order = Order { step: step.map(|given| given.unwrap_or_else(points)), events, stop: AtomicBool::new(false) };
+    let job = |contestant, plan| Job { contestant, plan, order: &order };
+    let jobs: Vec<Job<'_>> =
+        contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan))).collect();
+    let ended = conduct(py, &order, || Runner::new(threads, &Unwatched).each(&jobs))?;
+    let mut records = Records::default();
+    for result in ended.map_err(|problem| PyRuntimeError::new_err(problem.to_string()))? {
+        match result {
+            Ok(finished) => records.finished.push(finished),
+            Err(failure) => records.failures.push(Py::new(py, failed(py, failure))?),
+        }
+    }
+    Ok(records)
+}
+
+/// What became of all runs.
+type Ended = Result<Vec<Result<Finished, Failure<RunError>>>, RunnerError<RunError>>;
+
+/// Runs on another thread, while this one waits for it and for signals.
+fn conduct(py: Python<'_>, order: &Order, runs: impl FnOnce() -> Ended + Send) -> PyResult<Ended> {
+    thread::scope(|scope| {
+        let (done, ended) = channel();
+        scope.spawn(move || done.send(runs()));
+        let ended = Mutex::new(ended);
+        let mut interrupt = None;
+        loop {
+            let wait = || ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNALS);
+            match py.detach(wait) {
+                Ok(all) => return interrupt.map_or(Ok(all), Err),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err(
+                        "a mistake in paceline: the runner ended without a result; please report it",
+                    ));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Err(signal) = py.check_signals() {
+                order.stop.store(true, Ordering::Relaxed);
+                interrupt = Some(signal);
+            }
+        }
+    })
+}
+
+impl Task for Job<'_> {
+    type Output = Finished;
+    type Error = RunError;
+
+    fn name(&self) -> String {
+        self.contestant.to_string()
+    }
+
+    fn number(&self) -> u32 {
+        self.plan.number
+    }
+
+    fn seed(&self) -> u64 {
+        self.plan.scenario.seed
+    }
+
+    fn run(&self) -> Result<Attempt<Finished>, RunError> {
+        // The thread's state in the interpreter is made once, not at each call of a controller.
+        Python::attach(|py| py.detach(|| self.simulate())).map(Attempt::certain)
+    }
+}
+
+impl Job<'_> {
+    fn simulate(&self) -> Result<Finished, RunError> {
+        let Self { contestant, plan, order } = self;
+        failure::clear();
+        let config = plan.world(contestant, order.step)?;
+        let flows = config.flows.clone();
+        let mut events = order.events.then(Events::default);
+        let mut world = World::new(config, events.as_mut().map(|events| events as &mut dyn Tap));
+        let end = scenario::end(plan);
+        let piece = Nanos::from_nanos(end.as_nanos() / PIECES).max(SHORTEST_PIECE);
+        let mut until = Time::ZERO;
+        loop {
+            until += piece;
+            let over = world.run_until(until);
+            if let Some(fault) = failure::take() {
+                return Err(RunError::Controller(fault));
+            }
+            if order.stop.load(Ordering::Relaxed) {
+                return Err(RunError::Stopped);
+            }
+            if over {
+                break;
+            }
+        }
+        let outcome = world.finish();
+        Ok(Finished {
+            record: measure::record(plan, contestant, &flows, &outcome),
+            own: plan.own(),
+            delay_quantiles_ms: quantiles(&outcome.delay),
+            queue_quantiles_ms: quantiles(&outcome.queue),
+            series: outcome.series,
+            events: events.map(Events::into_rows).unwrap_or_default(),
+        })
+    }
+}
+
+/// At the shares 0, 0.01, ... 1 of packets.
+fn quantiles(distribution: &Distribution) -> Vec<f64> {
+    (0..=100).filter_map(|percent| distribution.quantile_ms(f64::from(percent) / 100.0).map(rounded)).collect()
+}
+
+fn failed(py: Python<'_>, failure: Failure<RunError>) -> Failed {
+    let message = failure.to_string();
+    let Failure { name, number, seed, cause } = failure;
+    let exception = match cause {
+        Cause::Error(RunError::Controller(fault)) => fault.exception.map(|error| error.into_value(py).into_any()),
+        Cause::Error(_) | Cause::Panic { .. } => None,
+    };
+    Failed { contestant: name, run: number, seed, message, exception }
+}

@@ -1,0 +1,197 @@
+//! Scenarios: files, or Python dictionaries with the same keys.
+
+use std::path::PathBuf;
+
+use paceline_cc::{Nanos, Time};
+use paceline_lab::scenario::{Options, Plan, Source};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use toml::{Table, Value};
+
+use crate::error::{self, OBJECT};
+
+/// Tables in tables in a scenario. 16: no key of a scenario is deeper than five (our choice).
+const DEEPEST: usize = 16;
+
+/// What is given beside a scenario.
+#[derive(FromPyObject)]
+pub(crate) struct Given<'py> {
+    #[pyo3(item)]
+    contestants: Option<Vec<String>>,
+    #[pyo3(item)]
+    runs: Option<u32>,
+    #[pyo3(item)]
+    seed: Option<u64>,
+    #[pyo3(item)]
+    seconds: Option<f64>,
+    #[pyo3(item)]
+    set: Bound<'py, PyDict>,
+}
+
+impl Given<'_> {
+    pub(crate) fn options(&self) -> PyResult<Options> {
+        let mut set = Vec::new();
+        for (key, given) in self.set.iter() {
+            let key: String = key.extract().map_err(|_| PyTypeError::new_err("set: a key is no text"))?;
+            let text = match value(&given, &key, 0)? {
+                // As behind --set: a number in quotes is a number.
+                Some(Value::String(text)) => text,
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
+            set.push(format!("{key}={text}"));
+        }
+        let contestants = self.contestants.as_ref().map(|contestants| contestants.join(","));
+        let Self { runs, seed, seconds, .. } = *self;
+        Ok(Options { contestants, seed, seconds, runs, set, ..Options::default() })
+    }
+}
+
+/// A file, or a dictionary; `folder` is where a dictionary's traces are looked for.
+pub(crate) fn source(scenario: &Bound<'_, PyAny>, folder: Option<PathBuf>, options: Options) -> PyResult<Source> {
+    if let Ok(keys) = scenario.cast::<PyDict>() {
+        let table = table(keys, "", 0)?;
+        let text = toml::to_string(&table).map_err(|problem| {
+            error::scenario_error(scenario.py(), None, format!("{OBJECT}: it cannot be written as TOML ({problem})"))
+        })?;
+        let source = Source::from_text(OBJECT, &text, options);
+        return Ok(match folder {
+            Some(folder) => source.in_folder(&folder),
+            None => source,
+        });
+    }
+    let path: PathBuf = scenario.extract().map_err(|_| {
+        let kind = scenario.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!("a scenario is a path, a dict or a paceline.Scenario, not {kind}"))
+    })?;
+    Source::read(&path, options).map_err(|problem| error::of_scenario(scenario.py(), &problem))
+}
+
+/// The plans of all runs.
+pub(crate) fn plans(py: Python<'_>, source: &Source) -> PyResult<Vec<Plan>> {
+    py.detach(|| source.plans()).map_err(|problem| error::of_scenario(py, &problem))
+}
+
+/// A file as a dictionary, not checked but for being TOML.
+#[pyfunction]
+pub(crate) fn read_scenario<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+    let source = Source::read(&path, Options::default()).map_err(|problem| error::of_scenario(py, &problem))?;
+    let table: Table = toml::from_str(source.text()).map_err(|problem| {
+        let what = problem.message().replace('\n', " ");
+        error::scenario_error(py, None, format!("{}: {what}", path.display()))
+    })?;
+    object(py, &Value::Table(table))
+}
+
+/// The scenario with every default filled in, as the text of a file; everything in it has been checked.
+#[pyfunction]
+pub(crate) fn effective_scenario(
+    scenario: &Bound<'_, PyAny>,
+    folder: Option<PathBuf>,
+    given: Given<'_>,
+) -> PyResult<String> {
+    let plans = plans(scenario.py(), &source(scenario, folder, given.options()?)?)?;
+    Ok(plans.first().map(Plan::to_toml).unwrap_or_default())
+}
+
+/// A span of time as scenarios write it (`"20ms"`), or seconds.
+pub(crate) fn span(what: &str, given: &Bound<'_, PyAny>) -> PyResult<Nanos> {
+    let wrong = || {
+        let text = given.repr().map_or_else(|_| "it".to_owned(), |text| text.to_string());
+        PyValueError::new_err(format!("{what}: {text} is no span above 0; write a text such as \"20ms\", or seconds"))
+    };
+    let nanos = match given.extract::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Nanos::from_secs_f64(seconds),
+        Ok(_) => return Err(wrong()),
+        Err(_) => Value::String(given.extract::<String>().map_err(|_| wrong())?).try_into().map_err(|_| wrong())?,
+    };
+    if nanos == Nanos::ZERO { Err(wrong()) } else { Ok(nanos) }
+}
+
+/// The end of a plan's world.
+pub(crate) fn end(plan: &Plan) -> Time {
+    Time::ZERO + Nanos::from_secs_f64(plan.scenario.seconds)
+}
+
+fn table(keys: &Bound<'_, PyDict>, path: &str, depth: usize) -> PyResult<Table> {
+    let mut table = Table::new();
+    for (name, given) in keys.iter() {
+        let Ok(name) = name.extract::<String>() else {
+            return Err(error::scenario_error(keys.py(), Some(path), format!("{OBJECT}: {path}: a key is no text")));
+        };
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if let Some(value) = value(&given, &path, depth + 1)? {
+            table.insert(name, value);
+        }
+    }
+    Ok(table)
+}
+
+/// In TOML; nothing for `None`, which is a key that is not given.
+fn value(given: &Bound<'_, PyAny>, path: &str, depth: usize) -> PyResult<Option<Value>> {
+    let wrong =
+        |problem: String| Err(error::scenario_error(given.py(), Some(path), format!("{OBJECT}: {path}: {problem}")));
+    if depth > DEEPEST {
+        return wrong("it holds itself, or is too deep".to_owned());
+    }
+    if given.is_none() {
+        return Ok(None);
+    }
+    // A bool is an int to Python.
+    if given.is_instance_of::<PyBool>() {
+        return Ok(Some(Value::Boolean(given.extract()?)));
+    }
+    if given.is_instance_of::<PyInt>() {
+        return match given.extract::<i64>() {
+            Ok(number) => Ok(Some(Value::Integer(number))),
+            Err(_) => wrong("the number is too large".to_owned()),
+        };
+    }
+    if given.is_instance_of::<PyFloat>() {
+        return Ok(Some(Value::Float(given.extract()?)));
+    }
+    if given.is_instance_of::<PyString>() {
+        return Ok(Some(Value::String(given.extract()?)));
+    }
+    if let Ok(keys) = given.cast::<PyDict>() {
+        return Ok(Some(Value::Table(table(keys, path, depth)?)));
+    }
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        let mut values = Vec::new();
+        for (index, element) in given.try_iter()?.enumerate() {
+            values.extend(value(&element?, &format!("{path}[{index}]"), depth + 1)?);
+        }
+        return Ok(Some(Value::Array(values)));
+    }
+    if let Ok(path) = given.extract::<PathBuf>() {
+        return Ok(Some(Value::String(path.display().to_string())));
+    }
+    // Numbers of other libraries.
+    if let Ok(number) = given.extract::<f64>() {
+        return Ok(Some(Value::Float(number)));
+    }
+    let kind = given.get_type().name()?.to_string();
+    wrong(format!("a {kind} is no value of a scenario; write a text, a number, a bool, a list or a dict"))
+}
+
+fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::String(text) => text.into_pyobject(py)?.into_any(),
+        Value::Integer(number) => number.into_pyobject(py)?.into_any(),
+        Value::Float(number) => number.into_pyobject(py)?.into_any(),
+        Value::Boolean(flag) => PyBool::new(py, *flag).to_owned().into_any(),
+        Value::Datetime(time) => time.to_string().into_pyobject(py)?.into_any(),
+        Value::Array(values) => {
+            let values: Vec<_> = values.iter().map(|value| object(py, value)).collect::<PyResult<_>>()?;
+            PyList::new(py, values)?.into_any()
+        }
+        Value::Table(table) => {
+            let dict = PyDict::new(py);
+            for (name, value) in table {
+                dict.set_item(name, object(py, value)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}
