@@ -14,7 +14,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf test-java soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c demo test test-quic test-ebpf test-java test-python soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -37,11 +37,16 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
 	@echo "report: $(OUT)/report.html"
 
-test: ## all tests but those of QUIC and of the kernel; those of Java where there is a JDK and Maven
+test: ## all tests but those of QUIC and of the kernel; those of Java and Python where there is a JDK and Maven, and a venv
 	@scripts/setup build
 	@scripts/test $(QUIET)
 	@if scripts/setup java present; then scripts/test-java; \
 	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
+	@scripts/test-python
+
+test-python: ## the Python package: wheel, types and tests in target/python (needs python3 with venv, and packages from PyPI)
+	@scripts/setup build
+	@scripts/test-python
 
 test-quic: ## tests of the QUIC crate and of races over it, which take longest to build
 	@scripts/setup build
