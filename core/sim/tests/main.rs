@@ -9,6 +9,7 @@ mod copa;
 mod figures;
 mod hosts;
 mod icn;
+mod pieces;
 mod sprout;
 mod steering;
 mod telemetry;
