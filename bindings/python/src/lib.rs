@@ -12,6 +12,7 @@ mod gym;
 mod records;
 mod run;
 mod scenario;
+mod sweep;
 mod table;
 
 use pyo3::prelude::*;
@@ -43,6 +44,9 @@ fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<values::Telemetry>()?;
     module.add_class::<values::Timeout>()?;
     module.add_function(wrap_pyfunction!(gym::register_policy, module)?)?;
+    module.add_class::<sweep::Sweep>()?;
+    module.add_class::<sweep::Folder>()?;
+    module.add_function(wrap_pyfunction!(sweep::run_point, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::read_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::effective_scenario, module)?)?;
     Ok(())

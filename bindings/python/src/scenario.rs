@@ -51,10 +51,7 @@ impl Given<'_> {
 /// A file, or a dictionary; `folder` is where a dictionary's traces are looked for.
 pub(crate) fn source(scenario: &Bound<'_, PyAny>, folder: Option<PathBuf>, options: Options) -> PyResult<Source> {
     if let Ok(keys) = scenario.cast::<PyDict>() {
-        let table = table(keys, "", 0)?;
-        let text = toml::to_string(&table).map_err(|problem| {
-            error::scenario_error(scenario.py(), None, format!("{OBJECT}: it cannot be written as TOML ({problem})"))
-        })?;
+        let text = text(keys)?;
         let source = Source::from_text(OBJECT, &text, options);
         return Ok(match folder {
             Some(folder) => source.in_folder(&folder),
@@ -66,6 +63,13 @@ pub(crate) fn source(scenario: &Bound<'_, PyAny>, folder: Option<PathBuf>, optio
         PyTypeError::new_err(format!("a scenario is a path, a dict or a paceline.Scenario, not {kind}"))
     })?;
     Source::read(&path, options).map_err(|problem| error::of_scenario(scenario.py(), &problem))
+}
+
+/// A dictionary as the text of a file.
+pub(crate) fn text(keys: &Bound<'_, PyDict>) -> PyResult<String> {
+    toml::to_string(&table(keys, "", 0)?).map_err(|problem| {
+        error::scenario_error(keys.py(), None, format!("{OBJECT}: it cannot be written as TOML ({problem})"))
+    })
 }
 
 /// The plans of all runs.

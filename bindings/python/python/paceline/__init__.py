@@ -28,6 +28,7 @@ from ._paceline import Telemetry as TelemetryReport
 from ._records import Records, RunsFailed, Table
 from ._run import run
 from ._scenario import Cross, Direction, Flow, Link, Scenario, Telemetry
+from ._sweep import FailedPoint, Swept, sweep
 
 __all__ = [
     "Ack",
@@ -37,6 +38,7 @@ __all__ = [
     "Direction",
     "Env",
     "Failed",
+    "FailedPoint",
     "Flow",
     "Hop",
     "Link",
@@ -49,6 +51,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sent",
+    "Swept",
     "Table",
     "Telemetry",
     "TelemetryReport",
@@ -56,4 +59,5 @@ __all__ = [
     "__version__",
     "controller",
     "run",
+    "sweep",
 ]
