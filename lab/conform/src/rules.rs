@@ -1,0 +1,26 @@
+//! The rules, one file for each controller.
+
+mod bbr;
+mod copa;
+mod cubic;
+mod reno;
+mod start;
+
+use crate::rule::Rule;
+
+/// Every rule, by controller.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    [reno::RULES, cubic::RULES, bbr::RULES, copa::RULES].into_iter().flatten()
+}
+
+/// The rules of a controller, by its name in the registry.
+pub fn of(controller: &str) -> Vec<&'static Rule> {
+    all().filter(|rule| rule.controller == controller).collect()
+}
+
+/// Controllers with rules, in their order.
+pub fn controllers() -> Vec<&'static str> {
+    let mut names: Vec<&str> = all().map(|rule| rule.controller).collect();
+    names.dedup();
+    names
+}

@@ -1,0 +1,39 @@
+//! What all window controllers have in common: how they start.
+
+use crate::episodes::episodes;
+use crate::rule::{Seen, Span};
+use crate::trajectory::Trajectory;
+
+/// Growth of the window from one round trip to the next, before anything limits it: from the first growth on, until the window falls,
+/// a queue shows in the RTT, or the growth has ended.
+pub(super) fn growth(of: &Trajectory) -> Result<Seen, &'static str> {
+    let rtt = of.min_rtt().ok_or("no round trip is known")?;
+    let first = of.points.first().ok_or("it has no points")?;
+    let grown = of.points.iter().find(|point| point.window > first.window + 0.5).ok_or("the window never grew")?;
+    let until = episodes(of).first().map_or(of.end(), |episode| episode.start);
+    let mut spans = Vec::new();
+    // Near the end of each burst of acknowledgements.
+    let mut at = grown.t + 0.9 * rtt;
+    while at + rtt < until {
+        let crowded = of.between(at, at + rtt).iter().any(|point| point.rtt_ms.is_some_and(|ms| ms / 1e3 > 1.3 * rtt));
+        let (Some(low), Some(high)) = (of.window_at(at), of.window_at(at + rtt)) else { break };
+        let value = high / low.max(1e-9);
+        if crowded || value < 1.1 {
+            break;
+        }
+        spans.push(Span { from: at, to: at + rtt, value });
+        at += rtt;
+    }
+    Seen::median(spans).ok_or("no round trip of slow start is without a queue")
+}
+
+/// Growth of the window in the round trip before it first fell.
+pub(super) fn growth_before_loss(of: &Trajectory) -> Result<Seen, &'static str> {
+    let episodes = episodes(of);
+    let first = episodes.first().ok_or("the window never fell")?;
+    let rtt = of.rtt_at(first.start).ok_or("no round trip is known")?;
+    let from = first.start - rtt;
+    let before = of.window_at(from).ok_or("it fell in the first round trip")?;
+    let value = first.before / before.max(1e-9);
+    Ok(Seen { value, spans: vec![Span { from, to: first.start, value }] })
+}

@@ -1,0 +1,118 @@
+//! All rules of a controller, judged.
+
+use std::collections::BTreeMap;
+
+use paceline_lab::contestant::Contestant;
+use paceline_lab::runner::{Progress, Runner, RunnerError};
+
+use crate::rig::{Rig, RigError, Simulated};
+use crate::rule::{Rule, Verdict};
+use crate::rules;
+use crate::trajectory::Trajectory;
+
+/// A rule with what became of it.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Index of its trajectory in [`Score::trajectories`].
+    pub trajectory: usize,
+}
+
+/// What a controller's trajectories showed.
+#[derive(Clone, Debug)]
+pub struct Score {
+    /// Whose.
+    pub name: String,
+    /// The controller whose rules were judged.
+    pub rules_of: String,
+    /// Where the trajectories come from.
+    pub origin: &'static str,
+    /// Every rule.
+    pub judged: Vec<Judged>,
+    /// What they were judged on.
+    pub trajectories: Vec<Trajectory>,
+}
+
+impl Score {
+    /// How many rules hold, how many were seen, how many there are.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let holds = self.judged.iter().filter(|one| matches!(one.verdict, Verdict::Holds(_))).count();
+        let seen = self.judged.iter().filter(|one| one.verdict.seen().is_some()).count();
+        (holds, seen, self.judged.len())
+    }
+
+    /// The rules that do not hold, by their names.
+    pub fn departures(&self) -> Vec<&'static str> {
+        let departs = self.judged.iter().filter(|one| matches!(one.verdict, Verdict::Departs { .. }));
+        departs.map(|one| one.rule.id).collect()
+    }
+
+    /// Judges the rules of `controller` on one trajectory: somebody's log shows what it shows.
+    pub fn of_one(controller: &str, trajectory: Trajectory) -> Self {
+        let judged = rules::of(controller).into_iter();
+        let judged = judged.map(|rule| Judged { rule, verdict: rule.judge(&trajectory), trajectory: 0 }).collect();
+        Self {
+            name: trajectory.name.clone(),
+            rules_of: controller.to_owned(),
+            origin: trajectory.origin.name(),
+            judged,
+            trajectories: vec![trajectory],
+        }
+    }
+
+    /// Judges the rules of `controller` on the trajectory of each rule's rig.
+    pub fn of_rigs(name: &str, controller: &str, on: &[(Rig, Trajectory)]) -> Self {
+        let judged = rules::of(controller).into_iter().filter_map(|rule| {
+            let trajectory = on.iter().position(|(rig, _)| *rig == rule.rig)?;
+            Some(Judged { rule, verdict: rule.judge(&on[trajectory].1), trajectory })
+        });
+        Self {
+            name: name.to_owned(),
+            rules_of: controller.to_owned(),
+            origin: on.first().map_or("", |(_, trajectory)| trajectory.origin.name()),
+            judged: judged.collect(),
+            trajectories: on.iter().map(|(_, trajectory)| trajectory.clone()).collect(),
+        }
+    }
+}
+
+/// Rigs that the rules of a controller are judged on, each once.
+pub fn rigs(controller: &str) -> Vec<Rig> {
+    let mut rigs: Vec<Rig> = rules::of(controller).into_iter().map(|rule| rule.rig).collect();
+    rigs.sort_unstable();
+    rigs.dedup();
+    rigs
+}
+
+/// Runs each contestant on the rigs of the rules of the controller named beside it, and judges.
+///
+/// # Errors
+/// When a contestant cannot run there.
+pub fn simulate(
+    contestants: &[(Contestant, String)],
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Score>, RunnerError<RigError>> {
+    let tasks: Vec<(usize, Simulated)> = contestants
+        .iter()
+        .enumerate()
+        .flat_map(|(index, (contestant, rules_of))| {
+            let of = move |rig| (index, Simulated { contestant: contestant.clone(), rig });
+            rigs(rules_of).into_iter().map(of)
+        })
+        .collect();
+    let runs: Vec<Simulated> = tasks.iter().map(|(_, task)| task.clone()).collect();
+    let ended = Runner::new(threads, progress).all(&runs)?;
+    let mut by: BTreeMap<usize, Vec<(Rig, Trajectory)>> = BTreeMap::new();
+    for ((index, task), trajectory) in tasks.into_iter().zip(ended) {
+        by.entry(index).or_default().push((task.rig, trajectory));
+    }
+    let score = |(index, on): (usize, Vec<(Rig, Trajectory)>)| {
+        let (contestant, rules_of) = &contestants[index];
+        Score::of_rigs(&contestant.to_string(), rules_of, &on)
+    };
+    Ok(by.into_iter().map(score).collect())
+}

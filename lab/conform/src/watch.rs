@@ -1,0 +1,104 @@
+//! A run's own trajectory: every acknowledgement and loss of one flow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_cc::observe::{Event, Observer};
+use paceline_cc::{Controller, Pacing, Phase as Repair};
+use paceline_experiment::{Layer, Subject, Tap};
+
+use crate::trajectory::{Origin, Phase, Point, Trajectory};
+
+/// Least seconds between two points without a change of phase (our choice: below every round trip here).
+const SPACING: f64 = 0.001;
+
+/// Watches the flow that starts first; give it to [`paceline_sim::run`], then take [`Watch::trajectory`].
+pub struct Watch {
+    flow: u32,
+    seen: Option<Arc<Mutex<Eye>>>,
+    name: String,
+}
+
+impl Watch {
+    /// Of the flow with this number, counted in the order of starts from 0.
+    pub fn new(name: &str, flow: u32) -> Self {
+        Self { flow, seen: None, name: name.to_owned() }
+    }
+
+    /// What was seen; without points when the flow never started.
+    pub fn trajectory(self) -> Trajectory {
+        let empty = || Trajectory::new(self.name.as_str(), Origin::Simulated, 1448.0);
+        self.seen.map_or_else(empty, |seen| {
+            let mut eye = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut eye.trajectory, empty())
+        })
+    }
+}
+
+impl Tap for Watch {
+    fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        let top = if of.layer == Layer::Above { true } else { self.seen.is_none() };
+        if of.flow != self.flow || !top {
+            return None;
+        }
+        let mss = f64::from(of.env.mss.max(1));
+        let trajectory = Trajectory::new(self.name.as_str(), Origin::Simulated, mss);
+        let eye = Arc::new(Mutex::new(Eye { trajectory, begun: None, now: Point::default() }));
+        self.seen = Some(Arc::clone(&eye));
+        Some(Box::new(eye))
+    }
+}
+
+#[derive(Debug)]
+struct Eye {
+    trajectory: Trajectory,
+    begun: Option<f64>,
+    /// What was last known.
+    now: Point,
+}
+
+impl Observer for Eye {
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        let mss = self.trajectory.mss;
+        let at = event.now().as_secs_f64();
+        let t = at - *self.begun.get_or_insert(at);
+        let before = self.now;
+        let mut always = false;
+        match event {
+            Event::Acked(ack) => {
+                self.now.in_flight = ack.in_flight as f64 / mss;
+                self.now.delivered = ack.delivered as f64 / mss;
+                self.now.rtt_ms = ack.rtt.map(paceline_cc::Nanos::as_millis_f64).or(self.now.rtt_ms);
+                let repairing = matches!(ack.phase, Repair::Recovery | Repair::Loss);
+                self.now.phase = if repairing { Phase::Repairing } else { Phase::Open };
+            }
+            Event::Lost(loss) => {
+                self.now.in_flight = loss.in_flight as f64 / mss;
+                self.now.phase = Phase::Repairing;
+                self.trajectory.losses.push(t);
+                always = loss.new_episode;
+            }
+            Event::Timeout(timeout) => {
+                self.now.in_flight = timeout.in_flight as f64 / mss;
+                self.now.phase = Phase::Repairing;
+                self.trajectory.losses.push(t);
+                always = true;
+            }
+            Event::Tick(_) | Event::Feedback { .. } | Event::Mss { .. } => {}
+            _ => return,
+        }
+        if always {
+            // The window that met the loss.
+            self.trajectory.push(Point { t, ..before });
+        }
+        self.now.t = t;
+        self.now.window = controller.window() as f64 / mss;
+        self.now.pacing_mbps = match controller.pacing() {
+            Pacing::Rate(rate) => Some(rate.as_mbps()),
+            Pacing::Free | Pacing::Gap(_) => None,
+        };
+        let last = self.trajectory.points.last().map_or(-1.0, |point| point.t);
+        if always || before.phase != self.now.phase || t - last >= SPACING {
+            self.trajectory.push(self.now);
+        }
+    }
+}
