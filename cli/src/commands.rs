@@ -10,6 +10,7 @@ use paceline_lab::output;
 #[cfg(target_os = "linux")]
 pub(crate) mod alcc;
 pub(crate) mod completions;
+pub(crate) mod conform;
 pub(crate) mod controllers;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
@@ -17,6 +18,7 @@ pub(crate) mod doctor;
 pub(crate) mod emulate;
 #[cfg(target_os = "linux")]
 mod ending;
+pub(crate) mod evaluate;
 #[cfg(target_os = "linux")]
 pub(crate) mod fetch;
 #[cfg(target_os = "linux")]

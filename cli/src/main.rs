@@ -32,6 +32,8 @@ enum Command {
     Validate(commands::validate::Args),
     Report(commands::report::Args),
     Replay(commands::replay::Args),
+    Conform(commands::conform::Args),
+    Evaluate(commands::evaluate::Args),
     Mdi(commands::mdi::Args),
     Reproduce(commands::reproduce::Args),
     #[cfg(target_os = "linux")]
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
     let acquired = match &cli.command {
         Command::Race(args) => args.acquire(),
         Command::Validate(args) => args.acquire(),
+        Command::Conform(args) => args.acquire(),
         Command::Reproduce(args) => {
             args.acquire();
             Ok(())
@@ -128,6 +131,8 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Replay(args) => commands::replay::run(args),
+        Command::Conform(args) => commands::conform::run(args),
+        Command::Evaluate(args) => commands::evaluate::run(args),
         Command::Mdi(args) => commands::mdi::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ use crate::trajectory::{Phase, Trajectory};
 const FALL: f64 = 0.93;
 /// A window below this share of the peak was a timeout's.
 const TIMEOUT: f64 = 0.2;
-/// Round trips after which a reduction has settled, where nobody says when repairs end.
+/// Round trips after which a reduction has settled, where the source does not say when repairs end.
 const SETTLES: f64 = 1.5;
 
 /// The window falls, and settles.
@@ -59,7 +59,7 @@ pub fn episodes(of: &Trajectory) -> Vec<Episode> {
     found
 }
 
-/// When the repair that is under way at a point ends; `else_at` where nobody says.
+/// When the repair that is under way at a point ends; `else_at` where the source does not say.
 fn settles(of: &Trajectory, from: usize, else_at: f64) -> f64 {
     let known = of.points[from..].iter().take_while(|point| point.phase != Phase::Unknown);
     let mut last = None;

@@ -1,6 +1,13 @@
-//! Whether a controller does what its specification says: rules that judge the trajectory of a flow, wherever it comes from.
+//! Whether a controller does what its specification says: rules that judge the trajectory of a flow, wherever it comes from. And what
+//! it does to others: RFC 9743's questions.
 
+pub mod capture;
 pub mod episodes;
+pub mod evaluate;
+pub mod kernel;
+pub mod page;
+pub mod qlog;
+pub mod read;
 pub mod rig;
 pub mod rule;
 pub mod rules;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 
+use crate::kernel::Real;
 use crate::rig::{Rig, RigError, Simulated};
 use crate::rule::{Rule, Verdict};
 use crate::rules;
@@ -87,28 +88,46 @@ pub fn rigs(controller: &str) -> Vec<Rig> {
     rigs
 }
 
-/// Runs each contestant on the rigs of the rules of the controller named beside it, and judges.
+/// Where trajectories are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// In virtual time.
+    InTheSimulator,
+    /// By the kernel's TCP behind an emulated path. [`paceline_lab::real::acquire`] comes first.
+    InTheKernel,
+}
+
+/// Runs each contestant on the rigs of the rules of the controller named beside it, and judges. `threads` at once; 0 for one per
+/// core, in the kernel for a single one.
 ///
 /// # Errors
 /// When a contestant cannot run there.
-pub fn simulate(
+pub fn judge(
     contestants: &[(Contestant, String)],
+    measured: Measured,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Score>, RunnerError<RigError>> {
-    let tasks: Vec<(usize, Simulated)> = contestants
+    let runs: Vec<(usize, Rig)> = contestants
         .iter()
         .enumerate()
-        .flat_map(|(index, (contestant, rules_of))| {
-            let of = move |rig| (index, Simulated { contestant: contestant.clone(), rig });
-            rigs(rules_of).into_iter().map(of)
-        })
+        .flat_map(|(index, (_, rules_of))| rigs(rules_of).into_iter().map(move |rig| (index, rig)))
         .collect();
-    let runs: Vec<Simulated> = tasks.iter().map(|(_, task)| task.clone()).collect();
-    let ended = Runner::new(threads, progress).all(&runs)?;
+    let of = |index: usize| contestants[index].0.clone();
+    let ended = match measured {
+        Measured::InTheSimulator => {
+            let tasks: Vec<Simulated> =
+                runs.iter().map(|(index, rig)| Simulated { contestant: of(*index), rig: *rig }).collect();
+            Runner::new(threads, progress).all(&tasks)?
+        }
+        Measured::InTheKernel => {
+            let tasks: Vec<Real> = runs.iter().map(|(index, rig)| Real { contestant: of(*index), rig: *rig }).collect();
+            Runner::new(threads.max(1), progress).all(&tasks)?
+        }
+    };
     let mut by: BTreeMap<usize, Vec<(Rig, Trajectory)>> = BTreeMap::new();
-    for ((index, task), trajectory) in tasks.into_iter().zip(ended) {
-        by.entry(index).or_default().push((task.rig, trajectory));
+    for ((index, rig), trajectory) in runs.into_iter().zip(ended) {
+        by.entry(index).or_default().push((rig, trajectory));
     }
     let score = |(index, on): (usize, Vec<(Rig, Trajectory)>)| {
         let (contestant, rules_of) = &contestants[index];

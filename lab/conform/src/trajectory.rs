@@ -6,7 +6,7 @@ pub const MOST_POINTS: usize = 4_000_000;
 /// Where a flow stands with its losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Nobody said.
+    /// The source does not say.
     #[default]
     Unknown,
     /// Nothing is being repaired.

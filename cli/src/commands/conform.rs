@@ -1,0 +1,219 @@
+//! `paceline conform`: whether controllers do what their specifications say.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use paceline_conform::capture::{self, FourTuple};
+use paceline_conform::page::{self, expected, figure, score_text};
+use paceline_conform::rule::Verdict;
+use paceline_conform::suite::{Measured, Score, judge};
+use paceline_conform::{qlog, rules};
+use paceline_lab::contestant::Contestant;
+use paceline_lab::input::{self, Bounds};
+use paceline_lab::real;
+use paceline_lab::shell::quoted;
+
+use super::{count, is_standard, save};
+use crate::progress::{Announce, Bar};
+
+/// Judge what controllers do by the rules of their specifications: RFCs, papers, Linux (docs/guide/conformance.md).
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Who is judged: NAME or NAME@VIA; all that have rules where nothing is named.
+    #[arg(value_name = "CONTESTANT")]
+    contestants: Vec<String>,
+    /// The controller whose rules are judged: reno, cubic, bbr or copa; without it the contestant's own.
+    #[arg(long = "as", value_name = "NAME")]
+    rules_of: Option<String>,
+    /// The kernel's own TCP behind an emulated path, in real time, by samples of TCP_INFO. Needs root or user namespaces.
+    #[arg(long)]
+    real: bool,
+    /// A qlog (version 0.3 or 0.4, JSON or JSON-SEQ) of somebody's sender; needs --as. May be given again.
+    #[arg(long, value_name = "FILE", requires = "rules_of")]
+    qlog: Vec<PathBuf>,
+    /// A capture (pcap, pcapng) made at the sender of a TCP flow; needs --as. May be given again.
+    #[arg(long, value_name = "FILE", requires = "rules_of")]
+    pcap: Vec<PathBuf>,
+    /// Which flow of the captures, SENDER:PORT-RECEIVER:PORT; without it the largest.
+    #[arg(long, value_name = "FLOW", requires = "pcap")]
+    flow: Option<FourTuple>,
+    /// Print every rule with its source, and stop.
+    #[arg(long)]
+    list: bool,
+    /// Runs at once; 0 for one per core. Changes no figure of the simulator. With --real 0 is one.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
+    threads: usize,
+    /// One JSON object per rule; - for standard output instead of the table.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The scored page with the pictures, one file that opens offline, into this folder.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+}
+
+impl Args {
+    /// Sees to it that this process may do what is asked for; before it has a second thread.
+    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
+        if self.real { Ok(real::acquire()?) } else { Ok(()) }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.list {
+        crate::print(&list())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let known = rules::controllers();
+    if let Some(name) = args.rules_of.as_deref().filter(|name| !known.contains(name)) {
+        bail!("--as: there are no rules for '{name}'; name one of {}", known.join(", "));
+    }
+    let files = files(args)?;
+    let contestants = contestants(args, &known, !files.is_empty())?;
+    let bar = Bar::new("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
+    let by = if args.real { Measured::InTheKernel } else { Measured::InTheSimulator };
+    let scores = judge(&contestants, by, args.threads, &bar);
+    bar.finish();
+    let mut scores = scores?;
+    scores.extend(files);
+    if let Some(path) = &args.json {
+        save("--json", path, |out| out.write_all(json(&scores).as_bytes()))?;
+    }
+    if !args.json.as_deref().is_some_and(is_standard) {
+        crate::print(&table(&scores))?;
+    }
+    if let Some(folder) = &args.report {
+        let path = paceline_report::store(folder, page::PAGE, &page::page(&scores, &command())?)?;
+        eprintln!("report: {}", path.display());
+    }
+    let departs = scores.iter().any(|score| !score.departures().is_empty());
+    Ok(if departs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The command as it was written.
+pub(super) fn command() -> String {
+    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word).to_string()).collect();
+    format!("paceline {}", words.join(" "))
+}
+
+/// A contestant over the datapath that its specification is about, where none is named.
+pub(super) fn contestant(text: &str) -> anyhow::Result<Contestant> {
+    if text.contains('@') {
+        return Ok(text.parse()?);
+    }
+    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>();
+    // Those of datagrams pace and measure by packets.
+    let datagrams = ["copa", "verus", "sprout", "sprout-ewma", "mdi"];
+    let name = text.split(':').next().unwrap_or(text);
+    let (first, then) = if datagrams.contains(&name) { ("udp", "tcp") } else { ("tcp", "udp") };
+    Ok(over(first).or_else(|error| over(then).map_err(|_| error))?)
+}
+
+/// Who runs, each with the controller whose rules are judged.
+fn contestants(args: &Args, known: &[&str], have_files: bool) -> anyhow::Result<Vec<(Contestant, String)>> {
+    let all = if args.real { &known[..known.len().min(3)] } else { known };
+    let names: Vec<String> = match args.contestants.as_slice() {
+        [] if have_files => Vec::new(),
+        [] => args
+            .rules_of
+            .as_ref()
+            .map_or_else(|| all.iter().map(|name| (*name).to_owned()).collect(), |name| vec![name.clone()]),
+        named => named.to_vec(),
+    };
+    let mut found = Vec::new();
+    for name in names {
+        let contestant = contestant(&name)?;
+        let own = contestant.controller.entry().name;
+        let Some(rules_of) = args.rules_of.as_deref().or(known.contains(&own).then_some(own)) else {
+            bail!("'{name}': there are no rules for '{own}'; give --as with one of {}", known.join(", "));
+        };
+        found.push((contestant, rules_of.to_owned()));
+    }
+    Ok(found)
+}
+
+/// Bounds of what others wrote: each reader has its own below.
+const LOGS: Bounds = Bounds { file: 4 << 30, line: 4 << 30 };
+
+fn files(args: &Args) -> anyhow::Result<Vec<Score>> {
+    let Some(rules_of) = &args.rules_of else { return Ok(Vec::new()) };
+    let open = |option: &str, path: &Path| {
+        input::open(path, LOGS)
+            .map_err(|error| anyhow!("{option} {}: cannot be read ({error}); name a file", path.display()))
+    };
+    let mut scores = Vec::new();
+    for path in &args.qlog {
+        let trajectory = qlog::read(&path.display().to_string(), open("--qlog", path)?)?;
+        scores.push(Score::of_one(rules_of, trajectory));
+    }
+    for path in &args.pcap {
+        let trajectory = capture::read(&path.display().to_string(), open("--pcap", path)?, args.flow)?;
+        scores.push(Score::of_one(rules_of, trajectory));
+    }
+    Ok(scores)
+}
+
+fn list() -> String {
+    let line = |rule: &paceline_conform::rule::Rule| {
+        format!(
+            "{}\n  {}\n  source: {}\n  measured: {}; expected {} ({})\n  path: {}\n",
+            rule.id,
+            rule.says,
+            rule.source,
+            rule.measures,
+            expected(rule.expect),
+            rule.tolerance,
+            rule.rig.about()
+        )
+    };
+    rules::all().map(line).collect()
+}
+
+fn table(scores: &[Score]) -> String {
+    let mut text = String::new();
+    for score in scores {
+        text += &format!("{}: {} (trajectory from {})\n", score.name, score_text(score), score.origin);
+        for judged in &score.judged {
+            let rule = judged.rule;
+            let (measured, why) = match &judged.verdict {
+                Verdict::NotSeen(why) => ("-".to_owned(), why.as_str()),
+                verdict => (verdict.seen().map_or_else(String::new, |seen| figure(seen.value)), rule.measures),
+            };
+            let word = judged.verdict.word();
+            text += &format!("  {:<24} {word:<9} {measured:>8}  ({}; {why})\n", rule.id, expected(rule.expect));
+        }
+    }
+    text
+}
+
+fn json(scores: &[Score]) -> String {
+    let mut text = String::new();
+    for score in scores {
+        for judged in &score.judged {
+            let (rule, verdict) = (judged.rule, &judged.verdict);
+            let (by, why) = match verdict {
+                Verdict::Departs { by, .. } => (Some(*by), None),
+                Verdict::NotSeen(why) => (None, Some(why.as_str())),
+                Verdict::Holds(_) => (None, None),
+            };
+            let line = serde_json::json!({
+                "name": score.name,
+                "rules_of": score.rules_of,
+                "origin": score.origin,
+                "rule": rule.id,
+                "says": rule.says,
+                "source": rule.source,
+                "measures": rule.measures,
+                "path": rule.rig.name(),
+                "verdict": verdict.word(),
+                "value": verdict.seen().map(|seen| seen.value),
+                "low": rule.expect.0,
+                "high": rule.expect.1,
+                "off_by": by,
+                "why": why,
+            });
+            text += &format!("{line}\n");
+        }
+    }
+    text
+}

@@ -1,0 +1,92 @@
+//! Flows of the kernel's own TCP behind an emulated path, by samples of `TCP_INFO`.
+
+use paceline_cc::Nanos;
+use paceline_experiment::Outcome;
+use paceline_lab::contestant::Contestant;
+use paceline_lab::real;
+use paceline_lab::runner::{Attempt, Task};
+
+use crate::rig::{Rig, RigError};
+use crate::trajectory::{Origin, Phase, Point, Trajectory};
+
+/// Time between samples: a fourth of the shortest round trip of the rigs that need it (our choice).
+const STEP: Nanos = Nanos::from_millis(5);
+
+/// One contestant on one rig, in real time. [`real::acquire`] comes first.
+#[derive(Clone, Debug)]
+pub struct Real {
+    /// Who.
+    pub contestant: Contestant,
+    /// Where.
+    pub rig: Rig,
+}
+
+impl Task for Real {
+    type Output = Trajectory;
+    type Error = RigError;
+
+    fn name(&self) -> String {
+        format!("{} on {}, in real time", self.contestant, self.rig.name())
+    }
+
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn repeats(&self) -> u32 {
+        1
+    }
+
+    fn lasts(&self) -> std::time::Duration {
+        self.rig.plan(&self.contestant).map_or(std::time::Duration::ZERO, |plan| real::lasts(&plan))
+    }
+
+    fn check(&self) -> Result<(), RigError> {
+        let plan = self.rig.plan(&self.contestant)?;
+        real::check(std::slice::from_ref(&self.contestant), &[plan])?;
+        Ok(())
+    }
+
+    fn run(&self) -> Result<Attempt<Trajectory>, RigError> {
+        let plan = self.rig.plan(&self.contestant)?;
+        let (flows, outcome, host) = real::run(&self.contestant, &plan, Some(STEP))?;
+        let mss = flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
+        let mut trajectory = sampled(&self.contestant.to_string(), &outcome, mss);
+        trajectory.facts = self.rig.facts();
+        if trajectory.points.iter().all(|point| point.window <= 0.0) {
+            return Err(RigError::NoSamples(self.contestant.to_string()));
+        }
+        Ok(Attempt { output: trajectory, trusted: host.trusted() })
+    }
+}
+
+/// The first flow of a world, from its series.
+fn sampled(name: &str, outcome: &Outcome, mss: f64) -> Trajectory {
+    let mut trajectory = Trajectory::new(name, Origin::Kernel, mss);
+    let Some(series) = &outcome.series else { return trajectory };
+    let Some(flow) = series.flows.first() else { return trajectory };
+    let step = series.step.as_secs_f64();
+    let pacing = flow.variables.get("pacing_mbps");
+    let (mut delivered, mut begun) = (0.0, None);
+    for (index, window) in flow.window_packets.iter().enumerate() {
+        // Before the flow there is nothing to sample.
+        if *window <= 0.0 && begun.is_none() {
+            continue;
+        }
+        let at = step * (index + 1) as f64;
+        let begun = *begun.get_or_insert(at);
+        // On the wire a packet has 52 bytes of headers: IPv4, TCP, time stamps.
+        let bytes = flow.throughput_mbps.get(index).copied().unwrap_or(0.0) * step * 1e6 / 8.0;
+        delivered += bytes / (mss + 52.0);
+        trajectory.push(Point {
+            t: at - begun,
+            window: *window,
+            in_flight: flow.in_flight_packets.get(index).copied().unwrap_or(0.0),
+            rtt_ms: flow.srtt_ms.get(index).copied().flatten(),
+            delivered,
+            pacing_mbps: pacing.and_then(|pacing| pacing.get(index).copied().flatten()),
+            phase: Phase::Unknown,
+        });
+    }
+    trajectory
+}

@@ -1,0 +1,264 @@
+//! Somebody's qlog: JSON with traces, and JSON text sequences, of the versions 0.3 and 0.4 (draft-ietf-quic-qlog-main-schema-02 to
+//! -06), as quinn, quiche, neqo, picoquic's converter and paceline write them.
+//!
+//! The window, what is in flight, and round trips come from `recovery:metrics_updated`; losses from `recovery:packet_lost`; whether
+//! they are being repaired from `recovery:congestion_state_updated`; the size of packets and what was sent from
+//! `transport:packet_sent`. What is delivered is what was sent and is neither in flight nor lost.
+
+use std::io::{BufRead, Read};
+
+use serde::Deserialize;
+
+use crate::read::ReadError;
+use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory};
+
+/// Longest file in one piece, bytes: it is in memory as a whole (our choice).
+const MOST_CONTAINED: u64 = 256 << 20;
+/// Longest record of a sequence, bytes (our choice: an event of some thousand ranges).
+const MOST_RECORD: u64 = 1 << 20;
+/// Most events (our choice: an hour of a gigabit).
+const MOST_EVENTS: u64 = 200_000_000;
+/// Bytes of a full packet where no packet was logged (QUIC's smallest, RFC 9000 section 14.1).
+const SMALLEST: f64 = 1200.0;
+/// The versions that are read.
+const VERSIONS: [&str; 2] = ["0.3", "0.4"];
+
+#[derive(Deserialize)]
+struct Header {
+    #[serde(default)]
+    qlog_version: Option<String>,
+    #[serde(default)]
+    file_schema: Option<String>,
+    #[serde(default)]
+    trace: Option<Trace>,
+    #[serde(default)]
+    traces: Vec<Trace>,
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    #[serde(default)]
+    common_fields: Common,
+    #[serde(default)]
+    events: Vec<Event>,
+}
+
+#[derive(Deserialize, Default)]
+struct Common {
+    #[serde(default)]
+    time_format: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    time: f64,
+    name: String,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Deserialize, Default)]
+struct Data {
+    congestion_window: Option<f64>,
+    bytes_in_flight: Option<f64>,
+    latest_rtt: Option<f64>,
+    smoothed_rtt: Option<f64>,
+    pacing_rate: Option<f64>,
+    new: Option<serde_json::Value>,
+    raw: Option<Raw>,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    length: Option<f64>,
+    payload_length: Option<f64>,
+}
+
+/// Reads the log of one connection; of several traces in a file the one with the most events.
+///
+/// # Errors
+/// [`ReadError`] when it is no qlog of a version that is known here, is damaged or too long, or says nothing of a window.
+pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, ReadError> {
+    let bad = |line, problem: &str| ReadError::new(file, line, problem);
+    let first = from.fill_buf().map_err(|error| bad(0, &format!("cannot be read ({error}); name a qlog file")))?;
+    let mut course = Course::default();
+    if first.first() == Some(&0x1e) {
+        sequence(file, from, &mut course)?;
+    } else {
+        contained(file, from, &mut course)?;
+    }
+    course.finish(file)
+}
+
+fn check(file: &str, header: &Header) -> Result<(), ReadError> {
+    let version = header.qlog_version.as_deref().or(header.file_schema.as_deref());
+    match version {
+        Some(version) if VERSIONS.contains(&version) => Ok(()),
+        Some(version) => {
+            let short: String = version.chars().take(60).collect();
+            let problem =
+                format!("it is a qlog of version '{short}'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ)");
+            Err(ReadError::new(file, 1, problem))
+        }
+        None => Err(ReadError::new(file, 1, "it has no qlog_version; give a qlog of version 0.3 or 0.4")),
+    }
+}
+
+fn contained(file: &str, from: impl BufRead, course: &mut Course) -> Result<(), ReadError> {
+    let mut text = Vec::new();
+    let read = from.take(MOST_CONTAINED + 1).read_to_end(&mut text);
+    read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
+    if text.len() as u64 > MOST_CONTAINED {
+        return Err(ReadError::new(file, 0, "it is longer than 256 MiB; write the log as JSON-SEQ, or a shorter one"));
+    }
+    // The version first: a file of another one may have other shapes below.
+    #[derive(Deserialize)]
+    struct Version {
+        qlog_version: Option<String>,
+        file_schema: Option<String>,
+    }
+    let broken = |error: &serde_json::Error| {
+        let problem = format!("it is no qlog, or damaged or cut off ({error}); give the whole file");
+        ReadError::new(file, error.line() as u64, problem)
+    };
+    let version: Version = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
+    let Version { qlog_version, file_schema } = version;
+    check(file, &Header { qlog_version, file_schema, trace: None, traces: Vec::new() })?;
+    let header: Header = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
+    let longest = header.traces.into_iter().max_by_key(|trace| trace.events.len());
+    let Some(trace) = longest else {
+        return Err(ReadError::new(file, 0, "it has no traces; give a log of a connection"));
+    };
+    course.delta = trace.common_fields.is_delta();
+    trace.events.iter().for_each(|event| course.take(event));
+    Ok(())
+}
+
+fn sequence(file: &str, mut from: impl BufRead, course: &mut Course) -> Result<(), ReadError> {
+    let mut record = Vec::new();
+    for number in 0..=MOST_EVENTS {
+        record.clear();
+        let read = (&mut from).take(MOST_RECORD + 1).read_until(0x1e, &mut record);
+        let read =
+            read.map_err(|error| ReadError::new(file, number, format!("cannot be read ({error}); name a qlog file")))?;
+        if read == 0 {
+            return Ok(());
+        }
+        if read as u64 > MOST_RECORD {
+            return Err(ReadError::new(file, number, "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ"));
+        }
+        let text = record.strip_suffix(b"\x1e").unwrap_or(&record).trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        let broken = |error: serde_json::Error| {
+            let problem = format!("record {number} is damaged or cut off ({error}); give the whole file");
+            ReadError::new(file, number, problem)
+        };
+        if course.headed {
+            course.take(&serde_json::from_slice(text).map_err(broken)?);
+        } else {
+            let header: Header = serde_json::from_slice(text).map_err(broken)?;
+            check(file, &header)?;
+            course.headed = true;
+            course.delta = header.trace.is_some_and(|trace| trace.common_fields.is_delta());
+        }
+    }
+    Err(ReadError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log"))
+}
+
+impl Common {
+    fn is_delta(&self) -> bool {
+        self.time_format.as_deref() == Some("delta")
+    }
+}
+
+/// What is known so far, in bytes.
+#[derive(Default)]
+struct Course {
+    headed: bool,
+    /// Times are those since the event before.
+    delta: bool,
+    clock: f64,
+    begun: Option<f64>,
+    now: Point,
+    sent: f64,
+    lost: f64,
+    largest: f64,
+    points: Vec<Point>,
+    losses: Vec<f64>,
+}
+
+impl Course {
+    fn take(&mut self, event: &Event) {
+        if !event.time.is_finite() || self.points.len() >= MOST_POINTS {
+            return;
+        }
+        self.clock = if self.delta { self.clock + event.time } else { event.time };
+        let begun = *self.begun.get_or_insert(self.clock);
+        // Threads of a sender may log out of order.
+        self.now.t = ((self.clock - begun) / 1e3).max(self.now.t);
+        let data = &event.data;
+        match event.name.as_str() {
+            "transport:packet_sent" | "quic:packet_sent" => {
+                let length = data.raw.as_ref().and_then(|raw| raw.length.or(raw.payload_length)).and_then(sane);
+                self.sent += length.unwrap_or(SMALLEST);
+                self.largest = self.largest.max(length.unwrap_or(0.0));
+            }
+            "recovery:packet_lost" | "quic:packet_lost" => {
+                self.lost += self.largest.max(SMALLEST);
+                if self.losses.len() < MOST_POINTS {
+                    self.losses.push(self.now.t);
+                }
+            }
+            "recovery:congestion_state_updated" => {
+                let new = data.new.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+                self.now.phase = match new {
+                    "recovery" => Phase::Repairing,
+                    "" => Phase::Unknown,
+                    _ => Phase::Open,
+                };
+                self.push();
+            }
+            "recovery:metrics_updated" | "quic:recovery_metrics_updated" => {
+                self.now.window = data.congestion_window.and_then(sane).unwrap_or(self.now.window);
+                self.now.in_flight = data.bytes_in_flight.and_then(sane).unwrap_or(self.now.in_flight);
+                let rtt = data.latest_rtt.or(data.smoothed_rtt).and_then(sane).filter(|rtt| *rtt > 0.0);
+                self.now.rtt_ms = rtt.or(self.now.rtt_ms);
+                self.now.pacing_mbps = data.pacing_rate.and_then(sane).map(|bits| bits / 1e6).or(self.now.pacing_mbps);
+                self.push();
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self) {
+        self.now.delivered = (self.sent - self.lost - self.now.in_flight).max(self.now.delivered);
+        // Before the first window there is nothing to judge.
+        if self.now.window > 0.0 {
+            self.points.push(self.now);
+        }
+    }
+
+    fn finish(self, file: &str) -> Result<Trajectory, ReadError> {
+        if self.points.is_empty() {
+            let problem = "it says nothing of a congestion window (recovery:metrics_updated); log those events too";
+            return Err(ReadError::new(file, 0, problem));
+        }
+        let mss = if self.largest > 0.0 { self.largest } else { SMALLEST };
+        let mut trajectory = Trajectory::new(file, Origin::Qlog, mss);
+        trajectory.points = self.points;
+        for point in &mut trajectory.points {
+            point.window /= mss;
+            point.in_flight /= mss;
+            point.delivered /= mss;
+        }
+        trajectory.losses = self.losses;
+        Ok(trajectory)
+    }
+}
+
+/// What a length, a rate or a time may be.
+fn sane(value: f64) -> Option<f64> {
+    (value.is_finite() && (0.0..1e15).contains(&value)).then_some(value)
+}

@@ -1,0 +1,24 @@
+//! Files of others: what is wrong with one, in one line with its place and the fix.
+
+/// Why a file gives no trajectory.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}{}: {problem}", place(*.line))]
+pub struct ReadError {
+    /// The file.
+    pub file: String,
+    /// The line, record or packet, from 1; 0 where it is the whole file.
+    pub line: u64,
+    /// What is wrong, and the fix.
+    pub problem: String,
+}
+
+fn place(line: u64) -> String {
+    if line == 0 { String::new() } else { format!(":{line}") }
+}
+
+impl ReadError {
+    pub(crate) fn new(file: &str, line: u64, problem: impl AsRef<str>) -> Self {
+        let problem = problem.as_ref().chars().map(|c| if c.is_control() { ' ' } else { c });
+        Self { file: file.to_owned(), line, problem: problem.take(300).collect() }
+    }
+}
