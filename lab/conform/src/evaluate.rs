@@ -8,8 +8,7 @@ mod questions;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use paceline_cc::SpecError;
-use paceline_lab::contestant::{Contestant, ContestantError};
+use paceline_lab::contestant::Contestant;
 use paceline_lab::race::RunError;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 use paceline_lab::scenario::ScenarioError;
@@ -86,12 +85,6 @@ pub enum EvaluateError {
     /// A scenario does not take the contestant.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A rival cannot run.
-    #[error(transparent)]
-    Contestant(#[from] ContestantError),
-    /// A rival is unknown.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
     /// Nothing could be run.
     #[error(transparent)]
     Runner(#[from] RunnerError<RunError>),

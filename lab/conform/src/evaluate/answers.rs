@@ -186,7 +186,7 @@ fn converges(run: &Run) -> Option<f64> {
         let mean = |rates: &[f64]| rates[at..at + wide].iter().sum::<f64>();
         let (one, two) = (mean(&first.throughput_mbps), mean(&second.throughput_mbps));
         let share = two / (one + two).max(1e-9);
-        (0.4..=0.6).contains(&share).then(|| (at as f64) * step - begins).map(|s| s.max(0.0))
+        (0.4..=0.6).contains(&share).then_some(((at as f64) * step - begins).max(0.0))
     })
 }
 

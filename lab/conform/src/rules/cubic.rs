@@ -172,14 +172,18 @@ fn friendly(of: &Trajectory) -> Result<Seen, &'static str> {
     let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
     let mut spans = Vec::new();
     for (from, to) in stretches(&all) {
+        let (Some(rtt), goal) = (of.rtt_at(from.settled), 0.97 * from.before) else { continue };
+        let k = ((from.before - from.after).max(0.0) / C).cbrt();
+        // Where Reno would not be twice as fast as the cubic, its growth does not show.
+        if (goal - from.after) / alpha * rtt > 0.5 * k {
+            continue;
+        }
         // Past the old window the slope is Reno's own.
         let points = of.between(from.settled, to.start);
-        let reached = points.iter().find(|point| point.window >= 0.97 * from.before).map_or(to.start, |point| point.t);
+        let reached = points.iter().find(|point| point.window >= goal).map_or(to.start, |point| point.t);
         let rounds = of.rounds(from.settled, reached);
-        let k = ((from.before - from.after).max(0.0) / C).cbrt();
         let window = of.window_at(reached).unwrap_or(from.after);
-        // Where the cubic would have been as fast, it shows nothing of Reno.
-        if rounds >= 5.0 && reached - from.settled < 0.8 * k {
+        if rounds >= 5.0 {
             spans.push(Span { from: from.settled, to: reached, value: (window - from.after) / rounds / alpha });
         }
     }

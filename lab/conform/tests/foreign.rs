@@ -1,0 +1,148 @@
+//! Logs of others: what they say is judged as a run is, and what is wrong with them is one line with place and fix.
+
+use std::io::Cursor;
+
+use paceline_conform::rig::{Rig, Simulated};
+use paceline_conform::suite::Score;
+use paceline_conform::trajectory::Origin;
+use paceline_conform::{capture, qlog};
+use paceline_lab::contestant::Contestant;
+use paceline_lab::qlog::Qlog;
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+
+/// A qlog of a run of ours.
+fn logged(contestant: &str, rig: Rig) -> String {
+    let contestant: Contestant = contestant.parse().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Qlog::new(folder.path(), "run", "a test").unwrap();
+    let plan = rig.plan(&contestant).unwrap();
+    paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut log));
+    std::fs::read_to_string(&log.finish().unwrap()[0]).unwrap()
+}
+
+#[test]
+fn a_qlog_shows_what_the_run_did() {
+    let text = logged("cubic@tcp", Rig::Long);
+    let trajectory = qlog::read("run.sqlog", Cursor::new(text.as_bytes())).unwrap();
+    assert_eq!((trajectory.origin, trajectory.mss), (Origin::Qlog, 1448.0));
+    let score = Score::of_one("cubic", trajectory);
+    let holds: Vec<(&str, &str)> = score.judged.iter().map(|one| (one.rule.id, one.verdict.word())).collect();
+    let expected = [
+        ("cubic-beta", "holds"),
+        ("cubic-curve", "holds"),
+        ("cubic-fast-convergence", "not seen"),
+        ("cubic-reno-friendly", "not seen"),
+        ("cubic-slow-start-exit", "holds"),
+        ("cubic-once", "holds"),
+    ];
+    assert_eq!(holds, expected, "{:?}", score.judged.iter().map(|one| &one.verdict).collect::<Vec<_>>());
+    // The same as one JSON text.
+    let mut records = text.split('\u{1e}').skip(2);
+    let events = records.by_ref().collect::<Vec<_>>().join(",");
+    let one = format!(r#"{{"qlog_version":"0.3","traces":[{{"events":[{events}]}}]}}"#);
+    let contained = Score::of_one("cubic", qlog::read("run.sqlog", Cursor::new(one)).unwrap());
+    assert_eq!(contained.trajectories, score.trajectories);
+}
+
+fn complaint(file: &str, text: &[u8]) -> String {
+    qlog::read(file, Cursor::new(text)).unwrap_err().to_string()
+}
+
+#[test]
+fn a_bad_qlog_is_one_line() {
+    let draft = br#"{"qlog_version":"draft-01","traces":[{"events":[["1","recovery","metrics_updated",{}]]}]}"#;
+    assert_eq!(
+        complaint("p.qlog", draft),
+        "p.qlog:1: it is a qlog of version 'draft-01'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ)"
+    );
+    assert_eq!(complaint("p.qlog", b"{}"), "p.qlog:1: it has no qlog_version; give a qlog of version 0.3 or 0.4");
+    let unknown = b"\x1e{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\"}\n";
+    assert!(complaint("p.sqlog", unknown).starts_with("p.sqlog:1: it is a qlog of version 'urn:"));
+    let cut = b"\x1e{\"qlog_version\":\"0.3\"}\n\x1e{\"time\":1,\"name\":\"recovery:met";
+    assert!(complaint("p.sqlog", cut).starts_with("p.sqlog:2: record 2 is damaged or cut off (EOF while parsing"));
+    let half = br#"{"qlog_version":"0.3","traces":[{"events":[{"time":1.0,"#;
+    assert!(complaint("p.qlog", half).starts_with("p.qlog:1: it is no qlog, or damaged or cut off (EOF"));
+    assert!(complaint("p.qlog", b"").starts_with("p.qlog:1: it is no qlog"));
+    assert!(complaint("p.qlog", b"\x1e{\"qlog_version\":\"0.3\"}").contains("says nothing of a congestion window"));
+    assert!(complaint("p.qlog", br#"{"qlog_version":"0.3","traces":[]}"#).contains("it has no traces"));
+}
+
+/// A capture of a sender whose window is a sawtooth of halving: a window leaves, a round trip later it is acknowledged.
+fn captured() -> Vec<u8> {
+    let header = PcapHeader { datalink: DataLink::IPV4, ..PcapHeader::default() };
+    let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
+    let (rtt, mss) = (0.05, 1000_u32);
+    let (mut seq, mut t, mut window) = (u32::MAX - 20_000, 1.0, 60_u32);
+    for _ in 0..250 {
+        for packet in 0..window {
+            write(&mut writer, t + f64::from(packet) * 1e-4, true, seq, mss);
+            seq = seq.wrapping_add(mss);
+        }
+        write(&mut writer, t + rtt, false, seq, 0);
+        t += rtt + 0.001;
+        window = if window >= 120 { 60 } else { window + 1 };
+    }
+    writer.into_inner()
+}
+
+fn write(writer: &mut PcapWriter<Vec<u8>>, t: f64, data: bool, number: u32, bytes: u32) {
+    let mut packet = vec![0_u8; 40];
+    packet[0] = 0x45;
+    packet[2..4].copy_from_slice(&(40 + bytes as u16).to_be_bytes());
+    packet[9] = 6;
+    let (from, to): ([u8; 4], [u8; 4]) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    let (from, to, ports) = if data { (from, to, [443_u16, 5000]) } else { (to, from, [5000, 443]) };
+    packet[12..16].copy_from_slice(&from);
+    packet[16..20].copy_from_slice(&to);
+    packet[20..22].copy_from_slice(&ports[0].to_be_bytes());
+    packet[22..24].copy_from_slice(&ports[1].to_be_bytes());
+    let at = if data { 24 } else { 28 };
+    packet[at..at + 4].copy_from_slice(&number.to_be_bytes());
+    packet[32] = 5 << 4;
+    packet[33] = 0x10;
+    let stamp = std::time::Duration::from_secs_f64(t);
+    writer.write_packet(&PcapPacket::new(stamp, 40 + bytes, packet).unwrap()).unwrap();
+}
+
+#[test]
+fn a_capture_shows_the_flight() {
+    let bytes = captured();
+    let trajectory = capture::read("c.pcap", &bytes[..], None).unwrap();
+    assert_eq!((trajectory.origin, trajectory.mss), (Origin::Packets, 1000.0));
+    assert!(trajectory.name.ends_with("10.0.0.1:443-10.0.0.2:5000"));
+    let score = Score::of_one("reno", trajectory);
+    let kept = score.judged.iter().find(|one| one.rule.id == "reno-halving").unwrap();
+    assert_eq!(kept.verdict.word(), "holds", "{:?}", kept.verdict);
+    let slope = score.judged.iter().find(|one| one.rule.id == "reno-increase").unwrap();
+    assert_eq!(slope.verdict.word(), "holds", "{:?}", slope.verdict);
+    let same = capture::read("c.pcap", &bytes[..], Some("10.0.0.1:443-10.0.0.2:5000".parse().unwrap())).unwrap();
+    assert_eq!(same.points, score.trajectories[0].points);
+}
+
+#[test]
+fn a_bad_capture_is_one_line() {
+    let complaint = |bytes: &[u8], flow: Option<&str>| {
+        let flow = flow.map(|flow| flow.parse().unwrap());
+        capture::read("c.pcap", bytes, flow).unwrap_err().to_string()
+    };
+    let bytes = captured();
+    assert_eq!(
+        complaint(&bytes, Some("10.0.0.1:443-10.0.0.3:5000")),
+        "c.pcap: it has no flow 10.0.0.1:443-10.0.0.3:5000; the largest of its 2 is 10.0.0.1:443-10.0.0.2:5000"
+    );
+    assert!(complaint(&bytes[..bytes.len() - 7], None).contains("is damaged or cut off"));
+    assert_eq!(
+        complaint(b"hello", None),
+        "c.pcap: it is no capture; give a pcap or pcapng file, such as tcpdump writes"
+    );
+    assert!(complaint(&bytes[..24], None).contains("it has no TCP segments"));
+    assert!("10.0.0.1-10.0.0.2".parse::<capture::FourTuple>().is_err());
+}
+
+#[test]
+fn a_run_is_the_same_every_time() {
+    use paceline_lab::runner::Task;
+    let task = Simulated { contestant: "reno@tcp".parse().unwrap(), rig: Rig::Short };
+    assert_eq!(task.run().unwrap().output, task.run().unwrap().output);
+}
