@@ -107,7 +107,7 @@ fn row(judged: &Judged) -> Row<'_> {
     let rule = judged.rule;
     let why = match &judged.verdict {
         Verdict::Holds(_) => String::new(),
-        Verdict::Departs { by, .. } if *by < 1e3 => format!("off by {} % of the bound", figure(100.0 * by)),
+        Verdict::Departs { by, .. } if *by < 1e3 => format!("{:.1} % beyond the bound", 100.0 * by),
         Verdict::Departs { .. } => String::new(),
         Verdict::NotSeen(why) => why.clone(),
     };

@@ -1,6 +1,6 @@
 //! From runs to figures and one sentence, which says what the numbers support and no more.
 
-use paceline_lab::record::Run;
+use paceline_lab::record::{FlowRecord, Run};
 
 use super::cells::{Cells, others, own, share};
 use super::questions::{BUFFERS, DISORDERS, LOSSES, RIVALS};
@@ -137,11 +137,14 @@ pub(super) fn rtt(name: &str, cells: &Cells, _: Effort) -> Answer {
 /// Harm: what a flow loses beside another, as a share of what it has alone (more is better: throughput), or of what it has beside it
 /// (less is better: delay). Ware et al., HotNets 2019, section 4.
 pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
-    let mbps = |run: &Run| {
-        let sum: f64 = others(run).map(|flow| flow.throughput_mbps).sum();
-        Some(sum)
+    // Alone the CUBIC flow is the contestant.
+    let victims = |run: &Run| -> Vec<FlowRecord> {
+        let beside: Vec<FlowRecord> = others(run).cloned().collect();
+        if beside.is_empty() { own(run).cloned().collect() } else { beside }
     };
-    let delay = |run: &Run| others(run).filter_map(|flow| flow.delay_ms).map(|delay| delay.p95).reduce(f64::max);
+    let mbps = |run: &Run| Some(victims(run).iter().map(|flow| flow.throughput_mbps).sum::<f64>());
+    let delay =
+        |run: &Run| victims(run).iter().filter_map(|flow| flow.delay_ms).map(|delay| delay.p95).reduce(f64::max);
     let throughput = |key: &str| -> Points {
         let of = |buffer: f64| {
             let (alone, beside) = (cells.at("alone", buffer, mbps)?, cells.at(key, buffer, mbps)?);

@@ -103,7 +103,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "rtt",
         asks: |name| format!("Of two {name} flows, what does the one with the longer round trip get?"),
-        source: "RFC 9743 section 5.1.4; Ware et al., HotNets 2019, on RTT unfairness",
+        source: "RFC 9743 section 5.1.4: fairness within the algorithm",
         setup: |_| "two flows, 50 Mbit/s, 20 ms, and 1 to 8 times that, drop-tail of 2 BDP of the shorter".to_owned(),
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
@@ -130,7 +130,7 @@ pub(super) const ALL: &[Question] = &[
             let mut cells = Vec::new();
             for buffer in BUFFERS {
                 let path = || path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                cells.push(Cell::new("alone", buffer, &named("cubic"), path()).with(victim));
+                cells.push(Cell::new("alone", buffer, &named("cubic"), path()));
                 for (key, who) in beside(contestant, &["cubic"]) {
                     cells.push(Cell::new(key, buffer, &who, path()).with(format!("{victim}{STARTS}")));
                 }

@@ -1,0 +1,59 @@
+//! `paceline conform` and `paceline evaluate`: verdicts, exit status, whole pages; and what is refused.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::lab::{Lab, refusal};
+
+#[test]
+fn verdicts_are_the_exit_status_and_stand_on_the_page() {
+    let lab = Lab::new();
+    let output = lab.run(&["conform", "reno", "--json", "-", "--report", "page"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() == 4 && lines.iter().all(|line| line["verdict"] == "holds"), "{lines:?}");
+    let page = fs::read_to_string(lab.path("page/conformance.html")).unwrap();
+    assert!(page.contains("reno-halving") && page.contains("<svg") && page.trim_end().ends_with("</html>"));
+    let output = lab.run(&["conform", "bbr:probe_gain=1.5", "--threads", "2"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("bbr:probe_gain=1.5@tcp: 7 of 8 rules hold"), "{text}");
+}
+
+#[test]
+fn a_question_is_answered_in_a_sentence() {
+    let lab = Lab::new();
+    let output = lab.run(&["evaluate", "reno", "--quick", "--only", "rtt", "--report", "page"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("With eight times the round trip the flow got "), "{text}");
+    let page = fs::read_to_string(lab.path("page/evaluation.html")).unwrap();
+    assert_eq!((page.matches("<h2").count(), page.matches("<svg").count()), (1, 1));
+}
+
+#[test]
+fn refusals_name_the_place_and_the_fix() {
+    let lab = Lab::new();
+    fs::write(lab.path("old.qlog"), r#"{"qlog_version":"draft-01","traces":[]}"#).unwrap();
+    fs::write(lab.path("cut.pcap"), b"\xd4\xc3\xb2\xa1\x02\x00").unwrap();
+    for (args, error) in [
+        (
+            &["conform", "verus"][..],
+            "'verus': there are no rules for 'verus'; give --as with one of reno, cubic, bbr, copa",
+        ),
+        (&["conform", "--as", "vegas"], "--as: there are no rules for 'vegas'; name one of reno"),
+        (&["conform", "--as", "cubic", "--qlog", "old.qlog"], "old.qlog:1: it is a qlog of version 'draft-01'"),
+        (&["conform", "--as", "cubic", "--qlog", "none.qlog"], "--qlog none.qlog: cannot be read"),
+        (&["conform", "--as", "reno", "--pcap", "cut.pcap"], "cut.pcap: packet 0 is damaged or cut off"),
+        (&["conform", "--as", "reno", "--pcap", "cut.pcap", "--flow", "a-b"], "write SENDER:PORT-RECEIVER:PORT"),
+        (&["conform", "--qlog", "old.qlog"], "--as"),
+        (&["evaluate", "copa", "--only", "harms"], "--only: there is no question 'harms'; name one of alone, itself"),
+        (&["evaluate", "copo"], "unknown controller 'copo'; did you mean copa"),
+    ] {
+        let complaint = refusal(&lab.run(args));
+        assert!(complaint.contains(error), "{args:?}: {complaint}");
+    }
+    assert_eq!(lab.names(), ["cut.pcap", "old.qlog", "small.toml"]);
+}
