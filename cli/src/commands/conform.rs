@@ -101,12 +101,12 @@ pub(super) fn contestant(text: &str) -> anyhow::Result<Contestant> {
     if text.contains('@') {
         return Ok(text.parse()?);
     }
-    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>();
+    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>().map_err(anyhow::Error::from);
     // Those of datagrams pace and measure by packets.
     let datagrams = ["copa", "verus", "sprout", "sprout-ewma", "mdi"];
     let name = text.split(':').next().unwrap_or(text);
     let (first, then) = if datagrams.contains(&name) { ("udp", "tcp") } else { ("tcp", "udp") };
-    Ok(over(first).or_else(|error| over(then).map_err(|_| error))?)
+    over(first).or_else(|error| over(then).map_err(|_| error))
 }
 
 /// Who runs, each with the controller whose rules are judged.
