@@ -39,7 +39,7 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 
 test: ## all tests but those of QUIC and of the kernel; those of Java and Python where there is a JDK and Maven, and a venv
 	@scripts/setup build
-	@scripts/test $(QUIET)
+	@scripts/test $(QUIET) --features paceline-cli/parquet
 	@if scripts/setup java present; then scripts/test-java; \
 	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 	@scripts/test-python
