@@ -14,6 +14,8 @@ final class Pipe implements FrameSink {
     private static final int FRAMING = 1 + Frames.MAX_HEADER + Frames.MAX_ACK;
     /** What one call reads at most before it writes again. */
     private static final int TURN = 1 << 20;
+    /** Inboxes that wait for the application at most while the peer owes acknowledgements (our choice, as in Rust). */
+    private static final int MOST_INBOXES = 16;
 
     final Flow flow;
     final ByteQueue queue;
@@ -124,10 +126,12 @@ final class Pipe implements FrameSink {
 
     /**
      * The peer's acknowledgements come behind its data: while it owes us some, reading goes on although the application does not
-     * read. What comes then is not acknowledged, so that it is a window of the peer's at most.
+     * read. What comes then is not acknowledged, so that it is a window of the peer's at most; a peer that sends without being
+     * acknowledged has an end at {@link #MOST_INBOXES}.
      */
     private boolean waitsForAcks() {
-        return flow.inFlight() > 0 && !queue.isEmpty();
+        boolean room = inbox.size() / MOST_INBOXES < inbox.capacity();
+        return room && flow.inFlight() > 0 && !queue.isEmpty();
     }
 
     long progress() {

@@ -174,6 +174,44 @@ class SocketTest {
     }
 
     @Test
+    void aPeerThatAcknowledgesNothingCannotFillTheMemory() throws Exception {
+        long most = 60_000_000;
+        CountDownLatch over = new CountDownLatch(1);
+        try (Peer peer = Peer.raw(channel -> {
+            channel.configureBlocking(false);
+            ByteBuffer frame = ByteBuffer.allocate(1000 + Frames.MAX_HEADER + 1);
+            frame.put((byte) Frames.VERSION).flip();
+            long position = 0;
+            long progress = System.nanoTime();
+            while (position < most && System.nanoTime() - progress < 2_000_000_000L) {
+                if (!frame.hasRemaining()) {
+                    frame.clear();
+                    Frames.writeData(position, 1000, 0, frame);
+                    frame.put(new byte[1000]).flip();
+                    position += 1000;
+                }
+                if (channel.write(frame) > 0) {
+                    progress = System.nanoTime();
+                } else {
+                    Thread.sleep(1);
+                }
+            }
+            over.countDown();
+            channel.close();
+            assertTrue(position < most, position + " bytes were taken for an application that reads nothing");
+        }); AlccSocket socket = new AlccSocket(new AlccOptions().buffers(200_000))) {
+            socket.connect(peer.address());
+            socket.setSoTimeout(100);
+            OutputStream out = socket.getOutputStream();
+            assertThrows(SocketTimeoutException.class, () -> out.write(new byte[4_000_000]));
+            over.await();
+            peer.join();
+            assertTrue(peer.failures.isEmpty(), peer.failures::toString);
+            socket.abort();
+        }
+    }
+
+    @Test
     void halfCloseInEitherDirection() throws Exception {
         byte[] bytes = randomBytes(9, 400_000);
         try (Peer peer = Peer.framed(new AlccOptions(), socket -> {
