@@ -121,7 +121,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
             "name = 'a'".to_owned(),
             "s.toml:1: contestants: there is no contestant; give at least one, such as [\"cubic@tcp\"]",
         ),
-        (format!("secnds = 3{SMALL}"), "s.toml:1: secnds: unknown key 'secnds'; did you mean seconds or seed?"),
+        (format!("secnds = 3{SMALL}"), "s.toml:1: secnds: unknown key 'secnds'; did you mean seconds?"),
         (
             format!("\"a` b `seconds\\nx\" = 3{SMALL}"),
             "s.toml:1: a` b `seconds x: unknown key 'a` b `seconds x'; known are name, title, seconds, runs, seed, tunnel, contestants, down, up, links, telemetry, flows, cross",

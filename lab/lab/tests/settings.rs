@@ -118,8 +118,8 @@ fn what_is_wrong_is_one_line_with_option_key_and_fix() {
         ),
         ("=1", "--set =1: a name in the key is empty; write KEY=VALUE, such as down.delay=25ms"),
         ("down.dealy=1ms", "--set down.dealy=1ms: down.dealy: unknown key 'dealy'; did you mean delay?"),
-        ("secnds=1", "--set secnds=1: secnds: unknown key 'secnds'; did you mean seconds or seed?"),
-        ("don.delay=1ms", "--set don.delay=1ms: don: unknown key 'don'; did you mean down or runs?"),
+        ("secnds=1", "--set secnds=1: secnds: unknown key 'secnds'; did you mean seconds?"),
+        ("don.delay=1ms", "--set don.delay=1ms: don: unknown key 'don'; did you mean down?"),
         (
             "down.delay=25",
             "--set down.delay=25: down.delay: integer `25` stands where a text is due; write a text in quotes",

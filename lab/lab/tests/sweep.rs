@@ -68,7 +68,7 @@ fn errors_name_file_line_key_and_fix() {
             "sweep.toml:6: stop.interval: 0 is not above 0",
         ),
         (
-            "contestants = ['reno@tcp']\n[scenario]\nname = 'x'\n[scenario.down]\nrate = '5 Mbit'\n".to_owned(),
+            "contestants = ['reno@tcp']\n[scenario]\nname = 'x'\n[scenario.down]\nrate = '5 Mb'\n".to_owned(),
             "sweep.toml:5: scenario.down.rate: ",
         ),
     ];
