@@ -173,6 +173,7 @@ fn table(scores: &[Score]) -> String {
     let mut text = String::new();
     for score in scores {
         text += &format!("{}: {} (trajectory from {})\n", score.name, score_text(score), score.origin);
+        text.extend(score.notes().iter().map(|note| format!("  note: {note}\n")));
         for judged in &score.judged {
             let rule = judged.rule;
             let (measured, why) = match &judged.verdict {
@@ -211,6 +212,7 @@ fn json(scores: &[Score]) -> String {
                 "high": rule.expect.1,
                 "off_by": by,
                 "why": why,
+                "notes": score.notes(),
             });
             text += &format!("{line}\n");
         }

@@ -32,6 +32,7 @@ struct Section<'a> {
     name: &'a str,
     score: String,
     origin: &'a str,
+    notes: Vec<&'static str>,
     rows: Vec<Row<'a>>,
     figures: Vec<Figure>,
 }
@@ -98,6 +99,7 @@ fn section(score: &Score) -> Section<'_> {
         name: &score.name,
         score: score_text(score),
         origin: score.origin,
+        notes: score.notes(),
         rows: score.judged.iter().map(row).collect(),
         figures: (0..score.trajectories.len()).filter_map(|index| draw(score, index)).collect(),
     }

@@ -1,16 +1,20 @@
 //! Somebody's qlog: JSON with traces, and JSON text sequences, of the versions 0.3 and 0.4 (draft-ietf-quic-qlog-main-schema-02 to
-//! -06), as quinn, quiche, neqo, picoquic's converter and paceline write them.
+//! -06). Two forms are tested: paceline's, and that of quinn-proto 0.11.19, whose round trips are in seconds.
 //!
 //! The window, what is in flight, and round trips come from `recovery:metrics_updated`; losses from `recovery:packet_lost`; whether
 //! they are being repaired from `recovery:congestion_state_updated`; the size of packets and what was sent from
 //! `transport:packet_sent`. What is delivered is what was sent and is neither in flight nor lost.
+//!
+//! qlog has round trips in milliseconds. Time stamps say how long packets were in flight; where every round trip is far below that,
+//! the log is one in seconds, and the trajectory has a note of it.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, Read};
 
 use serde::Deserialize;
 
 use crate::read::ReadError;
-use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory};
+use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory, median};
 
 /// Longest file in one piece, bytes: it is in memory as a whole (our choice).
 const MOST_CONTAINED: u64 = 256 << 20;
@@ -20,6 +24,13 @@ const MOST_RECORD: u64 = 1 << 20;
 const MOST_EVENTS: u64 = 200_000_000;
 /// Bytes of a full packet where no packet was logged (QUIC's smallest, RFC 9000 section 14.1).
 const SMALLEST: f64 = 1200.0;
+/// Where every round trip is below this share of the time that packets were in flight, the log is in seconds (our choice: those are a
+/// thousandth; what waits for a delayed acknowledgement, or is lost, is not ten times as long in the median).
+const SECONDS: f64 = 0.1;
+/// Fewest packets by which the unit is judged (our choice: a first window).
+const FEWEST: usize = 10;
+/// What is said of such a log.
+const NOTE: &str = "its round trips are in seconds, by its time stamps; qlog has milliseconds: converted";
 /// The versions that are read.
 const VERSIONS: [&str; 2] = ["0.3", "0.4"];
 
@@ -66,12 +77,33 @@ struct Data {
     pacing_rate: Option<f64>,
     new: Option<serde_json::Value>,
     raw: Option<Raw>,
+    header: Option<PacketHeader>,
+    packet_size: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct Raw {
     length: Option<f64>,
     payload_length: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct PacketHeader {
+    length: Option<f64>,
+    packet_size: Option<f64>,
+}
+
+impl Data {
+    /// Bytes of a packet, under the names of the drafts.
+    fn length(&self) -> Option<f64> {
+        let raw = self.raw.as_ref();
+        let header = self.header.as_ref();
+        raw.and_then(|raw| raw.length)
+            .or_else(|| header.and_then(|header| header.length.or(header.packet_size)))
+            .or(self.packet_size)
+            .or_else(|| raw.and_then(|raw| raw.payload_length))
+            .and_then(sane)
+    }
 }
 
 /// Reads the log of one connection; of several traces in a file the one with the most events.
@@ -187,6 +219,12 @@ struct Course {
     largest: f64,
     points: Vec<Point>,
     losses: Vec<f64>,
+    /// Packets in flight in the order of sending: what had been sent with each, and when.
+    flying: VecDeque<(f64, f64)>,
+    /// Milliseconds that packets were in flight, by their time stamps.
+    flights: Vec<f64>,
+    /// The longest round trip, as it is written.
+    longest: f64,
 }
 
 impl Course {
@@ -201,12 +239,15 @@ impl Course {
         let data = &event.data;
         match event.name.as_str() {
             "transport:packet_sent" | "quic:packet_sent" => {
-                let length = data.raw.as_ref().and_then(|raw| raw.length.or(raw.payload_length)).and_then(sane);
+                let length = data.length();
                 self.sent += length.unwrap_or(SMALLEST);
                 self.largest = self.largest.max(length.unwrap_or(0.0));
+                if self.flying.len() < MOST_POINTS {
+                    self.flying.push_back((self.sent, self.now.t));
+                }
             }
             "recovery:packet_lost" | "quic:packet_lost" => {
-                self.lost += self.largest.max(SMALLEST);
+                self.lost += data.length().unwrap_or(self.largest.max(SMALLEST));
                 if self.losses.len() < MOST_POINTS {
                     self.losses.push(self.now.t);
                 }
@@ -225,11 +266,30 @@ impl Course {
                 self.now.in_flight = data.bytes_in_flight.and_then(sane).unwrap_or(self.now.in_flight);
                 let rtt = data.latest_rtt.or(data.smoothed_rtt).and_then(sane).filter(|rtt| *rtt > 0.0);
                 self.now.rtt_ms = rtt.or(self.now.rtt_ms);
+                self.longest = self.longest.max(rtt.unwrap_or(0.0));
+                self.land();
                 self.now.pacing_mbps = data.pacing_rate.and_then(sane).map(|bits| bits / 1e6).or(self.now.pacing_mbps);
                 self.push();
             }
             _ => {}
         }
+    }
+
+    /// Takes packets out of the flight, the oldest first, until it is what the log says.
+    fn land(&mut self) {
+        let landed = self.sent - self.now.in_flight;
+        while let Some((_, at)) = self.flying.pop_front_if(|(sent, _)| *sent <= landed) {
+            if self.flights.len() < MOST_POINTS {
+                self.flights.push((self.now.t - at) * 1e3);
+            }
+        }
+    }
+
+    /// Whether round trips are in seconds.
+    fn in_seconds(&mut self) -> bool {
+        let flights = std::mem::take(&mut self.flights);
+        let enough = flights.len() >= FEWEST && self.longest > 0.0;
+        enough && median(flights).is_some_and(|flight| self.longest < SECONDS * flight)
     }
 
     fn push(&mut self) {
@@ -240,18 +300,23 @@ impl Course {
         }
     }
 
-    fn finish(self, file: &str) -> Result<Trajectory, ReadError> {
+    fn finish(mut self, file: &str) -> Result<Trajectory, ReadError> {
         if self.points.is_empty() {
             let problem = "it says nothing of a congestion window (recovery:metrics_updated); log those events too";
             return Err(ReadError::new(file, 0, problem));
         }
         let mss = if self.largest > 0.0 { self.largest } else { SMALLEST };
         let mut trajectory = Trajectory::new(file, Origin::Qlog, mss);
+        let unit = if self.in_seconds() { 1e3 } else { 1.0 };
+        if unit > 1.0 {
+            trajectory.notes.push(NOTE);
+        }
         trajectory.points = self.points;
         for point in &mut trajectory.points {
             point.window /= mss;
             point.in_flight /= mss;
             point.delivered /= mss;
+            point.rtt_ms = point.rtt_ms.map(|rtt| rtt * unit);
         }
         trajectory.losses = self.losses;
         Ok(trajectory)

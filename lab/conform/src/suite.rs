@@ -51,6 +51,11 @@ impl Score {
         departs.map(|one| one.rule.id).collect()
     }
 
+    /// What the readers of its trajectories have to say of them.
+    pub fn notes(&self) -> Vec<&'static str> {
+        self.trajectories.iter().flat_map(|one| one.notes.iter().copied()).collect()
+    }
+
     /// Judges the rules of `controller` on one trajectory: somebody's log shows what it shows.
     pub fn of_one(controller: &str, trajectory: Trajectory) -> Self {
         let judged = rules::of(controller).into_iter();

@@ -83,12 +83,22 @@ pub struct Trajectory {
     pub points: Vec<Point>,
     /// Seconds at which losses were found; empty where the source does not say.
     pub losses: Vec<f64>,
+    /// What its reader has to say of it: a line each.
+    pub notes: Vec<&'static str>,
 }
 
 impl Trajectory {
     /// One without points.
     pub fn new(name: impl Into<String>, origin: Origin, mss: f64) -> Self {
-        Self { name: name.into(), origin, mss, facts: Facts::default(), points: Vec::new(), losses: Vec::new() }
+        Self {
+            name: name.into(),
+            origin,
+            mss,
+            facts: Facts::default(),
+            points: Vec::new(),
+            losses: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Seconds of the last point; zero without points.

@@ -45,6 +45,58 @@ fn a_qlog_shows_what_the_run_did() {
     assert_eq!(contained.trajectories, score.trajectories);
 }
 
+/// A log of one window a round trip of 40 ms: a form of events, and the RTT as it writes it.
+fn synthetic(sent: impl Fn(u32) -> String, rtt: &str) -> String {
+    let mut text = String::from("\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"trace\":{}}\n");
+    let mut number = 0;
+    for round in 0..30_u32 {
+        let (t, window) = (f64::from(round) * 40.0, 10 + round);
+        for packet in 0..window {
+            let (at, data) = (t + f64::from(packet) * 0.1, sent(number));
+            text += &format!("\u{1e}{{\"time\":{at},\"name\":\"transport:packet_sent\",\"data\":{data}}}\n");
+            number += 1;
+        }
+        let metrics = |in_flight: u32| {
+            format!(r#"{{"latest_rtt":{rtt},"congestion_window":{},"bytes_in_flight":{in_flight}}}"#, window * 1400)
+        };
+        for (at, in_flight) in [(t + 5.0, window * 1400), (t + 39.9, 0)] {
+            let data = metrics(in_flight);
+            text += &format!("\u{1e}{{\"time\":{at},\"name\":\"recovery:metrics_updated\",\"data\":{data}}}\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn lengths_and_units_are_found_in_each_form() {
+    let ours = |number| format!(r#"{{"header":{{"packet_number":{number}}},"raw":{{"length":1400}}}}"#);
+    let quinn = |number| format!(r#"{{"header":{{"packet_type":"1RTT","packet_number":{number},"length":1400}}}}"#);
+    let older = |number| format!(r#"{{"header":{{"packet_number":{number},"packet_size":1400}}}}"#);
+    let oldest = |_| r#"{"packet_size":1400}"#.to_owned();
+    let logs = [
+        (synthetic(ours, "39.5"), 0),
+        (synthetic(quinn, "0.0395"), 1),
+        (synthetic(older, "39.5"), 0),
+        (synthetic(oldest, "39.5"), 0),
+    ];
+    let read = |text: &str| qlog::read("log", Cursor::new(text.as_bytes())).unwrap();
+    let first = read(&logs[0].0);
+    for (text, notes) in &logs {
+        let trajectory = read(text);
+        assert_eq!((trajectory.mss, trajectory.notes.len()), (1400.0, *notes));
+        assert_eq!(trajectory.points.len(), 60);
+        for (one, other) in trajectory.points.iter().zip(&first.points) {
+            assert!((one.rtt_ms.unwrap() - 39.5).abs() < 1e-6);
+            assert_eq!((one.window, one.in_flight, one.delivered), (other.window, other.in_flight, other.delivered));
+        }
+    }
+    let score = Score::of_one("cubic", read(&logs[1].0));
+    assert!(paceline_conform::page::page(&[score], "conform").unwrap().contains("its round trips are in seconds"));
+    // Acknowledgements that come late are no unit.
+    let short = synthetic(ours, "5.0");
+    assert!(read(&short).notes.is_empty());
+}
+
 fn complaint(file: &str, text: &[u8]) -> String {
     qlog::read(file, Cursor::new(text)).unwrap_err().to_string()
 }
