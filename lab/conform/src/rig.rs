@@ -16,8 +16,8 @@ pub enum Rig {
     Short,
     /// 10 Mbit/s, 50 ms, drop-tail of 1 BDP.
     Middle,
-    /// As [`Rig::Long`]; at 30 s the rate halves.
-    Halved,
+    /// As [`Rig::Long`]; at 20 s the rate falls to 25, at 22 s to 10 Mbit/s: the largest window falls twice, by a quarter and by a fifth.
+    Falling,
     /// 50 Mbit/s, 40 ms, drop-tail of 3 BDP: room for a start-up that overshoots.
     Deep,
     /// 20 Mbit/s, 40 ms, 1 % of the packets lost at random.
@@ -36,7 +36,7 @@ impl Rig {
         Self::Long,
         Self::Short,
         Self::Middle,
-        Self::Halved,
+        Self::Falling,
         Self::Deep,
         Self::Lossy,
         Self::Endless,
@@ -50,7 +50,7 @@ impl Rig {
             Self::Long => "long",
             Self::Short => "short",
             Self::Middle => "middle",
-            Self::Halved => "halved",
+            Self::Falling => "falling",
             Self::Deep => "deep",
             Self::Lossy => "lossy",
             Self::Endless => "endless",
@@ -65,11 +65,11 @@ impl Rig {
             Self::Long => (50.0, 50.0, "droptail:bdp=1", "", 60, ""),
             Self::Short => (10.0, 20.0, "droptail:bdp=1", "", 40, ""),
             Self::Middle => (10.0, 50.0, "droptail:bdp=1", "", 60, ""),
-            Self::Halved => (
+            Self::Falling => (
                 50.0,
                 50.0,
                 "droptail:bytes=312500",
-                "schedule = [[\"0s\", \"50 Mbit/s\"], [\"30s\", \"25 Mbit/s\"]]\n",
+                "schedule = [[\"0s\", \"50 Mbit/s\"], [\"20s\", \"25 Mbit/s\"], [\"22s\", \"10 Mbit/s\"]]\n",
                 60,
                 "",
             ),
@@ -98,7 +98,7 @@ impl Rig {
     pub fn about(self) -> String {
         let (rate, rtt, queue, ..) = self.parts();
         let more = match self {
-            Self::Halved => ", 25 Mbit/s from 30 s on",
+            Self::Falling => ", 25 Mbit/s from 20 s on, 10 from 22 s on",
             Self::Lossy => ", 1 % random loss",
             Self::Beside => ", CUBIC beside it from 15 s on",
             _ => "",

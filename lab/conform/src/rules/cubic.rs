@@ -11,6 +11,8 @@ const WHO: &str = "cubic";
 const C: f64 = 0.4;
 /// Steepnesses that are tried (our choice: steps of 3 % from a tenth to ten times C).
 const STEEPNESSES: i32 = 156;
+/// How near to W_max a window cannot be said to be above or below (our choice: whole packets, and growth while a loss is found).
+const NEAR: f64 = 0.03;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -38,12 +40,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cubic-fast-convergence",
         controller: WHO,
-        says: "a reduction below the last maximum aims at (1 + beta)/2 of the window, not at the window",
+        says: "a reduction below W_max aims at (1 + beta)/2 of the window, not at the window",
         source: "RFC 9438 section 4.7",
-        measures: "plateau over the window before the reduction, less (1 + beta)/2, median",
+        measures: "plateau over the window before the reduction, less (1 + beta)/2, median of two or more consecutive reductions below W_max",
         expect: (-0.06, 0.06),
         tolerance: "the plateau without fast convergence is 0.15 higher",
-        rig: Rig::Halved,
+        rig: Rig::Falling,
         measure: convergence,
     },
     Rule {
@@ -143,18 +145,60 @@ fn curve(of: &Trajectory) -> Result<Seen, &'static str> {
     Seen::median(spans).ok_or("no stage between two losses is long enough for the curve to show")
 }
 
-/// The plateau after reductions that came clearly below the last maximum.
+/// What W_max may be after a reduction, in packets.
+#[derive(Clone, Copy)]
+struct Maximum {
+    low: f64,
+    high: f64,
+}
+
+impl Maximum {
+    /// That after the next reduction, and whether the window came clearly below this one (RFC 9438 section 4.7). Where it came near,
+    /// both of the RFC's cases may hold.
+    fn next(self, reduction: Episode, beta: f64) -> (Self, bool) {
+        let (raw, shrunk) = (reduction.before, reduction.before * f64::midpoint(1.0, beta));
+        if raw < (1.0 - NEAR) * self.low {
+            (Self { low: shrunk, high: shrunk }, true)
+        } else if raw > (1.0 + NEAR) * self.high {
+            (Self { low: raw, high: raw }, false)
+        } else {
+            (Self { low: shrunk, high: raw }, false)
+        }
+    }
+}
+
+/// Reductions that came clearly below W_max, with the next or the one before: where they are, in order.
+fn consecutive(all: &[Episode], beta: f64) -> Vec<usize> {
+    let mut last: Option<Maximum> = None;
+    let below: Vec<bool> = all
+        .iter()
+        .map(|one| {
+            // After a timeout W_max is that of slow start's end: unknown here.
+            let (next, below) = match last.filter(|_| !one.timeout) {
+                Some(last) => last.next(*one, beta),
+                None => (Maximum { low: one.before, high: one.before }, false),
+            };
+            last = (!one.timeout).then_some(next);
+            below
+        })
+        .collect();
+    let near = |at: usize| below.get(at).copied().unwrap_or(false);
+    (0..all.len()).filter(|&at| near(at) && (near(at + 1) || at > 0 && near(at - 1))).collect()
+}
+
+/// The plateau after each of two or more consecutive reductions below W_max.
 fn convergence(of: &Trajectory) -> Result<Seen, &'static str> {
     let all = episodes(of);
-    let (mut spans, mut last_max) = (Vec::new(), 0.0_f64);
-    for pair in all.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
-        let below = !from.timeout && from.before < 0.95 * last_max;
-        last_max = from.before;
-        let Some(stage) = Stage::of(of, from, to).filter(|_| below) else { continue };
-        if !stage.is_cubic(of) {
-            continue;
-        }
+    let beta = median(all.iter().filter(|one| !one.timeout).map(Episode::ratio).collect()).unwrap_or(0.7);
+    let shrinking = consecutive(&all, beta);
+    if shrinking.is_empty() {
+        return Err("no two consecutive reductions came clearly below W_max");
+    }
+    let mut spans = Vec::new();
+    for at in shrinking {
+        let Some(to) = all.get(at + 1) else { continue };
+        let Some(stage) = Stage::of(of, all[at], *to).filter(|stage| stage.is_cubic(of)) else { continue };
+        let from = stage.from;
         let steps = (0..=80).map(|step| 0.6 + 0.01 * f64::from(step));
         let best = steps.map(|share| (stage.error(share * from.before, C), share)).min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((_, share)) = best {
@@ -162,7 +206,7 @@ fn convergence(of: &Trajectory) -> Result<Seen, &'static str> {
             spans.push(Span { from: from.settled, to: to.start, value });
         }
     }
-    Seen::median(spans).ok_or("no reduction came clearly below the last maximum and was followed by a whole curve")
+    Seen::median(spans).ok_or("no whole curve follows two consecutive reductions below W_max")
 }
 
 /// Growth up to the old window, by the equation of what was kept.
