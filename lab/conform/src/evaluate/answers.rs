@@ -134,6 +134,12 @@ pub(super) fn rtt(name: &str, cells: &Cells, _: Effort) -> Answer {
     (answer, vec![log(chart("round trip over the other's", "share of the longer, %", Some(100.0), shares))])
 }
 
+/// Harm is more than CUBIC's when it is above this many times CUBIC's (our choice: because three runs are few, and a smaller
+/// difference may be their spread; RFC 9743 and Ware et al. give no threshold).
+const MORE_BY: f64 = 1.1;
+/// And above it by as many points of a percent (our choice: because a tenth of a harm near zero is next to nothing).
+const MORE_POINTS: f64 = 1.0;
+
 /// Harm: what a flow loses beside another, as a share of what it has alone (more is better: throughput), or of what it has beside it
 /// (less is better: delay). Ware et al., HotNets 2019, section 4.
 pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
@@ -162,7 +168,7 @@ pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
     let by = |of: &dyn Fn(&str) -> Points| vec![(name.to_owned(), of("itself")), ("cubic@tcp".to_owned(), of("cubic"))];
     let (rates, delays) = (by(&throughput), by(&waiting));
     let pairs: Vec<(f64, f64)> = rates[0].1.iter().zip(&rates[1].1).filter_map(|(a, b)| Some((a.1?, b.1?))).collect();
-    let more = pairs.iter().filter(|(own, cubic)| *own > cubic * 1.1 + 1.0).count();
+    let more = pairs.iter().filter(|(own, cubic)| *own > cubic * MORE_BY + MORE_POINTS).count();
     let answer = format!(
         "It took {} of a CUBIC flow's throughput, where CUBIC itself takes {}; with {more} of {} buffers it did more harm than CUBIC does.",
         range(&values(&rates[0].1), " %"),

@@ -54,7 +54,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "alone",
         asks: |name| format!("Does a lone {name} flow use its path, and how much does it keep waiting in the buffer?"),
-        source: "RFC 9743 sections 5.1.1 and 5.1.2: congestion collapse, bufferbloat",
+        source: "RFC 9743 section 5.1.2: bufferbloat",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 0.5 to 4 BDP; beside it CUBIC and BBR, each alone".to_owned(),
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
@@ -120,7 +120,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "harm",
         asks: |name| format!("Does {name} harm a CUBIC flow more than another CUBIC flow would?"),
-        source: "RFC 9743 section 5.2.1; Ware et al., Beyond Jain's Fairness Index, HotNets 2019",
+        source: "RFC 9743 section 5.2: harm; Ware et al., Beyond Jain's Fairness Index, HotNets 2019",
         setup: |_| {
             "a CUBIC flow alone, beside the contestant, and beside CUBIC; 50 Mbit/s, 40 ms, drop-tail of 0.5 to 4 BDP"
                 .to_owned()
@@ -142,7 +142,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "convergence",
         asks: |name| format!("How long does a second {name} flow take to get its share?"),
-        source: "RFC 9743 section 5.1.4; RFC 5166 section 2.5: convergence times",
+        source: "RFC 9743 section 5.1.4; RFC 5166: convergence times",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 and 2 BDP; the second flow starts after 15 s".to_owned(),
         cells: |contestant, _| {
             let flows = format!("{STARTS}\n[[flows]]\nstart = \"15s..16s\"\n");
@@ -207,7 +207,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "loss",
         asks: |name| format!("How much of its path does {name} use when packets are lost at random?"),
-        source: "RFC 9743 section 5.1.3: high packet loss; section 6: wireless paths",
+        source: "RFC 9743 section 6: wireless paths",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 BDP, 0.01 to 5 % random loss".to_owned(),
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
@@ -258,7 +258,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "many",
         asks: |name| format!("What becomes of a link with up to a thousand {name} flows?"),
-        source: "RFC 9743 sections 5.1.1 and 5.1.4: congestion collapse, fairness",
+        source: "RFC 9743 sections 5.1.3 and 5.1.4: high packet loss, fairness",
         setup: |effort| {
             format!("1 to {} flows, 500 Mbit/s, 40 ms, drop-tail of 1 BDP, starts within 5 s", effort.flows)
         },
