@@ -22,11 +22,12 @@ pub(super) struct Flows {
     ends: BTreeMap<(SocketAddr, SocketAddr), u32>,
     segments: Vec<Kept>,
     sent: Vec<u64>,
-    begun: Option<Duration>,
 }
 
 #[derive(Clone, Copy)]
 struct Kept {
+    at: Duration,
+    /// Seconds since the first segment.
     t: f64,
     flow: u32,
     seq: u32,
@@ -56,8 +57,7 @@ impl Flows {
             self.sent.push(0);
         }
         self.sent[flow as usize] += u64::from(bytes);
-        let t = at.saturating_sub(*self.begun.get_or_insert(at)).as_secs_f64();
-        self.segments.push(Kept { t, flow, seq, ack, bytes, syn });
+        self.segments.push(Kept { at, t: 0.0, flow, seq, ack, bytes, syn });
         Ok(())
     }
 
@@ -66,7 +66,14 @@ impl Flows {
         Some(FourTuple { from: most.0.0, to: most.0.1 })
     }
 
-    pub(super) fn trajectory(self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, ReadError> {
+    /// Captures of several interfaces are not in the order of time.
+    fn order(&mut self) {
+        self.segments.sort_by_key(|segment| segment.at);
+        let begun = self.segments.first().map_or(Duration::ZERO, |first| first.at);
+        self.segments.iter_mut().for_each(|segment| segment.t = (segment.at - begun).as_secs_f64());
+    }
+
+    pub(super) fn trajectory(mut self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, ReadError> {
         let Some(largest) = self.largest() else {
             return Err(ReadError::new(file, 0, "it has no TCP segments; capture a TCP flow at its sender"));
         };
@@ -76,6 +83,7 @@ impl Flows {
             return Err(ReadError::new(file, 0, problem));
         };
         let back = self.ends.get(&(to, from)).copied();
+        self.order();
         let mut sender = Sender::default();
         for segment in &self.segments {
             if segment.flow == flow {
