@@ -156,10 +156,14 @@ impl Trajectory {
         (at(to) - at(from)).max(0.0) * self.mss * 8e-6 / (to - from).max(1e-9)
     }
 
-    /// What the path carries of this flow's payload at its best, in Mbit/s: the highest but 5 % of half seconds.
+    /// What the path carries of this flow's payload at its best, in Mbit/s: the highest but 5 % of the whole half seconds that have
+    /// points.
     pub fn bandwidth(&self) -> Option<f64> {
-        let steps = (self.end() / 0.5) as usize;
-        let rates = (0..steps).map(|step| self.mbps(step as f64 * 0.5, (step + 1) as f64 * 0.5)).collect();
+        let whole = (self.end() / 0.5).floor();
+        let mut steps: Vec<f64> = self.points.iter().map(|point| (point.t / 0.5).floor()).collect();
+        steps.dedup();
+        let steps = steps.into_iter().filter(|step| *step < whole);
+        let rates = steps.map(|step| self.mbps(step * 0.5, (step + 1.0) * 0.5)).collect();
         quantile(rates, 0.95).filter(|rate| *rate > 0.0)
     }
 
