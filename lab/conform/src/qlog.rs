@@ -1,5 +1,6 @@
 //! Somebody's qlog: JSON with traces, and JSON text sequences, of the versions 0.3 and 0.4 (draft-ietf-quic-qlog-main-schema-02 to
-//! -06). Two forms are tested: paceline's, and that of quinn-proto 0.11.19, whose round trips are in seconds.
+//! -06), and draft-00 as picoquic writes it. Three writers are tested: paceline, quinn-proto 0.11.19, whose round trips are in seconds,
+//! and picoquic of August 2026.
 //!
 //! The window, what is in flight, and round trips come from `recovery:metrics_updated`; losses from `recovery:packet_lost`; whether
 //! they are being repaired from `recovery:congestion_state_updated`; the size of packets and what was sent from
@@ -8,20 +9,15 @@
 //! qlog has round trips in milliseconds. Time stamps say how long packets were in flight; where every round trip is far below that,
 //! the log is one in seconds, and the trajectory has a note of it.
 
-use std::collections::VecDeque;
-use std::io::{BufRead, Read};
+mod form;
 
-use serde::Deserialize;
+use std::collections::VecDeque;
+use std::io::BufRead;
 
 use crate::read::ReadError;
 use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory, median};
+use form::{Event, contained, sequence};
 
-/// Longest file in one piece, bytes: it is in memory as a whole (our choice).
-const MOST_CONTAINED: u64 = 256 << 20;
-/// Longest record of a sequence, bytes (our choice: an event of some thousand ranges).
-const MOST_RECORD: u64 = 1 << 20;
-/// Most events (our choice: an hour of a gigabit).
-const MOST_EVENTS: u64 = 200_000_000;
 /// Bytes of a full packet where no packet was logged (QUIC's smallest, RFC 9000 section 14.1).
 const SMALLEST: f64 = 1200.0;
 /// Where every round trip is below this share of the time that packets were in flight, the log is in seconds (our choice: those are a
@@ -31,80 +27,6 @@ const SECONDS: f64 = 0.1;
 const FEWEST: usize = 10;
 /// What is said of such a log.
 const NOTE: &str = "its round trips are in seconds, by its time stamps; qlog has milliseconds: converted";
-/// The versions that are read.
-const VERSIONS: [&str; 2] = ["0.3", "0.4"];
-
-#[derive(Deserialize)]
-struct Header {
-    #[serde(default)]
-    qlog_version: Option<String>,
-    #[serde(default)]
-    file_schema: Option<String>,
-    #[serde(default)]
-    trace: Option<Trace>,
-    #[serde(default)]
-    traces: Vec<Trace>,
-}
-
-#[derive(Deserialize)]
-struct Trace {
-    #[serde(default)]
-    common_fields: Common,
-    #[serde(default)]
-    events: Vec<Event>,
-}
-
-#[derive(Deserialize, Default)]
-struct Common {
-    #[serde(default)]
-    time_format: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    time: f64,
-    name: String,
-    #[serde(default)]
-    data: Data,
-}
-
-#[derive(Deserialize, Default)]
-struct Data {
-    congestion_window: Option<f64>,
-    bytes_in_flight: Option<f64>,
-    latest_rtt: Option<f64>,
-    smoothed_rtt: Option<f64>,
-    pacing_rate: Option<f64>,
-    new: Option<serde_json::Value>,
-    raw: Option<Raw>,
-    header: Option<PacketHeader>,
-    packet_size: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    length: Option<f64>,
-    payload_length: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct PacketHeader {
-    length: Option<f64>,
-    packet_size: Option<f64>,
-}
-
-impl Data {
-    /// Bytes of a packet, under the names of the drafts.
-    fn length(&self) -> Option<f64> {
-        let raw = self.raw.as_ref();
-        let header = self.header.as_ref();
-        raw.and_then(|raw| raw.length)
-            .or_else(|| header.and_then(|header| header.length.or(header.packet_size)))
-            .or(self.packet_size)
-            .or_else(|| raw.and_then(|raw| raw.payload_length))
-            .and_then(sane)
-    }
-}
 
 /// Reads the log of one connection; of several traces in a file the one with the most events.
 ///
@@ -120,89 +42,6 @@ pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, ReadError>
         contained(file, from, &mut course)?;
     }
     course.finish(file)
-}
-
-fn check(file: &str, header: &Header) -> Result<(), ReadError> {
-    let version = header.qlog_version.as_deref().or(header.file_schema.as_deref());
-    match version {
-        Some(version) if VERSIONS.contains(&version) => Ok(()),
-        Some(version) => {
-            let short: String = version.chars().take(60).collect();
-            let problem =
-                format!("it is a qlog of version '{short}'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ)");
-            Err(ReadError::new(file, 1, problem))
-        }
-        None => Err(ReadError::new(file, 1, "it has no qlog_version; give a qlog of version 0.3 or 0.4")),
-    }
-}
-
-fn contained(file: &str, from: impl BufRead, course: &mut Course) -> Result<(), ReadError> {
-    let mut text = Vec::new();
-    let read = from.take(MOST_CONTAINED + 1).read_to_end(&mut text);
-    read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
-    if text.len() as u64 > MOST_CONTAINED {
-        return Err(ReadError::new(file, 0, "it is longer than 256 MiB; write the log as JSON-SEQ, or a shorter one"));
-    }
-    // The version first: a file of another one may have other shapes below.
-    #[derive(Deserialize)]
-    struct Version {
-        qlog_version: Option<String>,
-        file_schema: Option<String>,
-    }
-    let broken = |error: &serde_json::Error| {
-        let problem = format!("it is no qlog, or damaged or cut off ({error}); give the whole file");
-        ReadError::new(file, error.line() as u64, problem)
-    };
-    let version: Version = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
-    let Version { qlog_version, file_schema } = version;
-    check(file, &Header { qlog_version, file_schema, trace: None, traces: Vec::new() })?;
-    let header: Header = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
-    let longest = header.traces.into_iter().max_by_key(|trace| trace.events.len());
-    let Some(trace) = longest else {
-        return Err(ReadError::new(file, 0, "it has no traces; give a log of a connection"));
-    };
-    course.delta = trace.common_fields.is_delta();
-    trace.events.iter().for_each(|event| course.take(event));
-    Ok(())
-}
-
-fn sequence(file: &str, mut from: impl BufRead, course: &mut Course) -> Result<(), ReadError> {
-    let mut record = Vec::new();
-    for number in 0..=MOST_EVENTS {
-        record.clear();
-        let read = (&mut from).take(MOST_RECORD + 1).read_until(0x1e, &mut record);
-        let read =
-            read.map_err(|error| ReadError::new(file, number, format!("cannot be read ({error}); name a qlog file")))?;
-        if read == 0 {
-            return Ok(());
-        }
-        if read as u64 > MOST_RECORD {
-            return Err(ReadError::new(file, number, "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ"));
-        }
-        let text = record.strip_suffix(b"\x1e").unwrap_or(&record).trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
-        let broken = |error: serde_json::Error| {
-            let problem = format!("record {number} is damaged or cut off ({error}); give the whole file");
-            ReadError::new(file, number, problem)
-        };
-        if course.headed {
-            course.take(&serde_json::from_slice(text).map_err(broken)?);
-        } else {
-            let header: Header = serde_json::from_slice(text).map_err(broken)?;
-            check(file, &header)?;
-            course.headed = true;
-            course.delta = header.trace.is_some_and(|trace| trace.common_fields.is_delta());
-        }
-    }
-    Err(ReadError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log"))
-}
-
-impl Common {
-    fn is_delta(&self) -> bool {
-        self.time_format.as_deref() == Some("delta")
-    }
 }
 
 /// What is known so far, in bytes.
@@ -256,7 +95,8 @@ impl Course {
                 let new = data.new.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
                 self.now.phase = match new {
                     "recovery" => Phase::Repairing,
-                    "" => Phase::Unknown,
+                    // picoquic writes the number of a state of the controller's own.
+                    number if number.bytes().all(|digit| digit.is_ascii_digit()) => Phase::Unknown,
                     _ => Phase::Open,
                 };
                 self.push();

@@ -97,6 +97,53 @@ fn lengths_and_units_are_found_in_each_form() {
     assert!(read(&short).notes.is_empty());
 }
 
+/// The same log in the form of draft-00: arrays, microseconds, names of its own.
+fn in_arrays(text: &str) -> String {
+    let mut events = Vec::new();
+    for record in text.split('\u{1e}').skip(2) {
+        let event: serde_json::Value = serde_json::from_str(record).unwrap();
+        let (category, name) = event["name"].as_str().unwrap().split_once(':').unwrap();
+        let mut data = event["data"].clone();
+        if let Some(fields) = data.as_object_mut() {
+            if let Some(window) = fields.remove("congestion_window") {
+                fields.insert("cwnd".to_owned(), window);
+            }
+            if let Some(rtt) = fields.get_mut("latest_rtt") {
+                *rtt = (rtt.as_f64().unwrap() * 1e3).into();
+            }
+        }
+        let micros = (event["time"].as_f64().unwrap() * 1e3).round();
+        events.push(format!(r#"[{micros}, "{category}", "{name}", {data}]"#));
+    }
+    format!(
+        r#"{{"qlog_version":"draft-00","traces":[{{"event_fields":["relative_time","category","event","data"],
+        "configuration":{{"time_units":"us"}},"events":[{}]}}]}}"#,
+        events.join(",\n")
+    )
+}
+
+#[test]
+fn draft_00_says_the_same() {
+    let sent = |number| format!(r#"{{"header":{{"packet_number":{number},"packet_size":1400}}}}"#);
+    let text = synthetic(sent, "39.5");
+    let read = |text: &str| qlog::read("log", Cursor::new(text.as_bytes())).unwrap();
+    let (objects, arrays) = (read(&text), read(&in_arrays(&text)));
+    assert_eq!((arrays.mss, arrays.notes.len(), arrays.points.len()), (1400.0, 0, 60));
+    for (one, other) in arrays.points.iter().zip(&objects.points) {
+        assert!((one.t - other.t).abs() < 1e-6 && (one.rtt_ms.unwrap() - 39.5).abs() < 1e-6);
+        assert_eq!((one.window, one.in_flight, one.delivered), (other.window, other.in_flight, other.delivered));
+    }
+    let nameless = in_arrays(&text).replace("\"event_fields\"", "\"fields\"");
+    assert_eq!(
+        complaint("p.qlog", nameless.as_bytes()),
+        "p.qlog:1: its event_fields lack a time, category, event or data; write a qlog of version 0.3 or 0.4"
+    );
+    let short = in_arrays(&text).replacen("[0, \"transport\", ", "[", 1);
+    assert!(complaint("p.qlog", short.as_bytes()).starts_with("p.qlog: event 0 is not as the version has it ("));
+    let sequence = b"\x1e{\"qlog_version\":\"draft-00\"}\n";
+    assert!(complaint("p.sqlog", sequence).starts_with("p.sqlog:1: draft-00 has no sequences"));
+}
+
 fn complaint(file: &str, text: &[u8]) -> String {
     qlog::read(file, Cursor::new(text)).unwrap_err().to_string()
 }
@@ -106,7 +153,7 @@ fn a_bad_qlog_is_one_line() {
     let draft = br#"{"qlog_version":"draft-01","traces":[{"events":[["1","recovery","metrics_updated",{}]]}]}"#;
     assert_eq!(
         complaint("p.qlog", draft),
-        "p.qlog:1: it is a qlog of version 'draft-01'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ)"
+        "p.qlog:1: it is a qlog of version 'draft-01'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ), or draft-00"
     );
     assert_eq!(complaint("p.qlog", b"{}"), "p.qlog:1: it has no qlog_version; give a qlog of version 0.3 or 0.4");
     let unknown = b"\x1e{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\"}\n";
