@@ -97,7 +97,7 @@ impl Sheet {
     /// The picture as a file of its own.
     pub fn file(&self) -> String {
         let (svg, height) = self.paint(FILE);
-        svg.standalone(FILE, height, &self.label, include_str!("report.css"))
+        svg.standalone(FILE, height, &self.label, crate::PICTURE_STYLE)
     }
 
     /// At this width; the answer has the height too.

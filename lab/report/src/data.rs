@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_experiment::{FlowSeries, Series};
 
-use super::Raced;
+use super::{Raced, palette};
 use paceline_lab::record::{Record, Split};
 use paceline_lab::stats::{Median, Summary, by_contestant};
 
@@ -42,38 +42,33 @@ pub(crate) struct Contestant<'a> {
 pub(crate) struct Style {
     /// Number of the contestant on the page, for the toggles.
     pub(crate) number: usize,
-    pub(crate) colour: usize,
-    pub(crate) dash: usize,
+    /// Its colour's name in the palette.
+    pub(crate) colour: &'static str,
+    pub(crate) dash: &'static str,
 }
 
 /// The looks given so far on a page.
 #[derive(Debug, Default)]
-pub(crate) struct Styles {
-    contestants: BTreeMap<String, Style>,
-    /// Colour of each controller, and how many of its contestants have one.
-    controllers: BTreeMap<String, (usize, usize)>,
-}
+pub(crate) struct Styles(BTreeMap<String, Style>);
 
 impl Styles {
+    /// One controller with several sets of parameters over one datapath: the first has its colour, the others have colours of the
+    /// reserve, as far as these go.
     fn of(&mut self, record: &Record) -> Style {
-        let name = record.contestant();
-        if let Some(style) = self.contestants.get(&name) {
+        let contestant = record.contestant();
+        if let Some(style) = self.0.get(&contestant) {
             return *style;
         }
-        let next = self.controllers.len() % COLOURS;
-        let seen = self.controllers.entry(record.controller.clone()).or_insert((next, 0));
-        let style = Style { number: self.contestants.len(), colour: seen.0, dash: seen.1 % DASHES };
-        seen.1 += 1;
-        self.contestants.insert(name, style);
+        let dash = palette::dash(&record.via);
+        let taken = |colour: &str| self.0.values().any(|style| (style.colour, style.dash) == (colour, dash));
+        let first = palette::name(&record.controller);
+        let others = (0..palette::RESERVE).map(|i| palette::reserve(palette::hash(&contestant) + i).0);
+        let colour = std::iter::once(first).chain(others).find(|colour| !taken(colour)).unwrap_or(first);
+        let style = Style { number: self.0.len(), colour, dash };
+        self.0.insert(contestant, style);
         style
     }
 }
-
-/// Distinct colours (`--c0` ... in the style sheet).
-pub(crate) const COLOURS: usize = 10;
-
-/// Distinct dashes (`d0` ... in the style sheet).
-pub(crate) const DASHES: usize = 4;
 
 impl Contestant<'_> {
     pub(crate) fn name(&self) -> &str {
@@ -82,7 +77,7 @@ impl Contestant<'_> {
 
     /// CSS classes of its marks: number (for the toggles), colour and dash.
     pub(crate) fn class(&self) -> String {
-        format!("k k{} c{} d{}", self.style.number, self.style.colour, self.style.dash)
+        format!("k k{} c-{} {}", self.style.number, self.style.colour, self.style.dash)
     }
 
     /// CSS classes of what surrounds them.

@@ -2,6 +2,9 @@
 //!
 //! Everything is drawn here, without scripts; the script only lets the reader hide and point out contestants.
 
+#[macro_use]
+pub mod palette;
+
 pub mod chart;
 mod data;
 mod labels;
@@ -158,7 +161,10 @@ struct Chip<'a> {
 }
 
 /// The style of every page.
-pub const STYLE: &str = concat!(include_str!("report.css"), include_str!("page.css"));
+pub const STYLE: &str = concat!(palette_style!(), include_str!("report.css"), include_str!("page.css"));
+
+/// The style of a picture in a file of its own.
+pub(crate) const PICTURE_STYLE: &str = concat!(palette_style!(), include_str!("report.css"));
 
 fn render(sections: &[&Data<'_>]) -> Result<String, ReportError> {
     let Some(first) = sections.first().and_then(|data| data.first()) else { return Err(ReportError::Empty) };
@@ -375,7 +381,6 @@ fn variables<'a>(data: &'a Data<'_>) -> Vec<Variables<'a>> {
 
 /// Throughput against delay beside the time series of up to three contestants along that trade-off.
 fn leading_figure(data: &Data<'_>) -> String {
-    let style = include_str!("report.css");
     let label = format!("{}: throughput against delay", data.title);
     let mut svg = Svg::default();
     let mut by_delay: Vec<(usize, f64)> = data
@@ -398,7 +403,7 @@ fn leading_figure(data: &Data<'_>) -> String {
     if !chosen.is_empty() {
         time::pair(&mut svg, data, &chosen, Rect { x: 690.0, y: 60.0, w: 570.0, h: 414.0 });
     }
-    svg.standalone(width, 524.0, &label, style)
+    svg.standalone(width, 524.0, &label, PICTURE_STYLE)
 }
 
 #[cfg(test)]
