@@ -51,7 +51,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         retransmits: sum(&|flow| flow.sender.retransmits),
         timeouts: sum(&|flow| flow.sender.timeouts),
         ecn_marks: sum(&|flow| flow.ce_packets),
-        fct_ms: completion(flows, outcome),
+        fct_ms: completions(flows, outcome).as_ref().and_then(span),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
         jain: (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| rounded(jain(&shares))),
         telemetry: telemetry(&outcome.flows),
@@ -202,19 +202,20 @@ fn span(distribution: &Distribution) -> Option<Span> {
     })
 }
 
-/// Completion times over all flows that end. Where several kinds of flows end, over those kept one by one.
-fn completion(flows: &[config::Flow], outcome: &Outcome) -> Option<Span> {
+/// Completion times over all flows that end; `None` where none has an end. Where several kinds of flows end, over those kept one by
+/// one.
+pub(crate) fn completions(flows: &[config::Flow], outcome: &Outcome) -> Option<Distribution> {
     let mut ending = flows.iter().zip(&outcome.flows).filter(|(flow, _)| ends(flow)).map(|(_, outcome)| outcome);
     let first = ending.next()?;
     let mut rest = ending.peekable();
     if rest.peek().is_none() {
-        return span(&first.fct);
+        return Some(first.fct.clone());
     }
     let mut all = Distribution::new(3);
     for (_, time) in first.completions.iter().chain(rest.flat_map(|outcome| &outcome.completions)) {
         all.record(*time);
     }
-    span(&all)
+    Some(all)
 }
 
 fn split<'a>(graph: &Graph, flows: impl Iterator<Item = (&'a config::Flow, &'a FlowOutcome)>) -> Split {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paceline_cc::Nanos;
+use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Distribution, Flow, Outcome};
+use paceline_experiment::{Config, Cross, Distribution, Flow, Outcome, Series};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
@@ -245,8 +245,37 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
         own: plan.own(),
         delay_quantiles_ms: quantiles(&outcome.delay),
         queue_quantiles_ms: quantiles(&outcome.queue),
+        completion_quantiles_ms: measure::completions(&flows, &outcome).as_ref().map(quantiles).unwrap_or_default(),
+        cross_mbps: outcome
+            .series
+            .as_ref()
+            .map(|series| cross_mbps(plan, contestant, series))
+            .transpose()?
+            .unwrap_or_default(),
         series: outcome.series,
     })
+}
+
+/// What traffic without a controller offers to the link that the series shows, on average in each step; empty where there is none.
+fn cross_mbps(plan: &Plan, contestant: &Contestant, series: &Series) -> Result<Vec<f64>, RunError> {
+    let world: Config<()> = plan.world(contestant, None)?;
+    let (graph, shown) = (world.topology.graph(), world.topology.shown());
+    let over = |cross: &&Cross| graph.route(cross.way).is_some_and(|route| route.contains(&shown));
+    let sources: Vec<&Cross> = world.cross.iter().filter(over).collect();
+    if sources.is_empty() {
+        return Ok(Vec::new());
+    }
+    let step = series.step.as_secs_f64();
+    let offered = |index: usize| {
+        let (from, to) = (step * index as f64, step * (index + 1) as f64);
+        let of = |cross: &&Cross| {
+            let since = from.max((cross.start - Time::ZERO).as_secs_f64());
+            let until = cross.stop.map_or(to, |stop| to.min((stop - Time::ZERO).as_secs_f64()));
+            cross.rate.as_mbps() * ((until - since) / step).clamp(0.0, 1.0)
+        };
+        sources.iter().map(of).sum()
+    };
+    Ok((0..series.capacity_mbps.len()).map(offered).collect())
 }
 
 /// A run in virtual time: its flows, and what it left. The first run of a contestant leaves the logs that are asked for.

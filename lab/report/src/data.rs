@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use paceline_experiment::{FlowSeries, Series};
+use paceline_experiment::FlowSeries;
 
+use super::steps::{self, Shown};
 use super::{Raced, palette};
 use paceline_lab::record::{Record, Split};
 use paceline_lab::stats::{Median, Summary, by_contestant};
+
+/// About so many runs of all contestants together are drawn over time (our choice: a page of at most some 3 MB).
+const MOST_SHOWN: usize = 24;
 
 /// Everything that a report shows.
 #[derive(Debug)]
@@ -28,12 +32,14 @@ pub(crate) struct Data<'a> {
 pub(crate) struct Contestant<'a> {
     pub(crate) summary: Summary,
     pub(crate) records: Vec<&'a Record>,
-    /// Points over time of the first run.
-    pub(crate) series: Option<&'a Series>,
+    /// Runs with points over time: the first, or the first ones.
+    pub(crate) shown: Vec<Shown<'a>>,
     /// Which flows of a run are its own; empty when unknown.
     pub(crate) own: &'a [bool],
     /// One-way delay at the shares 0, 0.01, ... 1, over runs; empty when unknown.
     pub(crate) delay_quantiles_ms: Vec<f64>,
+    /// Completion times likewise, where flows end.
+    pub(crate) completion_quantiles_ms: Vec<f64>,
     pub(crate) style: Style,
 }
 
@@ -91,13 +97,13 @@ impl Contestant<'_> {
     }
 
     /// Its own flows over time.
-    pub(crate) fn own_flows<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = &'s FlowSeries> {
-        series.flows.iter().filter(|flow| self.own.get(flow.index).copied().unwrap_or(true))
+    pub(crate) fn own_flows<'s>(&'s self, shown: &'s Shown<'_>) -> impl Iterator<Item = &'s FlowSeries> {
+        shown.series.flows.iter().filter(|flow| self.own.get(flow.index).copied().unwrap_or(true))
     }
 
     /// The flows beside them.
-    pub(crate) fn rivals<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = &'s FlowSeries> {
-        series.flows.iter().filter(|flow| self.own.get(flow.index) == Some(&false))
+    pub(crate) fn rivals<'s>(&'s self, shown: &'s Shown<'_>) -> impl Iterator<Item = &'s FlowSeries> {
+        shown.series.flows.iter().filter(|flow| self.own.get(flow.index) == Some(&false))
     }
 
     /// Mean delay by where it came from, averaged over the runs that have it.
@@ -125,13 +131,17 @@ impl<'a> Data<'a> {
     /// Of a race just run.
     pub(crate) fn of_race(race: Raced<'a>) -> Self {
         let mut contestants = group(race.runs.iter().map(|run| &run.record), &mut Styles::default());
+        let count = contestants.len();
         for (index, contestant) in contestants.iter_mut().enumerate() {
             let runs = || race.runs.iter().filter(|run| run.contestant == index);
-            contestant.series = runs().find_map(|run| run.series.as_ref());
+            contestant.shown = runs().filter_map(Shown::of).take(MOST_SHOWN.div_ceil(count.max(1))).collect();
             contestant.own = runs().next().map_or(&[], |run| &run.own);
             let curves: Vec<&[f64]> = runs().map(|run| run.delay_quantiles_ms.as_slice()).collect();
             contestant.delay_quantiles_ms = mean_quantiles(&curves);
+            let curves: Vec<&[f64]> = runs().map(|run| run.completion_quantiles_ms.as_slice()).collect();
+            contestant.completion_quantiles_ms = mean_quantiles(&curves);
         }
+        steps::fold(&mut contestants);
         Self {
             title: race.title.to_owned(),
             effective: Some(race.effective),
@@ -181,7 +191,16 @@ impl<'a> Data<'a> {
 
     /// Has points over time.
     pub(crate) fn has_series(&self) -> bool {
-        self.contestants.iter().any(|c| c.series.is_some())
+        self.contestants.iter().any(|c| !c.shown.is_empty())
+    }
+
+    /// The runs with points over time.
+    pub(crate) fn runs_shown(&self) -> Vec<u32> {
+        let mut runs: Vec<u32> =
+            self.contestants.iter().flat_map(|c| c.shown.iter().map(|shown| shown.record.run)).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
     }
 }
 
@@ -194,9 +213,10 @@ fn group<'a>(records: impl Iterator<Item = &'a Record>, styles: &mut Styles) -> 
         contestants.push(Contestant {
             summary,
             records,
-            series: None,
+            shown: Vec::new(),
             own: &[],
             delay_quantiles_ms: Vec::new(),
+            completion_quantiles_ms: Vec::new(),
             style,
         });
     }

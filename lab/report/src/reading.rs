@@ -8,7 +8,7 @@ use super::data::{Contestant, Data};
 use super::svg::short;
 use paceline_lab::numbers::span;
 use paceline_lab::record::Record;
-use paceline_lab::stats::{Pair, pairs};
+use paceline_lab::stats::{Pair, Verdict, pairs};
 use paceline_lab::variation::FIGURES;
 
 /// The contestants with the smallest and the largest value.
@@ -21,9 +21,28 @@ fn extremes<'a, 'b>(data: &'b Data<'a>, value: impl Fn(&Contestant<'a>) -> Optio
 
 /// Under throughput over time.
 pub(crate) fn throughput(data: &Data<'_>) -> String {
+    if data.has_rivals() {
+        return match extremes(data, |c| Some(c.throughput().median)) {
+            Some([(low, least), (high, most)]) if low != high => {
+                if !differ(data, low, high, |r| r.own_throughput_mbps) {
+                    return "No difference was found in what the contestants' own flows got.".to_owned();
+                }
+                format!("Beside the other flows {high} got {} Mbit/s, {low} {}.", short(most), short(least))
+            }
+            Some([_, (only, mbps)]) => format!("Beside the other flows {only} got {} Mbit/s.", short(mbps)),
+            None => String::new(),
+        };
+    }
     if let Some([(low, least), (high, most)]) = extremes(data, |c| c.summary.utilization.map(|u| u.median)) {
         if low == high {
             return format!("{low} used {} % of what the path could carry.", short(100.0 * most));
+        }
+        if !differ(data, low, high, |r| r.utilization) {
+            return format!(
+                "No difference was found in what they used: {} to {} % of the capacity.",
+                short(100.0 * least),
+                short(100.0 * most)
+            );
         }
         let (most, least) = (short(100.0 * most), short(100.0 * least));
         return format!("Of what the path could carry, {high} used {most} % and {low} {least} %.");
@@ -41,6 +60,9 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
 pub(crate) fn queueing(data: &Data<'_>) -> String {
     let half = |c: &Contestant<'_>| c.median(|r| r.queue_ms.map(|q| q.p50));
     match extremes(data, half) {
+        Some([(low, _), (high, _)]) if low != high && !differ(data, low, high, |r| r.queue_ms.map(|q| q.p50)) => {
+            "No difference was found in the median wait in the queue.".to_owned()
+        }
         Some([(low, least), (high, most)]) if low != high => format!(
             "Half of the packets of {high} waited more than {} in the queue; of {low}, more than {}.",
             span(most),
@@ -114,6 +136,9 @@ impl Order {
 /// Under the delay distributions.
 pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
     match extremes(data, |c| c.delay_quantiles_ms.get(95).copied()) {
+        Some([(low, _), (high, _)]) if low != high && !differ(data, low, high, |r| r.delay_ms.map(|d| d.p95)) => {
+            "No difference was found in the 95th percentile of the delay.".to_owned()
+        }
         Some([(low, least), (high, most)]) if low != high => format!(
             "95 % of the packets of {low} arrived within {}; {high} needed {} for as many.",
             span(least),
@@ -122,6 +147,31 @@ pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
         Some([_, (only, most)]) => format!("95 % of the packets of {only} arrived within {}.", span(most)),
         None => "No packet arrived.".to_owned(),
     }
+}
+
+/// Under the completion times.
+pub(crate) fn completions(data: &Data<'_>) -> String {
+    let half = |c: &Contestant<'_>| c.median(|r| r.fct_ms.map(|fct| fct.p50));
+    let Some([(low, least), (high, most)]) = extremes(data, half) else { return String::new() };
+    if low == high {
+        return format!("Half of the flows of {low} were complete within {}.", span(least));
+    }
+    if !differ(data, low, high, |r| r.fct_ms.map(|fct| fct.p50)) {
+        return "No difference was found in the median completion time.".to_owned();
+    }
+    format!(
+        "Half of the flows of {low} were complete within {}; {high} needed {} for as many.",
+        span(least),
+        span(most)
+    )
+}
+
+/// Whether the runs support that the second has more than the first, as far as they are enough to say.
+fn differ(data: &Data<'_>, low: &str, high: &str, figure: fn(&Record) -> Option<f64>) -> bool {
+    let between =
+        |pair: &Pair| [&pair.first, &pair.second] == [low, high] || [&pair.first, &pair.second] == [high, low];
+    let pair = pairs(data.records(), figure).into_iter().find(between);
+    pair.is_none_or(|pair| pair.verdict != Verdict::NoDifference)
 }
 
 /// Under the parts of the delay.
@@ -146,7 +196,9 @@ pub(crate) fn delay_split(data: &Data<'_>) -> String {
 
 /// Under the variables of one contestant.
 pub(crate) fn variables(contestant: &Contestant<'_>) -> String {
-    let Some(flow) = contestant.series.and_then(|s| s.flows.first()) else { return String::new() };
+    let Some(flow) = contestant.shown.first().and_then(|shown| shown.series.flows.first()) else {
+        return String::new();
+    };
     let window = &flow.window_packets;
     let Some(most) = window.iter().copied().reduce(f64::max) else { return String::new() };
     let least = window.iter().copied().fold(f64::INFINITY, f64::min);

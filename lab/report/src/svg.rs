@@ -241,6 +241,11 @@ impl Scale {
         self.low
     }
 
+    /// Its upper end.
+    pub fn high(self) -> f64 {
+        self.high
+    }
+
     /// Where a value lies.
     pub fn at(self, value: f64) -> f64 {
         let share = if self.log {

@@ -19,4 +19,9 @@ pub struct Run {
     pub delay_quantiles_ms: Vec<f64>,
     /// Queueing delay likewise.
     pub queue_quantiles_ms: Vec<f64>,
+    /// Completion times likewise; empty where flows have no end.
+    pub completion_quantiles_ms: Vec<f64>,
+    /// What traffic without a controller offers to the link that the series shows, Mbit/s, on average in each of its steps; empty
+    /// where there is none, or no series.
+    pub cross_mbps: Vec<f64>,
 }

@@ -1,0 +1,247 @@
+//! The page's tables: contestants, flows, runs, links.
+
+use std::collections::BTreeSet;
+
+use paceline_lab::numbers::plain;
+use paceline_lab::record::{FlowRecord, LinkRecord, Record};
+use paceline_lab::stats::Median;
+use serde::Serialize;
+
+use super::data::{Contestant, Data};
+
+/// Flows of a contestant that have a row (our choice: beyond, nobody reads).
+const MOST_FLOWS: usize = 32;
+/// A table of at most so many rows is open.
+const FEW: usize = 24;
+
+/// A table below the figures.
+#[derive(Debug, Serialize)]
+pub(crate) struct Table {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) note: String,
+    pub(crate) open: bool,
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A row: whose, and its cells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) class: String,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// A number, and below it where it lies.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Cell {
+    pub(crate) value: String,
+    pub(crate) spread: String,
+}
+
+impl From<String> for Cell {
+    fn from(value: String) -> Self {
+        Self { value, spread: String::new() }
+    }
+}
+
+/// What is not known.
+const NONE: &str = "\u{2013}";
+
+fn or_none(value: Option<f64>, text: fn(f64) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), text)
+}
+
+fn percent(share: f64) -> String {
+    plain(100.0 * share)
+}
+
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
+}
+
+/// A column of the table of contestants.
+struct Column {
+    title: &'static str,
+    text: fn(f64) -> String,
+    value: fn(&Contestant<'_>) -> Option<Median>,
+}
+
+/// The contestants: medians with their intervals, in the columns that have something to show.
+pub(crate) fn contestants(data: &Data<'_>) -> Table {
+    let column = |title, text: fn(f64) -> String, value| Column { title, text, value };
+    let mut columns = vec![
+        column("throughput, Mbit/s", plain, (|c| Some(c.summary.throughput_mbps)) as fn(&Contestant<'_>) -> _),
+        column("own, Mbit/s", plain, |c| c.summary.own_throughput_mbps),
+        column("used, %", percent, |c| c.summary.utilization),
+        column("delay p50, ms", plain, |c| c.summary.delay_p50_ms),
+        column("delay p95, ms", plain, |c| c.summary.delay_p95_ms),
+        column("queue p95, ms", plain, |c| c.summary.queue_p95_ms),
+        column("loss, %", percent, |c| Some(c.summary.loss)),
+        column("resent, packets", whole, |c| Some(c.summary.retransmits)),
+        column("completion p50, ms", plain, |c| c.summary.fct_p50_ms),
+        column("fairness, Jain", |j| format!("{j:.3}"), |c| c.summary.jain),
+        column("CPU, % of a core", percent, |c| c.summary.cpu),
+    ];
+    columns.retain(|column| data.contestants.iter().any(|c| (column.value)(c).is_some()));
+    let timed = data.contestants.iter().any(|c| c.summary.trusted.is_some());
+    let row = |c: &Contestant<'_>| {
+        let mut cells: Vec<Cell> = columns.iter().map(|column| cell(column, c)).collect();
+        if timed {
+            let runs = c.summary.runs;
+            let text = c.summary.trusted.map_or_else(|| NONE.to_owned(), |trusted| format!("{trusted} of {runs} runs"));
+            cells.push(Cell::from(text));
+        }
+        Row { name: c.name().to_owned(), class: c.class(), cells }
+    };
+    let rows = data.contestants.iter().map(row).collect();
+    let mut columns: Vec<String> = columns.iter().map(|column| column.title.to_owned()).collect();
+    if timed {
+        columns.push("trusted".to_owned());
+    }
+    Table { id: "contestants", title: "The contestants", note: String::new(), open: true, columns, rows }
+}
+
+fn cell(column: &Column, contestant: &Contestant<'_>) -> Cell {
+    let Some(median) = (column.value)(contestant) else { return Cell::from(NONE.to_owned()) };
+    let (low, high) = median.interval.unwrap_or((median.q25, median.q75));
+    let (value, low, high) = ((column.text)(median.median), (column.text)(low), (column.text)(high));
+    let spread = if low == high { String::new() } else { format!("{low} to {high}") };
+    Cell { value, spread }
+}
+
+/// Each flow: medians over the runs. Nothing where every contestant has one flow.
+pub(crate) fn flows(data: &Data<'_>) -> Option<Table> {
+    let most = data.records().map(|record| record.flows.len()).max().unwrap_or(0);
+    if most < 2 {
+        return None;
+    }
+    let ending = data.records().flat_map(|r| &r.flows).any(|flow| flow.fct_ms.is_some());
+    let mut columns: Vec<String> =
+        ["flow", "of", "way", "from, s", "to, s", "throughput, Mbit/s", "delay p50, ms", "delay p95, ms", "loss, %"]
+            .map(str::to_owned)
+            .into();
+    columns.push("resent, packets".to_owned());
+    if ending {
+        columns.extend(["completed".to_owned(), "completion p50, ms".to_owned()]);
+    }
+    let mut rows = Vec::new();
+    for c in &data.contestants {
+        let count = c.records.iter().map(|record| record.flows.len()).max().unwrap_or(0);
+        for index in 0..count.min(MOST_FLOWS) {
+            let all: Vec<&FlowRecord> = c.records.iter().filter_map(|record| record.flows.get(index)).collect();
+            let Some(first) = all.first() else { continue };
+            let median = |value: &dyn Fn(&FlowRecord) -> Option<f64>| {
+                let values: Vec<f64> = all.iter().filter_map(|flow| value(flow)).collect();
+                Median::of(&values).map(|m| m.median)
+            };
+            let own = c.own.get(index).copied().unwrap_or(true);
+            let beside = if own { "" } else { " (beside it)" };
+            let mut cells = vec![
+                format!("{}{beside}", index + 1),
+                format!("{}@{}", first.controller, first.via),
+                way(first),
+                or_none(median(&|f| Some(f.start_s)), plain),
+                or_none(median(&|f| Some(f.end_s)), plain),
+                or_none(median(&|f| Some(f.throughput_mbps)), plain),
+                or_none(median(&|f| f.delay_ms.map(|d| d.p50)), plain),
+                or_none(median(&|f| f.delay_ms.map(|d| d.p95)), plain),
+                or_none(median(&|f| Some(f.loss)), percent),
+                or_none(median(&|f| Some(f.retransmits as f64)), whole),
+            ];
+            if ending {
+                cells.push(or_none(median(&|f| f.completions.map(|n| n as f64)), whole));
+                cells.push(or_none(median(&|f| f.fct_ms.map(|d| d.p50)), plain));
+            }
+            let cells = cells.into_iter().map(Cell::from).collect();
+            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
+        }
+    }
+    let cut = if most > MOST_FLOWS { format!(" The first {MOST_FLOWS} of each contestant.") } else { String::new() };
+    let note = format!("Medians over the runs; throughput while the flow lived.{cut}");
+    Some(Table { id: "flows", title: "Every flow", note, open: rows.len() <= FEW, columns, rows })
+}
+
+fn way(flow: &FlowRecord) -> String {
+    match (&flow.from, &flow.to, &flow.direction) {
+        (Some(from), Some(to), _) => format!("{from} to {to}"),
+        (_, _, Some(direction)) => direction.clone(),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// Each run, with what was drawn for it.
+pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
+    if data.contestants.iter().all(|c| c.records.len() < 2) {
+        return None;
+    }
+    let drawn: BTreeSet<&String> = data.records().flat_map(|record| record.drawn.keys()).collect();
+    type Value = (&'static str, fn(&Record) -> Option<String>);
+    let mut shown: Vec<Value> = vec![
+        ("throughput, Mbit/s", |r| Some(plain(r.throughput_mbps))),
+        ("own, Mbit/s", |r| r.own_throughput_mbps.map(plain)),
+        ("used, %", |r| r.utilization.map(percent)),
+        ("delay p50, ms", |r| r.delay_ms.map(|d| plain(d.p50))),
+        ("delay p95, ms", |r| r.delay_ms.map(|d| plain(d.p95))),
+        ("queue p95, ms", |r| r.queue_ms.map(|d| plain(d.p95))),
+        ("loss, %", |r| Some(percent(r.loss))),
+        ("resent, packets", |r| Some(r.retransmits.to_string())),
+        ("completion p50, ms", |r| r.fct_ms.map(|d| plain(d.p50))),
+        ("trusted", |r| r.trusted.map(|yes| if yes { "yes" } else { "NO" }.to_owned())),
+    ];
+    shown.retain(|(_, value)| data.records().any(|record| value(record).is_some()));
+    let columns = ["run", "seed"].into_iter().map(str::to_owned);
+    let columns = columns.chain(shown.iter().map(|(title, _)| (*title).to_owned()));
+    let columns: Vec<String> = columns.chain(drawn.iter().map(|key| (*key).clone())).collect();
+    let row = |c: &Contestant<'_>, record: &Record| {
+        let mut cells = vec![record.run.to_string(), record.seed.to_string()];
+        cells.extend(shown.iter().map(|(_, value)| value(record).unwrap_or_else(|| NONE.to_owned())));
+        let value = |key: &&String| record.drawn.get(*key).map_or(NONE, String::as_str);
+        cells.extend(drawn.iter().map(|key| value(key).to_owned()));
+        let cells = cells.into_iter().map(Cell::from).collect();
+        Row { name: c.name().to_owned(), class: c.class(), cells }
+    };
+    let rows = data.contestants.iter().flat_map(|c| c.records.iter().map(move |record| row(c, record))).collect();
+    let note = if drawn.is_empty() { "" } else { "The last columns are what the seed of the run drew." };
+    Some(Table { id: "runs", title: "Every run", note: note.to_owned(), open: false, columns, rows })
+}
+
+/// Each direction of each link: medians over the runs.
+pub(crate) fn links(data: &Data<'_>) -> Option<Table> {
+    let columns = ["link", "from", "to", "used, %", "queue, packets", "packets", "dropped", "lost", "marked"];
+    let mut rows = Vec::new();
+    for c in &data.contestants {
+        for (index, first) in
+            c.records.first().map(|record| record.links.as_slice()).unwrap_or_default().iter().enumerate()
+        {
+            let all = || c.records.iter().filter_map(|record| record.links.get(index));
+            let median = |value: &dyn Fn(&LinkRecord) -> Option<f64>| {
+                Median::of(&all().filter_map(value).collect::<Vec<_>>()).map(|m| m.median)
+            };
+            let cells = vec![
+                first.name.clone(),
+                first.from.clone(),
+                first.to.clone(),
+                or_none(median(&|l| l.utilization), percent),
+                or_none(median(&|l| Some(l.queue_packets)), plain),
+                or_none(median(&|l| Some(l.packets as f64)), whole),
+                or_none(median(&|l| Some(l.dropped as f64)), whole),
+                or_none(median(&|l| Some(l.lost as f64)), whole),
+                or_none(median(&|l| Some(l.ecn_marks as f64)), whole),
+            ];
+            let cells = cells.into_iter().map(Cell::from).collect();
+            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
+        }
+    }
+    let note = "Medians over the runs; each direction of a link has a row.".to_owned();
+    let columns = columns.map(str::to_owned).into();
+    (!rows.is_empty()).then_some(Table {
+        id: "links",
+        title: "Every link",
+        note,
+        open: rows.len() <= FEW,
+        columns,
+        rows,
+    })
+}
