@@ -14,7 +14,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf test-java test-python soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c demo test test-quic test-ebpf test-java test-python site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -133,6 +133,10 @@ fuzz: ## fuzz each parser for SECONDS=60
 docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --no-deps --locked
+
+site: build ## the documentation as a site, in target/site: guides, design, results, controllers by runs, API of Rust, C, Java, Python
+	@scripts/setup site
+	@scripts/site
 
 validate: build ## every claim of docs/results/validation.md again: into out, or, with the traces that it was written with (TRACES=DIR), in its place
 	@mkdir -p out

@@ -1,6 +1,7 @@
 //! `paceline controllers`: what can race, with parameters, units, defaults and sources; the start-ups and the datapaths.
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -11,7 +12,11 @@ use paceline_cc::names::nearest;
 use paceline_cc::registry::{controllers, find};
 use paceline_cc::start_ups::START_UPS;
 use paceline_cc::{Ability, Spec};
+use paceline_conform::profile;
 use serde_json::{Value, json};
+
+use super::count;
+use crate::progress::{Announce, Bar};
 
 /// List the controllers, or one of them with its parameters, units, defaults and sources; or the start-ups, or the datapaths.
 #[derive(clap::Args)]
@@ -31,6 +36,12 @@ pub(crate) struct Args {
     /// As JSON, one object per line.
     #[arg(long)]
     json: bool,
+    /// Pages in Markdown instead, into this folder: each controller on six standard paths, run in the simulator now.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["start_ups", "datapaths", "json", "all"])]
+    pages: Option<PathBuf>,
+    /// Runs for --pages at once; 0 for one per core. Changes no figure.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
+    threads: usize,
 }
 
 /// One paragraph of text, or one line of JSON.
@@ -41,6 +52,9 @@ enum Item {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &args.pages {
+        return write_pages(args, folder);
+    }
     let items: Vec<Item> = match &args.name {
         Some(name) => vec![named(name)?],
         None if args.start_ups => START_UPS.iter().map(Item::StartUp).collect(),
@@ -68,6 +82,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     crate::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A page for each controller, or for the one that is named, and one that compares them.
+fn write_pages(args: &Args, folder: &Path) -> anyhow::Result<ExitCode> {
+    let entries = match &args.name {
+        None => controllers(),
+        Some(name) => vec![find(name).ok_or_else(|| {
+            anyhow!("unknown controller '{name}'; {}", nearest(name, controllers().iter().map(|entry| entry.name)))
+        })?],
+    };
+    let bar = Bar::new("{bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
+    let profiles = profile::profiles(&entries, args.threads, &bar);
+    bar.finish();
+    let profiles = profiles?;
+    for (name, text) in profile::pages(&profiles) {
+        paceline_report::store(folder, &name, &text)?;
+    }
+    eprintln!("pages: {}", folder.join(profile::INDEX).display());
+    let failed = profiles.iter().flat_map(|profile| &profile.seen).any(Result::is_err);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn named(name: &str) -> anyhow::Result<Item> {

@@ -42,3 +42,23 @@ fn controllers_are_a_short_list_and_a_long_one() {
     assert!(short.lines().count() < 30 && short.contains("\ncopa "), "{short}");
     assert!(all.contains("\ncopa  ") && all.contains("  source: ") && all.lines().count() > 100);
 }
+
+#[test]
+fn pages_of_controllers_are_made_from_runs() {
+    let lab = Lab::new();
+    let pages = |folder: &str, threads: &str| {
+        let output = lab.run(&["controllers", "copa", "--pages", folder, "--threads", threads]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut files: Vec<_> =
+            std::fs::read_dir(lab.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect::<Vec<_>>()
+    };
+    let first = pages("first", "1");
+    assert_eq!(first.len(), 8, "a page, an index, six pictures");
+    assert!(first.iter().any(|text| text.starts_with("# copa\n") && text.contains("## On six paths")));
+    assert!(first == pages("second", "2"), "the same bytes on any number of threads");
+    let refused = lab.run(&["controllers", "copaa", "--pages", "third"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("did you mean copa"));
+}

@@ -14,6 +14,7 @@ use paceline_lab::runner::{Progress, Runner, RunnerError};
 use paceline_lab::scenario::ScenarioError;
 use serde::Serialize;
 
+pub(crate) use cells::traces;
 pub use cells::{Cell, Cells};
 pub use page::{PAGE, page};
 
@@ -116,7 +117,7 @@ pub fn evaluate(
     }
     let asked: Vec<&questions::Question> =
         questions::ALL.iter().filter(|question| only.is_none_or(|name| name == question.id)).collect();
-    let traces = cells::traces()?;
+    let traces = traces()?;
     let mut tasks = Vec::new();
     for (index, question) in asked.iter().enumerate() {
         for cell in (question.cells)(contestant, effort) {
@@ -164,4 +165,4 @@ pub fn text(answered: &[Answered]) -> String {
 }
 
 /// Traces by the names under which scenarios know them.
-type Traces = Vec<(&'static str, Arc<paceline_path::Trace>)>;
+pub(crate) type Traces = Vec<(&'static str, Arc<paceline_path::Trace>)>;

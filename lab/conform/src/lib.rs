@@ -1,11 +1,12 @@
 //! Whether a controller does what its specification says: rules that judge the trajectory of a flow, wherever it comes from. And what
-//! it does to others: RFC 9743's questions.
+//! it does to others: RFC 9743's questions. And how each behaves on six standard paths.
 
 pub mod capture;
 pub mod episodes;
 pub mod evaluate;
 pub mod kernel;
 pub mod page;
+pub mod profile;
 pub mod qlog;
 pub mod read;
 pub mod rig;

@@ -21,7 +21,7 @@ const TRACES: [(&str, &str); 3] = [
     ("3g-like.mahi", include_str!("../../../../scenarios/traces/3g-like.mahi")),
 ];
 
-pub(super) fn traces() -> Result<Traces, TraceError> {
+pub(crate) fn traces() -> Result<Traces, TraceError> {
     let read = |(name, text): &(&'static str, &'static str)| {
         Ok((*name, Arc::new(Trace::read(name, BufReader::new(text.as_bytes()))?)))
     };
