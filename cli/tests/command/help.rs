@@ -49,10 +49,9 @@ fn pages_of_controllers_are_made_from_runs() {
     let pages = |folder: &str, threads: &str| {
         let output = lab.run(&["controllers", "copa", "--pages", folder, "--threads", threads]);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-        let mut files: Vec<_> =
-            std::fs::read_dir(lab.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> = fs::read_dir(lab.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
-        files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect::<Vec<_>>()
+        files.iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>()
     };
     let first = pages("first", "1");
     assert_eq!(first.len(), 8, "a page, an index, six pictures");

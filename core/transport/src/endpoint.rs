@@ -119,7 +119,7 @@ pub trait Sender: Steering {
     fn on_ack(&mut self, now: Time, ack: &AckSegment) -> Option<Nanos>;
 
     /// The hops of the path reported. A sender that does not offer telemetry
-    /// ([`Ability::Telemetry`](paceline_cc::Ability::Telemetry)) ignores it.
+    /// (`paceline_cc::Ability::Telemetry`) ignores it.
     fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 }
 

@@ -106,12 +106,14 @@ class CongestionControl(gymnasium.Env[Floats, Floats]):
         self.observation_space, self.action_space = _spaces()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict[str, Any]] = None) -> tuple[Floats, dict[str, Any]]:
+        """Begins an episode: the first observation, and what is known besides. The same seed gives the same episode."""
         super().reset(seed=seed)
         observations, info = self._batch.reset([seed])
         self._over = False
         return observations[0], _row(info)
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Applies an action for one step: observation, reward, terminated (never), truncated (the time is over), and what is known besides."""
         if self._over:
             raise gymnasium.error.ResetNeeded("the episode is over; call reset() first")
         observations, rewards, ends, info = self._batch.step(np.ravel(action))
@@ -151,6 +153,7 @@ class CongestionControlVector(VectorEnv[Floats, Floats, NDArray[Any]]):
         seed: Union[int, Sequence[Optional[int]], None] = None,
         options: Optional[dict[str, Any]] = None,
     ) -> tuple[Floats, dict[str, Any]]:
+        """Begins an episode in each environment. One seed stands for the first of them; the others have those after it."""
         if seed is None or isinstance(seed, int):
             first = seed
             seeds: list[Optional[int]] = [None if first is None else first + index for index in range(self.num_envs)]
@@ -163,6 +166,7 @@ class CongestionControlVector(VectorEnv[Floats, Floats, NDArray[Any]]):
         return self._batch.reset(seeds)
 
     def step(self, actions: Floats) -> tuple[Floats, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """As :meth:`CongestionControl.step` for all environments at once: arrays with one entry for each."""
         observations, rewards, ends, info = self._batch.step(actions)
         if self._reward is not None:
             rewards = np.where(self._over, 0.0, self._reward(info))
