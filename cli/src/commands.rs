@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use paceline_cc::{Bytes, Nanos};
 use paceline_lab::output;
+use paceline_lab::shell::quoted;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod alcc;
@@ -31,6 +32,7 @@ pub(crate) mod kernel;
 mod live;
 pub(crate) mod manual;
 pub(crate) mod mdi;
+pub(crate) mod plot;
 pub(crate) mod race;
 pub(crate) mod replay;
 pub(crate) mod report;
@@ -77,6 +79,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// Exit status of what ran to its end on a host that was too busy for its figures to be trusted (our choice: 1 is a failure, 2 a
 /// mistake).
 pub(crate) const UNTRUSTED: u8 = 3;
+
+/// The command as it was given.
+pub(crate) fn command_line() -> String {
+    let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
+    ["paceline".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
+}
 
 /// Whether a file's name stands for standard output.
 pub(crate) fn is_standard(path: &Path) -> bool {

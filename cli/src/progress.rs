@@ -38,6 +38,19 @@ impl Bar {
         Self { bar, announces }
     }
 
+    /// A bar of files to be read.
+    pub(crate) fn of_files(files: usize) -> Self {
+        let bar = Self::new("{bar:40} {pos}/{len} {msg}", Announce::OnTerminals);
+        bar.bar.inc_length(files as u64);
+        bar
+    }
+
+    /// The next file is read.
+    pub(crate) fn file(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
+        self.bar.inc(1);
+    }
+
     /// Takes it off the terminal.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();

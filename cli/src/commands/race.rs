@@ -4,14 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
 use paceline_lab::output::{self, Draft};
 use paceline_lab::race::{Race, Settings, World, race_watched};
 use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
 use paceline_lab::scenario::{Options, Plan, Source};
-use paceline_lab::shell::quoted;
+use paceline_lab::series::{self, Format};
 use paceline_lab::table::{reading, table, timekeeping};
 
 use super::{UNTRUSTED, count, is_standard, save, span};
@@ -59,6 +59,12 @@ pub(crate) struct Args {
     /// Records as a Parquet file; in builds with the feature parquet.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
+    /// Time series of each flow of the first run of each contestant, into FILE.csv, .jsonl or .parquet; - for CSV on standard output.
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
+    /// With --series: of every run.
+    #[arg(long, requires = "series")]
+    series_all: bool,
     /// A log of each flow of the first run of each contestant, for qvis, into this folder.
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
@@ -97,10 +103,13 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.parquet.is_some() && !cfg!(feature = "parquet") {
+    let series = args.series.as_deref().map(series_format).transpose()?;
+    let wants_parquet = args.parquet.is_some().then_some("--parquet");
+    let wants_parquet = wants_parquet.or((series == Some(Format::Parquet)).then_some("--series"));
+    if let Some(option) = wants_parquet.filter(|_| !cfg!(feature = "parquet")) {
         bail!(
-            "--parquet: this paceline was built without it; build it with 'cargo build --release -p paceline-cli \
-             --features parquet', or give --csv"
+            "{option}: this paceline was built without Parquet; build it with 'cargo build --release -p paceline-cli \
+             --features parquet', or give a CSV file"
         );
     }
     if args.parquet.as_deref().is_some_and(is_standard) {
@@ -137,7 +146,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         world: if args.real { World::Real } else { World::Sim },
         threads: args.threads,
-        series: args.report.is_some(),
+        series: args.report.is_some() || args.series.is_some(),
+        series_of_all: args.series_all,
         measure: args.measure,
         qlog: args.qlog.clone(),
         events: args.events.clone(),
@@ -160,10 +170,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.parquet {
         output::write(path, |draft| paceline_lab::record::write_parquet(records.iter().copied(), draft))?;
     }
+    match (&args.series, series) {
+        (Some(path), Some(format)) if format != Format::Parquet => {
+            save("--series", path, |out| series::write(&race.runs, format, out))?;
+        }
+        #[cfg(feature = "parquet")]
+        (Some(path), _) => output::write(path, |draft| series::write_parquet(&race.runs, draft))?,
+        _ => {}
+    }
     if let Some(folder) = &args.report
         && !race.runs.is_empty()
     {
-        paceline_report::write(shown(&race, &command()), folder)?;
+        paceline_report::write(shown(&race, &super::command_line()), folder)?;
     }
     show(&race, outputs.iter().any(|path| is_standard(path)))?;
     for failure in &race.failures {
@@ -176,6 +194,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+fn series_format(path: &Path) -> anyhow::Result<Format> {
+    let format = Format::of(path);
+    format.ok_or_else(|| anyhow!("--series {}: its name has to end in .csv, .jsonl or .parquet", path.display()))
 }
 
 /// What a report shows of a race.
@@ -192,7 +215,9 @@ fn title(race: &Race) -> &str {
 /// Where records go, each place once.
 fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
     let mut outputs: Vec<(&str, &Path)> = Vec::new();
-    for (option, path) in [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet)] {
+    for (option, path) in
+        [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet), ("--series", &args.series)]
+    {
         let Some(path) = path else { continue };
         if let Some((other, _)) = outputs.iter().find(|(_, taken)| taken == path) {
             bail!("{option}: {} is the place of {other} too; name another", path.display());
@@ -218,10 +243,4 @@ fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
     Ok(())
-}
-
-/// The command as it was given.
-fn command() -> String {
-    let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
-    ["paceline".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -193,7 +193,7 @@ fn places_that_cannot_be_written() {
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn parquet_is_not_in_every_build() {
-    let expected = "--parquet: this paceline was built without it; build it with 'cargo build";
+    let expected = "--parquet: this paceline was built without Parquet; build it with 'cargo build";
     all(&Lab::new(), &[(&["race", "small.toml", "--parquet", "r.parquet"], expected)]);
 }
 

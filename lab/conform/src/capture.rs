@@ -4,7 +4,7 @@
 //! of its window is not seen. A loss is seen by its repair.
 
 mod flow;
-mod packet;
+pub mod packet;
 
 use std::io::{Cursor, Read};
 use std::net::SocketAddr;
@@ -17,6 +17,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use crate::read::ReadError;
 use crate::trajectory::Trajectory;
 use flow::Flows;
+pub use flow::unwrap;
 
 /// Longest capture, bytes (our choice: it is in memory as a whole).
 const MOST_BYTES: u64 = 1 << 30;

@@ -16,6 +16,7 @@ pub mod record;
 pub mod run_logs;
 pub mod runner;
 pub mod scenario;
+pub mod series;
 pub mod shell;
 pub mod stats;
 #[cfg(feature = "parquet")]

@@ -80,6 +80,8 @@ pub struct Settings {
     pub threads: usize,
     /// Keep points over time of the first run of each contestant.
     pub series: bool,
+    /// Keep them of every run.
+    pub series_of_all: bool,
     /// Measure what each run costs.
     pub measure: bool,
     /// Write a qlog of each flow of the first run of each contestant into this folder.
@@ -220,7 +222,7 @@ impl Task for Job<'_> {
 fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run, RunError> {
     let shown = plan.number == 1;
     let step = Nanos::from_millis((plan.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
-    let sample_every = (shown && settings.series).then_some(step);
+    let sample_every = (settings.series && (shown || settings.series_of_all)).then_some(step);
     let meter = settings.measure.then(Meter::start);
     let (flows, outcome, host) = match settings.world {
         World::Sim => {

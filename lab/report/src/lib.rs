@@ -11,6 +11,7 @@ pub mod chart;
 mod data;
 mod figures;
 mod labels;
+pub mod logs;
 pub mod mdi;
 mod overview;
 mod page;

@@ -127,7 +127,7 @@ struct Sender {
 }
 
 /// Where `value` is after `origin`, near `about`: sequence numbers wrap.
-fn unwrap(value: u32, origin: u32, about: u64) -> u64 {
+pub fn unwrap(value: u32, origin: u32, about: u64) -> u64 {
     let low = value.wrapping_sub(origin);
     let ahead = low.wrapping_sub(about as u32) as i32;
     about.saturating_add_signed(i64::from(ahead))

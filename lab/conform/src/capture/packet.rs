@@ -1,4 +1,4 @@
-//! TCP headers in captured frames.
+//! IP packets and TCP headers in captured frames.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,14 +6,19 @@ use pcap_file::DataLink;
 
 /// What is needed of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) from: SocketAddr,
-    pub(super) to: SocketAddr,
-    pub(super) seq: u32,
-    pub(super) ack: u32,
+pub struct Segment {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// Number of its first byte.
+    pub seq: u32,
+    /// The next byte that its sender waits for.
+    pub ack: u32,
     /// Payload bytes, by the IP header: a capture may hold less.
-    pub(super) bytes: u32,
-    pub(super) syn: bool,
+    pub bytes: u32,
+    /// Whether it opens the connection.
+    pub syn: bool,
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -25,7 +30,12 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The segment in a frame, where it holds one.
-pub(super) fn segment(link: DataLink, frame: &[u8]) -> Option<Segment> {
+pub fn segment(link: DataLink, frame: &[u8]) -> Option<Segment> {
+    internet(packet(link, frame)?)
+}
+
+/// The frame from its IP header on, where it may have one.
+pub fn packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
     let skip = match link {
         DataLink::ETHERNET => {
             let mut at = 12;
@@ -40,10 +50,11 @@ pub(super) fn segment(link: DataLink, frame: &[u8]) -> Option<Segment> {
         DataLink::NULL | DataLink::LOOP => 4,
         _ => 0,
     };
-    internet(frame.get(skip..)?)
+    frame.get(skip..)
 }
 
-fn internet(packet: &[u8]) -> Option<Segment> {
+/// The segment in an IP packet, where it holds one.
+pub fn internet(packet: &[u8]) -> Option<Segment> {
     match packet.first()? >> 4 {
         4 => {
             let header = usize::from(packet[0] & 15) * 4;

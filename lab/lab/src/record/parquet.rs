@@ -28,14 +28,25 @@ pub fn write_parquet<'a>(
 
 /// Writes rows with the same columns.
 pub(crate) fn write(rows: &[Vec<(String, Value)>], out: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
-    let first = rows.first().map(Vec::as_slice).unwrap_or_default();
+    let groups = (!rows.is_empty()).then_some(rows);
+    write_groups(groups.into_iter(), out)
+}
+
+/// Writes groups of rows, all with the same columns; no group is empty.
+pub(crate) fn write_groups<G: AsRef<[Vec<(String, Value)>]>>(
+    groups: impl Iterator<Item = G>,
+    out: &mut (dyn Write + Send),
+) -> Result<(), ParquetError> {
+    let mut groups = groups.peekable();
+    let columns = |group: &G| group.as_ref().first().cloned().unwrap_or_default();
+    let first = groups.peek().map(columns).unwrap_or_default();
     let fields = first.iter().map(|(name, value)| field(name, value)).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder("record").with_fields(fields).build()?;
     let mut file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(WriterProperties::new()))?;
-    if !rows.is_empty() {
+    for rows in groups {
         let mut group = file.next_row_group()?;
         for (index, (_, value)) in first.iter().enumerate() {
-            let column = rows.iter().map(|row| &row[index].1);
+            let column = rows.as_ref().iter().map(|row| &row[index].1);
             match value {
                 Value::Text(_) => put::<ByteArrayType>(&mut group, column.map(text))?,
                 Value::Count(_) => put::<Int64Type>(&mut group, column.map(count))?,

@@ -13,7 +13,7 @@ pub struct Run {
     pub record: Record,
     /// Which of its flows are the contestant's own; the others run beside them.
     pub own: Vec<bool>,
-    /// Points over time: of the first run of each contestant, when asked for.
+    /// Points over time: when asked for: of the first run of each contestant, or of all.
     pub series: Option<Series>,
     /// One-way delay in ms at the shares 0, 0.01, ... 1 of packets; empty when nothing arrived.
     pub delay_quantiles_ms: Vec<f64>,

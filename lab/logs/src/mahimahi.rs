@@ -1,0 +1,192 @@
+//! Packet logs of a link in Mahimahi's format: what `mm-link` and `paceline emulate --mahimahi-log` write.
+//!
+//! Source: `link_queue.cc` and the scripts `mm-throughput-graph`, `mm-delay-graph` of Mahimahi's release. A line is `TIME + BYTES` (a
+//! packet arrived), `TIME - BYTES DELAY` (it left, after this delay in the link), `TIME # BYTES` (an opportunity) or
+//! `TIME d PACKETS BYTES` (dropped); times in milliseconds, from the one that the line `# base timestamp:` gives.
+
+use std::io::BufRead;
+
+use paceline_cc::Nanos;
+use paceline_experiment::Distribution;
+use paceline_report::logs::{CLASSES, Chart, Curve, Figure, GREY, Log};
+
+use crate::bins::{Bins, Grid};
+use crate::{LogError, next_line};
+
+/// Longest time in a log, ms (our choice: ten years).
+const LONGEST: f64 = 3.2e11;
+/// Most bytes or packets of a line.
+const MOST: f64 = 1e12;
+
+#[derive(Default)]
+struct Link {
+    arrived: Bins,
+    left: Bins,
+    offered: Bins,
+    dropped: Bins,
+    delay_ms: Bins,
+    delays: Option<Distribution>,
+    /// Packets that arrived.
+    packets: f64,
+    base: f64,
+    begun: Option<f64>,
+    end: u64,
+    about: Vec<String>,
+}
+
+pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> Result<Log, LogError> {
+    let mut link = Link::default();
+    let mut notes = Vec::new();
+    let (mut line, mut number) = (Vec::new(), 0);
+    while let Some(ended) = next_line(&mut from, &mut line).map_err(|error| LogError::unreadable(file, &error))? {
+        number += 1;
+        let text = String::from_utf8_lossy(&line);
+        if let Err(problem) = link.take(text.trim()) {
+            if ended {
+                let problem = format!("{problem}; a line is TIME and + - # or d, and bytes, such as '12 # 1504'");
+                return Err(LogError::new(file, number, problem));
+            }
+            notes.push("Its last line is cut off, and left out.".to_owned());
+        }
+    }
+    if link.begun.is_none() {
+        return Err(LogError::new(
+            file,
+            0,
+            "no packet and no opportunity in it; give a log of mm-link of a run with packets",
+        ));
+    }
+    Ok(link.finish(file, notes, step))
+}
+
+impl Link {
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        let shown = || line.chars().take(40).collect::<String>();
+        if let Some(about) = line.strip_prefix('#') {
+            let about = about.trim();
+            if let Some(base) = about.strip_prefix("base timestamp:") {
+                self.base = base.trim().parse().ok().filter(|base: &f64| base.is_finite()).unwrap_or(0.0);
+            } else if about.starts_with("mahimahi") || about.starts_with("queue:") || about.starts_with("command line:")
+            {
+                self.about.push(about.chars().take(200).collect());
+            }
+            return Ok(());
+        }
+        if line.is_empty() {
+            return Ok(());
+        }
+        let mut words = line.split_ascii_whitespace();
+        let (Some(time), Some(event)) = (words.next(), words.next()) else {
+            return Err(format!("'{}' is no event", shown()));
+        };
+        let mut number = |most: f64| words.next()?.parse::<f64>().ok().filter(|number| (0.0..=most).contains(number));
+        let time = time.parse::<f64>().ok().map(|time| time - self.base).filter(|time| (0.0..=LONGEST).contains(time));
+        let time = time.ok_or_else(|| format!("'{}' has no time after the log's start", shown()))?;
+        let amount = number(MOST).ok_or_else(|| format!("'{}' has no bytes", shown()))?;
+        let more = number(MOST);
+        let begun = *self.begun.get_or_insert(time);
+        let at = ((time - begun).max(0.0) * 1e6) as u64;
+        self.end = self.end.max(at);
+        match event {
+            "+" => {
+                self.packets += 1.0;
+                self.arrived.add(at, amount);
+            }
+            "-" => {
+                self.left.add(at, amount);
+                let delay = more.unwrap_or(0.0).min(LONGEST);
+                self.delay_ms.add(at, delay);
+                let delays = self.delays.get_or_insert_with(|| Distribution::new(3));
+                delays.record(Nanos::from_nanos((delay * 1e6) as u64));
+            }
+            "#" => self.offered.add(at, amount),
+            // Older logs have the packets alone.
+            "d" => self.dropped.add(at, amount),
+            other => return Err(format!("'{}' is no kind of event", other.chars().take(20).collect::<String>())),
+        }
+        Ok(())
+    }
+
+    fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> Log {
+        // The last millisecond belongs to it.
+        let grid = Grid::new(self.end + 1_000_000, step);
+        let curve = |name: &str, class, points| Curve { name: name.to_owned(), points, class };
+        let mut rates = Vec::new();
+        if !self.offered.is_empty() {
+            rates.push(curve("what the link could carry", GREY, self.offered.rates(grid, 8e-6)));
+        }
+        rates.push(curve("arrived at it", CLASSES[1], self.arrived.rates(grid, 8e-6)));
+        rates.push(curve("left it", CLASSES[0], self.left.rates(grid, 8e-6)));
+        let mut charts = vec![Chart { title: "throughput, Mbit/s", curves: rates }];
+        let seconds = grid.seconds();
+        let mbps = |bins: &Bins| bins.sum() * 8e-6 / seconds;
+        let figure = |what, value| Figure { of: String::new(), what, value };
+        let mut figures = Vec::new();
+        if !self.offered.is_empty() {
+            figures.push(figure("capacity, Mbit/s", mbps(&self.offered)));
+        }
+        figures.push(figure("arrived, Mbit/s", mbps(&self.arrived)));
+        figures.push(figure("throughput, Mbit/s", mbps(&self.left)));
+        if self.offered.sum() > 0.0 {
+            figures.push(figure("used, %", 100.0 * self.left.sum() / self.offered.sum()));
+        }
+        if let Some(delays) = &self.delays {
+            charts.push(Chart {
+                title: "delay in the link, ms",
+                curves: vec![
+                    curve("mean", CLASSES[0], self.delay_ms.means(grid)),
+                    curve("largest", CLASSES[1], self.delay_ms.most(grid)),
+                ],
+            });
+            for (what, q) in [("delay p50, ms", 0.5), ("delay p95, ms", 0.95), ("delay p99, ms", 0.99)] {
+                figures.push(figure(what, delays.quantile_ms(q).unwrap_or(0.0)));
+            }
+        }
+        if !self.dropped.is_empty() {
+            let dropped = curve("dropped", CLASSES[0], self.dropped.rates(grid, 1.0));
+            charts.push(Chart { title: "dropped, packets/s", curves: vec![dropped] });
+        }
+        figures.push(figure("dropped, packets", self.dropped.sum()));
+        if self.packets > 0.0 {
+            figures.push(figure("dropped, %", 100.0 * self.dropped.sum() / self.packets));
+        }
+        notes.extend(self.about);
+        let file = file.to_owned();
+        Log { file, kind: "packet log of a link", notes, seconds, step_s: grid.step_s(), figures, charts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "# mahimahi mm-link (downlink) [some.trace] > log\n# queue: infinite\n# base timestamp: 1000\n\
+                       1000 + 1500\n1000 # 1500\n1001 - 1500 1\n1500 + 1500\n1500 d 1 1500\n1999 # 3000\n";
+
+    fn value(log: &Log, what: &str) -> f64 {
+        log.figures.iter().find(|figure| figure.what == what).unwrap().value
+    }
+
+    #[test]
+    fn a_log_gives_rates_delays_and_losses() {
+        let log = read("m", LOG.as_bytes(), Some(Nanos::from_millis(100))).unwrap();
+        assert!((log.seconds - 1.0).abs() < 1e-9 && log.charts.len() == 3, "{log:?}");
+        assert!((value(&log, "capacity, Mbit/s") - 0.036).abs() < 1e-9);
+        assert!((value(&log, "used, %") - 33.333).abs() < 0.01);
+        assert_eq!((value(&log, "delay p95, ms"), value(&log, "dropped, %")), (1.0, 50.0));
+        assert_eq!(log.charts[0].curves[2].points.len(), 10);
+        assert!(log.notes[0].starts_with("mahimahi mm-link (downlink)"));
+    }
+
+    #[test]
+    fn a_cut_line_is_said_and_a_wrong_one_is_refused() {
+        let cut = format!("{LOG}2000 - 15");
+        assert!(read("m", cut.as_bytes(), None).unwrap().notes.iter().all(|note| !note.contains("cut off")));
+        let cut = format!("{LOG}2000 -");
+        assert!(read("m", cut.as_bytes(), None).unwrap().notes.iter().any(|note| note.contains("cut off")));
+        let wrong = format!("{LOG}2000 x 15\n");
+        let line = read("m", wrong.as_bytes(), None).unwrap_err().to_string();
+        assert!(line.starts_with("m:10: 'x' is no kind of event; a line is"), "{line}");
+        assert!(read("m", &b"# mahimahi mm-link\n"[..], None).unwrap_err().to_string().starts_with("m: no packet"));
+    }
+}
