@@ -9,6 +9,7 @@ mod controller;
 mod error;
 mod events;
 mod gym;
+mod real;
 mod records;
 mod run;
 mod scenario;
@@ -28,6 +29,8 @@ fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::Records>()?;
     module.add_class::<run::Failed>()?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(real::send, module)?)?;
+    module.add_class::<real::Server>()?;
     module.add_function(wrap_pyfunction!(controller::define::register_controller, module)?)?;
     module.add("OBSERVATION", gym::OBSERVATION.to_vec())?;
     module.add("FIGURES", gym::FIGURES.to_vec())?;

@@ -8,25 +8,28 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Distribution, Tap, endpoints};
+use paceline_experiment::{Distribution, Outcome, Tap, endpoints};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::measure;
-use paceline_lab::record::rounded;
+use paceline_lab::race::World as Where;
+use paceline_lab::real::{self, RealError};
+use paceline_lab::record::{Record, rounded};
 use paceline_lab::runner::{Attempt, Cause, Failure, Runner, RunnerError, Task, Unwatched};
-use paceline_lab::scenario::{KeyError, Plan};
+use paceline_lab::scenario::{KeyError, Options, Plan};
 use paceline_sim::World;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::controller::failure::{self, Fault};
+use crate::controller::failure::{self, Fault, Racing};
 use crate::error;
-use crate::events::Events;
+use crate::events::{Events, Row};
+use crate::real::interrupt as interrupt_calls;
 use crate::records::{Finished, Records};
 use crate::scenario::{self, Given};
 
 /// How often Ctrl-C is looked for. 50 ms: shorter than a person notices (our choice).
-const SIGNALS: Duration = Duration::from_millis(50);
+pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
 /// Pieces of a run, between which it can be stopped: 2000, so that a long one has them often (our choice).
 const PIECES: u64 = 2000;
 /// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
@@ -62,6 +65,8 @@ impl Failed {
 struct Order {
     step: Option<Nanos>,
     events: bool,
+    /// Over sockets and kernel flows, in real time.
+    real: bool,
     stop: AtomicBool,
 }
 
@@ -79,6 +84,10 @@ enum RunError {
     Plan(#[from] KeyError),
     #[error("{0}")]
     Controller(Fault),
+    #[error(transparent)]
+    Real(#[from] RealError),
+    #[error("a race in real time is under way in this process already; wait for its end")]
+    Racing,
     #[error("it was stopped")]
     Stopped,
 }
@@ -92,6 +101,7 @@ pub(crate) fn run(
     threads: usize,
     step: Option<&Bound<'_, PyAny>>,
     events: bool,
+    real: bool,
 ) -> PyResult<Records> {
     let py = scenario.py();
     let step = match step {
@@ -99,21 +109,33 @@ pub(crate) fn run(
         Some(given) => Some(Some(scenario::span("series", given)?)),
         None => None,
     };
-    let source = scenario::source(scenario, folder, given.options()?)?;
+    if real && events {
+        return Err(PyValueError::new_err("events: they are of the simulator; leave out events or real"));
+    }
+    let source = scenario::source(scenario, folder, Options { real, ..given.options()? })?;
     let plans = scenario::plans(py, &source)?;
     let Some(first) = plans.first() else { return Ok(Records::default()) };
     let contestants = &first.scenario.contestants;
-    for flow in contestants.iter().flat_map(|contestant| first.flows(contestant)) {
+    if real {
+        let refused = |problem: RealError| PyRuntimeError::new_err(problem.to_string().replace("--real: ", "real: "));
+        real::acquire().map_err(refused)?;
+        real::check(contestants, &plans).map_err(refused)?;
+    }
+    for flow in contestants.iter().filter(|_| !real).flat_map(|contestant| first.flows(contestant)) {
         endpoints::check(&flow).map_err(|problem| {
             error::scenario_error(py, Some("contestants"), problem.to_string().replace("add --real, or ", ""))
         })?;
     }
     let points = || Nanos::from_millis((first.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
-    let order = Order { step: step.map(|given| given.unwrap_or_else(points)), events, stop: AtomicBool::new(false) };
+    let order =
+        Order { step: step.map(|given| given.unwrap_or_else(points)), events, real, stop: AtomicBool::new(false) };
     let job = |contestant, plan| Job { contestant, plan, order: &order };
     let jobs: Vec<Job<'_>> =
         contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan))).collect();
-    let ended = conduct(py, &order, || Runner::new(threads, &Unwatched).each(&jobs))?;
+    let ended = conduct(py, &order, || {
+        let threads = if real { Where::Real } else { Where::Sim }.threads(threads);
+        Runner::new(threads, &Unwatched).each(&jobs)
+    })?;
     let mut records = Records::default();
     for result in ended.map_err(|problem| PyRuntimeError::new_err(problem.to_string()))? {
         match result {
@@ -145,8 +167,15 @@ fn conduct(py: Python<'_>, order: &Order, runs: impl FnOnce() -> Ended + Send) -
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            let racing = Racing::current().filter(|_| order.real);
+            if let Some(scope) = &racing {
+                interrupt_calls(py, scope.overdue())?;
+            }
             if let Err(signal) = py.check_signals() {
                 order.stop.store(true, Ordering::Relaxed);
+                if let Some(scope) = &racing {
+                    scope.stop.store(true, Ordering::Relaxed);
+                }
                 interrupt = Some(signal);
             }
         }
@@ -170,12 +199,44 @@ impl Task for Job<'_> {
     }
 
     fn run(&self) -> Result<Attempt<Finished>, RunError> {
+        if self.order.real {
+            return self.race();
+        }
         // The thread's state in the interpreter is made once, not at each call of a controller.
         Python::attach(|py| py.detach(|| self.simulate())).map(Attempt::certain)
     }
 }
 
 impl Job<'_> {
+    /// In real time.
+    fn race(&self) -> Result<Attempt<Finished>, RunError> {
+        let Self { contestant, plan, order } = self;
+        if order.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
+        }
+        let racing = Racing::begin().ok_or(RunError::Racing)?;
+        let ended = real::run_until(contestant, plan, order.step, &racing.0.stop);
+        if let Some(fault) = racing.0.take() {
+            return Err(RunError::Controller(fault));
+        }
+        let (flows, outcome, host) = ended?;
+        let mut record = measure::record(plan, contestant, &flows, &outcome);
+        host.add_to(&mut record);
+        let trusted = host.trusted();
+        Ok(Attempt { output: self.finished(record, outcome, Vec::new()), trusted })
+    }
+
+    fn finished(&self, record: Record, outcome: Outcome, events: Vec<Row>) -> Finished {
+        Finished {
+            record,
+            own: self.plan.own(),
+            delay_quantiles_ms: quantiles(&outcome.delay),
+            queue_quantiles_ms: quantiles(&outcome.queue),
+            series: outcome.series,
+            events,
+        }
+    }
+
     fn simulate(&self) -> Result<Finished, RunError> {
         let Self { contestant, plan, order } = self;
         failure::clear();
@@ -200,14 +261,8 @@ impl Job<'_> {
             }
         }
         let outcome = world.finish();
-        Ok(Finished {
-            record: measure::record(plan, contestant, &flows, &outcome),
-            own: plan.own(),
-            delay_quantiles_ms: quantiles(&outcome.delay),
-            queue_quantiles_ms: quantiles(&outcome.queue),
-            series: outcome.series,
-            events: events.map(Events::into_rows).unwrap_or_default(),
-        })
+        let record = measure::record(plan, contestant, &flows, &outcome);
+        Ok(self.finished(record, outcome, events.map(Events::into_rows).unwrap_or_default()))
     }
 }
 

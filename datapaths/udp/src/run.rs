@@ -114,6 +114,8 @@ pub struct SendingEnd {
     timing: Timing,
     /// The endpoint's last instant.
     now: Time,
+    /// When the peer last said something, or the first run began.
+    heard_at: Option<Time>,
     rtt: Distribution,
     late: Lateness,
     cpu: Nanos,
@@ -136,6 +138,7 @@ impl SendingEnd {
             source,
             timing,
             now: Time::ZERO,
+            heard_at: None,
             rtt: Distribution::new(3),
             late: Lateness::new(LATE),
             cpu: Nanos::ZERO,
@@ -156,7 +159,7 @@ impl SendingEnd {
     fn drive(&mut self, until: Time, mut watch: Option<&mut Watch<'_>>) -> Result<End, Trouble> {
         let mut sleeper = Sleeper::new(self.clock);
         self.now = self.clock.now().max(self.now);
-        let mut heard_at = self.now;
+        let mut heard_at = *self.heard_at.get_or_insert(self.now);
         let mut sample_at = watch.as_ref().map_or(Time::NEVER, |watch| after(self.now, watch.every));
         loop {
             let now = self.clock.now().max(self.now);
@@ -191,6 +194,7 @@ impl SendingEnd {
             if let Some(close) = self.receive(&mut heard_at)? {
                 return Ok(End::Closed(close));
             }
+            self.heard_at = Some(heard_at);
         }
     }
 

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_transport::{AckPolicy, Config, Pace, Sender, stream};
@@ -21,6 +22,8 @@ use paceline_clock::Clock;
 
 /// Wake-ups of a sender are at least so far apart: Linux lets 2^-10 s of paced data leave at once.
 pub const BATCH: Nanos = Nanos::from_millis(1);
+/// How often a sender looks whether it is to stop (our choice).
+const SLICE: Nanos = Nanos::from_millis(100);
 /// Until a closing word is said again.
 const REPEAT: Nanos = Nanos::from_millis(100);
 /// A receiver stays for so long after its last word, lest that was lost: two and a half repetitions (our choice).
@@ -117,6 +120,9 @@ pub enum TransferError {
     /// The peer said something that has no place.
     #[error("the peer closed before the end")]
     Cut,
+    /// It was asked to stop.
+    #[error("it was stopped")]
+    Stopped,
 }
 
 /// A stretch of a transfer.
@@ -200,6 +206,24 @@ pub fn give(
     every: Nanos,
     watch: &mut dyn FnMut(&Interval),
 ) -> Result<Transferred, TransferError> {
+    give_until(channel, clock, plan, content, time, every, watch, &AtomicBool::new(false))
+}
+
+/// The same, until `stop` is set, which is looked at ten times a second.
+///
+/// # Errors
+/// As [`give`], and [`TransferError::Stopped`] when it was set.
+#[expect(clippy::too_many_arguments, reason = "those of `give`, and one")]
+pub fn give_until(
+    channel: Channel,
+    clock: Clock,
+    plan: &Plan,
+    content: Content,
+    time: Option<Nanos>,
+    every: Nanos,
+    watch: &mut dyn FnMut(&Interval),
+    stop: &AtomicBool,
+) -> Result<Transferred, TransferError> {
     // The handshake of the transport gives the controller an RTT before the first byte.
     let config = Config { mss: plan.mss.into(), pace: Pace::Linux, handshake: true, ..Config::default() };
     let mut sender = stream::sender(&config, plan.controller.build(&plan.env()));
@@ -224,10 +248,20 @@ pub fn give(
         let view = SenderView { srtt: sender.srtt(), window, in_flight, retransmits: again };
         watch(&meter.interval(at, stats.bytes_delivered, Some(view)));
     };
-    let ended = end.run(until, Some(Watch { every, sample: &mut sample }));
+    let ended = loop {
+        let slice = until.min(clock.now() + SLICE);
+        match end.run(slice, Some(Watch { every, sample: &mut sample })) {
+            Ok(End::Deadline) if slice < until && !stop.load(Ordering::Relaxed) => {}
+            ended => break ended,
+        }
+    };
     let now = clock.now();
     sample(now, end.sender());
     let (outcome, mut channel) = end.finish();
+    if stop.load(Ordering::Relaxed) {
+        give_up(&mut channel);
+        return Err(TransferError::Stopped);
+    }
     match ended {
         Ok(End::Idle | End::Deadline) => {}
         Ok(End::Closed(_)) => return Err(TransferError::PeerFailed),

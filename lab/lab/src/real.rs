@@ -2,6 +2,8 @@
 //!
 //! Linux alone; elsewhere every call says so in one line.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
@@ -141,9 +143,22 @@ mod linux {
         plan: &Plan,
         sample_every: Option<Nanos>,
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
+        run_until(contestant, plan, sample_every, &Arc::default())
+    }
+
+    /// The same, until `abort` is set.
+    ///
+    /// # Errors
+    /// As [`run`], and when it was set.
+    pub fn run_until(
+        contestant: &Contestant,
+        plan: &Plan,
+        sample_every: Option<Nanos>,
+        abort: &Arc<AtomicBool>,
+    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         let world = plan.world(contestant, sample_every)?;
         let flows = world.flows.clone();
-        let race::Finished { outcome, host } = race::run_in(world, plan.scenario.tunnel.as_deref())?;
+        let race::Finished { outcome, host } = race::run_until(world, plan.scenario.tunnel.as_deref(), abort.clone())?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
         let mut own_by = host.driven_by.iter().zip(&own).filter(|(_, own)| **own).map(|(driven_by, _)| *driven_by);
@@ -188,9 +203,22 @@ mod elsewhere {
     pub fn run(_: &Contestant, _: &Plan, _: Option<Nanos>) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         Err(RealError::NeedsLinux)
     }
+
+    /// Refused.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn run_until(
+        _: &Contestant,
+        _: &Plan,
+        _: Option<Nanos>,
+        _: &Arc<AtomicBool>,
+    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
+        Err(RealError::NeedsLinux)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{acquire, check, run};
+pub use elsewhere::{acquire, check, run, run_until};
 #[cfg(target_os = "linux")]
-pub use linux::{acquire, check, run};
+pub use linux::{acquire, check, run, run_until};

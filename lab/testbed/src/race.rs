@@ -62,6 +62,8 @@ const LEAD: Nanos = Nanos::from_millis(100);
 const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
 /// How long after the end everything has to have stopped.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long after it was asked to stop: four times as long as threads take to see it (our choice).
+const ABORTED: Duration = Duration::from_secs(2);
 
 /// A race that was run.
 pub struct Finished {
@@ -103,6 +105,9 @@ pub enum RaceError {
     /// It did not come to its end.
     #[error("{0} had not stopped {seconds} s after the end; the run is given up", seconds = GRACE.as_secs())]
     Stuck(String),
+    /// It was asked to stop.
+    #[error("it was stopped")]
+    Aborted,
 }
 
 impl From<NamespaceError> for RaceError {
@@ -242,6 +247,14 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// # Errors
 /// As [`run`].
 pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
+    run_until(config, tunnel, Arc::default())
+}
+
+/// The same, until `abort` is set; threads look at it every half second.
+///
+/// # Errors
+/// As [`run`], and [`RaceError::Aborted`] when it was set. A flow's thread that does not end within two seconds then is left behind.
+pub fn run_until(config: Config<Frame>, tunnel: Option<&str>, abort: Arc<AtomicBool>) -> Result<Finished, RaceError> {
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let shown = topology.shown();
     let (graph, mut paths) = topology.into_parts();
@@ -287,7 +300,6 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
         }
         _ => None,
     };
-    let abort = Arc::new(AtomicBool::new(false));
     let inside = tunnel.as_ref().map(|tunnel| [tunnel.far().clone(), tunnel.near().clone()]);
     let sites = inside.as_ref().map_or(network.sites(), |inside| inside);
     let engines = Arc::default();
@@ -419,9 +431,16 @@ impl Crew<'_> {
         let deadline =
             Duration::from_nanos((self.clock.until_zero() + self.until.since(Time::ZERO)).as_nanos()) + GRACE;
         let begun = std::time::Instant::now();
+        let mut aborted = None;
         for _ in flows {
             let (index, result) = loop {
-                match told.recv_timeout(Duration::from_millis(100)) {
+                let heard = told.recv_timeout(Duration::from_millis(100));
+                if self.abort.load(Ordering::Relaxed)
+                    && aborted.get_or_insert_with(std::time::Instant::now).elapsed() > ABORTED
+                {
+                    return Err(RaceError::Aborted);
+                }
+                match heard {
                     Ok(told) => break told,
                     Err(RecvTimeoutError::Timeout) if !self.network.is_running() => {
                         return Err(RaceError::Flow("the emulator stopped".to_owned()));
@@ -440,6 +459,9 @@ impl Crew<'_> {
                 }
             };
             ended[index] = Some(result.map_err(RaceError::Flow)?);
+        }
+        if self.abort.load(Ordering::Relaxed) {
+            return Err(RaceError::Aborted);
         }
         Ok(ended.into_iter().flatten().collect())
     }

@@ -1,4 +1,4 @@
-"""Races of congestion controllers, in the simulator, from Python.
+"""Races of congestion controllers, in the simulator and in real time, from Python.
 
 >>> import paceline
 >>> records = paceline.run("scenarios/cellular.toml", runs=3)
@@ -25,6 +25,8 @@ from ._paceline import (
     __version__,
 )
 from ._paceline import Telemetry as TelemetryReport
+from ._real import Sent as SentOverUdp
+from ._real import Server, Session, send
 from ._records import Records, RunsFailed, Table
 from ._run import run
 from ._scenario import Cross, Direction, Flow, Link, Scenario, Telemetry
@@ -51,6 +53,9 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sent",
+    "SentOverUdp",
+    "Server",
+    "Session",
     "Swept",
     "Table",
     "Telemetry",
@@ -59,5 +64,6 @@ __all__ = [
     "__version__",
     "controller",
     "run",
+    "send",
     "sweep",
 ]

@@ -22,6 +22,7 @@ def run(
     set: Optional[Mapping[str, Any]] = None,
     series: Union[bool, str, float] = False,
     events: bool = False,
+    real: bool = False,
     failures: Literal["raise", "keep"] = "raise",
 ) -> Records:
     """Runs every contestant of a scenario, each alone on the same path, as often as it says.
@@ -31,14 +32,18 @@ def run(
     ``threads`` is how many runs at once, 0 one per core. ``series`` keeps points over time: True about 600 of them, or a
     step (``"20ms"``, or seconds). ``events`` keeps every event of every controller.
 
-    Scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
+    ``real`` races over sockets and the kernel's TCP behind an emulated path, in real time and one run after the other, as ``paceline race
+    --real`` does; it needs root, or user namespaces and a process with a single thread. Controllers in Python run ``@udp`` and
+    ``@alcc``. A call of theirs that takes longer than 3 s ends its run.
+
+    In the simulator scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
 
     Raises :class:`ScenarioError` before anything is run where scenario or options are wrong, and :class:`RunsFailed` after
     all runs where some failed; ``failures="keep"`` leaves those in ``Records.failures`` instead.
     """
     what, folder = unpacked(scenario)
     options = given(contestants, runs, seed, seconds, set)
-    records = Records(_paceline.run(what, folder, options, threads, series, events))
+    records = Records(_paceline.run(what, folder, options, threads, series, events, real))
     if records.failures and failures == "raise":
         cause = next((failed.exception for failed in records.failures if failed.exception), None)
         raise RunsFailed(records) from cause

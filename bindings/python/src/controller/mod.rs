@@ -7,6 +7,7 @@ pub(crate) mod define;
 pub(crate) mod failure;
 pub(crate) mod values;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use paceline_cc::{
@@ -18,7 +19,7 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObject, IntoPyObjectExt, intern};
 
 use define::{Class, Method};
-use failure::Fault;
+use failure::{Call, Fault};
 
 /// An object of a class in Python.
 pub(crate) struct Foreign {
@@ -30,6 +31,13 @@ pub(crate) struct Foreign {
     pacing: Pacing,
     next_tick: Time,
     threshold: u64,
+    /// In real time: the call that it is in.
+    call: Option<Arc<Call>>,
+}
+
+thread_local! {
+    /// This thread, as Python numbers it.
+    static THREAD: OnceCell<u64> = const { OnceCell::new() };
 }
 
 /// An answer that cannot be.
@@ -43,7 +51,8 @@ impl Foreign {
     pub(crate) fn new(class: Arc<Class>, env: &Env, params: &[(&'static str, define::Given)]) -> Self {
         let mss = env.mss;
         let (window, pacing, next_tick, threshold) = (u64::from(mss), Pacing::Free, Time::NEVER, u64::MAX);
-        let mut made = Self { class, object: None, mss, window, pacing, next_tick, threshold };
+        let call = Call::new(|| format!("controller '{}': {}", class.controller, class.name));
+        let mut made = Self { class, object: None, mss, window, pacing, next_tick, threshold, call };
         Python::attach(|py| {
             let object = || -> PyResult<Bound<'_, PyAny>> {
                 let keywords = PyDict::new(py);
@@ -53,7 +62,10 @@ impl Foreign {
                 let class = made.class.object.bind(py);
                 class.call((values::Env::from(env),), Some(&keywords))
             };
-            match object() {
+            made.begin(py, "__init__");
+            let object = object();
+            made.end(py, "__init__");
+            match object {
                 Ok(object) => {
                     made.object = Some(object.clone().unbind());
                     made.answer(&object, "__init__");
@@ -76,7 +88,11 @@ impl Foreign {
             // Without an object it has failed, and its run is about to be given up.
             let object = self.object.as_ref()?.bind(py).clone();
             let name = method.name(py);
-            match argument().into_bound_py_any(py).and_then(|argument| object.call_method1(name, (argument,))) {
+            let argument = argument().into_bound_py_any(py);
+            self.begin(py, method.text());
+            let answer = argument.and_then(|argument| object.call_method1(name, (argument,)));
+            self.end(py, method.text());
+            match answer {
                 Ok(answer) => {
                     self.answer(&object, method.text());
                     if answer.is_none() { None } else { answer.extract().ok() }
@@ -87,6 +103,24 @@ impl Foreign {
                 }
             }
         })
+    }
+
+    /// A call into Python begins; in real time others see how long it takes.
+    fn begin(&self, py: Python<'_>, method: &'static str) {
+        let Some(call) = &self.call else { return };
+        let ask = || py.import("threading")?.call_method0("get_ident")?.extract();
+        let thread = THREAD.with(|known| *known.get_or_init(|| ask().unwrap_or_default()));
+        call.begin(method, thread);
+    }
+
+    /// It has returned.
+    fn end(&mut self, py: Python<'_>, method: &str) {
+        let late = |call: &Arc<Call>| call.end(|| self.class.place(py, method));
+        if let Some(what) = self.call.as_ref().and_then(late) {
+            self.object = None;
+            self.next_tick = Time::NEVER;
+            failure::put(Fault { what, exception: None });
+        }
     }
 
     /// Reads what the object answers now.
