@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import importlib.util
 import pathlib
+import sys
+import time
 from typing import Any
 
 import paceline
@@ -66,3 +69,67 @@ def test_errors_name_the_key(tmp_path: pathlib.Path) -> None:
     wrong = {**GRID, "grid": {"down.rat": ["5 Mbit/s"]}}
     with pytest.raises(paceline.ScenarioError, match="unknown key 'rat'"):
         paceline.sweep(wrong, tmp_path / "wrong")
+
+
+def example() -> Any:
+    """The example that measures both."""
+    file = pathlib.Path(__file__).parents[1] / "examples" / "sweep_pool_and_dask.py"
+    spec = importlib.util.spec_from_file_location("sweep_pool_and_dask", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_killed_sweeps_go_on_and_run_nothing_twice(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("distributed")
+    both = example()
+    what = both.grid(64, 1.0)
+    runs = both.run("pool", tmp_path / "whole", what)
+    assert runs == 64
+    for how in ("pool", "dask"):
+        before, after = both.killed(how, tmp_path / how, what, runs, 0.3)
+        points = both.kept(tmp_path / how)
+        assert before + after == len(points) == len(set(points)) == runs and after > 0
+        assert both.digest(tmp_path / how) == both.digest(tmp_path / "whole")
+    both.run("dask-worker-killed", tmp_path / "worker", what)
+    assert both.digest(tmp_path / "worker") == both.digest(tmp_path / "whole")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it looks at /proc")
+def test_workers_end_with_a_sweep_that_is_killed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = example()
+    name = f"PACELINE_TEST={tmp_path}".encode()
+    monkeypatch.setenv("PACELINE_TEST", str(tmp_path))
+    both.killed("pool", tmp_path / "killed", both.grid(64, 1.0), 64, 0.3)
+
+    def alive() -> list[str]:
+        # Known by their environment; their parent is gone.
+        return [
+            process.name
+            for process in pathlib.Path("/proc").glob("[0-9]*")
+            if b"spawn_main" in command(process) and parent(process) == 1 and name in environment(process)
+        ]
+
+    def command(process: pathlib.Path) -> bytes:
+        try:
+            return (process / "cmdline").read_bytes()
+        except OSError:
+            return b""
+
+    def environment(process: pathlib.Path) -> bytes:
+        try:
+            return (process / "environ").read_bytes()
+        except OSError:
+            return b""
+
+    def parent(process: pathlib.Path) -> int:
+        try:
+            return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return 0
+
+    deadline = time.monotonic() + 30
+    while alive() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import importlib
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
@@ -46,6 +48,20 @@ def run_points(points: list[tuple[int, str]]) -> list[Result]:
     return [(index, *_paceline.run_point(point)) for index, point in points]
 
 
+def _end_with_the_sweep() -> None:
+    """A worker of the pool waits for work for ever, even when the sweep was killed: this ends it then."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    sentinel = parent.sentinel
+
+    def wait() -> None:
+        multiprocessing.connection.wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, name="end with the sweep", daemon=True).start()
+
+
 def sweep(
     grid: Union[str, os.PathLike[str], Mapping[str, Any]],
     folder: Union[str, os.PathLike[str]],
@@ -69,7 +85,7 @@ def sweep(
     if executor is None:
         # Not by fork: the threads of whoever calls do not come along.
         context = multiprocessing.get_context("spawn")
-        executor = own = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context)
+        executor = own = concurrent.futures.ProcessPoolExecutor(workers, context, _end_with_the_sweep)
     try:
         while missing := kept.missing():
             points = list(zip(missing, compiled.points(missing)))
@@ -94,8 +110,9 @@ def _completed(executor: Any, batches: Iterable[list[tuple[int, str]]]) -> Itera
         completed = importlib.import_module("distributed").as_completed
         # Not pure: Dask would keep results by their arguments.
         futures = executor.map(run_points, list(batches), pure=False)
-        for future in completed(futures):
-            yield future.result()
+        # Results come with their futures, and so at once: what a worker still has is lost with it.
+        for _, results in completed(futures, with_results=True):
+            yield results
     else:
         for future in concurrent.futures.as_completed([executor.submit(run_points, batch) for batch in batches]):
             yield future.result()
