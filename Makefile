@@ -3,6 +3,8 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 CARGO ?= cargo
 SECONDS ?= 60
 PREFIX ?= /usr/local
+BUILT ?= target/release
+FEATURES ?=
 RUNS ?= 5
 THREADS ?= 1
 OUT ?= out/demo
@@ -14,23 +16,29 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c demo test test-quic test-ebpf test-java test-python site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
 
 build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
-	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim $(if $(FEATURES),--features $(FEATURES:%=paceline-cli/%))
 
 install: ## what was built: the command, its preloaded library, manual pages and completions, below PREFIX=/usr/local
-	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/paceline
-	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/paceline target/release/libpaceline_shim.so
-	@target/release/paceline manual $(DESTDIR)$(PREFIX)/share/man/man1
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/paceline
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/paceline $(BUILT)/libpaceline_shim.so
+	@$(BUILT)/paceline manual $(DESTDIR)$(PREFIX)/share/man/man1
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
-	@target/release/paceline completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/paceline
-	@target/release/paceline completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_paceline
-	@target/release/paceline completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/paceline.fish
+	@$(BUILT)/paceline completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/paceline
+	@$(BUILT)/paceline completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_paceline
+	@$(BUILT)/paceline completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/paceline.fish
+
+deb: build ## a Debian package of the command and its library, in target/packages (FEATURES=ebpf adds eBPF)
+	@FEATURES="$(FEATURES)" scripts/deb $(BUILT) target/packages
+
+dist: build ## an archive of what `make install` installs, in target/packages
+	@FEATURES="$(FEATURES)" scripts/dist $(BUILT) target/packages
 
 demo: build ## race twelve contestants over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
@@ -47,6 +55,12 @@ test: ## all tests but those of QUIC and of the kernel; those of Java and Python
 test-python: ## the Python package: wheel, types and tests in target/python (needs python3 with venv, and packages from PyPI)
 	@scripts/setup build
 	@scripts/test-python
+
+test-docs: ## the command blocks of all pages, those that take below 30 s (ALL=1: all; BUILT=target/release has the command)
+	@PACELINE=$(BUILT)/paceline scripts/test-docs $(if $(ALL),--all)
+
+test-operators: ## alert rules, and a Prometheus that scrapes what runs under the shim (needs prometheus and promtool)
+	@PACELINE=$(BUILT)/paceline scripts/test-operators
 
 test-quic: ## tests of the QUIC crate and of races over it, which take longest to build
 	@scripts/setup build
@@ -100,6 +114,7 @@ lint-ebpf: ## clippy for what needs clang to build
 	@$(CARGO) clippy $(QUIET) -p paceline-kernel -p paceline-int -p paceline-cli --all-targets --features paceline-cli/ebpf --locked -- -D warnings
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
+	@scripts/setup deny
 	@$(CARGO) deny --locked check
 	@$(CARGO) deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
 

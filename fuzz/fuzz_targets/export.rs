@@ -3,13 +3,9 @@
 //! never turn one answer into another.
 #![no_main]
 
-// What asks for the names of a listening address is not of the parser.
-#[allow(dead_code)]
-#[path = "../../datapaths/alcc/src/export/http.rs"]
-mod http;
-
 use libfuzzer_sys::fuzz_target;
-use paceline_alcc::export::{Answers, encode, read};
+use paceline_alcc::export::{Answers, read, registry};
+use paceline_scrape::{Format, Names, Request, answer, expose, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(process) = read(bytes) {
@@ -18,20 +14,21 @@ fuzz_target!(|bytes: &[u8]| {
         for line in &process.sockets {
             [&line.controller, &line.mode, &line.acks, &line.limited_by].into_iter().for_each(|field| text(field));
         }
-        let metrics = encode(&Answers { processes: vec![process], ..Answers::default() });
-        assert!(metrics.ends_with("# EOF\n"));
+        let registry = registry(&Answers { processes: vec![process], ..Answers::default() });
+        let metrics = expose(&registry, Format::OpenMetrics) + &expose(&registry, Format::Text);
+        assert!(metrics.contains("\n# EOF\n"));
         for line in metrics.lines() {
             assert!(line.starts_with("# ") || line.starts_with("paceline_"), "{line:?} in {metrics}");
         }
     }
-    for names in [http::Names::Any, http::Names::Local] {
-        let whole = http::parse(bytes, names);
+    for names in [Names::Any, Names::Local] {
+        let whole = parse(bytes, names);
         for end in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
-            let part = http::parse(&bytes[..end], names);
-            assert!(part == http::Request::Incomplete || part == whole, "{part:?} becomes {whole:?}");
+            let part = parse(&bytes[..end], names);
+            assert!(part == Request::Incomplete || part == whole, "{part:?} becomes {whole:?}");
         }
-        if let http::Request::Refused(why) = whole {
-            assert!(http::answer(why, "text/plain", why).starts_with(b"HTTP/1.1 4"));
+        if let Request::Refused(why) = whole {
+            assert!(answer(why, "text/plain", why).starts_with(b"HTTP/1.1 4"));
         }
     }
 });

@@ -5,7 +5,7 @@ mod alcc;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use paceline_emulator::machine::{Checkup, Feature, Verdict, examine};
+use paceline_emulator::machine::{Checkup, Fact, Feature, Verdict, examine};
 use serde_json::{Map, Value, json};
 
 /// Check this machine: what works, what falls back to something else, and why what does not work does not.
@@ -18,6 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut checkup = examine();
+    checkup.facts.insert(0, this_build());
     checkup.others.push(quic());
     checkup.others.extend(super::kernel::doctor::features());
     checkup.others.extend(alcc::features());
@@ -35,6 +36,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     describe(&mut text, &features)?;
     crate::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The version and the features that it was built with, and without.
+fn this_build() -> Fact {
+    let features = [
+        ("dns", cfg!(feature = "dns")),
+        ("ebpf", cfg!(feature = "ebpf")),
+        ("parquet", cfg!(feature = "parquet")),
+        ("quic", cfg!(feature = "quic")),
+    ];
+    let named = |is: bool| {
+        let names: Vec<&str> = features.iter().filter(|(_, has)| *has == is).map(|(name, _)| *name).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    let value = format!("{}; features: {}; without: {}", env!("CARGO_PKG_VERSION"), named(true), named(false));
+    Fact { name: "paceline", value }
 }
 
 /// Needs nothing of the machine, and of this program that it was built in.

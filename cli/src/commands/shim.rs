@@ -213,7 +213,12 @@ pub(crate) fn library() -> anyhow::Result<(PathBuf, Elf)> {
             let folder = executable.parent().unwrap_or(Path::new("/"));
             let places = [folder.join(LIBRARY), folder.join("../lib/paceline").join(LIBRARY)];
             let found = places.iter().find(|place| place.exists()).with_context(|| {
-                format!("{LIBRARY}: it is not in {}; build it (make build) or name it in {PLACE}", folder.display())
+                let (folder, prefix) = (folder.display(), folder.parent().unwrap_or(folder).display());
+                // `cargo install` brings the command alone.
+                format!(
+                    "{LIBRARY}: it is not in {folder}; in paceline's sources run: make build install PREFIX={prefix} \
+                     (or name it in {PLACE})"
+                )
             })?;
             found.canonicalize().unwrap_or_else(|_| found.clone())
         }

@@ -237,8 +237,8 @@ mod bus {
             stream.read_to_string(&mut answer).unwrap();
             answer
         };
-        let answer = ask("GET /metrics HTTP/1.1\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{answer}");
-        assert!(ask("POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+        let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("paceline_build_info{"), "{answer}");
+        assert!(ask("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405"));
     }
 }

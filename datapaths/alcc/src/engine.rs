@@ -32,6 +32,7 @@ use crate::link::{self, Link};
 use crate::options::{Acks, Lower, Mode, Options};
 use crate::queue::Queue;
 use crate::queued::{self, Source};
+use crate::rtts::Rtts;
 use crate::shared::{Hooks, Shared};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
@@ -152,7 +153,7 @@ impl Engine {
         // Flows with one controller have one clock.
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };
         let queue = Queue::new(options.queue, self.shared.budget.clone());
-        let link = Link::new(controller, queue, &info, epoch, nodelay, group);
+        let link = Link::new(controller, queue, &info, epoch, nodelay, group, self.shared.rtts.clone());
         let flow = match mode {
             Mode::Auto | Mode::Queue => Flow::queued(link, &fd, source, v6),
             Mode::Inline => Flow::inline(link, &fd),
@@ -202,6 +203,11 @@ impl Engine {
     /// What the sockets that are closed have done.
     pub fn past(&self) -> Totals {
         *self.shared.past()
+    }
+
+    /// Round-trip times of all sockets so far, those that are closed included.
+    pub fn rtts(&self) -> Rtts {
+        self.shared.rtts.read()
     }
 
     /// Waits until all that the program has written so far has been sent; says whether it was. Connections whose peer

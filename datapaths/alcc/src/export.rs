@@ -10,7 +10,6 @@
 //! go through `rustix`, never through symbols that a preloaded library replaces, except to close.
 
 mod client;
-mod http;
 mod metrics;
 mod place;
 mod qlog;
@@ -26,11 +25,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::SocketStats;
 use crate::options::Variable;
+use crate::rtts::Rtts;
 use crate::stats::Totals;
 
 pub use crate::figures::Line;
 pub use client::read;
-pub use metrics::encode;
+pub use metrics::registry;
 pub use server::Export;
 pub use survey::{Answers, processes, survey};
 
@@ -113,8 +113,19 @@ pub struct SettingsError {
     pub text: String,
 }
 
-/// Where the numbers come from: an engine, its sockets and what those that are closed have done. `None` when it is gone.
-pub type Source = Box<dyn Fn() -> Option<(Vec<SocketStats>, Totals)> + Send>;
+/// What an engine has to say.
+#[derive(Clone, Debug, Default)]
+pub struct News {
+    /// Its sockets.
+    pub sockets: Vec<SocketStats>,
+    /// What those that are closed have done.
+    pub past: Totals,
+    /// Round-trip times of all of them.
+    pub rtts: Rtts,
+}
+
+/// Where the numbers come from: an engine. `None` when it is gone.
+pub type Source = Box<dyn Fn() -> Option<News> + Send>;
 
 /// One process and its sockets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -134,6 +145,9 @@ pub struct Process {
     /// Segments that TCP sent again on these.
     #[serde(default)]
     pub closed_retransmits: u64,
+    /// Round-trip times of all its sockets so far.
+    #[serde(default)]
+    pub rtts: Rtts,
     /// Its sockets.
     #[serde(skip)]
     pub sockets: Vec<Line>,

@@ -228,7 +228,7 @@ figures! {
     /// Delivery rate: the newest sample.
     rate: Rate => rate_mbps: f64, MegabitsPerSecond, Gauge, "Mbit/s", "delivery_rate_bytes_per_second", |rate| rate.as_mbps();
     /// The newest round-trip time of the network, without the time in TCP's own buffer where timestamps show it.
-    rtt: Option<Nanos> => rtt_ms: Option<f64>, Milliseconds, Gauge, "RTT ms", "rtt", millis;
+    rtt: Option<Nanos> => rtt_ms: Option<f64>, Milliseconds, Gauge, "RTT ms", "socket_rtt", millis;
     /// Smoothed round-trip time.
     srtt: Option<Nanos> => srtt_ms: Option<f64>, Milliseconds, Gauge, "", "", millis;
     /// Smallest round-trip time; the newest less this is queueing.

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::group::Group;
 use crate::info::Info;
 use crate::queue::Queue;
+use crate::rtts::Tally;
 
 /// Shortest time between two looks at `TCP_INFO` (our choice: it takes the socket's lock).
 pub(crate) const LOOK: Nanos = Nanos::from_millis(5);
@@ -48,6 +49,8 @@ pub(crate) struct Link {
     /// The newest RTT, and how long its chunk waited in TCP.
     pub(crate) rtt: Option<Nanos>,
     pub(crate) below: Nanos,
+    /// Where the RTTs of all connections are counted.
+    rtts: Arc<Tally>,
     /// What it shares with others to the same place, and the number of the news that it has heard.
     group: Option<Arc<Group>>,
     news_heard: u64,
@@ -97,6 +100,7 @@ impl Link {
         epoch: Time,
         nodelay: bool,
         group: Option<Arc<Group>>,
+        rtts: Arc<Tally>,
     ) -> Self {
         let mss = packet_size(info);
         let mut above = Above::new(&Config { mss, ..Config::default() }, controller);
@@ -108,6 +112,7 @@ impl Link {
             above,
             queue,
             group,
+            rtts,
             news_heard: 0,
             counters: Counters::default(),
             info: *info,
@@ -223,6 +228,9 @@ impl Link {
     pub(crate) fn note_rtt(&mut self, now: Time, news: Option<News>) {
         let sample = news.and_then(|news| news.rtt);
         self.rtt = sample.or(self.rtt);
+        if let Some(rtt) = sample {
+            self.rtts.count(rtt);
+        }
         let Some(group) = &self.group else { return };
         if let Some(min) = group.exchange(self.absolute(now), sample, &mut self.news_heard) {
             self.above.shared_rtt(now, min);

@@ -16,6 +16,7 @@ use crate::descriptors::lift;
 use crate::group::Groups;
 use crate::options::Options;
 use crate::queue::Budget;
+use crate::rtts::Tally;
 use crate::stats::Totals;
 
 /// The wake-up call and the alarm among the events; sockets count from zero.
@@ -53,6 +54,8 @@ pub(crate) struct Shared<S> {
     left: Mutex<Vec<S>>,
     groups: Mutex<Groups>,
     past: Mutex<Totals>,
+    /// Round-trip times of all sockets.
+    pub(crate) rtts: Arc<Tally>,
     pub(crate) budget: Arc<Budget>,
     /// The clocks when a thread of the application last read stamps.
     clocks: Mutex<Offset>,
@@ -95,6 +98,7 @@ impl<S> Shared<S> {
             left: Mutex::default(),
             groups: Mutex::new(Groups::default()),
             past: Mutex::default(),
+            rtts: Arc::default(),
             budget,
             clocks: Mutex::new(Offset::measure()),
             hooks,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use paceline_alcc::export::{Export, Settings, address, processes};
-use paceline_alcc::{Acks, LimitedBy, Mode, SocketStats, Totals};
+use paceline_alcc::export::{Export, News, Settings, address, processes};
+use paceline_alcc::{Acks, LimitedBy, Mode, Rtts, SocketStats, Totals};
 use paceline_cc::{Nanos, Rate};
 
 fn socket(id: u64) -> SocketStats {
@@ -66,7 +66,12 @@ fn a_process_tells_of_its_sockets() {
     let source = {
         let open = Arc::clone(&open);
         let past = Totals { sockets: 5, delivered: 1_000_000, retransmits: 1, bypassed: 0 };
-        move || Some((if open.load(Ordering::Relaxed) { vec![socket(0), socket(1)] } else { Vec::new() }, past))
+        move || {
+            let sockets = if open.load(Ordering::Relaxed) { vec![socket(0), socket(1)] } else { Vec::new() };
+            let mut rtts = Rtts::default();
+            (rtts.counts[6], rtts.sum_ns) = (2, 110_000_000);
+            Some(News { sockets, past, rtts })
+        }
     };
     static ENTERED: AtomicBool = AtomicBool::new(false);
     let enter = || {
@@ -101,12 +106,17 @@ fn a_process_tells_of_its_sockets() {
         format!("paceline_delivered_bytes_total{{{program}}} 5000000"),
         format!("paceline_retransmits_total{{{program}}} 7"),
         format!("paceline_delivery_rate_bytes_per_second{{{labels}}} 2000000.0"),
-        format!("paceline_rtt_seconds{{{labels},quantile=\"0.5\"}} 0.05"),
-        format!("paceline_queueing_delay_seconds{{{labels},quantile=\"1\"}} 0.02"),
+        format!("paceline_socket_rtt_seconds{{{labels},statistic=\"median\"}} 0.05"),
+        format!("paceline_rtt_seconds_bucket{{le=\"0.075\",{program}}} 2"),
+        format!("paceline_queueing_delay_seconds{{{labels},statistic=\"max\"}} 0.02"),
     ] {
         assert!(body.lines().any(|line| line == row), "{row} in\n{body}");
     }
-    assert!(body.ends_with("# EOF\n"));
+    assert!(!body.contains("# EOF"), "{body}");
+    let head = exchange(free, b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    let accept = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n";
+    assert!(exchange(free, accept).ends_with("# EOF\n"));
     assert!(exchange(free, b"GET /else HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(exchange(free, b"GET /metrics HTTP/1.1\r\nHost: rebound.example\r\n\r\n").starts_with("HTTP/1.1 403 "));
     assert!(exchange(free, b"\x16\x03\x01 garbage\r\n\r\n").starts_with("HTTP/1.1 400 "));

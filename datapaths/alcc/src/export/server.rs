@@ -8,17 +8,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
+use paceline_scrape::{Format, Names, Request, Scrape, answer, parse};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, recv, send,
     shutdown, socket_with, sockopt,
 };
 
-use super::http::Names;
 use super::place::{self, Identity, Place};
 use super::qlog::Logs;
 use super::survey::Survey;
-use super::{Line, Process, Settings, Source, client, http, metrics};
+use super::{Line, News, Process, Settings, Source, client, metrics};
 use crate::descriptors::lift;
 use crate::engine::Engine;
 
@@ -54,7 +54,7 @@ impl Export {
         let engine = Arc::downgrade(engine);
         let source = move || {
             let engine = engine.upgrade()?;
-            Some((engine.sockets(), engine.past()))
+            Some(News { sockets: engine.sockets(), past: engine.past(), rtts: engine.rtts() })
         };
         Self::start(settings, enter, Box::new(source))
     }
@@ -215,11 +215,12 @@ impl Server {
 
     /// This process; `None` when the engine is gone.
     fn process(&self) -> Option<Process> {
-        let (sockets, past) = (self.source)()?;
+        let News { sockets, past, rtts } = (self.source)()?;
         Some(Process {
             closed: past.sockets,
             closed_delivered_bytes: past.delivered,
             closed_retransmits: past.retransmits,
+            rtts,
             sockets: sockets.iter().map(Line::from).collect(),
             ..this_process()
         })
@@ -291,12 +292,12 @@ impl Server {
         let Some(survey) = self.survey.take() else { return };
         let mut answers = survey.into_answers();
         answers.processes.extend(self.process());
-        let text = http::answer("200 OK", metrics::CONTENT_TYPE, &metrics::encode(&answers));
+        let registry = metrics::registry(&answers);
+        let text = paceline_scrape::expose(&registry, Format::Text);
+        let open = paceline_scrape::expose(&registry, Format::OpenMetrics);
         self.clients.retain_mut(|client| {
-            if !client.waits() {
-                return true;
-            }
-            client.stage = Stage::Answer(text.clone());
+            let Stage::Metrics(scrape) = client.stage else { return true };
+            client.stage = Stage::Answer(scrape.answer(if scrape.format == Format::Text { &text } else { &open }));
             client.proceed().unwrap_or(false)
         });
     }
@@ -333,7 +334,7 @@ enum Stage {
     /// What came of a request so far, and the names that it may ask by.
     Request(Vec<u8>, Names),
     /// For what other processes answer.
-    Metrics,
+    Metrics(Scrape),
     /// What is to be sent.
     Answer(Vec<u8>),
 }
@@ -354,7 +355,7 @@ impl Client {
     fn interest(&self) -> PollFd<'_> {
         let flags = match self.stage {
             Stage::Request(..) => PollFlags::IN,
-            Stage::Metrics => PollFlags::empty(),
+            Stage::Metrics(_) => PollFlags::empty(),
             Stage::Answer(_) => PollFlags::OUT,
         };
         PollFd::from_borrowed_fd(self.socket.as_fd(), flags)
@@ -362,7 +363,7 @@ impl Client {
 
     /// Whether it waits for metrics.
     fn waits(&self) -> bool {
-        matches!(self.stage, Stage::Metrics)
+        matches!(self.stage, Stage::Metrics(_))
     }
 
     /// Goes on as far as it can; `false` when it is done.
@@ -371,10 +372,10 @@ impl Client {
             let mut bytes = [0; 1024];
             let (count, _) = recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             request.extend_from_slice(&bytes[..count]);
-            self.stage = match http::parse(request, *names) {
-                http::Request::Incomplete => return Ok(count > 0),
-                http::Request::Metrics => Stage::Metrics,
-                http::Request::Refused(why) => Stage::Answer(http::answer(why, "text/plain", &format!("{why}\n"))),
+            self.stage = match parse(request, *names) {
+                Request::Incomplete => return Ok(count > 0),
+                Request::Metrics(scrape) => Stage::Metrics(scrape),
+                Request::Refused(why) => Stage::Answer(answer(why, "text/plain", &format!("{why}\n"))),
             };
         }
         let Stage::Answer(answer) = &self.stage else { return Ok(true) };

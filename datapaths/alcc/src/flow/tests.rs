@@ -26,7 +26,12 @@ fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
     let controller = spec.parse::<Spec>().unwrap().build(&env);
     rustix::net::sockopt::set_tcp_nodelay(fd, true).unwrap();
     let queue = Queue::new(1_000_000, Budget::new(usize::MAX));
-    Flow::queued(Link::new(controller, queue, &info, clock::now(), true, None), fd, source, false)
+    Flow::queued(
+        Link::new(controller, queue, &info, clock::now(), true, None, std::sync::Arc::default()),
+        fd,
+        source,
+        false,
+    )
 }
 
 /// Writes `count` small chunks and waits until the kernel has delivered them.

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use paceline_scrape::{Format, expose};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::{Board, Flow, path};
-
-/// As OpenMetrics 1.0 has it.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Way {
@@ -42,17 +40,15 @@ struct End {
 
 type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// What is known, as OpenMetrics 1.0 has it.
-pub fn encode(board: &Board, now: Instant) -> String {
-    let mut registry = Registry::with_prefix("paceline_int");
-    packets(&mut registry, board);
-    flows(&mut registry, board);
-    hops(&mut registry, board);
-    ends(&mut registry, board, now);
-    let mut text = String::new();
-    // Writing into a text does not fail.
-    let _ = text::encode(&mut text, &registry);
-    text
+/// What is known, in a format for Prometheus.
+pub fn encode(board: &Board, now: Instant, format: Format) -> String {
+    let mut whole = paceline_scrape::registry([env!("CARGO_PKG_VERSION")]);
+    let registry = whole.sub_registry_with_prefix("int");
+    packets(registry, board);
+    flows(registry, board);
+    hops(registry, board);
+    ends(registry, board, now);
+    expose(&whole, format)
 }
 
 fn packets(registry: &mut Registry, board: &Board) {
@@ -118,7 +114,7 @@ fn hops(registry: &mut Registry, board: &Board) {
         ("hop_queue_bytes", "Bytes that wait at a hop", Family::default()),
         ("hop_arrival_packets_per_second", "Packets a second that come to a hop's queue", Family::default()),
         ("hop_flows", "Flows that a hop has seen in the last second", Family::default()),
-        ("hop_rate_bits_per_second", "Data rate of a hop's link", Family::default()),
+        ("hop_rate_bytes_per_second", "Data rate of a hop's link", Family::default()),
         ("hop_signal_dbm", "Signal of a hop's radio", Family::default()),
         ("hop_modulation_index", "Index of the modulation of a hop's radio", Family::default()),
     ];
@@ -131,7 +127,7 @@ fn hops(registry: &mut Registry, board: &Board) {
             newest.qbytes.map(f64::from),
             newest.rate_pps.map(f64::from),
             newest.flows.map(f64::from),
-            newest.rate_100k.map(|rate| f64::from(rate) * 1e5),
+            newest.rate_100k.map(|rate| f64::from(rate) * 1e5 / 8.0),
             newest.rssi.map(f64::from),
             newest.mcs.map(|mcs| f64::from(mcs & 0x1f)),
         ];

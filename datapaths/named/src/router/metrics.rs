@@ -1,23 +1,17 @@
 //! Numbers for Prometheus: none of them is by receiver.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use paceline_scrape::{Format, expose, registry, serve};
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
 
 use super::{Counts, ServerError, Shared};
-
-/// As OpenMetrics 1.0 has it.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// How long a client may take (our choice: a scrape takes a millisecond).
-const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How often it is looked whether one is there.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -46,7 +40,7 @@ impl Metrics {
         while !shared.stopped() {
             match self.listener.accept() {
                 // A client that went away is no trouble of ours.
-                Ok((stream, _)) => drop(answer(stream, &shared.total())),
+                Ok((stream, _)) => drop(serve(stream, |format| encode(&shared.total(), format))),
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
@@ -54,30 +48,14 @@ impl Metrics {
     }
 }
 
-fn answer(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = [0; 4096];
-    let length = stream.read(&mut request)?;
-    if !request[..length].starts_with(b"GET /metrics") {
-        return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    }
-    let text = encode(counts);
-    let length = text.len();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all((head + &text).as_bytes())
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Refused {
     reason: &'static str,
 }
 
-fn encode(counts: &Counts) -> String {
-    let mut registry = Registry::with_prefix("paceline_icn");
+fn encode(counts: &Counts, format: Format) -> String {
+    let mut whole = registry([env!("CARGO_PKG_VERSION")]);
+    let registry = whole.sub_registry_with_prefix("icn");
     let router = &counts.router;
     let mut counter = |name: &str, help: &str, value: u64| {
         let counter = Counter::<u64>::default();
@@ -117,10 +95,7 @@ fn encode(counts: &Counts) -> String {
         gauge.set(value.cast_signed());
         registry.register(name, help, gauge);
     }
-    let mut text = String::new();
-    // Writing into a text does not fail.
-    let _ = text::encode(&mut text, &registry);
-    text
+    expose(&whole, format)
 }
 
 #[cfg(test)]
@@ -131,7 +106,7 @@ mod tests {
     fn what_was_counted_is_there_under_its_name() {
         let mut counts = Counts { sent_bytes: 7, queued: 3, ..Counts::default() };
         counts.router.limited = 4;
-        let text = encode(&counts);
+        let text = encode(&counts, Format::Text);
         for line in [
             "paceline_icn_sent_bytes_total 7",
             "paceline_icn_queued_units 3",
@@ -139,5 +114,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
+        paceline_fixture::promtool_accepts(&text);
+        paceline_fixture::dashboards_name_what_is_in(&text, |name| name.starts_with("paceline_icn_"));
     }
 }

@@ -1,26 +1,48 @@
-//! As much of HTTP/1.1 as a scrape needs: one `GET /metrics`, one answer, the end.
+//! As much of HTTP/1.1 as a scrape needs: one `GET /metrics` (or `HEAD`), one answer, the end.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use crate::format::{Format, of_accept};
+
 /// Longest request (our choice: Prometheus sends some 300 bytes).
-pub(super) const LONGEST: usize = 8192;
+const LONGEST: usize = 8192;
 /// Most header lines (our choice).
 const HEADERS: usize = 64;
 
 /// What to do with the bytes of a request so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub enum Request {
     /// Wait for more.
     Incomplete,
     /// Answer with the metrics.
-    Metrics,
+    Metrics(Scrape),
     /// Answer that something is wrong: status and what it means.
     Refused(&'static str),
 }
 
+/// A request for the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrape {
+    /// How they are to be written.
+    pub format: Format,
+    /// `HEAD`: without them.
+    pub head: bool,
+}
+
+impl Scrape {
+    /// The whole answer, of the numbers in its format.
+    pub fn answer(self, numbers: &str) -> Vec<u8> {
+        let mut answer = answer("200 OK", self.format.content_type(), numbers);
+        if self.head {
+            answer.truncate(answer.len() - numbers.len());
+        }
+        answer
+    }
+}
+
 /// The names of this machine that a request may ask by (the `Host` of RFC 9110 section 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub enum Names {
     /// Any.
     Any,
     /// An address or `localhost`. A page in a browser on this machine may have its own name lead here (DNS rebinding), and
@@ -30,7 +52,7 @@ pub(super) enum Names {
 
 impl Names {
     /// Those for who listens at this address. What others may reach they may read without a browser.
-    pub(super) fn at(address: SocketAddr) -> Self {
+    pub fn at(address: SocketAddr) -> Self {
         if address.ip().is_loopback() { Self::Local } else { Self::Any }
     }
 
@@ -44,7 +66,8 @@ impl Names {
     }
 }
 
-pub(super) fn parse(bytes: &[u8], names: Names) -> Request {
+/// What to do with the bytes of a request so far.
+pub fn parse(bytes: &[u8], names: Names) -> Request {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
@@ -53,11 +76,20 @@ pub(super) fn parse(bytes: &[u8], names: Names) -> Request {
         Err(_) => Request::Refused("400 Bad Request"),
         Ok(httparse::Status::Complete(_)) if !may_ask(request.headers, names) => Request::Refused("403 Forbidden"),
         Ok(httparse::Status::Complete(_)) => match (request.method, request.path) {
-            (Some("GET"), Some(path)) if path.split('?').next() == Some("/metrics") => Request::Metrics,
-            (Some("GET"), _) => Request::Refused("404 Not Found"),
+            (Some(method @ ("GET" | "HEAD")), Some(path)) if path.split('?').next() == Some("/metrics") => {
+                Request::Metrics(Scrape { format: format(request.headers), head: method == "HEAD" })
+            }
+            (Some("GET" | "HEAD"), _) => Request::Refused("404 Not Found"),
             _ => Request::Refused("405 Method Not Allowed"),
         },
     }
+}
+
+/// What its `Accept` asks for; several are one list (RFC 9110 section 5.3).
+fn format(headers: &[httparse::Header<'_>]) -> Format {
+    let accepts = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
+    let accepts: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
+    of_accept(&accepts.join(","))
 }
 
 fn may_ask(headers: &[httparse::Header<'_>], names: Names) -> bool {
@@ -67,10 +99,11 @@ fn may_ask(headers: &[httparse::Header<'_>], names: Names) -> bool {
 }
 
 /// A whole answer; `kind` is the content type.
-pub(super) fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
+pub fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nVary: Accept\r\nConnection: close\r\n\r\n"
+    );
     (head + body).into_bytes()
 }
 
@@ -78,11 +111,19 @@ pub(super) fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    const TEXT: Request = Request::Metrics(Scrape { format: Format::Text, head: false });
+
     #[test]
     fn only_a_scrape_is_answered() {
         let parse = |bytes: &[u8]| parse(bytes, Names::Any);
-        assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), Request::Metrics);
-        assert_eq!(parse(b"GET /metrics?a=b HTTP/1.0\r\n\r\n"), Request::Metrics);
+        assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), TEXT);
+        assert_eq!(parse(b"GET /metrics?a=b HTTP/1.0\r\n\r\n"), TEXT);
+        assert_eq!(
+            parse(
+                b"HEAD /metrics HTTP/1.1\r\naccept: text/plain;q=0.1\r\nAccept: application/openmetrics-text\r\n\r\n"
+            ),
+            Request::Metrics(Scrape { format: Format::OpenMetrics, head: true })
+        );
         assert_eq!(parse(b"GET / HTTP/1.1\r\n\r\n"), Request::Refused("404 Not Found"));
         assert_eq!(parse(b"POST /metrics HTTP/1.1\r\n\r\n"), Request::Refused("405 Method Not Allowed"));
         assert_eq!(parse(b"\x16\x03\x01\x02"), Request::Refused("400 Bad Request"));
@@ -102,7 +143,7 @@ mod tests {
         for host in
             ["localhost", "LocalHost:9464", "127.0.0.1", "127.0.0.1:9464", "[::1]", "[::1]:9464", "192.0.2.1:80"]
         {
-            assert_eq!(ask(&format!("Host: {host}\r\n")), Request::Metrics, "{host}");
+            assert_eq!(ask(&format!("Host: {host}\r\n")), TEXT, "{host}");
         }
         let refused = Request::Refused("403 Forbidden");
         for host in
