@@ -158,7 +158,7 @@ mod linux {
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         let world = plan.world(contestant, sample_every)?;
         let flows = world.flows.clone();
-        let race::Finished { outcome, host } = race::run_until(world, plan.scenario.tunnel.as_deref(), abort.clone())?;
+        let race::Finished { outcome, host } = race::run_until(world, plan.scenario.tunnel.as_deref(), abort)?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
         let mut own_by = host.driven_by.iter().zip(&own).filter(|(_, own)| **own).map(|(driven_by, _)| *driven_by);

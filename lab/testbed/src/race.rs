@@ -247,14 +247,14 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// # Errors
 /// As [`run`].
 pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
-    run_until(config, tunnel, Arc::default())
+    run_until(config, tunnel, &Arc::default())
 }
 
 /// The same, until `abort` is set; threads look at it every half second.
 ///
 /// # Errors
 /// As [`run`], and [`RaceError::Aborted`] when it was set. A flow's thread that does not end within two seconds then is left behind.
-pub fn run_until(config: Config<Frame>, tunnel: Option<&str>, abort: Arc<AtomicBool>) -> Result<Finished, RaceError> {
+pub fn run_until(config: Config<Frame>, tunnel: Option<&str>, abort: &Arc<AtomicBool>) -> Result<Finished, RaceError> {
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let shown = topology.shown();
     let (graph, mut paths) = topology.into_parts();
