@@ -16,7 +16,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -45,12 +45,18 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
 	@echo "report: $(OUT)/report.html"
 
-test: ## all tests but those of QUIC and of the kernel; those of Java and Python where there is a JDK and Maven, and a venv
+test: ## all tests but those of QUIC and of the kernel; those of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
 	@scripts/setup build
 	@scripts/test $(QUIET) --features paceline-cli/parquet
 	@if scripts/setup java present; then scripts/test-java; \
 	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 	@scripts/test-python
+	@scripts/test-browser
+
+test-browser: ## clicks in the report of a small race, and axe, in a headless Chromium (needs node, chromium, and packages from npm)
+	@scripts/setup build
+	@$(CARGO) build $(QUIET) --locked -p paceline-cli
+	@scripts/test-browser
 
 test-python: ## the Python package: wheel, types and tests in target/python (needs python3 with venv, and packages from PyPI)
 	@scripts/setup build

@@ -116,7 +116,7 @@ impl Plot<'_> {
             if self.labels[0] {
                 // The last label stays inside, away from the next plot's first.
                 let anchor = if x > p.right() - 8.0 { Anchor::End } else { Anchor::Middle };
-                svg.text(x, p.bottom() + 15.0, anchor, "tick", &short(tick));
+                svg.text(x, p.bottom() + 15.0, anchor, "tick", &self.x.label(tick, self.ticks[0]));
             }
         }
         for tick in self.y.ticks(self.ticks[1]) {
@@ -124,7 +124,7 @@ impl Plot<'_> {
             svg.line(p.x, y, p.right(), y, "grid");
             if self.labels[1] {
                 let least = self.y.is_log() && tick <= self.y.low();
-                let text = if least { format!("\u{2264}{}", short(tick)) } else { short(tick) };
+                let text = if least { format!("\u{2264}{}", short(tick)) } else { self.y.label(tick, self.ticks[1]) };
                 svg.text(p.x - 6.0, y + 4.0, Anchor::End, "tick", &text);
             }
         }

@@ -25,7 +25,7 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
         return match extremes(data, |c| Some(c.throughput().median)) {
             Some([(low, least), (high, most)]) if low != high => {
                 if !differ(data, low, high, |r| r.own_throughput_mbps) {
-                    return "No difference was found in what the contestants' own flows got.".to_owned();
+                    return no_difference(low, high, "what their own flows got");
                 }
                 format!("Beside the other flows {high} got {} Mbit/s, {low} {}.", short(most), short(least))
             }
@@ -38,11 +38,7 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
             return format!("{low} used {} % of what the path could carry.", short(100.0 * most));
         }
         if !differ(data, low, high, |r| r.utilization) {
-            return format!(
-                "No difference was found in what they used: {} to {} % of the capacity.",
-                short(100.0 * least),
-                short(100.0 * most)
-            );
+            return no_difference(low, high, "what they used of the capacity");
         }
         let (most, least) = (short(100.0 * most), short(100.0 * least));
         return format!("Of what the path could carry, {high} used {most} % and {low} {least} %.");
@@ -61,7 +57,7 @@ pub(crate) fn queueing(data: &Data<'_>) -> String {
     let half = |c: &Contestant<'_>| c.median(|r| r.queue_ms.map(|q| q.p50));
     match extremes(data, half) {
         Some([(low, _), (high, _)]) if low != high && !differ(data, low, high, |r| r.queue_ms.map(|q| q.p50)) => {
-            "No difference was found in the median wait in the queue.".to_owned()
+            no_difference(low, high, "the median wait in the queue")
         }
         Some([(low, least), (high, most)]) if low != high => format!(
             "Half of the packets of {high} waited more than {} in the queue; of {low}, more than {}.",
@@ -137,7 +133,7 @@ impl Order {
 pub(crate) fn delay_cdf(data: &Data<'_>) -> String {
     match extremes(data, |c| c.delay_quantiles_ms.get(95).copied()) {
         Some([(low, _), (high, _)]) if low != high && !differ(data, low, high, |r| r.delay_ms.map(|d| d.p95)) => {
-            "No difference was found in the 95th percentile of the delay.".to_owned()
+            no_difference(low, high, "the 95th percentile of the delay")
         }
         Some([(low, least), (high, most)]) if low != high => format!(
             "95 % of the packets of {low} arrived within {}; {high} needed {} for as many.",
@@ -157,13 +153,18 @@ pub(crate) fn completions(data: &Data<'_>) -> String {
         return format!("Half of the flows of {low} were complete within {}.", span(least));
     }
     if !differ(data, low, high, |r| r.fct_ms.map(|fct| fct.p50)) {
-        return "No difference was found in the median completion time.".to_owned();
+        return no_difference(low, high, "the median completion time");
     }
     format!(
         "Half of the flows of {low} were complete within {}; {high} needed {} for as many.",
         span(least),
         span(most)
     )
+}
+
+/// Where the runs do not support more.
+fn no_difference(low: &str, high: &str, what: &str) -> String {
+    format!("Even between {low} and {high}, whose medians are farthest apart, no difference was found in {what}.")
 }
 
 /// Whether the runs support that the second has more than the first, as far as they are enough to say.

@@ -10,6 +10,8 @@ use super::data::Contestant;
 const PACKETS: f64 = 20.0;
 /// Bits of a full packet on the wire.
 const PACKET_BITS: f64 = 1500.0 * 8.0;
+/// A round trip counts for at most so many times that of the empty path (our choice: a huge queue is no reason to blur its own rise).
+const FULL: f64 = 3.0;
 /// So many points are left whatever else (our choice: fewer are no curve).
 const LEAST_POINTS: usize = 60;
 
@@ -58,7 +60,8 @@ pub(crate) fn fold(contestants: &mut [Contestant<'_>]) {
 fn need_s(record: &Record) -> Option<f64> {
     let flows = record.flows.iter().filter(|flow| flow.completions.is_none()).count().max(1) as f64;
     let packets = PACKETS * PACKET_BITS * flows / (record.throughput_mbps.max(1e-3) * 1e6);
-    Some(packets.max(record.rtt_ms?.p50 / 1e3))
+    let rtt = record.rtt_ms?;
+    Some(packets.max(rtt.p50.min(FULL * rtt.min) / 1e3))
 }
 
 fn joined(series: &Series, join: usize) -> Series {

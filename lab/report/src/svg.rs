@@ -266,6 +266,17 @@ impl Scale {
         (first..).map(|i| i as f64 * step).take_while(|v| *v <= self.high * (1.0 + 1e-9)).collect()
     }
 
+    /// A tick's number, with as many digits as tell it from the next one.
+    pub fn label(self, tick: f64, want: usize) -> String {
+        let step = nice((self.high - self.low) / want.max(1) as f64);
+        if self.log || step >= 1.0 || tick == 0.0 {
+            return short(tick);
+        }
+        let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize;
+        let text = format!("{tick:.decimals$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    }
+
     fn log_ticks(self, want: usize) -> Vec<f64> {
         let pick = |multiples: &[f64]| -> Vec<f64> {
             let mut ticks = Vec::new();
@@ -404,6 +415,10 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         assert_eq!(Scale::linear(0.0, 11.3, 0.0, 1.0).ticks(5), [0.0, 5.0, 10.0]);
+        let narrow = Scale::linear(21.6, 22.03, 0.0, 1.0);
+        let labels: Vec<String> = narrow.ticks(5).into_iter().map(|tick| narrow.label(tick, 5)).collect();
+        assert_eq!(labels, ["21.6", "21.7", "21.8", "21.9", "22"]);
+        assert_eq!(Scale::linear(21.6, 22.03, 0.0, 1.0).label(21.65, 11), "21.65");
         assert_eq!(Scale::log(10.0, 1000.0, 0.0, 1.0).ticks(3), [10.0, 100.0, 1000.0]);
         assert_eq!(Scale::log(10.0, 100.0, 0.0, 1.0).ticks(6), [10.0, 20.0, 50.0, 100.0]);
     }

@@ -182,7 +182,7 @@ fn used_percent(shown: &Shown<'_>, seconds: f64) -> Vec<Option<f64>> {
         let window = i.saturating_sub(half)..(i + half).min(series.capacity_mbps.len());
         let sum = |values: &[f64]| window.clone().filter_map(|i| values.get(i)).sum::<f64>();
         let (capacity, carried) = (sum(&series.capacity_mbps), sum(&carried) + sum(&shown.cross_mbps));
-        (capacity > 0.0).then(|| (100.0 * carried / capacity).min(102.0))
+        (capacity > 0.0).then(|| (100.0 * carried / capacity).min(100.0))
     };
     (0..series.capacity_mbps.len()).map(share).collect()
 }

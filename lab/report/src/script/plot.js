@@ -94,13 +94,13 @@ class Plot {
     for (const tick of ticks(axes.x, this.want[0])) {
       const x = this.px(tick);
       parts.push(make("path", { class: "grid", d: `M${x} ${rect.y}L${x} ${rect.bottom}` }));
-      if (this.labels[0]) parts.push(make("text", { x, y: rect.bottom + 15, "text-anchor": x > rect.right - 8 ? "end" : "middle", class: "tick" }, short(tick)));
+      if (this.labels[0]) parts.push(make("text", { x, y: rect.bottom + 15, "text-anchor": x > rect.right - 8 ? "end" : "middle", class: "tick" }, label(axes.x, tick, this.want[0])));
     }
     for (const tick of ticks(axes.y, this.want[1])) {
       const y = this.py(tick);
       parts.push(make("path", { class: "grid", d: `M${rect.x} ${y}L${rect.right} ${y}` }));
       const least = axes.y.log && tick <= axes.y.low ? "\u2264" : "";
-      if (this.labels[1]) parts.push(make("text", { x: rect.x - 6, y: y + 4, "text-anchor": "end", class: "tick" }, least + short(tick)));
+      if (this.labels[1]) parts.push(make("text", { x: rect.x - 6, y: y + 4, "text-anchor": "end", class: "tick" }, least + label(axes.y, tick, this.want[1])));
     }
     parts.push(make("rect", { x: rect.x, y: rect.y, width: rect.w, height: rect.h, class: "frame" }));
     group.replaceChildren(...parts);

@@ -45,6 +45,14 @@ const ticks = (axis, want) => {
   return all;
 };
 
+// A tick's number, with as many digits as tell it from the next one.
+const label = (axis, tick, want) => {
+  const step = nice((axis.high - axis.low) / Math.max(1, want));
+  if ((axis.log && axis.high / axis.low > 4) || step >= 1 || Math.abs(tick) < step / 1e3) return short(tick);
+  const text = tick.toFixed(Math.min(9, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))));
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+};
+
 // From where to where an axis goes for values from `low` to `high`.
 const fitted = (fit, log, low, high) => {
   if (!(high > 0)) return [0, 1];
