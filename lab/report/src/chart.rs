@@ -1,5 +1,6 @@
 //! A sheet of line charts: rows of panels that share the x axis, each row with a y axis of its own, and one legend above.
 
+use super::plot::{Fit, Places, Plot};
 use super::svg::{Anchor, Rect, Scale, Svg, n, short, text_width, trail};
 
 /// From where to where an axis goes.
@@ -88,20 +89,20 @@ const LEGEND: f64 = 22.0;
 const FOOT: f64 = 40.0;
 
 impl Sheet {
-    /// The picture for the page.
+    /// The picture for the page. Where the page has [`crate::SCRIPT`], its plots show values and can be zoomed.
     pub fn draw(&self) -> String {
-        let (svg, height) = self.paint(PAGE);
+        let (svg, height) = self.paint(PAGE, true);
         svg.inline(PAGE, height, &self.label)
     }
 
     /// The picture as a file of its own.
     pub fn file(&self) -> String {
-        let (svg, height) = self.paint(FILE);
+        let (svg, height) = self.paint(FILE, false);
         svg.standalone(FILE, height, &self.label, crate::PICTURE_STYLE)
     }
 
-    /// At this width; the answer has the height too.
-    fn paint(&self, width: f64) -> (Svg, f64) {
+    /// At this width, with the numbers in it or without; the answer has the height too.
+    fn paint(&self, width: f64, live: bool) -> (Svg, f64) {
         let mut svg = Svg::default();
         let mut top = self.draw_legend(&mut svg, width);
         let columns = self.rows.iter().map(|row| row.panels.len()).max().unwrap_or(1).max(1);
@@ -110,7 +111,12 @@ impl Sheet {
             top += HEAD;
             for (column, panel) in row.panels.iter().enumerate() {
                 let plot = Rect { x: LEFT + column as f64 * (w + GAP), y: top, w, h: row.height };
-                self.draw_panel(&mut svg, row, panel, plot, (column == 0, index + 1 == self.rows.len()));
+                let labelled = (column == 0, index + 1 == self.rows.len());
+                if live {
+                    self.draw_plot(&mut svg, row, panel, plot, labelled);
+                } else {
+                    self.draw_panel(&mut svg, row, panel, plot, labelled);
+                }
             }
             svg.text_upwards(16.0, top + row.height / 2.0, "axis", row.y_title);
             top += row.height + 6.0;
@@ -134,6 +140,38 @@ impl Sheet {
             x += width;
         }
         if self.legend.is_empty() { 0.0 } else { y + 6.0 }
+    }
+
+    /// A panel that carries its numbers.
+    fn draw_plot(&self, svg: &mut Svg, row: &Row, panel: &Panel, rect: Rect, (first, last): (bool, bool)) {
+        let columns = [column(self.x_title), column(row.y_title)];
+        let plot = Plot {
+            rect,
+            x: self.x.scale(rect.x, rect.right()),
+            y: row.y.scale(rect.bottom(), rect.y),
+            fits: [Fit::Fixed, Fit::Zero],
+            columns: [&columns[0], &columns[1]],
+            link: &self.label,
+            ticks: [(rect.w / 55.0) as usize, ((rect.h / 26.0) as usize).max(2)],
+            labels: [last, first],
+        };
+        plot.open(svg);
+        for line in &panel.lines {
+            let name = self.legend.iter().find(|(class, _)| *class == line.class).map_or("", |(_, name)| name);
+            let (xs, ys) = thinned(&line.points);
+            svg.open(line.class, "");
+            plot.curve(svg, "line thin", name, Places::Points(&xs), &ys, false);
+            if line.dots {
+                for (px, py) in xs.iter().zip(&ys).filter_map(|(x, y)| Some((*x, (*y)?))) {
+                    let (cx, cy) = (n(plot.x.at(px)), n(plot.y.at(py)));
+                    svg.raw(&format!(r#"<circle class="dot" cx="{cx}" cy="{cy}" r="2.6"/>"#));
+                }
+            }
+            svg.close();
+        }
+        plot.close(svg);
+        svg.text(rect.x, rect.y - 6.0, Anchor::Start, "head", &panel.title);
+        svg.text(rect.right(), rect.y - 6.0, Anchor::End, "tick", &panel.note);
     }
 
     fn draw_panel(&self, svg: &mut Svg, row: &Row, panel: &Panel, plot: Rect, (first, last): (bool, bool)) {
@@ -170,6 +208,26 @@ impl Sheet {
     }
 }
 
+/// At most about so many points of a line stand in a page (our choice: what a plot can show).
+const POINTS: usize = 600;
+
+/// The points, or the means of as many at a time as leave [`POINTS`].
+fn thinned(points: &[(f64, Option<f64>)]) -> (Vec<f64>, Vec<Option<f64>>) {
+    let join = points.len().div_ceil(POINTS).max(1);
+    let mean = |part: &[(f64, Option<f64>)]| {
+        let known: Vec<f64> = part.iter().filter_map(|(_, y)| *y).collect();
+        let x = part.iter().map(|(x, _)| x).sum::<f64>() / part.len() as f64;
+        (x, (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64))
+    };
+    points.chunks(join).map(mean).unzip()
+}
+
+/// What an axis is called in a table: `queueing delay, ms` as `queueing_delay_ms`.
+fn column(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_").to_ascii_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +244,10 @@ mod tests {
         assert_eq!(svg.matches("left &amp; right").count(), 2);
         assert_eq!(svg.matches("<circle").count(), 4);
         assert_eq!(svg.matches("class=\"line thin\"").count(), 2);
+        assert!(svg.contains(r#"data-name="one" data-points="" data-x="1 10" data-y="2 4""#), "{svg}");
+        assert!(!sheet.file().contains("data-y"));
+        assert_eq!(column("queueing delay, ms"), "queueing_delay_ms");
+        assert_eq!(thinned(&vec![(1.0, Some(2.0)); 1300]).0.len(), 434);
         assert!(svg.contains(">one</text>") && !svg.contains("NaN"));
     }
 }

@@ -84,6 +84,7 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
         version => VERSION,
         style => include_str!("page.css"),
         house => paceline_report::STYLE,
+        script => paceline_report::SCRIPT,
         held => claims().filter(|claim| claim.holds()).count(),
         all => claims().count(),
         command => command,

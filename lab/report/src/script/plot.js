@@ -131,6 +131,16 @@ class Plot {
     });
     flush();
     curve.path.setAttribute("d", d);
+    const dots = curve.path.parentNode.querySelectorAll(":scope > .dot");
+    if (dots.length) {
+      const known = curve.y.map((y, i) => [curve.x(i), y]).filter(([, y]) => y !== null);
+      dots.forEach((dot, i) => {
+        const [x, y] = known[i] ?? [Infinity, 0];
+        dot.setAttribute("cx", this.px(x));
+        dot.setAttribute("cy", this.py(y));
+        dot.style.display = x >= low && x <= high ? "" : "none";
+      });
+    }
     const fill = curve.path.nextElementSibling;
     if (!fill) return;
     const base = this.rect.bottom;

@@ -57,9 +57,12 @@ const fitY = (group, x) => {
 const apply = () => {
   for (const figure of figures) {
     const own = plots.filter((plot) => plot.figure === figure && rendered(plot) && plot.shown);
-    const alone = "ownAxes" in figure.dataset || !("figure" in figure.dataset);
-    const groups = alone ? own.map((plot) => [plot]) : own.length ? [own] : [];
-    for (const group of groups) {
+    // Plots of one figure share their vertical axis, those of a sheet do so row by row, and variables have their own.
+    const row = (plot) => ("ownAxes" in figure.dataset ? own.indexOf(plot) : "figure" in figure.dataset ? 0 : `${all.indexOf(plot.svg)} ${plot.rect.y}`);
+    const all = own.map((plot) => plot.svg);
+    const groups = new Map();
+    for (const plot of own) groups.set(row(plot), [...(groups.get(row(plot)) ?? []), plot]);
+    for (const group of groups.values()) {
       const x = fitX(group);
       const y = fitY(group, x);
       for (const plot of group) {
@@ -117,9 +120,10 @@ const readAddress = () => {
 
 const zoomTo = (plot, low, high) => {
   const first = plot.first.x;
-  [low, high] = [Math.max(low, plot.link === "time" ? first.low : -Infinity), Math.min(high, plot.link === "time" ? first.high : Infinity)];
+  const bounded = first.fit === "fixed";
+  if (bounded) [low, high] = [Math.max(low, first.low), Math.min(high, first.high)];
   if (!(high > low)) return;
-  const whole = low <= first.low && high >= first.high && plot.link === "time";
+  const whole = bounded && low <= first.low && high >= first.high;
   if (whole) view.zoom.delete(keyOf(plot)); else view.zoom.set(keyOf(plot), [low, high]);
   update();
 };
