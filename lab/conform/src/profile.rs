@@ -29,7 +29,7 @@ pub struct Profile {
 pub enum ProfileError {
     /// The controller cannot run over `@udp`.
     #[error(transparent)]
-    Contestant(#[from] ContestantError),
+    Contestant(#[from] Box<ContestantError>),
     /// A standard path does not take it.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
@@ -77,7 +77,7 @@ pub fn profiles(
     let traces = crate::evaluate::traces()?;
     let mut tasks = Vec::new();
     for entry in entries {
-        let contestant: Contestant = format!("{}@udp", entry.name).parse()?;
+        let contestant: Contestant = format!("{}@udp", entry.name).parse().map_err(Box::new)?;
         for path in &PATHS {
             let mut source = Source::from_text(path.id, &path.scenario(&contestant.to_string()), Options::default());
             for (name, trace) in &traces {

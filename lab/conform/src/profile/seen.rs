@@ -87,7 +87,7 @@ fn sentence(path: &Standard, seen: &Seen, curves: &Curves) -> String {
         }
         (None, Some((from, to, found))) => {
             let found = found.map_or_else(
-                || format!("does not use {} of it before the next change", SO_MUCH),
+                || format!("does not use {SO_MUCH} of it before the next change"),
                 |seconds| format!("uses {} of it after {} s", SO_MUCH, plain(seconds)),
             );
             format!("{used}: when the rate rises from {from} to {to} Mbit/s it {found}; {wait}; {lost}.")
