@@ -122,6 +122,7 @@ mod tests {
         let text = |name: &str| &pages.iter().find(|(known, _)| known == name).expect("it is there").1;
         assert!(text(INDEX).contains("[copa](copa.md)") && text("copa.md").contains("](copa-deep.svg)"));
         assert!(text("cubic.md").contains("| `beta` | 0.7 |"), "parameters with their defaults");
+        assert!(text("copa-deep.svg").contains("<g class=\"c-copa d0\">"), "the colour of its name");
         for (name, text) in &pages {
             assert!(!text.contains("NaN") && text.len() < 60_000, "{name}: {} bytes", text.len());
         }

@@ -4,6 +4,7 @@ use paceline_experiment::Series;
 use paceline_lab::numbers::{plain, span};
 use paceline_lab::record::Run;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 
 use super::paths::Standard;
 
@@ -55,7 +56,7 @@ impl Seen {
             seen.share = curves.share_from(10.0);
         }
         seen.sentence = sentence(path, &seen, &curves);
-        seen.picture = curves.draw(&format!("{}: {}", run.record.contestant(), path.title));
+        seen.picture = curves.draw(&run.record.controller, &format!("{}: {}", run.record.contestant(), path.title));
         seen
     }
 }
@@ -147,7 +148,7 @@ impl Curves {
         Some((self.capacity[at - 1].round(), level.round(), found.map(|i| (i + 1 - at) as f64 * self.step)))
     }
 
-    fn draw(&self, label: &str) -> String {
+    fn draw(&self, controller: &str, label: &str) -> String {
         let at = |index: usize| (index as f64 + 0.5) * self.step;
         let line = |class, values: &[f64]| Line {
             class,
@@ -159,8 +160,8 @@ impl Curves {
         let mut lines = vec![line("c7 d1", &self.capacity)];
         let mut legend = vec![("c7 d1", "the link".to_owned()), ("c0 d0", "the controller".to_owned())];
         if !self.rival.is_empty() {
-            lines.push(line("c1 d0", &self.rival));
-            legend.push(("c1 d0", "CUBIC beside it".to_owned()));
+            lines.push(line("ink d0", &self.rival));
+            legend.push(("ink d0", "CUBIC beside it".to_owned()));
         }
         lines.push(line("c0 d0", &self.own));
         let points = self.queue.iter().enumerate().map(|(index, ms)| (at(index), *ms)).collect();
@@ -178,6 +179,7 @@ impl Curves {
             rows: vec![row("Mbit/s", most, 150.0, lines), row("queue, ms", longest, 90.0, vec![waits])],
             legend,
         };
-        sheet.file()
+        // A sheet's classes are known when it is compiled; the controller's own colour takes the place of the first.
+        sheet.file().replace("\"c0 d0\"", &format!("\"{} d0\"", palette::class(controller)))
     }
 }
