@@ -16,7 +16,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean
+.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -40,10 +40,18 @@ deb: build ## a Debian package of the command and its library, in target/package
 dist: build ## an archive of what `make install` installs, in target/packages
 	@FEATURES="$(FEATURES)" scripts/dist $(BUILT) target/packages
 
+packages: deb dist ## both of them
+
+image: ## a container image, paceline:VERSION (needs podman, buildah or docker, and a registry for its base)
+	@tool=$$(command -v podman || command -v buildah || command -v docker) || { echo "image: no podman, buildah or docker; install one" >&2; exit 1; }; \
+	"$$tool" build -f Containerfile --build-arg FEATURES="$(FEATURES)" \
+	    -t paceline:$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1) .
+
 demo: build ## race twelve contestants over the shipped cellular path; report in out/demo
 	@mkdir -p $(OUT)
 	@target/release/paceline race scenarios/cellular.toml --json $(OUT)/records.jsonl --report $(OUT)
 	@echo "report: $(OUT)/report.html"
+	@echo "command: target/release/paceline (make install puts it into PATH)"
 
 test: ## all tests but those of QUIC and of the kernel; those of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
 	@scripts/setup build
