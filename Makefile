@@ -5,6 +5,7 @@ SECONDS ?= 60
 PREFIX ?= /usr/local
 BUILT ?= target/release
 FEATURES ?=
+comma := ,
 RUNS ?= 5
 THREADS ?= 1
 OUT ?= out/demo
@@ -23,7 +24,7 @@ help: ## list the targets
 
 build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
-	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim $(if $(FEATURES),--features $(FEATURES:%=paceline-cli/%))
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-cli -p paceline-shim $(if $(FEATURES),--features paceline-cli/$(subst $(comma),$(comma)paceline-cli/,$(FEATURES)))
 
 install: ## what was built: the command, its preloaded library, manual pages and completions, below PREFIX=/usr/local
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/paceline
