@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ended?;
     let cells = folder.cells();
     let write = |name: &str, text: &str| output::write(&path.join(name), |draft| draft.write_all(text.as_bytes()));
-    write("cells.csv", &sweep::cells_csv(&sweep, &cells))?;
+    write("_cells.csv", &sweep::cells_csv(&sweep, &cells))?;
     if args.json {
         crate::print(&sweep::cells_json(&sweep, &cells))?;
     } else {

@@ -33,7 +33,7 @@ fn a_sweep_that_is_killed_goes_on_and_ends_in_the_same_bytes() {
     fs::write(lab.path("sweep.toml"), SWEEP).unwrap();
     let whole = lab.run(&["sweep", "sweep.toml", "--out", "whole", "--threads", "1"]);
     assert_eq!(whole.status.code(), Some(0), "{}", String::from_utf8_lossy(&whole.stderr));
-    let journal = lab.path("cut/journal.jsonl");
+    let journal = lab.path("cut/_journal.jsonl");
     let lines = || fs::read(&journal).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count());
     let mut kept = 0;
     for _ in 0..3 {

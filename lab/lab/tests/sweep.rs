@@ -181,7 +181,7 @@ mod kept {
             folder.put([(index, sweep.point(index).run())]).unwrap();
         }
         drop(folder);
-        let journal = path.join("journal.jsonl");
+        let journal = path.join("_journal.jsonl");
         let text = std::fs::read(&journal).unwrap();
         std::fs::write(&journal, &text[..text.len() - 10]).unwrap();
         let folder = Folder::open(&path, &sweep).unwrap();

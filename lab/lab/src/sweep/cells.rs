@@ -122,7 +122,7 @@ pub fn cells_table(sweep: &Sweep, cells: &[Cell], most: usize) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     if order.len() > most {
-        let _ = writeln!(text, "and {} more rows: all are in cells.csv", order.len() - most);
+        let _ = writeln!(text, "and {} more rows: all are in _cells.csv", order.len() - most);
     }
     text
 }

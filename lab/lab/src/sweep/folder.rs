@@ -1,4 +1,4 @@
-//! The folder of results: `sweep.json`, and `contestant=NAME/part-NNNNN.parquet` for so many cells each.
+//! The folder of results: `_sweep.json`, and `contestant=NAME/part-NNNNN.parquet` for so many cells each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -41,7 +41,7 @@ impl Folder {
             move |source| SweepError::Io { path, source }
         };
         fs::create_dir_all(path).map_err(io(path))?;
-        let name = path.join("sweep.json");
+        let name = path.join("_sweep.json");
         let mut lock = File::options().read(true).append(true).create(true).open(&name).map_err(io(&name))?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
             let problem = "another sweep works in it; wait for its end, or name another folder".to_owned();
@@ -57,7 +57,7 @@ impl Folder {
                     .to_owned();
             return Err(SweepError::Folder { path: path.to_owned(), problem });
         }
-        let journal = Journal::new(path.join("journal.jsonl"));
+        let journal = Journal::new(path.join("_journal.jsonl"));
         let (known, waiting) = Default::default();
         let mut folder = Self { path: path.to_owned(), sweep: sweep.clone(), journal, known, waiting, _lock: lock };
         folder.recall()?;
