@@ -18,6 +18,9 @@ use paceline_path::{
 use super::count;
 use crate::complaint;
 
+#[cfg(target_os = "linux")]
+mod record;
+
 /// Look at delivery traces in Mahimahi's format, make them, convert them (docs/guide/paths.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -53,6 +56,9 @@ enum Command {
     },
     /// Make a trace of what another tool wrote: a log of a link (Mahimahi's, Pantheon's), or a table in CSV.
     Import(ImportArgs),
+    /// Record what a link between two machines delivers, in both directions, while it is kept backlogged.
+    #[cfg(target_os = "linux")]
+    Record(record::Args),
 }
 
 #[derive(clap::Args)]
@@ -112,6 +118,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Validate { files } => files.iter().try_for_each(|file| read(file).map(drop))?,
         Command::Synth(args) => synth(args)?,
         Command::Import(args) => import(args)?,
+        #[cfg(target_os = "linux")]
+        Command::Record(args) => record::run(args)?,
         Command::Convert { input, output, bin } => convert(input, output, *bin)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -124,7 +124,7 @@ impl Asking {
 }
 
 /// The key in a file that no other user may read or write, as for ssh.
-fn key(path: &Path) -> anyhow::Result<Key> {
+pub(super) fn key(path: &Path) -> anyhow::Result<Key> {
     let name = path.display();
     let cannot = |error: std::io::Error| anyhow!("--key {name}: cannot be read ({error}); name a file with a key");
     let mut file = input::open(path, Bounds::KEY).map_err(cannot)?;

@@ -114,3 +114,104 @@ fn logs_and_tables_of_others_become_traces() {
     assert!(refused.starts_with("broken.log:2: '%' is no kind of event; "), "{refused}");
     assert!(!lab.path("x.down").exists());
 }
+
+/// Both ends of a recording.
+#[cfg(target_os = "linux")]
+mod record {
+    use std::fs;
+    use std::process::Command;
+
+    use super::{Lab, refusal};
+    use crate::udp::Server;
+
+    const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n";
+
+    fn server(lab: &Lab, args: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
+        Server::start(command.args(["trace", "record", "--listen", "127.0.0.1:0"]).args(args), lab)
+    }
+
+    #[test]
+    fn both_directions_over_loopback() {
+        let lab = Lab::new();
+        lab.write_private("key", KEY);
+        let server = server(&lab, &["--key", "key", "--most", "20mbit"]);
+        let address = server.address.clone();
+        let ask = |more: &[&str]| {
+            let always = ["trace", "record", &address, "--key", "key", "--seconds", "1", "--lead", "1"];
+            lab.run(&[always.as_slice(), more].concat())
+        };
+        let recorded = ask(&["--down", "d", "--up", "u", "--most", "2mbit"]);
+        let (out, err) = (String::from_utf8_lossy(&recorded.stdout), String::from_utf8_lossy(&recorded.stderr));
+        assert_eq!(recorded.status.code(), Some(0), "{err}");
+        // Loopback carries more than was sent, so the recording is of --most, and says so.
+        assert!(out.starts_with("d\n") && out.contains("\nu\n") && out.contains(" 1.000 s\n"), "{out}");
+        assert_eq!(err.matches("the link may carry more; give a higher one").count(), 2, "{err}");
+        for file in ["d", "u"] {
+            let lines = fs::read_to_string(lab.path(file)).unwrap().lines().count();
+            assert!((60..=200).contains(&lines), "{file}: {lines}");
+        }
+        assert_eq!(lab.run(&["trace", "validate", "d", "u"]).status.code(), Some(0));
+
+        // One direction alone, and what the other end refuses.
+        let down = ask(&["--down", "alone", "--most", "2mbit"]);
+        assert_eq!(down.status.code(), Some(0), "{}", String::from_utf8_lossy(&down.stderr));
+        assert!(lab.path("alone").exists());
+        let fast = refusal(&ask(&["--down", "fast", "--most", "50mbit"]));
+        assert!(fast.contains("it sends at most 20 Mbit/s; give --most 20mbit"), "{fast}");
+        assert!(!lab.path("fast").exists());
+        let stranger = lab.run(&["trace", "record", &address, "--seconds", "1", "--down", "x"]);
+        assert!(refusal(&stranger).contains("it has a key; give --key FILE"));
+        let file = lab.run(&["send", "--bytes", "1", &address, "--key", "key"]);
+        assert!(refusal(&file).contains("it records traces alone"));
+        server.stop();
+    }
+
+    #[test]
+    fn refusals_of_recordings() {
+        let lab = Lab::new();
+        for (args, problem) in [
+            (&["192.0.2.1:9", "--seconds", "1", "--up", "u"][..], "is not loopback: give both ends the same key"),
+            (&["127.0.0.1:9", "--up", "u"], "--seconds: say how long"),
+            (&["127.0.0.1:9", "--seconds", "1"], "nothing to record: give --down FILE, --up FILE or both"),
+            (&["127.0.0.1:9", "--seconds", "1", "--up", "u", "--down", "u"], "u is the place of --down too"),
+            (&["127.0.0.1:9", "--seconds", "4000", "--up", "u"], "4000 s is not between 1 and 3600 s"),
+            (&["127.0.0.1:9", "--seconds", "1", "--lead", "61", "--up", "u"], "a lead of 61 s is longer than 60 s"),
+            (&["--listen", "192.0.2.1:9"], "is not loopback: give both ends the same key"),
+        ] {
+            let said = refusal(&lab.run(&[&["trace", "record"], args].concat()));
+            assert!(said.contains(problem), "{args:?}: {said}");
+            assert!(!lab.path("u").exists());
+        }
+    }
+
+    #[test]
+    fn a_recording_ends_when_the_other_end_is_gone() {
+        let lab = Lab::new();
+        let server = server(&lab, &["--timeout", "1"]);
+        let child = Command::new(env!("CARGO_BIN_EXE_paceline"))
+            .args([
+                "trace",
+                "record",
+                &server.address,
+                "--seconds",
+                "60",
+                "--down",
+                "d",
+                "--timeout",
+                "1",
+                "--most",
+                "1mbit",
+            ])
+            .current_dir(lab.folder.path())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        server.stop();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && (said.contains("silent") || said.contains("no program listens")), "{said}");
+        assert!(!lab.path("d").exists());
+    }
+}

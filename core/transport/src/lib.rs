@@ -17,6 +17,7 @@ mod rate;
 mod receiver;
 mod recovery;
 mod rtt;
+pub mod saturator;
 mod scoreboard;
 pub mod segment;
 mod sender;

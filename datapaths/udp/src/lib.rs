@@ -11,6 +11,7 @@ pub mod channel;
 pub mod handshake;
 pub mod listener;
 pub mod outcome;
+pub mod record;
 pub mod run;
 pub mod seal;
 pub mod socket;

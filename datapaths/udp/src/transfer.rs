@@ -398,7 +398,7 @@ fn digest(file: &File, bytes: u64) -> io::Result<[u8; 32]> {
 }
 
 /// Says that this end fails; nobody waits for an answer.
-fn give_up(channel: &mut Channel) {
+pub(super) fn give_up(channel: &mut Channel) {
     let close = Close { verdict: Verdict::Failed, bytes: 0, digest: [0; 32] };
     for _ in 0..3 {
         if channel.push_close(&close).is_ok() {
@@ -408,7 +408,12 @@ fn give_up(channel: &mut Channel) {
 }
 
 /// Says `close` until the peer has answered it.
-fn conclude(channel: &mut Channel, clock: Clock, close: &Close, patience: Nanos) -> Result<Close, TransferError> {
+pub(super) fn conclude(
+    channel: &mut Channel,
+    clock: Clock,
+    close: &Close,
+    patience: Nanos,
+) -> Result<Close, TransferError> {
     let start = clock.now();
     let mut answer = None;
     while answer.is_none() {
@@ -429,7 +434,7 @@ fn conclude(channel: &mut Channel, clock: Clock, close: &Close, patience: Nanos)
 }
 
 /// Says `close`, and again to a peer that did not hear it.
-fn answer(channel: &mut Channel, clock: Clock, close: &Close) -> Result<(), TransferError> {
+pub(super) fn answer(channel: &mut Channel, clock: Clock, close: &Close) -> Result<(), TransferError> {
     channel.push_close(close).map_err(Trouble::from)?;
     channel.flush();
     let mut until = clock.now() + LINGER;

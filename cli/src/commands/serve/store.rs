@@ -95,6 +95,7 @@ impl Store {
             Job::Store if self.discard => Ok(Work::Discard),
             Job::Store => self.keep(&hello.name, hello.bytes),
             Job::Fetch => self.give(&hello.name),
+            Job::Record => Err("it records no traces; start paceline trace record --listen ADDR there".to_owned())?,
         }
     }
 

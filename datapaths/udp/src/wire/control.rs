@@ -28,6 +28,8 @@ pub enum Job {
     Fetch = 2,
     /// The client fetches bytes that mean nothing.
     Generate = 3,
+    /// Both send and record what arrives; the name has the terms ([`crate::record::Terms`]).
+    Record = 4,
 }
 
 /// A client asks for a session.
@@ -158,6 +160,7 @@ impl Hello {
             1 => Job::Store,
             2 => Job::Fetch,
             3 => Job::Generate,
+            4 => Job::Record,
             _ => return Err(Malformed::Value("the job")),
         };
         let hello = Self {

@@ -73,7 +73,8 @@ fn cookie(mac: [u8; 32]) -> Cookie {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    let job = prop_oneof![Just(Job::Discard), Just(Job::Store), Just(Job::Fetch), Just(Job::Generate)];
+    let job =
+        prop_oneof![Just(Job::Discard), Just(Job::Store), Just(Job::Fetch), Just(Job::Generate), Just(Job::Record)];
     let numbers = (any::<u16>(), any::<bool>(), any::<u8>(), prop::option::of(0..LIMIT - 1));
     (
         any::<[u8; 16]>(),
