@@ -16,9 +16,17 @@ mod scenario;
 mod sweep;
 mod table;
 
+use paceline_report::palette;
 use pyo3::prelude::*;
 
 use controller::values;
+
+/// The colour of a controller in reports, on a light page and on a dark one.
+#[pyfunction]
+fn colour(controller: &str) -> (&'static str, &'static str) {
+    let palette::Colour { light, dark } = palette::colour(controller);
+    (light, dark)
+}
 
 /// The module `paceline._paceline`.
 #[pymodule]
@@ -28,6 +36,7 @@ fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     module.add_class::<records::Records>()?;
     module.add_class::<run::Failed>()?;
+    module.add_function(wrap_pyfunction!(colour, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(real::send, module)?)?;
     module.add_class::<real::Server>()?;

@@ -52,10 +52,12 @@ def test_ellipses_are_one_standard_deviation() -> None:
     assert ax.get_xlabel() == "delay p95, ms (better to the right)"
 
 
-def test_a_controller_has_its_colour() -> None:
-    looks = plots.style(["cubic@tcp", "copa@udp", "cubic@udp"])
-    assert looks["cubic@tcp"].colour == looks["cubic@udp"].colour == plots.COLOURS[0] != looks["copa@udp"].colour
-    assert looks["cubic@tcp"].dash != looks["cubic@udp"].dash
+def test_a_controller_has_its_colour_and_a_datapath_its_dash() -> None:
+    looks = plots.style(["cubic@tcp", "copa@udp", "cubic@udp", "copa:delta=0.1@udp", "vegas@alcc/cubic"])
+    assert looks["cubic@tcp"].colour == looks["cubic@udp"].colour == plots.colour("cubic")[0] != looks["copa@udp"].colour
+    assert looks["cubic@tcp"].dash != looks["cubic@udp"].dash == looks["copa@udp"].dash
+    assert looks["copa:delta=0.1@udp"].colour != looks["copa@udp"].colour
+    assert plots.style(["copa:delta=0.1@udp"])["copa:delta=0.1@udp"].colour == plots.colour("copa")[0]
 
 
 def test_errors_say_what_is_missing(short: paceline.Scenario) -> None:

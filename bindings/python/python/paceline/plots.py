@@ -19,11 +19,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-__all__ = ["COLOURS", "cdf", "fairness_triangle", "heat_map", "style", "throughput_delay", "time_series"]
+from ._paceline import colour
 
-COLOURS = ("#0549f4", "#ba8d19", "#07a977", "#7a1a9c", "#6a4300", "#3a0d1e", "#129bf0", "#717171", "#d81b60", "#5d7f00")
-"""Of the page of a race (``lab/report``), given to controllers as they come."""
-DASHES = ("-", (0, (3.5, 2)), (0, (1, 1.5)), (0, (4.5, 1.5, 1, 1.5)))
+__all__ = ["cdf", "colour", "fairness_triangle", "heat_map", "style", "throughput_delay", "time_series"]
+
+#: Of the datapaths, as on the page of a race.
+DASHES: dict[str, Any] = {
+    "tcp": "-",
+    "udp": (0, (3.5, 2)),
+    "alcc": (0, (1, 1.5)),
+    "quic": (0, (4.5, 1.5, 1, 1.5)),
+    "icn": (0, (6, 1.5)),
+}
+OTHER_DASH: Any = (0, (3, 1, 1, 1, 1, 1))
 FILL, GRID, SOFT = "#e3e7ec", "#e6e9ed", "#5b6470"
 
 #: Of a new figure: one column of a paper, text that can be read there, fonts that printers accept.
@@ -43,17 +51,19 @@ class _Look:
 
 
 def style(contestants: Iterable[str]) -> dict[str, _Look]:
-    """Colour and dash of each contestant: those of one controller share a colour, and differ by their dash."""
-    colours: dict[str, str] = {}
-    seen: dict[str, int] = {}
+    """Colour and dash of each contestant: the colour belongs to the controller's name (:func:`colour`, for light pages), the dash to the
+    datapath. One controller with several sets of parameters over one datapath: the first has its colour, the others have colours
+    of those that no controller has."""
     looks: dict[str, _Look] = {}
     for contestant in contestants:
         if contestant in looks:
             continue
-        controller = contestant.rsplit("@", 1)[0]
-        colour = colours.setdefault(controller, COLOURS[len(colours) % len(COLOURS)])
-        looks[contestant] = _Look(colour, DASHES[seen.get(controller, 0) % len(DASHES)])
-        seen[controller] = seen.get(controller, 0) + 1
+        controller, _, via = contestant.rpartition("@")
+        dash = DASHES.get(via, OTHER_DASH)
+        wanted = [colour(controller or contestant)[0], *(colour(f"{number} {contestant}")[0] for number in range(16))]
+        taken = {(look.colour, str(look.dash)) for look in looks.values()}
+        free = (hue for hue in wanted if (hue, str(dash)) not in taken)
+        looks[contestant] = _Look(next(free, wanted[0]), dash)
     return looks
 
 
@@ -144,7 +154,11 @@ def heat_map(frame: Any, x: str, y: str, value: str, ax: Optional[Axes] = None) 
     ax.grid(False)
     ax.set_xlabel(_title(x))
     ax.set_ylabel(_title(y))
-    ax.figure.colorbar(image, ax=ax, label=_title(value))
+    size = float(ax.xaxis.label.get_fontsize())
+    ax.tick_params(labelsize=size - 1.5)
+    bar = ax.figure.colorbar(image, ax=ax)
+    bar.set_label(_title(value), size=size)
+    bar.ax.tick_params(labelsize=size - 1.5)
     return ax
 
 
