@@ -40,10 +40,19 @@ pub(crate) fn of_arguments(
     root: &clap::Command,
     arguments: impl Iterator<Item = String>,
 ) -> String {
+    let arguments: Vec<String> = arguments.collect();
     if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand)
         && let Some((_, instead)) = ELSEWHERE.iter().find(|(before, _)| before == given)
     {
         return format!("{instead}; see paceline --help");
+    }
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg)
+        && given == "--output"
+        && named(root, arguments.iter().cloned()) == "paceline race"
+    {
+        return "race has no --output: the report goes to --report DIR, records to --json, --csv or --parquet FILE, time series to \
+                --series FILE; see paceline race --help"
+            .to_owned();
     }
     let text = error.to_string();
     let mut line = String::new();
@@ -72,7 +81,7 @@ pub(crate) fn of_arguments(
     let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
     match command.as_slice() {
         ["paceline", _, ..] => format!("{line}; write {usage}; see {} --help", command.join(" ")),
-        _ => format!("{line}; see {} --help", named(root, arguments)),
+        _ => format!("{line}; see {} --help", named(root, arguments.into_iter())),
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) enum Announce {
 }
 
 /// A bar of runs.
+#[derive(Clone)]
 pub(crate) struct Bar {
     bar: ProgressBar,
     announces: bool,
@@ -36,6 +37,16 @@ impl Bar {
         let bar = ProgressBar::new(0).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar, announces }
+    }
+
+    /// Says something behind it.
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+    }
+
+    /// Prints a line without disturbing it.
+    pub(crate) fn beside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 
     /// A bar of files to be read.

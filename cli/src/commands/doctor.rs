@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use paceline_emulator::machine::{Checkup, Fact, Feature, Verdict, examine};
 use serde_json::{Map, Value, json};
 
-/// Check this machine: what works, what falls back to something else, and why what does not work does not.
+/// Check this machine: which features work here, which work in part, and why others do not.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// As one JSON object.

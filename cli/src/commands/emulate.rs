@@ -2,32 +2,31 @@
 
 mod check;
 mod logs;
+mod meter;
+mod path;
 mod report;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use paceline_cc::{Nanos, Rate};
 use paceline_clock::{Clock, Lateness};
 use paceline_emulator::command::{Command, CommandError, Running, Signals};
-use paceline_emulator::frame::Frame;
 use paceline_emulator::listening::listens;
 use paceline_emulator::namespace::{self, Privilege};
 use paceline_emulator::world::{Between, Far, Site, World};
-use paceline_experiment::Direction as Towards;
-use paceline_lab::input::{self, Bounds};
 use paceline_lab::output;
-use paceline_path::{
-    Direction, Loss, Path as EmulatedPath, PathError, Phy, QueueSpec, Schedule, Trace, TraceError, Wifi, build_link,
-};
+use paceline_path::{Phy, QueueSpec, Reorder};
 
-use super::{count, share};
+use super::udp::seconds;
+use super::{count, share, span};
 use crate::complaint;
+use meter::Rounds;
+use path::Ways;
 use report::{as_json, summary};
 
 /// Run a program behind an emulated path: what it sends and receives passes the link, the queue and the distance.
@@ -54,15 +53,48 @@ pub(crate) struct Args {
     /// One-way delay, in each direction.
     #[arg(long, value_name = "TIME", default_value = "0ms", allow_hyphen_values = true)]
     delay: Nanos,
-    /// Share of packets lost at random, in each direction.
+    /// Share of packets lost at random, in each direction, such as 0.01 or 1%.
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     loss: Option<f64>,
     /// The queue at the link in each direction that has one, such as droptail:2MB or codel.
     #[arg(long, value_name = "QUEUE")]
     queue: Option<QueueSpec>,
-    /// Seed of everything random.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u64>, allow_negative_numbers = true)]
-    seed: u64,
+    /// Random delay on top, from 0 to this, in each direction; packets keep their order.
+    #[arg(long, value_name = "TIME")]
+    jitter: Option<Nanos>,
+    /// Share of packets that arrive twice, in each direction.
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
+    duplicate: Option<f64>,
+    /// Share of packets that are held back while others overtake them, and for how long, such as 1%,5ms; in each direction.
+    #[arg(long, value_name = "SHARE,TIME", value_parser = path::reorder)]
+    reorder: Option<Reorder>,
+    /// Rate from the program, where it is another.
+    #[arg(long, value_name = "RATE", conflicts_with = "up")]
+    up_rate: Option<Rate>,
+    /// One-way delay from the program, where it is another.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    up_delay: Option<Nanos>,
+    /// Share lost from the program, where it is another.
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
+    up_loss: Option<f64>,
+    /// The queue from the program, where it is another.
+    #[arg(long, value_name = "QUEUE")]
+    up_queue: Option<QueueSpec>,
+    /// The path of a scenario file ([down] and [up], docs/guide/paths.md), with all that such a path may have.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "trace", "up", "rate", "wifi", "delay", "loss", "queue", "jitter", "duplicate", "reorder", "up_rate", "up_delay",
+        "up_loss", "up_queue",
+    ])]
+    scenario: Option<PathBuf>,
+    /// With --scenario: a value for one of its keys, such as down.delay=25ms; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", requires = "scenario")]
+    set: Vec<String>,
+    /// Seed of everything random; 1 unless this or the scenario says otherwise.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
+    seed: Option<u64>,
+    /// A line on standard error every so many seconds: what came through each direction, and how long it waited.
+    #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
+    interval: Option<f64>,
     /// Log of every packet in the pcapng format: the first 128 bytes of each.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -87,6 +119,8 @@ pub(crate) struct Args {
 const FAILED: u8 = 2;
 /// Exit status when the program ended well and a log is lost.
 const LOG_LOST: u8 = 1;
+/// How many paths there are around a program, this one included, in its environment.
+const DEPTH: &str = "PACELINE_DEPTH";
 /// How long the command of --far may take until it listens, and to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often signals and the emulator are looked after.
@@ -96,8 +130,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.check {
         return check::run();
     }
-    let (down, up) = (Way::new(args, Towards::Down)?, Way::new(args, Towards::Up)?);
-    let [down_path, up_path] = paths(&down, &up)?;
+    let ways = Ways::new(args)?;
+    let [down_path, up_path] = ways.paths()?;
+    let every = args.interval.map(|every| seconds("--interval", every)).transpose()?;
     let command = match Command::new(&args.command) {
         Ok(command) => command,
         Err(error) => return Ok(refuse(&error)),
@@ -109,99 +144,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let signals = Signals::take().context("cannot take signals")?;
     let isolated = args.far.is_some() || privilege == Privilege::UserNamespace;
     let clock = Clock::new();
-    let taps = logs::open(args, clock, &down, &up)?;
+    let mut taps = logs::open(args, clock, &ways)?;
+    let (meter, mut rounds) = meter::new(every);
+    taps.push(Box::new(meter));
     let between = Between { down: down_path, up: up_path, taps, clock, bound: Lateness::BOUND };
     let world = World::build(if isolated { Far::Isolated } else { Far::Here }, between)?;
     let command = with_environment(command, world.far(), isolated);
+    let depth = std::env::var(DEPTH).ok().and_then(|depth| depth.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
+    let command = command.env(DEPTH, depth.to_string());
     let far = args.far.as_ref().map(|text| serve(text, world.far())).transpose()?;
     let mut near = match command.start(&world.near().namespace) {
         Ok(near) => near,
         Err(error) => return Ok(refuse(&error)),
     };
-    let status = attend(&mut near, &world, &signals);
+    let status = attend(&mut near, &world, &signals, &mut rounds);
     if let Some(far) = far {
         end(far);
     }
-    let report = world.stop()?;
-    complaint::print(&summary(&report));
+    let mut report = world.stop()?;
+    let waited = meter::waited(&mut report);
+    complaint::print(&(inside(depth) + &summary(&report, &waited)));
     for trouble in &report.troubles {
         complaint::print(trouble);
     }
     if let Some(path) = &args.json {
-        super::save("--json", path, |out| writeln!(out, "{}", as_json(&report)))?;
+        super::save("--json", path, |out| writeln!(out, "{}", as_json(&report, &waited)))?;
     }
     Ok(ExitCode::from(if status == 0 && !report.troubles.is_empty() { LOG_LOST } else { status }))
-}
-
-/// One direction of the path.
-struct Way<'a> {
-    /// The option of its trace.
-    option: &'static str,
-    direction: Direction,
-    /// Each direction draws its own losses.
-    seed: u64,
-    args: &'a Args,
-}
-
-impl<'a> Way<'a> {
-    fn new(args: &'a Args, towards: Towards) -> anyhow::Result<Self> {
-        let (option, trace, seed) = match towards {
-            Towards::Down => ("--trace", &args.trace, args.seed.wrapping_mul(2)),
-            Towards::Up => ("--up", &args.up, args.seed.wrapping_mul(2).wrapping_add(1)),
-        };
-        if args.trace.is_some() && args.up.is_some() && args.rate.is_some() {
-            bail!("--rate: both directions have a trace; leave it out");
-        }
-        if args.queue.is_some()
-            && args.trace.is_none()
-            && args.up.is_none()
-            && args.rate.is_none()
-            && args.wifi.is_none()
-        {
-            bail!("--queue: there is no link for it to wait at; give --rate, --wifi, --trace or --up too");
-        }
-        let rate = args.rate.filter(|_| trace.is_none());
-        let direction = Direction {
-            rate,
-            wifi: args.wifi.map(|phy| Wifi { competitors: args.competitors, ..Wifi::new(phy) }),
-            queue: args.queue.filter(|_| trace.is_some() || rate.is_some() || args.wifi.is_some()),
-            trace: trace.as_ref().map(|path| path.display().to_string()),
-            loss: args.loss.map(Loss::Rate),
-            delay: args.delay,
-            ..Direction::default()
-        };
-        Ok(Self { option, direction, seed, args })
-    }
-
-    fn schedule(&self) -> anyhow::Result<Option<Schedule>> {
-        self.direction.schedule(self.seed, &|name| load(self.option, name)).map_err(explain)
-    }
-}
-
-/// The paths of both directions; a trace's errors name its option.
-fn paths(down: &Way<'_>, up: &Way<'_>) -> anyhow::Result<[EmulatedPath<Frame>; 2]> {
-    let base_rtt = down.args.delay + up.args.delay;
-    let option = |name: &str| if down.direction.trace.as_deref() == Some(name) { down.option } else { up.option };
-    let load = |name: &str| load(option(name), name);
-    build_link([&down.direction, &up.direction], [down.seed, up.seed], base_rtt, &load).map_err(explain)
-}
-
-/// The fields of a direction are options here.
-fn explain(error: PathError) -> anyhow::Error {
-    match error {
-        PathError::Trace { reason } => anyhow!(reason),
-        other => anyhow!("--{other}"),
-    }
-}
-
-fn load(option: &str, name: &str) -> anyhow::Result<Arc<Trace>> {
-    let unreadable =
-        |error: &std::io::Error| anyhow!("{option}: {name} cannot be read ({error}); name a trace file that exists");
-    let file = input::open(Path::new(name), Bounds::TRACE).map_err(|error| unreadable(&error))?;
-    match Trace::read(name, file) {
-        Err(TraceError::Read { source, .. }) => Err(unreadable(&source)),
-        other => Ok(Arc::new(other?)),
-    }
 }
 
 /// One line, and the exit status that a shell would have.
@@ -238,8 +207,13 @@ fn serve(text: &str, site: &Site) -> anyhow::Result<Running> {
     Ok(far)
 }
 
+/// Which of several paths a line is of.
+fn inside(depth: u32) -> String {
+    if depth > 1 { format!("path {depth}, inside {}: ", depth - 1) } else { String::new() }
+}
+
 /// Waits for the end of the program and answers its exit status; passes signals on; ends it when the emulator fails.
-fn attend(near: &mut Running, world: &World, signals: &Signals) -> u8 {
+fn attend(near: &mut Running, world: &World, signals: &Signals, rounds: &mut Rounds) -> u8 {
     loop {
         if let Some(status) = near.wait(ROUND) {
             return status;
@@ -247,6 +221,7 @@ fn attend(near: &mut Running, world: &World, signals: &Signals) -> u8 {
         for signal in signals.sent() {
             near.signal(signal);
         }
+        rounds.pass();
         if !world.is_running() {
             near.signal(Signal::SIGKILL);
             near.wait(PATIENCE);

@@ -1,4 +1,4 @@
-//! `paceline fetch`: a file, or bytes that mean nothing, from a `paceline serve`.
+//! `paceline fetch`: a file, or filler bytes, from a `paceline serve`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,9 +11,9 @@ use paceline_udp::connect;
 use paceline_udp::transfer::{Place, take};
 use paceline_udp::wire::control::Job;
 
-use super::udp::{Asking, Report, address, unplaced};
+use super::udp::{Asking, address, unplaced};
 
-/// Fetch a file, or bytes that mean nothing, from a paceline serve, under any controller.
+/// Fetch a file, or filler bytes, from a paceline serve, under any controller.
 #[derive(clap::Args)]
 #[command(override_usage = "paceline fetch [OPTIONS] NAME ADDR\n       paceline fetch [OPTIONS] --bytes N ADDR")]
 pub(crate) struct Args {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(unplaced)) })
         }
     };
-    let mut report = Report::new(asking.common.json, "received", peer, &plan);
+    let mut report = asking.report("received", peer, &plan);
     let every = asking.every()?;
     let done = take(channel, clock, &plan, place, every, &mut |interval| report.interval(interval))?;
     report.end(&done)?;

@@ -4,6 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
 /// Time between rounds.
 const ROUND: Duration = Duration::from_secs(1);
 /// Start of the screen; what is behind the text is cleared line by line, so that nothing flickers.
@@ -34,14 +37,24 @@ impl Space {
 }
 
 /// Shows a text each second, until nobody reads it.
+#[cfg(feature = "ebpf")]
+pub(super) fn show(args: &Live, mut text: impl FnMut(Space) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+    show_keyed(args, |space, _| text(space))
+}
+
+/// Shows a text each second, until nobody reads it or `q` is pressed. `text` gets any other key.
 ///
 /// # Errors
 /// What `text` fails for, or standard output.
-pub(super) fn show(args: &Live, mut text: impl FnMut(Space) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+pub(super) fn show_keyed(
+    args: &Live,
+    mut text: impl FnMut(Space, Option<u8>) -> anyhow::Result<String>,
+) -> anyhow::Result<ExitCode> {
     let live = io::stdout().is_terminal() && !args.once && !args.json;
-    let mut first = true;
+    let keys = live.then(Keys::begin).flatten();
+    let (mut first, mut key) = (true, None);
     loop {
-        let text = if live { on_screen(&text(screen())?, first) } else { text(Space::ANY)? };
+        let text = if live { on_screen(&text(screen(), key)?, first) } else { text(Space::ANY, None)? };
         let separator = if first || live { "" } else { "\n" };
         let mut out = io::stdout().lock();
         match write!(out, "{separator}{text}").and_then(|()| out.flush()) {
@@ -54,7 +67,68 @@ pub(super) fn show(args: &Live, mut text: impl FnMut(Space) -> anyhow::Result<St
             return Ok(ExitCode::SUCCESS);
         }
         first = false;
-        std::thread::sleep(ROUND);
+        key = match &keys {
+            None => {
+                std::thread::sleep(ROUND);
+                None
+            }
+            Some(keys) => match keys.pressed(ROUND) {
+                // q, Ctrl-D, Ctrl-C.
+                Some(b'q' | b'Q' | 4) => return Ok(ended(0)),
+                Some(3) => return Ok(ended(INTERRUPTED)),
+                other => other,
+            },
+        };
+    }
+}
+
+/// Exit status after Ctrl-C: 128 and the number of its signal.
+const INTERRUPTED: u8 = 130;
+
+/// The shell's next line starts below the table.
+fn ended(status: u8) -> ExitCode {
+    let _ = crate::print("\n");
+    ExitCode::from(status)
+}
+
+/// Keys as they are pressed, not shown; the terminal is as it was when this ends.
+struct Keys {
+    before: Termios,
+}
+
+impl Keys {
+    /// Where standard input is a terminal.
+    fn begin() -> Option<Self> {
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut now = before.clone();
+        now.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+        // Ctrl-C is read: a signal would leave the terminal like this.
+        now.special_codes[SpecialCodeIndex::VINTR] = 0;
+        now.special_codes[SpecialCodeIndex::VQUIT] = 0;
+        now.special_codes[SpecialCodeIndex::VMIN] = 1;
+        now.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(io::stdin(), OptionalActions::Now, &now).ok()?;
+        Some(Self { before })
+    }
+
+    /// The key that was pressed last; waits for one at most so long.
+    fn pressed(&self, wait: Duration) -> Option<u8> {
+        let stdin = io::stdin();
+        let mut ends = [PollFd::new(&stdin, PollFlags::IN)];
+        let ready = poll(&mut ends, Some(&Timespec::try_from(wait).ok()?)).is_ok_and(|ready| ready > 0);
+        let mut keys = [0; 64];
+        let read = if ready { rustix::io::read(&stdin, &mut keys).unwrap_or(0) } else { 0 };
+        if ready && read == 0 {
+            // The terminal is gone: nobody presses anything, and polling would never wait.
+            std::thread::sleep(wait);
+        }
+        keys[..read].last().copied()
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }
 

@@ -1,8 +1,12 @@
 //! `paceline race`: every contestant of a scenario, one row each.
 
+mod watch;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
@@ -14,6 +18,7 @@ use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::series::{self, Format};
 use paceline_lab::table::{reading, table, timekeeping};
 
+use self::watch::Watch;
 use super::{UNTRUSTED, count, is_standard, save, span};
 use crate::complaint;
 use crate::progress::{Announce, Bar};
@@ -74,6 +79,9 @@ pub(crate) struct Args {
     /// The report, one page that opens offline, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// With --real: a line every so many seconds (throughput, queueing delay, losses), in a pipe as well.
+    #[arg(short, long, value_name = "S", value_parser = span, allow_negative_numbers = true, requires = "real")]
+    interval: Option<f64>,
     /// Add to each record what the run cost: cpu_s, wall_s, peak_mb.
     #[arg(long)]
     measure: bool,
@@ -115,6 +123,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.parquet.as_deref().is_some_and(is_standard) {
         bail!("--parquet: - is for text, and Parquet is not text; name a file");
     }
+    if let Some(every) = args.interval.filter(|every| !(*every >= 0.01 && *every < 1e6)) {
+        bail!("--interval {every}: give seconds from 0.01 on, such as 1");
+    }
     let outputs = outputs(args)?;
     let source = Source::read(
         &args.scenario,
@@ -151,9 +162,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         measure: args.measure,
         qlog: args.qlog.clone(),
         events: args.events.clone(),
+        live: args.real.then(Arc::default),
     };
-    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
+    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left {msg}", Announce::OnTerminals);
+    let watch = settings.live.as_ref().map(|live| {
+        let every = args.interval.unwrap_or(1.0);
+        // Where records go to standard output, lines do not.
+        let lines = args.interval.map(|_| outputs.iter().any(|path| is_standard(path)));
+        Watch::begin(Arc::clone(live), Duration::from_secs_f64(every), bar.clone(), lines)
+    });
     let race = race_watched(&source, &settings, &bar);
+    drop(watch);
     bar.finish();
     let race = race?;
     for note in &race.notes {

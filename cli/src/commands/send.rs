@@ -1,4 +1,4 @@
-//! `paceline send`: a file, or bytes that mean nothing, to a `paceline serve`.
+//! `paceline send`: a file, or filler bytes, to a `paceline serve`.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,9 +11,9 @@ use paceline_udp::transfer::{Content, give};
 use paceline_udp::wire::control::Job;
 
 use super::span;
-use super::udp::{Asking, Report, address, seconds};
+use super::udp::{Asking, address, seconds};
 
-/// Send a file, or bytes that mean nothing, to a paceline serve, under any controller.
+/// Send a file, or filler bytes, to a paceline serve, under any controller.
 #[derive(clap::Args)]
 #[command(override_usage = "paceline send [OPTIONS] FILE ADDR\n       paceline send [OPTIONS] --bytes N ADDR\n       \
                             paceline send [OPTIONS] --seconds S ADDR")]
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// The file, unless --bytes or --seconds is given, and HOST or HOST:PORT.
     #[arg(value_name = "FILE ADDR", required = true, num_args = 1..=2)]
     what: Vec<String>,
-    /// Bytes that mean nothing, for so long.
+    /// Filler bytes (zeros) for S seconds.
     #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let clock = Clock::new();
     let patience = asking.common.patience()?;
     let (channel, _) = connect(peer, key.as_ref(), hello, asking.common.offload(), clock, patience)?;
-    let mut report = Report::new(asking.common.json, "sent", peer, &plan);
+    let mut report = asking.report("sent", peer, &plan);
     let every = asking.every()?;
     let done = give(channel, clock, &plan, content, time, every, &mut |interval| report.interval(interval))?;
     report.end(&done)?;

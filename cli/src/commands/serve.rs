@@ -12,15 +12,17 @@ use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
 use paceline_clock::Clock;
 use paceline_lab::output::{self, OutputError};
-use paceline_udp::transfer::{Content, Place, Plan, give, take};
+use paceline_udp::transfer::{Content, Interval, Place, Plan, give, take};
 use paceline_udp::wire::control::Hello;
 use paceline_udp::{Accepted, Agreed, Channel, Listener};
 
 use super::udp::{Common, PORT, Report, address, unplaced};
 use crate::complaint;
+use sessions::Sessions;
 use store::{No, Store, Work};
 use troubles::Troubles;
 
+mod sessions;
 pub(super) mod store;
 pub(super) mod troubles;
 
@@ -33,7 +35,7 @@ const NO_ROOM: &str = "it has no room for another session now; try again later";
 
 /// Take what paceline send sends, and give what paceline fetch asks for.
 ///
-/// Bytes that mean nothing are always taken and given; files only with --dir or --file.
+/// Filler bytes are always taken and given; files only with --dir or --file.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where to listen.
@@ -65,6 +67,7 @@ struct Terms {
     once: bool,
     /// One for each session, and the server's own.
     alive: Arc<()>,
+    sessions: Arc<Sessions>,
 }
 
 /// A thread that waits for its session; it ends if none comes.
@@ -82,7 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let clock = Clock::new();
     let (patience, json, once) = (args.common.patience()?, args.common.json, args.once);
-    let terms = Terms { clock, patience, json, once, alive: Arc::default() };
+    let terms = Terms { clock, patience, json, once, alive: Arc::default(), sessions: Arc::default() };
+    let sessions = Arc::clone(&terms.sessions);
+    crate::at_interrupt(move || sessions.stopped());
     let (key, offload) = (args.common.key()?, args.common.offload());
     let mut listener = Listener::bind(address(&args.listen)?, key, offload, clock)?;
     if let Some(dir) = &args.dir {
@@ -162,7 +167,12 @@ fn worker(terms: Terms, plan: Plan, work: Work) -> std::io::Result<Worker> {
 fn serve(channel: Channel, plan: &Plan, work: Work, terms: &Terms) -> anyhow::Result<()> {
     let verb = if matches!(work, Work::Discard | Work::Keep { .. }) { "received" } else { "sent" };
     let mut report = Report::new(terms.json, verb, channel.peer(), plan);
-    let (mut watch, every) = (|interval: &_| report.interval(interval), Nanos::from_secs(1));
+    let session = terms.sessions.begin(verb, channel.peer());
+    let every = Nanos::from_secs(1);
+    let mut watch = |interval: &Interval| {
+        session.moved(interval.bytes);
+        report.interval(interval);
+    };
     let clock = terms.clock;
     let done = match work {
         Work::Discard => take(channel, clock, plan, None, every, &mut watch)?,
@@ -178,6 +188,7 @@ fn serve(channel: Channel, plan: &Plan, work: Work, terms: &Terms) -> anyhow::Re
         Work::Generate(bytes) => give(channel, clock, plan, Content::Zeros(bytes), None, every, &mut watch)?,
         Work::Give(file, bytes) => give(channel, clock, plan, Content::File(file, bytes), None, every, &mut watch)?,
     };
+    session.turn();
     report.end(&done)?;
     Ok(())
 }

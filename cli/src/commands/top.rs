@@ -3,19 +3,31 @@
 mod table;
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use paceline_alcc::export::{Process, survey};
+use paceline_alcc::export::{Line, Process, survey};
 use serde_json::{Value, json};
 
-use super::live;
+use super::{count, live};
 use crate::complaint;
 
-/// Watch the connections of programs under `paceline shim`: those of this user's programs; for root of everybody's, in
-/// containers too. Programs that do not answer within a second are counted, in a line below.
+/// Watch the connections of programs under `paceline shim`.
+///
+/// Those of this user's programs; for root of everybody's, in containers too. Programs that do not answer within a second are counted,
+/// in a line below. On a terminal q leaves, and s sorts by the next column.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// What the table is sorted by.
+    #[arg(long, value_enum, default_value_t = Sort::Rate)]
+    sort: Sort,
+    /// This program alone; may be given again.
+    #[arg(long, value_name = "PID", value_parser = count::<u32>)]
+    pid: Vec<u32>,
+    /// Connections to this address alone: an address, or ADDRESS:PORT; may be given again.
+    #[arg(long, value_name = "ADDR", value_parser = peer)]
+    peer: Vec<Peer>,
     #[command(flatten)]
     live: live::Live,
 }
@@ -23,8 +35,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut before = None;
     let mut said = Vec::new();
-    live::show(&args.live, |space| {
+    let mut sort = args.sort;
+    live::show_keyed(&args.live, |space, key| {
         let mut answers = survey();
+        args.select(&mut answers.processes);
         let notes = answers.notes();
         if args.live.json {
             // Once as long as it stays so.
@@ -33,8 +47,89 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(as_json(&answers.processes));
         }
         before = Some(as_seen(&mut answers.processes, before.as_ref()));
-        Ok(table::draw(&answers.processes, &notes, space))
+        if matches!(key, Some(b's' | b'S')) {
+            sort = sort.next();
+        }
+        if space.height == usize::MAX {
+            return Ok(table::draw(&answers.processes, &notes, sort, space));
+        }
+        let hint = live::clipped(&format!("q leaves, s sorts (now by {})", sort.name()), space.width);
+        let space = live::Space { height: space.height.saturating_sub(1), ..space };
+        Ok(table::draw(&answers.processes, &notes, sort, space) + &hint + "\n")
     })
+}
+
+/// What a table is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Sort {
+    /// The fastest first.
+    Rate,
+    /// The longest round trip first.
+    Rtt,
+    /// The most bytes that wait first.
+    Queue,
+    /// The largest window first.
+    Window,
+    /// By the address of the other end.
+    Peer,
+    /// By process.
+    Pid,
+}
+
+impl Sort {
+    fn next(self) -> Self {
+        match self {
+            Self::Rate => Self::Rtt,
+            Self::Rtt => Self::Queue,
+            Self::Queue => Self::Window,
+            Self::Window => Self::Peer,
+            Self::Peer => Self::Pid,
+            Self::Pid => Self::Rate,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Rtt => "rtt",
+            Self::Queue => "queue",
+            Self::Window => "window",
+            Self::Peer => "peer",
+            Self::Pid => "pid",
+        }
+    }
+}
+
+/// An address, with a port or with any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Peer(IpAddr, Option<u16>);
+
+fn peer(text: &str) -> Result<Peer, String> {
+    let whole = text.parse::<SocketAddr>().map(|address| Peer(address.ip(), Some(address.port())));
+    let alone = || text.trim_matches(['[', ']']).parse().map(|address| Peer(address, None));
+    let bad = |_| "it is no address; give one such as 192.0.2.1, 192.0.2.1:443 or [2001:db8::1]:443".to_owned();
+    whole.or_else(|_| alone()).map_err(bad)
+}
+
+impl Args {
+    /// Leaves what was asked for.
+    fn select(&self, processes: &mut Vec<Process>) {
+        if !self.pid.is_empty() {
+            processes.retain(|process| self.pid.contains(&process.pid));
+        }
+        if self.peer.is_empty() {
+            return;
+        }
+        let wanted = |line: &Line| {
+            line.peer.is_some_and(|peer| {
+                self.peer.iter().any(|Peer(ip, port)| {
+                    peer.ip().to_canonical() == ip.to_canonical() && port.is_none_or(|port| port == peer.port())
+                })
+            })
+        };
+        processes.iter_mut().for_each(|process| process.sockets.retain(wanted));
+        processes.retain(|process| !process.sockets.is_empty());
+    }
 }
 
 /// What was delivered by then, by process and socket.
@@ -82,11 +177,35 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use paceline_alcc::export::Line;
 
     fn socket(rate_mbps: f64, delivered_bytes: u64, in_flight_bytes: u64) -> Vec<Process> {
         let line = Line { rate_mbps, delivered_bytes, in_flight_bytes, ..Line::default() };
         vec![Process { pid: 1, sockets: vec![line], ..Process::default() }]
+    }
+
+    #[test]
+    fn one_program_or_one_peer_alone() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Command {
+            #[command(flatten)]
+            args: Args,
+        }
+        let left = |options: &[&str]| {
+            let line = |peer: &str| Line { peer: peer.parse().ok(), ..Line::default() };
+            let process = |pid, peer| Process { pid, sockets: vec![line(peer)], ..Process::default() };
+            let mut processes =
+                vec![process(1, "192.0.2.1:80"), process(2, "[::ffff:192.0.2.1]:443"), process(3, "[2001:db8::1]:80")];
+            let args =
+                Command::try_parse_from([&["top"], options].concat()).unwrap_or_else(|error| panic!("{error}")).args;
+            args.select(&mut processes);
+            processes.iter().map(|process| process.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(left(&[]), [1, 2, 3]);
+        assert_eq!(left(&["--pid", "3", "--pid", "1"]), [1, 3]);
+        assert_eq!(left(&["--peer", "192.0.2.1"]), [1, 2]);
+        assert_eq!(left(&["--peer", "192.0.2.1:443", "--peer", "2001:db8::1"]), [2, 3]);
+        assert!(peer("example.org").unwrap_err().starts_with("it is no address; give one"));
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(super) struct Asking {
     /// The sender's controller (paceline controllers), such as copa:delta=0.1.
     #[arg(long, value_name = "CONTROLLER", default_value = "copa")]
     cc: String,
-    /// So many bytes that mean nothing.
+    /// So many filler bytes (zeros) instead of a file.
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) bytes: Option<u64>,
     /// Largest packet on the path, IP header included.
@@ -76,14 +76,20 @@ pub(super) struct Asking {
     /// Packets for one acknowledgement.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u8>, allow_negative_numbers = true)]
     ack_every: u8,
-    /// Seconds between two lines, on a terminal or in the JSON.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = span, allow_negative_numbers = true)]
-    interval: f64,
+    /// A line every so many seconds, in a pipe as well; without it one a second on a terminal, and in the JSON.
+    #[arg(short, long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
+    interval: Option<f64>,
 }
 
 impl Asking {
     pub(super) fn every(&self) -> anyhow::Result<Nanos> {
-        seconds("--interval", self.interval)
+        seconds("--interval", self.interval.unwrap_or(1.0))
+    }
+
+    /// How a transfer is reported.
+    pub(super) fn report(&self, verb: &'static str, peer: SocketAddr, plan: &Plan) -> Report {
+        let report = Report::new(self.common.json, verb, peer, plan);
+        Report { lines: !self.common.json && (report.lines || self.interval.is_some()), ..report }
     }
 
     /// How to ask for `job`, and how both ends then speak.

@@ -14,6 +14,7 @@ mod lab;
 mod mdi;
 #[cfg(target_os = "linux")]
 mod named;
+mod plot;
 mod refusals;
 mod reproduce;
 #[cfg(target_os = "linux")]

@@ -190,6 +190,18 @@ fn places_that_cannot_be_written() {
     assert_eq!(fs::read_to_string(lab.path("small.toml")).unwrap(), SCENARIO);
 }
 
+#[test]
+fn what_others_call_output() {
+    let expected = "race has no --output: the report goes to --report DIR, records to --json,";
+    all(&Lab::new(), &[(&["race", "small.toml", "--output", "x"], expected)]);
+    let expected = "--contestants: 'reno@tcp cubic@tcp': unknown datapath 'tcp cubic@tcp'; put a comma between";
+    all(&Lab::new(), &[(&["race", "small.toml", "--contestants", "reno@tcp cubic@tcp"], expected)]);
+    let expected = "--set down.queue=cake: down.queue: unknown queue 'cake'; fq_codel shares a link among flows";
+    all(&Lab::new(), &[(&["race", "small.toml", "--set", "down.queue=cake"], expected)]);
+    let expected = "the following required arguments were not provided: --real";
+    all(&Lab::new(), &[(&["race", "small.toml", "--interval", "1"], expected)]);
+}
+
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn parquet_is_not_in_every_build() {

@@ -200,3 +200,34 @@ fn a_client_that_vanishes_leaves_nothing_behind() {
     let next = lab.run(&["send", "--bytes", "1000", &server.address]);
     assert_eq!(next.status.code(), Some(0), "{}", String::from_utf8_lossy(&next.stderr));
 }
+
+#[test]
+fn lines_in_a_pipe_where_they_are_asked_for_and_one_at_an_interrupt() {
+    let lab = Lab::new();
+    let server = Server::new(&lab, &[]);
+    let send = ["send", "--seconds", "0.5", &server.address, "--cc", "fixed:window=10,rate=8"];
+    let said = lab.run(&[&send[..], &["--interval", "0.1"]].concat());
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.lines().count() >= 3 && said.lines().next().unwrap().contains(" Mbit/s  rtt "), "{said}");
+    assert_eq!(lab.run(&send).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
+
+    let mut running = Command::new(env!("CARGO_BIN_EXE_paceline"))
+        .args(["send", "--seconds", "60", &server.address, "--cc", "fixed:window=10,rate=8", "--interval", "0.1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It is under way when it has said something.
+    let mut line = String::new();
+    BufReader::new(running.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut server = server;
+    assert!(Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap().success());
+    assert_eq!(server.child.wait().unwrap().code(), Some(130));
+    let complaint = server.stop();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(
+        complaint.starts_with("paceline: stopped; received ") && complaint.contains(" from 127.0.0.1:"),
+        "{complaint}"
+    );
+}

@@ -70,6 +70,45 @@ fn the_report_is_json() {
 }
 
 #[test]
+fn paths_of_scenarios_and_lines_while_they_run() {
+    if needs_root("paths_of_scenarios_and_lines_while_they_run") {
+        return;
+    }
+    let bench = Bench::new();
+    let text =
+        "name = 'p'\n[down]\nrate = '8 Mbit/s'\ndelay = '40ms'\noutages = [['50s', '51s']]\n[up]\ndelay = '20ms'\n";
+    let scenario = bench.file("path.toml", text);
+    let ping = "ping -c 2 -i 0.3 $PACELINE_BASE";
+    let args = ["emulate", "--scenario", &scenario, "--set", "down.delay=60ms", "--interval", "0.2"];
+    let output = paceline().args(args).args(["--", "sh", "-c", ping]).bounded();
+    assert!(output.status.success(), "{output:?}");
+    let (said, pinged) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let least = pinged.lines().find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = ")).unwrap();
+    let least: f64 = least.split('/').next().unwrap().parse().unwrap();
+    assert!(least >= 80.0, "{pinged}");
+    assert!(said.lines().any(|line| line.starts_with("paceline: 0.0 - 0.2 s  down ")), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.contains(" Mbit/s, queue p50 ") && last.contains("; up ") && !last.contains("inside"), "{last}");
+}
+
+#[test]
+fn the_line_of_an_inner_path_says_so() {
+    if needs_root("the_line_of_an_inner_path_says_so") {
+        return;
+    }
+    let exe = env!("CARGO_BIN_EXE_paceline");
+    let output =
+        paceline().args(["emulate", "--delay", "1ms", "--", exe, "emulate", "--jitter", "1ms", "--", "true"]).bounded();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines[0].starts_with("paceline: path 2, inside 1: down ") && lines[1].starts_with("paceline: down "),
+        "{said}"
+    );
+}
+
+#[test]
 fn signals_reach_the_program() {
     if needs_root("signals_reach_the_program") {
         return;

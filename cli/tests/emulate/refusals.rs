@@ -41,7 +41,8 @@ fn options_that_make_no_path() {
     let trace = bench.file("trace", "1\n2\n");
     let broken = bench.file("broken", "1\nx\n");
     let missing = bench.path("missing");
-    let cases: [(&[&str], &str); 10] = [
+    let links = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/parking-lot.toml").to_owned();
+    let cases: [(&[&str], &str); 17] = [
         (&["--rate", "0Mbit/s"], "--rate"),
         (&["--rate", "fast"], "--rate"),
         (&["--delay", "-5ms"], "--delay"),
@@ -52,6 +53,13 @@ fn options_that_make_no_path() {
         (&["--trace", &missing], "--trace: "),
         (&["--up", &broken], "broken"),
         (&["--trace", &trace, "--up", &trace, "--rate", "1Mbit/s"], "--rate: both directions have a trace"),
+        (&["--rate", "12mbps"], "mbps is megabytes for tc and megabits for others; write 12Mbit/s"),
+        (&["--reorder", "1%"], "it is not a share and a time; give them such as 1%,5ms"),
+        (&["--up-queue", "codel"], "--up-queue: there is no link for it to wait at"),
+        (&["--interval", "0"], "--interval 0: give seconds above 0"),
+        (&["--scenario", &missing], "cannot be read"),
+        (&["--scenario", &links], "it has [links], and emulate has two ends"),
+        (&["--scenario", &missing, "--delay", "5ms"], "--scenario <FILE>' cannot be used with"),
     ];
     for (args, expected) in cases {
         let (status, line) = refused(&[args, &["--", "true"]].concat());

@@ -8,6 +8,7 @@ mod draw;
 pub mod endpoints;
 mod histogram;
 pub mod icn;
+pub mod live;
 pub mod node;
 pub mod outcome;
 pub mod record;
@@ -19,6 +20,7 @@ pub mod truth;
 pub mod workload;
 
 pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
+pub use live::{Glance, Live};
 pub use node::Node;
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use paceline_transport::{Acks, Mode};

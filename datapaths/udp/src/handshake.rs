@@ -49,7 +49,7 @@ pub enum HandshakeError {
     #[error("no program listens at {0}; start `paceline serve` there first")]
     Nobody(SocketAddr),
     /// The key is not the server's.
-    #[error("{0} has another key; both ends must be given the same one")]
+    #[error("{0} has another key or none; both ends must be given the same one")]
     WrongKey(SocketAddr),
     /// The server said no.
     #[error("{peer} refuses: {why}")]

@@ -187,7 +187,11 @@ impl FromStr for Contestant {
             }
             other => {
                 let via = other.chars().filter(|c| !c.is_control()).take(40).collect();
-                let hint = nearest(other, names().into_iter());
+                let hint = if other.contains('@') {
+                    "put a comma between contestants".to_owned()
+                } else {
+                    nearest(other, names().into_iter())
+                };
                 return Err(ContestantError::UnknownVia { text: shown(), via, hint });
             }
         };
@@ -318,6 +322,7 @@ mod tests {
             ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn' or 'reno@quic'"),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp?"),
+            ("reno@tcp b@tcp", "'reno@tcp b@tcp': unknown datapath 'tcp b@tcp'; put a comma between contestants"),
             (
                 "bbr@icn:ceiling=none",
                 "'bbr@icn:ceiling=none': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, and disorder=UNITS (1 to 64), not 'ceiling=none'",

@@ -1,11 +1,12 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Config, Cross, Distribution, Flow, Outcome, Series};
+use paceline_experiment::{Config, Cross, Distribution, Flow, Live, Outcome, Series};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
@@ -88,6 +89,8 @@ pub struct Settings {
     pub qlog: Option<PathBuf>,
     /// Write an event log of each controller of these flows into this folder.
     pub events: Option<PathBuf>,
+    /// What a run in the real world adds to as it goes on, for someone who watches; of several at once it is their sum.
+    pub live: Option<Arc<Live>>,
 }
 
 /// Why a race could not be run.
@@ -230,7 +233,12 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
             (flows, outcome, None)
         }
         World::Real => {
-            let (flows, outcome, host) = real::run(contestant, plan, sample_every)?;
+            let (flows, outcome, host) = {
+                if let Some(live) = &settings.live {
+                    live.begin(&format!("{contestant} run {}", plan.number));
+                }
+                real::run_watched(contestant, plan, sample_every, &Arc::default(), settings.live.clone())?
+            };
             (flows, outcome, Some(host))
         }
     };

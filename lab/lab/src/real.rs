@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{DrivenBy, Outcome, config};
+use paceline_experiment::{DrivenBy, Live, Outcome, config};
 
 use crate::contestant::Contestant;
 use crate::record::{Record, ReleaseError, rounded};
@@ -156,9 +156,23 @@ mod linux {
         sample_every: Option<Nanos>,
         abort: &Arc<AtomicBool>,
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
+        run_watched(contestant, plan, sample_every, abort, None)
+    }
+
+    /// The same, with counters for someone who watches.
+    ///
+    /// # Errors
+    /// As [`run_until`].
+    pub fn run_watched(
+        contestant: &Contestant,
+        plan: &Plan,
+        sample_every: Option<Nanos>,
+        abort: &Arc<AtomicBool>,
+        live: Option<Arc<Live>>,
+    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         let world = plan.world(contestant, sample_every)?;
         let flows = world.flows.clone();
-        let race::Finished { outcome, host } = race::run_until(world, plan.scenario.tunnel.as_deref(), abort)?;
+        let race::Finished { outcome, host } = race::run_watched(world, plan.scenario.tunnel.as_deref(), abort, live)?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
         let mut own_by = host.driven_by.iter().zip(&own).filter(|(_, own)| **own).map(|(driven_by, _)| *driven_by);
@@ -216,9 +230,23 @@ mod elsewhere {
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         Err(RealError::NeedsLinux)
     }
+
+    /// Refused.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn run_watched(
+        _: &Contestant,
+        _: &Plan,
+        _: Option<Nanos>,
+        _: &Arc<AtomicBool>,
+        _: Option<Arc<Live>>,
+    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
+        Err(RealError::NeedsLinux)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{acquire, check, run, run_until};
+pub use elsewhere::{acquire, check, run, run_until, run_watched};
 #[cfg(target_os = "linux")]
-pub use linux::{acquire, check, run, run_until};
+pub use linux::{acquire, check, run, run_until, run_watched};

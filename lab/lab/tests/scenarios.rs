@@ -109,7 +109,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
     let cases = [
         (
             "name = 5".to_owned(),
-            "s.toml:1: name: integer `5` stands where a text is due; write a text in quotes, with a unit where one is due: \"20ms\", \"12 Mbit/s\"",
+            "s.toml:1: name: integer `5` stands where a text is due; write a text in quotes, with its unit: \"24 Mbit/s\", \"20ms\" (--set without the quotes)",
         ),
         ("[down".to_owned(), "s.toml:1: unclosed table, expected `]`"),
         ("contestants = []".to_owned(), "s.toml:1: name: this key is missing; add it"),
@@ -158,7 +158,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (
             SMALL.replace("delay = \"5ms\"", "delay = 5"),
-            "s.toml:6: down.delay: integer `5` stands where a text is due; write a text in quotes, with a unit where one is due: \"20ms\", \"12 Mbit/s\"",
+            "s.toml:6: down.delay: integer `5` stands where a text is due; write a text in quotes, with its unit: \"24 Mbit/s\", \"20ms\" (--set without the quotes)",
         ),
         (SMALL.replace("delay", "dlay"), "s.toml:6: down.dlay: unknown key 'dlay'; did you mean delay?"),
         (

@@ -170,7 +170,7 @@ mod tests {
             bins.add(second * 1_000_000_000, 125_000.0);
         }
         assert!(bins.cells.len() <= MOST && bins.step == 1_000_000_000);
-        let grid = Grid::new(3600_000_000_000, None);
+        let grid = Grid::new(3_600_000_000_000, None);
         let rates = bins.rates(grid, 8e-6);
         assert!(rates.len() <= 400 && rates.len() > 100, "{}", rates.len());
         assert!(rates.iter().all(|(_, rate)| (rate.unwrap() - 1.0).abs() < 1e-9));

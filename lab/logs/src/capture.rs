@@ -26,6 +26,8 @@ use crate::tcp::{Sent, Tcp};
 const MOST_FLOWS: usize = 256;
 /// Flows that are drawn: those with most bytes (our choice: a colour each).
 const DRAWN: usize = 6;
+/// What has less than this part of the largest flow's bytes is not drawn (our choice: it cannot be seen beside it).
+const SMALL: u64 = 100;
 /// Most packets on their way (our choice: about 100 MB).
 const MOST_UNDER_WAY: usize = 1 << 20;
 /// Interfaces of an emulated path.
@@ -33,6 +35,8 @@ const NEAR: &str = "near";
 const FAR: &str = "far";
 const DROPPED: &str = "dropped";
 
+/// Seconds and values of a curve.
+type Points = Vec<(f64, Option<f64>)>;
 /// From whom to whom, by which protocol.
 type Key = (SocketAddr, SocketAddr, u8);
 
@@ -239,15 +243,16 @@ impl Seen {
         if sent {
             match flow.tcp.sent(at, &segment) {
                 Sent::Nothing => {}
-                Sent::New => flow.in_flight.add(at, flow.tcp.in_flight() as f64),
+                Sent::New => flow.in_flight.add(at, flow.tcp.in_flight() as f64 / 1e3),
                 Sent::Again => flow.again.add(at, 1.0),
             }
         }
         let (from, to, protocol) = header.key;
-        if arrived && let Some(back) = self.flows.get_mut(&(to, from, protocol)) {
-            if let Some(rtt) = back.tcp.acknowledged(at, &segment) {
-                back.rtt_ms.add(at, rtt as f64 / 1e6);
-            }
+        if arrived
+            && let Some(back) = self.flows.get_mut(&(to, from, protocol))
+            && let Some(rtt) = back.tcp.acknowledged(at, &segment)
+        {
+            back.rtt_ms.add(at, rtt as f64 / 1e6);
         }
     }
 
@@ -301,8 +306,10 @@ impl Seen {
         figures.push(Figure { of: String::new(), what: "packets in the file", value: self.packets as f64 });
         let mut flows: Vec<(&Key, &Flow)> = self.flows.iter().collect();
         flows.sort_by_key(|(key, flow)| (std::cmp::Reverse(flow.bytes), **key));
-        let left_out = flows.len().saturating_sub(DRAWN);
+        let (all, most) = (flows.len(), flows.first().map_or(0, |(_, flow)| flow.bytes));
+        flows.retain(|(_, flow)| flow.bytes >= most / SMALL);
         flows.truncate(DRAWN);
+        let left_out = all - flows.len();
         // Colours of flows are not those of directions.
         let named = || {
             flows
@@ -310,12 +317,18 @@ impl Seen {
                 .enumerate()
                 .map(|(place, (key, flow))| (name(key), *flow, CLASSES[(place + 2) % CLASSES.len()]))
         };
-        let of = |points: fn(&Flow, Grid) -> Option<Vec<(f64, Option<f64>)>>| {
+        let of = |points: fn(&Flow, Grid) -> Option<Points>| {
             named().filter_map(|(name, flow, class)| Some(curve(&name, class, points(flow, grid)?))).collect::<Vec<_>>()
         };
         push("throughput by flow, Mbit/s", of(|flow, grid| Some(flow.arrived.rates(grid, 8e-6))));
-        push("round trip, ms", of(|flow, grid| (!flow.rtt_ms.is_empty()).then(|| flow.rtt_ms.means(grid))));
-        push("in flight, bytes", of(|flow, grid| (!flow.in_flight.is_empty()).then(|| flow.in_flight.means(grid))));
+        let rtts = |flow: &Flow, grid| {
+            let mut points = flow.rtt_ms.means(grid);
+            // One a round trip: what lies between is no gap.
+            points.retain(|(_, rtt)| rtt.is_some());
+            (!points.is_empty()).then_some(points)
+        };
+        push("round trip, ms", of(rtts));
+        push("in flight, kB", of(|flow, grid| (!flow.in_flight.is_empty()).then(|| flow.in_flight.means(grid))));
         push("sent again, packets/s", of(|flow, grid| (!flow.again.is_empty()).then(|| flow.again.rates(grid, 1.0))));
         for (name, flow, _) in named() {
             figures.push(Figure {
@@ -334,7 +347,7 @@ impl Seen {
             );
         }
         if left_out > 0 {
-            notes.push(format!("The {DRAWN} flows with most bytes are drawn; {left_out} are not."));
+            notes.push(format!("The flows with most bytes are drawn; {left_out} smaller ones are not."));
         }
         if self.others {
             notes.push(format!("The first {MOST_FLOWS} flows were looked at; others count in the whole alone."));

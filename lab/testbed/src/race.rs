@@ -28,7 +28,7 @@ use paceline_alcc::{Mode, Options};
 use paceline_cc::{Ability, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
 use paceline_experiment::{
-    Config, Cross, Distribution, DrivenBy, Flow, Graph, HopOutcome, Outcome, Recorder, Via, Way,
+    Config, Cross, Distribution, DrivenBy, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Via, Way,
 };
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
@@ -255,6 +255,19 @@ pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, R
 /// # Errors
 /// As [`run`], and [`RaceError::Aborted`] when it was set. A flow's thread that does not end within two seconds then is left behind.
 pub fn run_until(config: Config<Frame>, tunnel: Option<&str>, abort: &Arc<AtomicBool>) -> Result<Finished, RaceError> {
+    run_watched(config, tunnel, abort, None)
+}
+
+/// The same; `live` shows how it goes on.
+///
+/// # Errors
+/// As [`run_until`].
+pub fn run_watched(
+    config: Config<Frame>,
+    tunnel: Option<&str>,
+    abort: &Arc<AtomicBool>,
+    live: Option<Arc<Live>>,
+) -> Result<Finished, RaceError> {
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let shown = topology.shown();
     let (graph, mut paths) = topology.into_parts();
@@ -289,7 +302,8 @@ pub fn run_until(config: Config<Frame>, tunnel: Option<&str>, abort: &Arc<Atomic
     let schedules: Vec<Option<Schedule>> = paths.iter().map(schedule).collect();
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
     let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
-    let tap = RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths);
+    let tap =
+        RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
     let mut tap: Option<Box<dyn Tap>> = Some(Box::new(tap));
     let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
     let base = [paths[0].least(), paths[1].least()];

@@ -1,4 +1,4 @@
-//! `paceline alcc fetch`: a file, or bytes that mean nothing, from a `paceline alcc serve`.
+//! `paceline alcc fetch`: a file, or filler bytes, from a `paceline alcc serve`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ const CONTROLLER: &str = "copa";
 /// What a part is named while it is one.
 const PART: &str = ".part";
 
-/// Fetch a file, or bytes that mean nothing, from a paceline alcc serve, which chooses the controller.
+/// Fetch a file, or filler bytes, from a paceline alcc serve, which chooses the controller.
 ///
 /// The file appears when it is whole; until then its bytes are in FILE.part, and the same command goes on from there.
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Say how large it is, and fetch nothing.
     #[arg(long, conflicts_with_all = ["output", "bytes"])]
     stat: bool,
-    /// So many bytes that mean nothing.
+    /// So many filler bytes (zeros) instead of a file.
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     bytes: Option<u64>,
     #[command(flatten)]

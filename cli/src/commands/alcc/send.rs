@@ -1,4 +1,4 @@
-//! `paceline alcc send`: an upload, or bytes that mean nothing.
+//! `paceline alcc send`: an upload, or filler bytes.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::commands::{bytes, span, udp};
 /// Bytes of one read of the file (our choice: some frames).
 const PIECE: usize = 64 * 1024;
 
-/// Upload a file to a paceline alcc serve, or send bytes that mean nothing, with any controller above TCP.
+/// Upload a file to a paceline alcc serve, or send filler bytes, with any controller above TCP.
 ///
 /// The same command again goes on where the one before stopped, whatever ended it.
 #[derive(clap::Args)]
@@ -39,10 +39,10 @@ pub(crate) struct Args {
     /// The name that it has there; without it the file's.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Bytes that mean nothing, for so long.
+    /// Filler bytes (zeros) for S seconds.
     #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true, conflicts_with = "bytes")]
     seconds: Option<f64>,
-    /// So many bytes that mean nothing.
+    /// So many filler bytes (zeros) instead of a file.
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     bytes: Option<u64>,
     #[command(flatten)]

@@ -43,7 +43,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// Take uploads into a folder, resume them, and give files, over TCP with any controller above it.
 ///
 /// With a key only who holds a token (paceline alcc token) may do anything. Without one files are taken and given over loopback alone,
-/// unless --open is given; bytes that mean nothing are taken from and given to anybody.
+/// unless --open is given; filler bytes are taken from and given to anybody.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where to listen.

@@ -10,10 +10,11 @@ use paceline_emulator::log::{Mahimahi, Pcapng};
 use paceline_experiment::Direction;
 use paceline_lab::output::Draft;
 
-use super::{Args, Way};
+use super::Args;
+use super::path::Ways;
 
 /// Begins the logs that are asked for. Each appears under its name when all of it is written.
-pub(super) fn open(args: &Args, clock: Clock, down: &Way<'_>, up: &Way<'_>) -> anyhow::Result<Vec<Box<dyn Tap>>> {
+pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec<Box<dyn Tap>>> {
     let mut taps: Vec<Box<dyn Tap>> = Vec::new();
     let place = |draft: Draft| draft.finish().map_err(|error| error.to_string());
     if let Some(path) = &args.log {
@@ -22,11 +23,11 @@ pub(super) fn open(args: &Args, clock: Clock, down: &Way<'_>, up: &Way<'_>) -> a
         taps.push(Box::new(log));
     }
     if let Some(path) = &args.mahimahi_log {
-        for (direction, way, end) in [(Direction::Down, down, ".down"), (Direction::Up, up, ".up")] {
+        for (direction, end) in [(Direction::Down, ".down"), (Direction::Up, ".up")] {
             let path = with_end(path, end);
             let name = format!("--mahimahi-log {}", Path::new(&path).display());
             let draft = Draft::create(path.as_ref())?;
-            let log = Mahimahi::new(&name, draft, clock, direction, way.schedule()?, place).context(name)?;
+            let log = Mahimahi::new(&name, draft, clock, direction, ways.schedule(direction)?, place).context(name)?;
             taps.push(Box::new(log));
         }
     }

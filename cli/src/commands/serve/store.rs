@@ -27,7 +27,7 @@ pub(super) enum Work {
     Discard,
     /// Keep so many bytes, written through the handle, under a name that is reserved.
     Keep { draft: Draft, file: File, bytes: u64, name: Reserved },
-    /// Send bytes that mean nothing.
+    /// Send filler bytes.
     Generate(Option<u64>),
     /// Send so many bytes of a file.
     Give(File, u64),

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use paceline_alcc::export::{Line, Process};
 use paceline_alcc::figures::{Figure, Kind, Unit, Value};
 
+use super::Sort;
 use super::live::{self, Space, amount, clipped, counted};
 
 /// What a column shows.
@@ -77,10 +78,10 @@ impl Column {
 /// Most lines on what is missing (our choice: the rest is for sockets).
 const NOTES: usize = 3;
 
-/// A line of sums, then one a socket, the fastest first, and what is missing, within so many columns and rows of a screen.
-pub(super) fn draw(processes: &[Process], notes: &[String], space: Space) -> String {
+/// A line of sums, then one a socket, sorted, and what is missing, within so many columns and rows of a screen.
+pub(super) fn draw(processes: &[Process], notes: &[String], sort: Sort, space: Space) -> String {
     let notes = shortened(notes);
-    let mut text = sockets(processes, Space { height: space.height.saturating_sub(notes.len()), ..space });
+    let mut text = sockets(processes, sort, Space { height: space.height.saturating_sub(notes.len()), ..space });
     for note in notes {
         text += &(clipped(&note, space.width) + "\n");
     }
@@ -93,10 +94,21 @@ fn shortened(notes: &[String]) -> Vec<String> {
     first.iter().cloned().chain(more).collect()
 }
 
-fn sockets(processes: &[Process], space: Space) -> String {
+fn sockets(processes: &[Process], sort: Sort, space: Space) -> String {
     let mut sockets: Vec<(&Process, &Line)> =
         processes.iter().flat_map(|process| process.sockets.iter().map(move |line| (process, line))).collect();
-    sockets.sort_by_key(|(process, line)| (Reverse((line.rate_mbps * 1e3) as u64), process.pid, line.id));
+    sockets.sort_by_key(|(process, line)| {
+        // What has no round trip or no peer comes last.
+        let most = match sort {
+            Sort::Rate => (line.rate_mbps * 1e3) as u64,
+            Sort::Rtt => line.rtt_ms.map_or(0, |rtt| (rtt * 1e3) as u64 + 1),
+            Sort::Queue => line.queue_bytes,
+            Sort::Window => line.window_bytes,
+            Sort::Peer | Sort::Pid => 0,
+        };
+        let peer = (sort == Sort::Peer).then_some((line.peer.is_none(), line.peer));
+        (Reverse(most), peer, process.pid, line.id)
+    });
     let rate: f64 = sockets.iter().map(|(_, line)| line.rate_mbps).sum();
     let heading = match processes.len() {
         0 => "no program runs under paceline shim (or none has sent anything yet)".to_owned(),
@@ -161,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_fastest_comes_first_and_every_column_is_there() {
-        let text = draw(&processes(), &[], Space::ANY);
+        let text = draw(&processes(), &[], Sort::Rate, Space::ANY);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[0], "1 program, 2 connections, 13.0 Mbit/s");
         for column in &COLUMNS {
@@ -177,18 +189,27 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_sorted_by_what_is_asked_for() {
+        let first = |sort| {
+            let text = draw(&processes(), &[], sort, Space::ANY);
+            text.lines().nth(2).unwrap().contains("192.0.2.1:5000")
+        };
+        assert_eq!([Sort::Rate, Sort::Peer, Sort::Pid].map(first), [false, true, true]);
+    }
+
+    #[test]
     fn no_row_is_wider_than_the_screen() {
         for width in [1, 10, 20, 40, 60, 80, 100, 120] {
-            let text = draw(&processes(), &[], Space { width, height: 24 });
+            let text = draw(&processes(), &[], Sort::Rate, Space { width, height: 24 });
             assert!(text.lines().all(|row| row.chars().count() <= width), "{width}: {text}");
         }
-        let narrow = draw(&processes(), &[], Space { width: 45, height: 24 });
+        let narrow = draw(&processes(), &[], Sort::Rate, Space { width: 45, height: 24 });
         assert!(narrow.contains("PEER") && narrow.contains("Mbit/s") && !narrow.contains("PID"), "{narrow}");
     }
 
     #[test]
     fn what_has_no_room_below_is_counted() {
-        let text = draw(&processes(), &[], Space { width: 80, height: 4 });
+        let text = draw(&processes(), &[], Sort::Rate, Space { width: 80, height: 4 });
         assert_eq!(text.lines().count(), 4);
         assert!(text.ends_with("and 1 more\n"), "{text}");
     }
@@ -196,10 +217,10 @@ mod tests {
     #[test]
     fn what_is_missing_has_lines_of_its_own() {
         let notes: Vec<String> = (1..=5).map(|user| format!("{user} programs of uid {user} did not answer")).collect();
-        let text = draw(&processes(), &notes[..1], Space { width: 21, height: 5 });
+        let text = draw(&processes(), &notes[..1], Sort::Rate, Space { width: 21, height: 5 });
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(text.ends_with("\nand 1 more\n1 programs of uid 1 d\n"), "{text}");
-        let text = draw(&[], &notes, Space { width: 80, height: 24 });
+        let text = draw(&[], &notes, Sort::Rate, Space { width: 80, height: 24 });
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(text.starts_with("no program runs") && text.contains("\n3 programs of uid 3"), "{text}");
         assert!(text.ends_with("\nand 2 more lines as these (--json has them)\n"), "{text}");

@@ -16,7 +16,7 @@ pub struct UnitError {
 
 const SPANS: &[(&str, f64)] =
     &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
-/// Those without `/s` are tc(8)'s. Its `mbps` is megabytes, everybody else's megabits, so small letters are refused there.
+/// Those without `/s` are tc(8)'s, and single letters those of `iperf3 -b`. Its `mbps` is megabytes, everybody else's megabits, so small letters are refused there.
 const RATES: &[(&str, f64)] = &[
     ("bit/s", 0.125),
     ("kbit/s", 125.0),
@@ -33,7 +33,12 @@ const RATES: &[(&str, f64)] = &[
     ("kbps", 125.0),
     ("Mbps", 125e3),
     ("Gbps", 125e6),
+    ("K", 125.0),
+    ("M", 125e3),
+    ("G", 125e6),
 ];
+/// What tc and others take for different rates.
+const TWO_RATES: [&str; 2] = ["mbps", "gbps"];
 const SIZES: &[(&str, f64)] = &[
     ("", 1.0),
     ("B", 1.0),
@@ -71,7 +76,12 @@ impl FromStr for Nanos {
 impl FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse(text, RATES, "a rate such as 12Mbit/s, 12mbit or 1Gbit/s").map(Self::from_bytes_per_sec)
+        let wanted = if TWO_RATES.iter().any(|unit| text.trim().ends_with(unit)) {
+            "clear: mbps is megabytes for tc and megabits for others; write 12Mbit/s or 12mbit"
+        } else {
+            "a rate such as 12Mbit/s, 12mbit or 1Gbit/s"
+        };
+        parse(text, RATES, wanted).map(Self::from_bytes_per_sec)
     }
 }
 
@@ -189,10 +199,11 @@ mod tests {
         for bad in ["", "ms", "-1ms", "1", "1 parsec", "nan s", "99999999999999999999999h", "1..2ms"] {
             assert!(bad.parse::<Nanos>().is_err(), "{bad}");
         }
-        for text in ["24mbit", "24 Mbit", "24000kbit", "0.024gbit"] {
+        for text in ["24mbit", "24 Mbit", "24000kbit", "0.024gbit", "24M"] {
             assert_eq!(text.parse(), Ok(Rate::from_mbps(24.0)), "{text}");
         }
-        assert!("24mbps".parse::<Rate>().is_err(), "megabytes for tc, megabits for others");
+        let error = "24mbps".parse::<Rate>().unwrap_err().to_string();
+        assert!(error.starts_with("'24mbps' is not clear: mbps is megabytes for tc"), "{error}");
         let error = "12 Mb".parse::<Rate>().unwrap_err();
         assert_eq!(error.to_string(), "'12 Mb' is not a rate such as 12Mbit/s, 12mbit or 1Gbit/s");
     }

@@ -113,6 +113,7 @@ fn the_error_names_field_and_fix() {
 fn the_error_of_a_queue_names_key_and_fix() {
     let cases = [
         ("coddel", "unknown queue 'coddel'; did you mean codel?"),
+        ("cake", "unknown queue 'cake'; fq_codel shares a link among flows"),
         ("", "unknown queue ''; known are infinite, droptail, drophead, codel, fq_codel, pie, red, step, dualpi2"),
         ("droptail", "queue 'droptail' needs bytes=: such as bytes=2MB, packets=100 or bdp=1"),
         ("droptail:bytes=0", "queue 'droptail': bytes=0 is not a size above 0"),

@@ -337,7 +337,12 @@ impl FromStr for QueueSpec {
         let name = name.trim();
         let entry = QUEUES.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let names = QUEUES.iter().map(|entry| entry.name);
-            QueueError::UnknownQueue { name: clipped(name), hint: nearest(name, names) }
+            let hint = match name {
+                // Letters would say codel, which knows no flows.
+                "cake" | "fq" | "sfq" => "fq_codel shares a link among flows".to_owned(),
+                _ => nearest(name, names),
+            };
+            QueueError::UnknownQueue { name: clipped(name), hint }
         })?;
         let keys = Keys::parse(name, rest, entry.keys)?;
         match name {

@@ -10,9 +10,11 @@
 //! For raw IP these are 101 and 12, so that a second interface ends the reading; for cooked capture both are 113.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use paceline_cc::{Nanos, Time};
 use paceline_experiment::Direction;
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -52,7 +54,16 @@ pub struct Pcapng {
     clock: Clock,
     snap: usize,
     trouble: Option<String>,
+    /// Packets that earlier ones may still come before, in the order of their times, then of their coming.
+    kept: BTreeMap<(Time, u64), EnhancedPacketBlock<'static>>,
+    count: u64,
 }
+
+/// How long a packet is kept so that packets are in the order of time (our choice: what left is known when it is handed over, which is
+/// late by the release error; a host that stalls for longer breaks the order).
+const ORDER: Nanos = Nanos::from_millis(50);
+/// Most packets kept (our choice: about 20 MB).
+const KEPT: usize = 1 << 16;
 
 impl Pcapng {
     /// Bytes of a packet that hold its headers, whatever they are.
@@ -82,7 +93,7 @@ impl Pcapng {
             };
             writer.write_pcapng_block(interface).map_err(io::Error::other)?;
         }
-        Ok(Self { name: name.to_owned(), writer, clock, snap, trouble: None })
+        Ok(Self { name: name.to_owned(), writer, clock, snap, trouble: None, kept: BTreeMap::new(), count: 0 })
     }
 
     fn write(&mut self, passage: &Passage<'_>, interface: u32, flags: u32) {
@@ -95,6 +106,19 @@ impl Pcapng {
             data: Cow::Owned(data),
             options: vec![EnhancedPacketOption::Flags(flags)],
         };
+        self.count += 1;
+        self.kept.insert((passage.at, self.count), block);
+        let newest = self.kept.last_key_value().map_or(passage.at, |((at, _), _)| *at);
+        while let Some(((first, _), _)) = self.kept.first_key_value()
+            && (self.kept.len() > KEPT || newest.since(*first) > ORDER)
+        {
+            self.put();
+        }
+    }
+
+    /// Writes the first of those kept.
+    fn put(&mut self) {
+        let Some((_, block)) = self.kept.pop_first() else { return };
         let written: Result<usize, PcapNgWriteError> = self.writer.write_pcapng_block(block);
         if let Err(error) = written {
             self.trouble.get_or_insert(error.to_string());
@@ -130,6 +154,9 @@ impl Tap for Pcapng {
     }
 
     fn finish(&mut self) -> Result<(), String> {
+        while !self.kept.is_empty() {
+            self.put();
+        }
         let written = self.writer.get_mut().finish();
         let trouble = self.trouble.take();
         trouble.map_or(written, Err).map_err(|error| format!("{}: the packet log is lost: {error}", self.name))
@@ -139,7 +166,6 @@ impl Tap for Pcapng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline_cc::Time;
     use paceline_path::Split;
     use pcap_file::pcapng::{Block, PcapNgReader};
     use std::sync::{Arc, Mutex};
@@ -176,6 +202,8 @@ mod tests {
         log.left(&up);
         log.dropped(&up);
         log.dropped(&Passage { bytes: &six, ..up });
+        // Comes late, and has its place by its time.
+        log.left(&Passage { at: at - Nanos::from_millis(1), bytes: &six, ..down });
         log.finish().unwrap();
         let file = file.lock().unwrap();
         let mut reader = PcapNgReader::new(&file[..]).unwrap();
@@ -193,7 +221,8 @@ mod tests {
                     }));
                 }
                 Block::EnhancedPacket(packet) => {
-                    assert_eq!(packet.timestamp.as_nanos(), u128::from(clock.unix_nanos(at)));
+                    let wanted = if packets.is_empty() { at - Nanos::from_millis(1) } else { at };
+                    assert_eq!(packet.timestamp.as_nanos(), u128::from(clock.unix_nanos(wanted)));
                     let [EnhancedPacketOption::Flags(flags)] = packet.options[..] else { panic!("no direction") };
                     let (header, data) = packet.data.split_at(COOKED);
                     let (way, protocol) = (header[1], u16::from_be_bytes([header[14], header[15]]));
@@ -206,6 +235,7 @@ mod tests {
         }
         assert_eq!(names, INTERFACES);
         let expected = [
+            (NEAR, 56, 40, 2, 4, IPV6),
             (FAR, 76, 40, 1, 0, IPV4),
             (NEAR, 76, 40, 2, 4, IPV4),
             (FAR, 36, 20, 2, 4, IPV4),

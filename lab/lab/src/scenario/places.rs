@@ -202,9 +202,10 @@ fn in_words(message: &str) -> (String, Option<String>) {
         let value =
             found.split_once('`').or(found.split_once('"')).map_or("", |(_, value)| value.trim_end_matches(['`', '"']));
         let (wanted, fix) = match wanted {
-            "a string" => {
-                ("a text", "write a text in quotes, with a unit where one is due: \"20ms\", \"12 Mbit/s\"".to_owned())
-            }
+            "a string" => (
+                "a text",
+                "write a text in quotes, with its unit: \"24 Mbit/s\", \"20ms\" (--set without the quotes)".to_owned(),
+            ),
             "a boolean" => (wanted, "write true or false".to_owned()),
             "a sequence" if found == "map" => ("a list of tables", "write [[name]] instead of [name]".to_owned()),
             "a sequence" => ("a list", format!("write [\"{value}\"]")),

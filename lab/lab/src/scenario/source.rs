@@ -369,6 +369,11 @@ impl Plan {
         &self.traces
     }
 
+    /// A trace of its links, by the name under which the scenario knows it.
+    pub fn trace(&self, name: &str) -> Option<Arc<Trace>> {
+        self.traces.get(name).cloned()
+    }
+
     /// The whole scenario as a file again, every default filled in, with ranges as written: what gives the same race.
     pub fn to_toml(&self) -> String {
         let cannot = |error: &dyn std::fmt::Display| format!("# cannot be written: {error}\n");

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Direction, Flow, Graph, HopOutcome, Outcome, Recorder, Sample, TelemetryOutcome, Truth};
+use paceline_experiment::{
+    Direction, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, TelemetryOutcome, Truth,
+};
 use paceline_path::{Packet, Schedule, Split};
 
 use super::FLOW_PORT;
@@ -30,6 +32,8 @@ pub(super) struct RaceTap {
     step: Nanos,
     /// Changes of the bytes that wait at the hop that is shown, by point of the series.
     waiting: Vec<i64>,
+    /// Who watches.
+    live: Option<Arc<Live>>,
 }
 
 /// The hop that the series shows.
@@ -90,6 +94,7 @@ impl RaceTap {
             shown,
             step,
             waiting: vec![0; points + 1],
+            live: None,
         }
     }
 
@@ -140,6 +145,12 @@ impl RaceTap {
         for (watched, (flow, truth)) in self.flows.iter_mut().zip(flows.iter().zip(truths)) {
             watched.truth = flow.telemetry.as_ref().map(|_| truth.clone());
         }
+        self
+    }
+
+    /// Adds to what someone watches.
+    pub(super) fn shown_by(mut self, live: Option<Arc<Live>>) -> Self {
+        self.live = live;
         self
     }
 
@@ -200,6 +211,9 @@ impl Tap for RaceTap {
         }
         match role {
             Role::Data => {
+                if let Some(live) = &self.live {
+                    live.arrived(passage.bytes.len() as u64, delay.queue);
+                }
                 let mut packet = Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ());
                 packet.delay = delay;
                 self.recorder.arrived(flow, &packet, delay.propagation + delay.queue + delay.transmission);
@@ -219,6 +233,9 @@ impl Tap for RaceTap {
             truth.lock().unwrap_or_else(PoisonError::into_inner).dropped(number, reason);
         }
         if matches!(role, Role::Data) && passage.at <= self.end && passage.entered <= self.flows[flow].stop {
+            if let Some(live) = &self.live {
+                live.dropped();
+            }
             self.recorder.dropped(flow, &Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ()));
         }
     }
