@@ -17,7 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(log.seconds.is_finite() && log.step_s > 0.0);
             for curve in log.charts.iter().flat_map(|chart| &chart.curves) {
                 assert!(curve.points.len() <= 1000 && curve.points.windows(2).all(|pair| pair[0].0 <= pair[1].0));
-                assert!(curve.points.iter().all(|(t, y)| t.is_finite() && y.is_none_or(f64::is_finite)), "{}", curve.name);
+                assert!(
+                    curve.points.iter().all(|(t, y)| t.is_finite() && y.is_none_or(f64::is_finite)),
+                    "{}",
+                    curve.name
+                );
             }
             assert!(!sheet(std::slice::from_ref(&log)).file().contains("NaN"));
             assert!(page(&[log], "paceline plot file").expect("a page").trim_end().ends_with("</html>"));

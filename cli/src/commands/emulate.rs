@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// The queue from the program, where it is another.
     #[arg(long, value_name = "QUEUE")]
     up_queue: Option<QueueSpec>,
-    /// The path of a scenario file ([down] and [up], docs/guide/paths.md), with all that such a path may have.
+    /// The path of a scenario file (its sections down and up, docs/guide/paths.md), with all that such a path may have.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "trace", "up", "rate", "wifi", "delay", "loss", "queue", "jitter", "duplicate", "reorder", "up_rate", "up_delay",
         "up_loss", "up_queue",

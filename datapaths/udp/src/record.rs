@@ -366,7 +366,7 @@ mod tests {
             (String::new(), "not five words"),
             (format!("{zero} 60 5 12500000 sideways"), "not five words"),
             (format!("{zero} 60 5 12500000 both more"), "not five words"),
-            (format!("0 60 5 12500000 both"), "not five words"),
+            ("0 60 5 12500000 both".to_owned(), "not five words"),
             (format!("{zero} +60 5 12500000 both"), "not five words"),
             (format!("{zero} 60 5 99999999999 both"), "not five words"),
             (format!("{zero} 0 5 12500000 both"), "0 s is not between 1 and 3600 s"),

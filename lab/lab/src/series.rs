@@ -136,7 +136,7 @@ pub fn write<'a>(runs: impl IntoIterator<Item = &'a Run>, format: Format, out: &
 /// When the writer fails.
 #[cfg(feature = "parquet")]
 pub fn write_parquet<'a>(runs: impl IntoIterator<Item = &'a Run>, out: &mut (dyn Write + Send)) -> io::Result<()> {
-    let groups = runs.into_iter().map(|run| rows(run).map(|row| row.columns()).collect::<Vec<_>>());
+    let groups = runs.into_iter().map(|run| rows(run).map(Row::columns).collect::<Vec<_>>());
     crate::record::parquet::write_groups(groups.filter(|group| !group.is_empty()), out).map_err(io::Error::other)
 }
 

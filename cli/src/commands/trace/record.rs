@@ -121,7 +121,7 @@ fn ask(args: &Args, peer: SocketAddr, key: Option<&Key>, patience: Nanos) -> any
         said(&mut text, path, &other, &terms)?;
     }
     if let Some([least, median, longest]) = recorded.held {
-        let [least, median, longest] = [least, median, longest].map(|held| held.as_secs_f64());
+        let [least, median, longest] = [least, median, longest].map(Nanos::as_secs_f64);
         writeln!(text, "upwards, a packet was held for {least:.2} to {longest:.2} s, median {median:.2} s")?;
     }
     Ok(crate::print(&text)?)
