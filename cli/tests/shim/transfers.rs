@@ -76,7 +76,7 @@ fn python_serves_with_little_delay_and_can_be_watched() {
     assert!(line["min_rtt_ms"].as_f64().unwrap() >= 40.0, "{line}");
     assert!(line["window_bytes"].as_u64().unwrap() > 0 && !line["limited_by"].as_str().unwrap().is_empty(), "{line}");
     let text = scrape(metrics);
-    for metric in ["paceline_sockets{", "paceline_delivered_bytes_total{", "paceline_rtt_seconds{"] {
+    for metric in ["paceline_sockets{", "paceline_delivered_bytes_total{", "paceline_rtt_seconds_count{"] {
         assert!(text.lines().any(|row| row.starts_with(metric) && row.contains("program=\"python")), "{text}");
     }
     let (sum, shimmed) = found(client);

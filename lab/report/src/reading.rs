@@ -94,12 +94,17 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
             if more.of_two((quick.0, quick.1.0), (full.0, full.1.0)).is_eq() {
                 return format!("No difference was found between {}.", all_of(&names));
             }
+            let gain = full.1.0 / quick.1.0.max(1e-9);
+            let more = if gain < 2.0 {
+                format!("gains {} % throughput", short(100.0 * (gain - 1.0)))
+            } else {
+                format!("gets {} times the throughput", short(gain))
+            };
             format!(
-                "No contestant beats {} in both; from {} to {} a flow gains {} % throughput and pays {} times the delay.",
+                "No contestant beats {} in both; from {} to {} a flow {more} and pays {} times the delay.",
                 all_of(&names),
                 quick.0,
                 full.0,
-                short(100.0 * (full.1.0 / quick.1.0.max(1e-9) - 1.0)),
                 short(full.1.1 / quick.1.1.max(1e-9))
             )
         }
