@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::data::{Contestant, Data};
 
-/// Flows of a contestant that have a row (our choice: beyond, nobody reads).
+/// Flows of a contestant that have a row (our choice: more are not read).
 const MOST_FLOWS: usize = 32;
 /// A table of at most so many rows is open.
 const FEW: usize = 24;
