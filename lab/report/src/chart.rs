@@ -222,8 +222,9 @@ fn thinned(points: &[(f64, Option<f64>)]) -> (Vec<f64>, Vec<Option<f64>>) {
     points.chunks(join).map(mean).unzip()
 }
 
-/// What an axis is called in a table: `queueing delay, ms` as `queueing_delay_ms`.
+/// What an axis is called in a table: `queueing delay, ms` as `queueing_delay_ms`, Mbit/s as in records.
 fn column(title: &str) -> String {
+    let title = title.replace("Mbit/s", "mbps");
     let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_").to_ascii_lowercase()
 }
@@ -247,6 +248,7 @@ mod tests {
         assert!(svg.contains(r#"data-name="one" data-points="" data-x="1 10" data-y="2 4""#), "{svg}");
         assert!(!sheet.file().contains("data-y"));
         assert_eq!(column("queueing delay, ms"), "queueing_delay_ms");
+        assert_eq!(column("throughput, Mbit/s"), "throughput_mbps");
         assert_eq!(thinned(&vec![(1.0, Some(2.0)); 1300]).0.len(), 434);
         assert!(svg.contains(">one</text>") && !svg.contains("NaN"));
     }

@@ -5,7 +5,7 @@ use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
 use crate::chart::{Axis, Line, Panel, Row, Sheet};
-use crate::{ReportError, STYLE};
+use crate::{ReportError, SCRIPT, STYLE};
 use paceline_lab::numbers::short as number;
 
 /// Height of a chart (our choice: five of them fit on a screen).
@@ -147,6 +147,7 @@ pub fn page(logs: &[Log], command: &str) -> Result<String, ReportError> {
     Ok(env.get_template("logs")?.render(context! {
         version => env!("CARGO_PKG_VERSION"),
         style => STYLE,
+        script => SCRIPT,
         title => title,
         command => command,
         sections => Serde(logs.iter().map(section).collect::<Vec<_>>()),

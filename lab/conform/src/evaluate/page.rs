@@ -4,7 +4,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use paceline_report::chart::{Axis, Line as Curve, Panel, Row, Sheet};
 use paceline_report::svg::nice;
-use paceline_report::{ReportError, STYLE};
+use paceline_report::{ReportError, SCRIPT, STYLE};
 use serde::Serialize;
 
 use super::{Answered, Chart};
@@ -39,6 +39,7 @@ pub fn page(name: &str, answered: &[Answered], effort: &str, command: &str) -> R
     Ok(env.get_template("evaluate")?.render(context! {
         version => env!("CARGO_PKG_VERSION"),
         style => STYLE,
+        script => SCRIPT,
         name => name,
         effort => effort,
         command => command,

@@ -2,7 +2,7 @@
 
 const tip = document.getElementById("tip") ?? document.body.appendChild(Object.assign(document.createElement("div"), { id: "tip", hidden: true }));
 tip.setAttribute("role", "status");
-const UNITS = { _s: "s", _ms: "ms", _mbps: "Mbit/s", _percent: "%", _packets: "packets", _us: "\u00b5s" };
+const UNITS = { _s: "s", _ms: "ms", _mbps: "Mbit/s", _kb: "kB", _percent: "%", _packets: "packets", _us: "\u00b5s" };
 const unitOf = (column) => Object.entries(UNITS).filter(([end]) => column.endsWith(end)).sort((a, b) => b[0].length - a[0].length)[0]?.[1] ?? "";
 const withUnit = (value, column) => `${short(value)} ${unitOf(column)}`.trim();
 let marks = [];
