@@ -8,7 +8,7 @@ use paceline_conform::capture::{self, FourTuple};
 use paceline_conform::page::{self, expected, figure, score_text};
 use paceline_conform::rule::Verdict;
 use paceline_conform::suite::{Measured, Score, judge};
-use paceline_conform::{qlog, rules};
+use paceline_conform::{qlog, rules, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::real;
@@ -29,9 +29,12 @@ pub(crate) struct Args {
     /// The kernel's own TCP behind an emulated path, in real time, by samples of TCP_INFO. Needs root or user namespaces.
     #[arg(long)]
     real: bool,
-    /// A qlog (version 0.3 or 0.4, JSON or JSON-SEQ) of somebody's sender; needs --as. May be given again.
+    /// A qlog (version 0.3 or 0.4, JSON or JSON-SEQ; draft-00) of somebody's sender; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     qlog: Vec<PathBuf>,
+    /// An event log of a flow (race --events), such as one of the kernel that an agent drove; needs --as. May be given again.
+    #[arg(long, value_name = "FILE", requires = "rules_of")]
+    events: Vec<PathBuf>,
     /// A capture (pcap, pcapng) made at the sender of a TCP flow; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     pcap: Vec<PathBuf>,
@@ -144,6 +147,10 @@ fn files(args: &Args) -> anyhow::Result<Vec<Score>> {
     let mut scores = Vec::new();
     for path in &args.qlog {
         let trajectory = qlog::read(&path.display().to_string(), open("--qlog", path)?)?;
+        scores.push(Score::of_one(rules_of, trajectory));
+    }
+    for path in &args.events {
+        let trajectory = watch::read(&path.display().to_string(), open("--events", path)?)?;
         scores.push(Score::of_one(rules_of, trajectory));
     }
     for path in &args.pcap {

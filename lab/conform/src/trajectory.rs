@@ -39,6 +39,8 @@ pub struct Point {
 pub enum Origin {
     /// A run in the simulator: every event.
     Simulated,
+    /// An event log: every event.
+    Events,
     /// A flow of the kernel, sampled by `TCP_INFO`.
     Kernel,
     /// Somebody's qlog.
@@ -52,6 +54,7 @@ impl Origin {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Simulated => "a run in the simulator",
+            Self::Events => "an event log",
             Self::Kernel => "samples of TCP_INFO",
             Self::Qlog => "a qlog",
             Self::Packets => "packets (window estimated as bytes in flight)",

@@ -1,8 +1,10 @@
-//! A run's own trajectory: every acknowledgement and loss of one flow.
+//! A run's own trajectory: every acknowledgement and loss of one flow, as it happens or from an event log.
 
+use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::observe::{Event, Observer};
+use paceline_cc::event_log::{LogError, Reader};
+use paceline_cc::observe::{Answers, Event, Observer};
 use paceline_cc::{Controller, Pacing, Phase as Repair};
 use paceline_experiment::{Layer, Subject, Tap};
 
@@ -41,11 +43,25 @@ impl Tap for Watch {
             return None;
         }
         let mss = f64::from(of.env.mss.max(1));
-        let trajectory = Trajectory::new(self.name.as_str(), Origin::Simulated, mss);
-        let eye = Arc::new(Mutex::new(Eye { trajectory, begun: None, now: Point::default() }));
+        let eye = Arc::new(Mutex::new(Eye::new(Trajectory::new(self.name.as_str(), Origin::Simulated, mss))));
         self.seen = Some(Arc::clone(&eye));
         Some(Box::new(eye))
     }
+}
+
+/// The trajectory of a flow whose events were recorded (`paceline race --events`), such as a kernel flow that an agent drove.
+///
+/// # Errors
+/// [`LogError`] when it is no event log, or is damaged or cut off.
+pub fn read(name: &str, from: impl BufRead) -> Result<Trajectory, LogError> {
+    let reader = Reader::new(name, from)?;
+    let mss = f64::from(reader.header().env.mss.max(1));
+    let mut eye = Eye::new(Trajectory::new(name, Origin::Events, mss));
+    for line in reader {
+        let line = line?;
+        line.event.with(|event| eye.see(event, &line.answers));
+    }
+    Ok(eye.trajectory)
 }
 
 #[derive(Debug)]
@@ -58,6 +74,17 @@ struct Eye {
 
 impl Observer for Eye {
     fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        self.see(event, &Answers::of(controller));
+    }
+}
+
+impl Eye {
+    fn new(trajectory: Trajectory) -> Self {
+        Self { trajectory, begun: None, now: Point::default() }
+    }
+
+    /// `event` happened, and this is what the controller answers then.
+    fn see(&mut self, event: &Event<'_>, answers: &Answers) {
         let mss = self.trajectory.mss;
         let at = event.now().as_secs_f64();
         let t = at - *self.begun.get_or_insert(at);
@@ -91,8 +118,8 @@ impl Observer for Eye {
             self.trajectory.push(Point { t, ..before });
         }
         self.now.t = t;
-        self.now.window = controller.window() as f64 / mss;
-        self.now.pacing_mbps = match controller.pacing() {
+        self.now.window = answers.window as f64 / mss;
+        self.now.pacing_mbps = match answers.pacing {
             Pacing::Rate(rate) => Some(rate.as_mbps()),
             Pacing::Free | Pacing::Gap(_) => None,
         };

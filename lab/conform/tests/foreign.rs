@@ -5,8 +5,9 @@ use std::io::Cursor;
 use paceline_conform::rig::{Rig, Simulated};
 use paceline_conform::suite::Score;
 use paceline_conform::trajectory::Origin;
-use paceline_conform::{capture, qlog};
+use paceline_conform::{capture, qlog, watch};
 use paceline_lab::contestant::Contestant;
+use paceline_lab::events::EventLogs;
 use paceline_lab::qlog::Qlog;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -43,6 +44,24 @@ fn a_qlog_shows_what_the_run_did() {
     let one = format!(r#"{{"qlog_version":"0.3","traces":[{{"events":[{events}]}}]}}"#);
     let contained = Score::of_one("cubic", qlog::read("run.sqlog", Cursor::new(one)).unwrap());
     assert_eq!(contained.trajectories, score.trajectories);
+}
+
+#[test]
+fn an_event_log_is_what_was_watched() {
+    let contestant: Contestant = "cubic@tcp".parse().unwrap();
+    let plan = Rig::Short.plan(&contestant).unwrap();
+    let mut seen = watch::Watch::new("run", 0);
+    paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut seen));
+    let folder = tempfile::tempdir().unwrap();
+    let mut logs = EventLogs::new(folder.path(), "run", "a test").unwrap();
+    paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut logs));
+    let text = std::fs::read_to_string(&logs.finish().unwrap()[0]).unwrap();
+    let (seen, read) = (seen.trajectory(), watch::read("run", Cursor::new(text.as_bytes())).unwrap());
+    assert!(read.points.len() > 1000 && read.origin == Origin::Events);
+    assert_eq!((read.points, read.losses, read.mss), (seen.points, seen.losses, seen.mss));
+    let cut = &text[..text.len() / 2];
+    assert!(watch::read("log", Cursor::new(cut)).unwrap_err().to_string().starts_with("log:"));
+    assert!(watch::read("log", Cursor::new("{}")).is_err() && watch::read("log", Cursor::new("")).is_err());
 }
 
 /// A log of one window a round trip of 40 ms: a form of events, and the RTT as it writes it.
