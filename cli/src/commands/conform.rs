@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// A qlog (version 0.3 or 0.4, JSON or JSON-SEQ; draft-00) of somebody's sender; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     qlog: Vec<PathBuf>,
-    /// An event log of a flow (race --events), such as one of the kernel that an agent drove; needs --as. May be given again.
+    /// An event log of a flow, such as race --events writes; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     events: Vec<PathBuf>,
     /// A capture (pcap, pcapng) made at the sender of a TCP flow; needs --as. May be given again.

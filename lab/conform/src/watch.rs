@@ -49,7 +49,7 @@ impl Tap for Watch {
     }
 }
 
-/// The trajectory of a flow whose events were recorded (`paceline race --events`), such as a kernel flow that an agent drove.
+/// The trajectory of a flow whose events were recorded (`paceline race --events`).
 ///
 /// # Errors
 /// [`LogError`] when it is no event log, or is damaged or cut off.
