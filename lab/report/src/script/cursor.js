@@ -161,7 +161,12 @@ document.addEventListener("wheel", (event) => {
   event.preventDefault();
   zoomBy(found.plot, event.deltaY > 0 ? 1.25 : 0.8, (found.place.x - found.plot.rect.x) / found.plot.rect.w);
 }, { passive: false });
-document.addEventListener("scroll", clear, { passive: true });
+// Values go with the page, but the place stays: a focus from the keyboard scrolls after the first arrow key.
+document.addEventListener("scroll", () => {
+  const place = pointed;
+  clear();
+  pointed = place;
+}, { passive: true });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") return clear();
   const panels = document.activeElement?.closest?.(".panels");
