@@ -14,10 +14,15 @@ JOBS ?= 1
 PAPER ?= paced-chirping
 # Progress is for terminals only.
 QUIET := $(if $(MAKE_TERMERR),,--quiet)
+# What takes longest to build, or needs clang, is tested and linted where FEATURES has its name.
+features := $(subst $(comma), ,$(FEATURES))
+kernel := $(if $(filter ebpf,$(features)),,--exclude paceline-kernel --exclude paceline-int)
+tested = --workspace --exclude paceline-python $(if $(filter quic,$(features)),,--exclude paceline-quic) $(kernel) $(if $(kernel),--exclude paceline-bus) \
+    --features '$(addprefix paceline-cli/,parquet $(filter quic ebpf,$(features)))'
 FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser site soak-alcc soak-shim fmt lint lint-ebpf deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
+.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
@@ -54,9 +59,9 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 	@echo "report: $(OUT)/report.html"
 	@echo "command: target/release/paceline (make install puts it into PATH)"
 
-test: ## all tests but those of QUIC and of the kernel; those of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
-	@scripts/setup build
-	@scripts/test $(QUIET) --features paceline-cli/parquet
+test: ## all tests; those of QUIC and of the kernel by FEATURES=quic,ebpf, of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
+	@scripts/setup $(if $(kernel),build,ebpf)
+	@scripts/test $(QUIET) $(tested)
 	@if scripts/setup java present; then scripts/test-java; \
 	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
 	@scripts/test-python
@@ -70,6 +75,10 @@ test-browser: ## clicks in the report of a small race, and axe, in a headless Ch
 test-python: ## the Python package: wheel, types and tests in target/python (needs python3 with venv, and packages from PyPI)
 	@scripts/setup build
 	@scripts/test-python
+
+wheel: ## the Python package as users get it, in target/wheels and in the virtual environment target/python
+	@scripts/setup build
+	@scripts/test-python wheel
 
 test-docs: ## the command blocks of all pages, those that take below 30 s (ALL=1: all; BUILT=target/release has the command)
 	@PACELINE=$(BUILT)/paceline scripts/test-docs $(if $(ALL),--all)
@@ -116,17 +125,13 @@ fmt: ## format the code
 	@$(CARGO) fmt --all
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 
-lint: ## formatting and clippy, warnings are errors
+lint: ## formatting and clippy, warnings are errors (FEATURES=ebpf: also of what needs clang to build)
 	@scripts/setup lint
+	@$(if $(kernel),,scripts/setup ebpf)
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	@! command -v python3 >/dev/null || scripts/soak-shim --help >/dev/null
-	@$(CARGO) clippy $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --all-targets --features paceline-cli/quic --locked -- -D warnings
-
-lint-ebpf: ## clippy for what needs clang to build
-	@scripts/setup lint
-	@scripts/setup ebpf
-	@$(CARGO) clippy $(QUIET) -p paceline-kernel -p paceline-int -p paceline-cli --all-targets --features paceline-cli/ebpf --locked -- -D warnings
+	@$(CARGO) clippy $(QUIET) --workspace $(kernel) --all-targets --features paceline-cli/quic$(if $(kernel),,$(comma)paceline-cli/ebpf) --locked -- -D warnings
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@scripts/setup deny
