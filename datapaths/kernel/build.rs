@@ -8,14 +8,14 @@ fn main() -> anyhow::Result<()> {
     use anyhow::Context;
 
     let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo gives no OUT_DIR")?);
-    let folders = ["src/bpf", "tests/bpf"];
-    for folder in folders {
+    // A folder that is not there would count as changed each time.
+    let folders = || ["src/bpf", "tests/bpf"].into_iter().filter(|folder| Path::new(folder).is_dir());
+    for folder in folders() {
         println!("cargo:rerun-if-changed={folder}");
     }
     println!("cargo:rerun-if-env-changed=CLANG");
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
-    let entries = folders.map(|folder| Path::new(folder).read_dir());
-    for entry in entries.into_iter().flatten().flatten() {
+    for entry in folders().flat_map(|folder| Path::new(folder).read_dir()).flatten() {
         let source = entry?.path();
         let Some(name) = source.file_name().and_then(|name| name.to_str()?.strip_suffix(".bpf.c")) else { continue };
         libbpf_cargo::SkeletonBuilder::new()
