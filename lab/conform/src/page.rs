@@ -2,13 +2,15 @@
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
-use paceline_report::svg::{Anchor, Rect, Scale, Svg, short, trail};
-use paceline_report::{ReportError, STYLE};
+use paceline_report::chart::thinned;
+use paceline_report::plot::{Fit, Places, Plot};
+use paceline_report::svg::{Anchor, Rect, Scale, Svg, short};
+use paceline_report::{ReportError, SCRIPT, STYLE, palette};
 use serde::Serialize;
 
 use crate::rule::{Span, Verdict};
 use crate::suite::{Judged, Score};
-use crate::trajectory::{Point, Trajectory, quantile};
+use crate::trajectory::{Point, quantile};
 
 /// Name of the page in its folder.
 pub const PAGE: &str = "conformance.html";
@@ -21,9 +23,11 @@ const RIGHT: f64 = 14.0;
 const TALL: f64 = 210.0;
 const LOW: f64 = 90.0;
 const BAR: f64 = 18.0;
+/// Most points of a curve in the page (our choice: the teeth of a window over a minute stay).
+const POINTS: usize = 2000;
 /// What this page has beyond the style of all.
-const MORE: &str = "svg .holds { fill: var(--c2); fill-opacity: .75; } svg .departs { fill: var(--c8); } svg .mark { fill: var(--c8); \
-    fill-opacity: .13; } .holds-word { color: var(--c2); font-weight: 600; } .departs-word { color: var(--c8); font-weight: 700; } \
+const MORE: &str = "svg .holds { fill: var(--good); fill-opacity: .75; } svg .departs { fill: var(--bad); } svg .mark { fill: var(--bad); \
+    fill-opacity: .13; } .holds-word { color: var(--good); font-weight: 600; } .departs-word { color: var(--bad); font-weight: 700; } \
     .rules td { white-space: normal; text-align: left; vertical-align: top; } .rules th { text-align: left; } \
     .rules td:nth-child(3), .rules td:nth-child(4) { white-space: nowrap; }";
 
@@ -69,6 +73,7 @@ pub fn page(scores: &[Score], command: &str) -> Result<String, ReportError> {
     Ok(env.get_template("conform")?.render(context! {
         version => env!("CARGO_PKG_VERSION"),
         style => format!("{STYLE}{MORE}"),
+        script => SCRIPT,
         command => command,
         sections => Serde(sections),
     })?)
@@ -133,39 +138,69 @@ fn draw(score: &Score, index: usize) -> Option<Figure> {
     let trajectory = &score.trajectories[index];
     let rules: Vec<&Judged> = score.judged.iter().filter(|judged| judged.trajectory == index).collect();
     let rig = rules.first()?.rule.rig;
+    let label =
+        format!("Window of {} over time on the path {}, and where each rule was judged", trajectory.name, rig.name());
     let end = trajectory.end().max(1e-3);
-    let x = Scale::linear(0.0, end, LEFT, WIDTH - RIGHT);
+    let class = palette::class(&score.rules_of);
+    let frame = |top: f64, h: f64| Rect { x: LEFT, y: top, w: WIDTH - LEFT - RIGHT, h };
     let mut svg = Svg::default();
     let mut top = 22.0;
-    marks(&mut svg, &rules, x, Rect { x: LEFT, y: top, w: WIDTH - LEFT - RIGHT, h: TALL });
-    plot(&mut svg, trajectory, x, (top, TALL), "window, packets", |point| Some(point.window));
-    top += TALL;
-    if trajectory.points.iter().any(|point| point.pacing_mbps.is_some()) {
-        top += 16.0;
-        plot(&mut svg, trajectory, x, (top, LOW), "pace, Mbit/s", |point| point.pacing_mbps);
-        top += LOW;
+    let curves: [(&str, &str, f64, Value); 3] = [
+        ("window, packets", "window_packets", TALL, |point| Some(point.window)),
+        ("pace, Mbit/s", "pace_mbps", LOW, |point| point.pacing_mbps),
+        ("RTT, ms", "rtt_ms", LOW, |point| point.rtt_ms),
+    ];
+    let seen: Vec<_> =
+        curves.into_iter().filter(|(.., value)| trajectory.points.iter().any(|point| value(point).is_some())).collect();
+    for (index, (title, column, height, value)) in seen.iter().enumerate() {
+        let points: Vec<(f64, Option<f64>)> = trajectory.points.iter().map(|point| (point.t, value(point))).collect();
+        let rect = frame(top, *height);
+        let plot = Plot {
+            rect,
+            x: Scale::linear(0.0, end, rect.x, rect.right()),
+            y: Scale::linear(0.0, upper(&points), rect.bottom(), rect.y),
+            fits: [Fit::Fixed, Fit::Zero],
+            columns: ["time_s", column],
+            link: &label,
+            ticks: [12, (height / 34.0) as usize],
+            labels: [index + 1 == seen.len(), true],
+        };
+        plot.open(&mut svg);
+        if index == 0 {
+            marks(&mut svg, &plot, &rules);
+        }
+        let (xs, ys) = thinned(&points, POINTS);
+        svg.open(&class, "");
+        plot.curve(&mut svg, "line fine", &trajectory.name, Places::Points(&xs), &ys, false);
+        svg.close();
+        plot.close(&mut svg);
+        svg.text_upwards(LEFT - 62.0, top + height / 2.0, "axis", title);
+        top += height + 16.0;
     }
-    if trajectory.points.iter().any(|point| point.rtt_ms.is_some()) {
-        top += 16.0;
-        plot(&mut svg, trajectory, x, (top, LOW), "RTT, ms", |point| point.rtt_ms);
-        top += LOW;
+    svg.text(LEFT + (WIDTH - LEFT - RIGHT) / 2.0, top + 18.0, Anchor::Middle, "axis", "seconds");
+    top += 30.0;
+    let rect = frame(top, BAR * rules.len() as f64);
+    let plot = Plot {
+        rect,
+        x: Scale::linear(0.0, end, rect.x, rect.right()),
+        y: Scale::linear(0.0, 1.0, rect.bottom(), rect.y),
+        fits: [Fit::Fixed, Fit::Fixed],
+        columns: ["time_s", "rule"],
+        link: &label,
+        ticks: [12, 1],
+        labels: [false, false],
+    };
+    plot.open(&mut svg);
+    for (row, judged) in rules.iter().enumerate() {
+        bar(&mut svg, &plot, judged, top + BAR * row as f64);
     }
-    for tick in x.ticks(12) {
-        svg.text(x.at(tick), top + 16.0, Anchor::Middle, "tick", &short(tick));
-    }
-    svg.text(LEFT + (WIDTH - LEFT - RIGHT) / 2.0, top + 34.0, Anchor::Middle, "axis", "seconds");
-    top += 44.0;
-    for judged in &rules {
-        svg.text(LEFT - 8.0, top + 12.0, Anchor::End, "tick", judged.rule.id);
-        bar(&mut svg, judged, x, top);
-        top += BAR;
-    }
+    plot.close(&mut svg);
+    top = rect.bottom();
     let on = if score.trajectories.len() > 1 || trajectory.facts.rate_mbps.is_some() {
         format!("On the path \u{201c}{}\u{201d}: {}", rig.name(), rig.about())
     } else {
         trajectory.name.clone()
     };
-    let label = format!("Window of {} over time, and where each rule was judged", trajectory.name);
     Some(Figure { title: on, svg: svg.inline(WIDTH, top + 6.0, &label) })
 }
 
@@ -175,52 +210,42 @@ fn is_off(judged: &Judged, span: &Span) -> bool {
     matches!(judged.verdict, Verdict::Departs { .. }) && !(low..=high).contains(&span.value)
 }
 
+/// A value of a point of a trajectory, where it is known.
+type Value = fn(&Point) -> Option<f64>;
+
+/// The end of the vertical axis: a start that overshoots must not flatten the rest beyond recognition.
+fn upper(points: &[(f64, Option<f64>)]) -> f64 {
+    let values: Vec<f64> = points.iter().filter_map(|(_, value)| *value).collect();
+    let (most, usual) = (quantile(values.clone(), 1.0).unwrap_or(1.0), quantile(values, 0.98).unwrap_or(1.0));
+    (most.min(3.0 * usual) * 1.06).max(1e-3)
+}
+
 /// Where a rule departs, behind the window.
-fn marks(svg: &mut Svg, rules: &[&Judged], x: Scale, plot: Rect) {
+fn marks(svg: &mut Svg, plot: &Plot<'_>, rules: &[&Judged]) {
     for judged in rules {
         let Some(seen) = judged.verdict.seen() else { continue };
-        for span in seen.spans.iter().filter(|span| is_off(judged, span)) {
-            let from = x.at(span.from);
-            svg.rect(Rect { x: from, w: (x.at(span.to) - from).max(1.5), ..plot }, "mark");
+        let off: Vec<(f64, f64)> =
+            seen.spans.iter().filter(|span| is_off(judged, span)).map(|span| (span.from, span.to)).collect();
+        if !off.is_empty() {
+            let name = format!("departs: {}", judged.rule.id);
+            plot.band(svg, "mark", &name, (plot.rect.y, plot.rect.bottom()), &off);
         }
     }
 }
 
 /// Where a rule was judged.
-fn bar(svg: &mut Svg, judged: &Judged, x: Scale, top: f64) {
+fn bar(svg: &mut Svg, plot: &Plot<'_>, judged: &Judged, top: f64) {
+    svg.text(LEFT - 8.0, top + 12.0, Anchor::End, "tick", judged.rule.id);
     let Some(seen) = judged.verdict.seen() else {
-        svg.text(x.at(0.0) + 4.0, top + 12.0, Anchor::Start, "hint", "not seen");
+        svg.text(LEFT + 4.0, top + 12.0, Anchor::Start, "hint", "not seen");
         return;
     };
-    for span in &seen.spans {
-        let from = x.at(span.from);
-        let class = if is_off(judged, span) { "departs" } else { "holds" };
-        svg.rect(Rect { x: from, y: top + 3.0, w: (x.at(span.to) - from - 0.6).max(1.2), h: BAR - 7.0 }, class);
+    for (off, class, word) in [(false, "holds", "holds"), (true, "departs", "departs")] {
+        let spans = seen.spans.iter().filter(|span| is_off(judged, span) == off);
+        let spans: Vec<(f64, f64)> = spans.map(|span| (span.from, span.to)).collect();
+        if !spans.is_empty() {
+            let name = format!("{word}: {}", judged.rule.id);
+            plot.band(svg, class, &name, (top + 3.0, top + BAR - 4.0), &spans);
+        }
     }
-}
-
-fn plot(
-    svg: &mut Svg,
-    of: &Trajectory,
-    x: Scale,
-    (top, height): (f64, f64),
-    title: &str,
-    value: fn(&Point) -> Option<f64>,
-) {
-    let values: Vec<f64> = of.points.iter().filter_map(value).collect();
-    // A start that overshoots must not flatten the rest beyond recognition.
-    let (most, usual) = (quantile(values.clone(), 1.0).unwrap_or(1.0), quantile(values, 0.98).unwrap_or(1.0));
-    let y = Scale::linear(0.0, most.min(3.0 * usual) * 1.06, top + height, top);
-    for tick in x.ticks(12) {
-        svg.line(x.at(tick), top, x.at(tick), top + height, "grid");
-    }
-    for tick in y.ticks((height / 34.0) as usize) {
-        svg.line(LEFT, y.at(tick), WIDTH - RIGHT, y.at(tick), "grid");
-        svg.text(LEFT - 6.0, y.at(tick) + 4.0, Anchor::End, "tick", &short(tick));
-    }
-    svg.rect(Rect { x: LEFT, y: top, w: WIDTH - LEFT - RIGHT, h: height }, "frame");
-    svg.open("c0 d0", "");
-    svg.path(&trail(of.points.iter().map(|point| (x.at(point.t), value(point).map(|at| y.at(at))))), "line thin");
-    svg.close();
-    svg.text_upwards(LEFT - 62.0, top + height / 2.0, "axis", title);
 }

@@ -266,7 +266,8 @@ impl Seen {
                 charts.push(Chart { title, curves });
             }
         };
-        let curve = |name: &str, class, points| Curve { name: name.to_owned(), points, class };
+        let curve =
+            |name: &str, class: &'static str, points| Curve { name: name.to_owned(), points, class: class.into() };
         if emulated {
             let ways = || ["down", "up"].into_iter().zip(&self.ways).zip([CLASSES[0], CLASSES[1]]);
             let rates = ways().map(|((name, way), class)| curve(name, class, way.left.rates(grid, 8e-6)));

@@ -110,7 +110,8 @@ impl Link {
     fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> Log {
         // The last millisecond belongs to it.
         let grid = Grid::new(self.end + 1_000_000, step);
-        let curve = |name: &str, class, points| Curve { name: name.to_owned(), points, class };
+        let curve =
+            |name: &str, class: &'static str, points| Curve { name: name.to_owned(), points, class: class.into() };
         let mut rates = Vec::new();
         if !self.offered.is_empty() {
             rates.push(curve("what the link could carry", GREY, self.offered.rates(grid, 8e-6)));

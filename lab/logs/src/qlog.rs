@@ -42,7 +42,8 @@ fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> Log {
         lost.add(nanos(*t), 1.0);
     }
     let grid = Grid::new(end.max(1), step);
-    let curve = |name: &str, class: usize, points| Curve { name: name.to_owned(), points, class: CLASSES[class] };
+    let curve =
+        |name: &str, class: usize, points| Curve { name: name.to_owned(), points, class: CLASSES[class].into() };
     let mut rates = vec![curve("delivered", 0, delivered.rates(grid, 8e-6))];
     if !pacing.is_empty() {
         rates.push(curve("pacing rate", 3, pacing.means(grid)));

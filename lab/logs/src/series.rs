@@ -2,7 +2,8 @@
 
 use paceline_cc::Nanos;
 use paceline_lab::series::{Row, RowError};
-use paceline_report::logs::{CLASSES, Chart, Curve, Log};
+use paceline_report::logs::{Chart, Curve, Log};
+use paceline_report::palette;
 
 use crate::LogError;
 use crate::bins::{Bins, Grid};
@@ -92,6 +93,7 @@ pub(crate) fn read(
         notes.push(format!("The first {MOST} flows are drawn."));
     }
     let grid = Grid::new(end.max(1), step);
+    let classes = palette::classes(shown.iter().map(|one| one.contestant.as_str()));
     let several = |name: &str| shown.iter().filter(|one| one.contestant == name).count() > 1;
     let chart = |(index, title): (usize, &'static str)| {
         let curve = |(place, one): (usize, &Shown)| {
@@ -100,7 +102,7 @@ pub(crate) fn read(
             let mut points = one.values[index].means(grid);
             // Steps of the file may be longer than those of the picture.
             points.retain(|(_, value)| value.is_some());
-            Curve { name, points, class: CLASSES[place % CLASSES.len()] }
+            Curve { name, points, class: classes[place].clone().into() }
         };
         let curves = shown.iter().enumerate().filter(|(_, one)| !one.values[index].is_empty());
         Chart { title, curves: curves.map(curve).collect() }
@@ -123,6 +125,8 @@ mod tests {
         let names: Vec<&str> = log.charts[0].curves.iter().map(|curve| curve.name.as_str()).collect();
         assert_eq!(names, ["a@udp flow 1", "a@udp flow 2", "b@tcp"]);
         assert_eq!((log.charts.len(), log.charts[1].curves.len(), log.notes.len()), (2, 1, 1));
+        let classes: Vec<&str> = log.charts[0].curves.iter().map(|curve| &*curve.class).collect();
+        assert!(classes[0] != classes[1] && classes[2].ends_with(" d0"), "{classes:?}");
         assert!(log.charts[0].curves[0].points.iter().all(|(_, value)| value.unwrap() < 10.0));
     }
 }

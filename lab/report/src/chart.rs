@@ -1,5 +1,7 @@
 //! A sheet of line charts: rows of panels that share the x axis, each row with a y axis of its own, and one legend above.
 
+use std::borrow::Cow;
+
 use super::plot::{Fit, Places, Plot};
 use super::svg::{Anchor, Rect, Scale, Svg, n, short, text_width, trail};
 
@@ -27,11 +29,14 @@ impl Axis {
     }
 }
 
+/// CSS classes of colour and dash: by the name of a controller ([`super::palette::classes`]), or a place of the palette such as `c0`.
+pub type Class = Cow<'static, str>;
+
 /// A curve; where `y` is missing it breaks.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// CSS classes of colour and dash.
-    pub class: &'static str,
+    pub class: Class,
     /// Points in the units of the axes.
     pub points: Vec<(f64, Option<f64>)>,
     /// With a dot at each point, for few points.
@@ -74,7 +79,7 @@ pub struct Sheet {
     /// One below the other.
     pub rows: Vec<Row>,
     /// CSS classes and names.
-    pub legend: Vec<(&'static str, String)>,
+    pub legend: Vec<(Class, String)>,
 }
 
 /// Width of a sheet on the page and in a file, where text must stay legible in a narrow column.
@@ -158,9 +163,9 @@ impl Sheet {
         plot.open(svg);
         for line in &panel.lines {
             let name = self.legend.iter().find(|(class, _)| *class == line.class).map_or("", |(_, name)| name);
-            let (xs, ys) = thinned(&line.points);
-            svg.open(line.class, "");
-            plot.curve(svg, "line thin", name, Places::Points(&xs), &ys, false);
+            let (xs, ys) = thinned(&line.points, POINTS);
+            svg.open(&line.class, "");
+            plot.curve(svg, "line fine", name, Places::Points(&xs), &ys, false);
             if line.dots {
                 for (px, py) in xs.iter().zip(&ys).filter_map(|(x, y)| Some((*x, (*y)?))) {
                     let (cx, cy) = (n(plot.x.at(px)), n(plot.y.at(py)));
@@ -192,8 +197,8 @@ impl Sheet {
         svg.rect(plot, "frame");
         for line in &panel.lines {
             let places = line.points.iter().map(|(px, py)| (x.at(*px), py.map(|py| y.at(py))));
-            svg.open(line.class, "");
-            svg.path(&trail(places.clone()), "line thin");
+            svg.open(&line.class, "");
+            svg.path(&trail(places.clone()), "line fine");
             if line.dots {
                 for (px, py) in places {
                     if let Some(py) = py {
@@ -211,9 +216,9 @@ impl Sheet {
 /// At most about so many points of a line stand in a page (our choice: what a plot can show).
 const POINTS: usize = 600;
 
-/// The points, or the means of as many at a time as leave [`POINTS`].
-fn thinned(points: &[(f64, Option<f64>)]) -> (Vec<f64>, Vec<Option<f64>>) {
-    let join = points.len().div_ceil(POINTS).max(1);
+/// The points by their coordinates, or the means of as many at a time as leave `most` of them.
+pub fn thinned(points: &[(f64, Option<f64>)], most: usize) -> (Vec<f64>, Vec<Option<f64>>) {
+    let join = points.len().div_ceil(most.max(1)).max(1);
     let mean = |part: &[(f64, Option<f64>)]| {
         let known: Vec<f64> = part.iter().filter_map(|(_, y)| *y).collect();
         let x = part.iter().map(|(x, _)| x).sum::<f64>() / part.len() as f64;
@@ -235,21 +240,21 @@ mod tests {
 
     #[test]
     fn every_panel_curve_and_name_is_drawn() {
-        let line = Line { class: "c1 d0", points: vec![(1.0, Some(2.0)), (10.0, Some(4.0))], dots: true };
+        let line = Line { class: "c1 d0".into(), points: vec![(1.0, Some(2.0)), (10.0, Some(4.0))], dots: true };
         let panel = Panel { title: "left & right".to_owned(), note: "n".to_owned(), lines: vec![line] };
         let row = Row { y_title: "y", y: Axis::linear(5.0), height: 80.0, panels: vec![panel.clone(), panel] };
-        let legend = vec![("c1 d0", "one".to_owned())];
+        let legend = vec![("c1 d0".into(), "one".to_owned())];
         let sheet = Sheet { label: "two".to_owned(), x_title: "x", x: Axis::log(1.0, 10.0), rows: vec![row], legend };
         let svg = sheet.draw();
         assert!(sheet.file().contains("width=\"900\"") && sheet.file().matches("<circle").count() == 4);
         assert_eq!(svg.matches("left &amp; right").count(), 2);
         assert_eq!(svg.matches("<circle").count(), 4);
-        assert_eq!(svg.matches("class=\"line thin\"").count(), 2);
+        assert_eq!(svg.matches("class=\"line fine\"").count(), 2);
         assert!(svg.contains(r#"data-name="one" data-points="" data-x="1 10" data-y="2 4""#), "{svg}");
         assert!(!sheet.file().contains("data-y"));
         assert_eq!(column("queueing delay, ms"), "queueing_delay_ms");
         assert_eq!(column("throughput, Mbit/s"), "throughput_mbps");
-        assert_eq!(thinned(&vec![(1.0, Some(2.0)); 1300]).0.len(), 434);
+        assert_eq!(thinned(&vec![(1.0, Some(2.0)); 1300], POINTS).0.len(), 434);
         assert!(svg.contains(">one</text>") && !svg.contains("NaN"));
     }
 }

@@ -67,9 +67,7 @@ impl Styles {
         }
         let dash = palette::dash(&record.via);
         let taken = |colour: &str| self.0.values().any(|style| (style.colour, style.dash) == (colour, dash));
-        let first = palette::name(&record.controller);
-        let others = (0..palette::RESERVE).map(|i| palette::reserve(palette::hash(&contestant) + i).0);
-        let colour = std::iter::once(first).chain(others).find(|colour| !taken(colour)).unwrap_or(first);
+        let colour = palette::free(&contestant, &record.controller, taken);
         let style = Style { number: self.0.len(), colour, dash };
         self.0.insert(contestant, style);
         style

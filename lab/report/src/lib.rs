@@ -16,7 +16,7 @@ pub mod mdi;
 mod overview;
 mod page;
 mod panel;
-mod plot;
+pub mod plot;
 mod reading;
 mod steps;
 pub mod svg;

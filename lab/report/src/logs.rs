@@ -4,7 +4,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
-use crate::chart::{Axis, Line, Panel, Row, Sheet};
+use crate::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use crate::{ReportError, SCRIPT, STYLE};
 use paceline_lab::numbers::short as number;
 
@@ -24,7 +24,7 @@ pub struct Curve {
     pub points: Vec<(f64, Option<f64>)>,
     /// CSS classes of its colour.
     #[serde(skip)]
-    pub class: &'static str,
+    pub class: Class,
 }
 
 /// Curves with the same unit.
@@ -69,14 +69,14 @@ pub struct Log {
 /// The picture of files side by side, with the same axes.
 pub fn sheet(logs: &[Log]) -> Sheet {
     let mut titles: Vec<&'static str> = Vec::new();
-    let mut legend: Vec<(&'static str, String)> = Vec::new();
+    let mut legend: Vec<(Class, String)> = Vec::new();
     for chart in logs.iter().flat_map(|log| &log.charts) {
         if !titles.contains(&chart.title) {
             titles.push(chart.title);
         }
         for curve in &chart.curves {
             if !legend.iter().any(|(class, name)| *class == curve.class && *name == curve.name) {
-                legend.push((curve.class, curve.name.clone()));
+                legend.push((curve.class.clone(), curve.name.clone()));
             }
         }
     }
@@ -119,7 +119,7 @@ fn values(chart: &Chart) -> impl Iterator<Item = f64> {
 fn line(curve: &Curve) -> Line {
     // Too few points for a line are dots.
     let dots = curve.points.iter().filter(|(_, value)| value.is_some()).count() <= 12;
-    Line { class: curve.class, points: curve.points.clone(), dots }
+    Line { class: curve.class.clone(), points: curve.points.clone(), dots }
 }
 
 #[derive(Serialize)]
@@ -173,8 +173,11 @@ mod tests {
     use super::*;
 
     fn log(file: &str) -> Log {
-        let curve =
-            |name: &str, class| Curve { name: name.to_owned(), points: vec![(0.5, Some(2.0)), (1.5, None)], class };
+        let curve = |name: &str, class: &'static str| Curve {
+            name: name.to_owned(),
+            points: vec![(0.5, Some(2.0)), (1.5, None)],
+            class: class.into(),
+        };
         Log {
             file: file.to_owned(),
             kind: "a log",

@@ -24,7 +24,7 @@ macro_rules! palette {
             () => {
                 concat!(
                     ":root {", $(" --c-", $name, ": ", $light, ";",)* " }\n",
-                    "@media (prefers-color-scheme: dark) { :root {", $(" --c-", $name, ": ", $dark, ";",)* " } }\n",
+                    "@media screen and (prefers-color-scheme: dark) { :root {", $(" --c-", $name, ": ", $dark, ";",)* " } }\n",
                     $(".c-", $name, " { --c: var(--c-", $name, "); }\n",)*
                 )
             };
@@ -83,6 +83,26 @@ pub fn dash(via: &str) -> &'static str {
         "icn" => "d4",
         _ => "d5",
     }
+}
+
+/// The CSS classes of contestants such as `copa@udp` that share one picture, in their order: the controller gives the colour, the
+/// datapath the dash. Where both are taken, the colour is another one, so that no two are alike.
+pub fn classes<'a>(contestants: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut given: Vec<(&'static str, &'static str)> = Vec::new();
+    for contestant in contestants {
+        let (controller, via) = contestant.split_once('@').unwrap_or((contestant, "tcp"));
+        let dash = dash(via);
+        given.push((free(contestant, controller, |colour| given.contains(&(colour, dash))), dash));
+    }
+    given.into_iter().map(|(colour, dash)| format!("c-{colour} {dash}")).collect()
+}
+
+/// The name of the colour of a contestant: its controller's, one of the reserve where that is taken, then any that is left.
+pub(crate) fn free(contestant: &str, controller: &str, taken: impl Fn(&'static str) -> bool) -> &'static str {
+    let own = name(controller);
+    let reserve = (0..RESERVE).map(|i| reserve(hash(contestant) + i).0);
+    let any = COLOURS.iter().map(|(name, _)| *name);
+    std::iter::once(own).chain(reserve).chain(any).find(|colour| !taken(colour)).unwrap_or(own)
 }
 
 fn entry(controller: &str) -> &'static (&'static str, Colour) {
@@ -147,6 +167,13 @@ mod tests {
     fn a_name_keeps_its_colour_whatever_its_parameters() {
         assert_eq!(colour("copa:delta=0.1"), colour("copa"));
         assert_eq!(class("copa:delta=0.1"), "c-copa");
+        let names = ["copa@udp", "copa@tcp", "copa:delta=0.1@udp", "beside"];
+        let mut given = classes(names.into_iter().chain(["copa@udp"; 15]));
+        assert_eq!(given[..2], ["c-copa d1", "c-copa d0"]);
+        assert!(given[2].starts_with("c-other-") && given[3].starts_with("c-other-"), "{given:?}");
+        given.sort();
+        given.dedup();
+        assert_eq!(given.len(), 19);
         assert_eq!(colour("vegas"), colour("vegas:alpha=2"));
         assert!(class("vegas").starts_with("c-other-"));
         // Nobody gets a colour of the reserve by its name alone.

@@ -4,7 +4,8 @@
 //! `rev` where small values lie to the right), `data-columns` (names of both columns of numbers), `data-link` (plots with the same
 //! word share the horizontal axis and the cursor), `data-ticks` (about how many of each) and `data-labels` (which axes have
 //! numbers); on a curve `data-name`, `data-y` (numbers, `-` where one is missing) and `data-x` (`first step`, or as many numbers
-//! as `data-y` where `data-points` says so).
+//! as `data-y` where `data-points` says so). On `g.bars` `data-columns` (what the bars are of, then the columns of their parts) and
+//! `data-of`; on a bar `data-parts`.
 
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ use super::svg::{Anchor, Rect, Scale, Svg, area, escape, n, short, trail};
 
 /// How an axis follows what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub enum Fit {
     /// From zero to the largest value.
     Zero,
     /// From zero too, or from a round number below the smallest value where nothing is below half of the largest.
@@ -33,7 +34,7 @@ impl Fit {
 
 /// Where the numbers of a curve lie.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Places<'a> {
+pub enum Places<'a> {
     /// The first one, then a step each.
     Steps(f64, f64),
     /// One by one.
@@ -41,7 +42,8 @@ pub(crate) enum Places<'a> {
 }
 
 impl Places<'_> {
-    pub(crate) fn at(&self, index: usize) -> f64 {
+    /// Of the number with this index.
+    pub fn at(&self, index: usize) -> f64 {
         match self {
             Places::Steps(first, step) => first + step * index as f64,
             Places::Points(all) => all.get(index).copied().unwrap_or(f64::NAN),
@@ -65,27 +67,33 @@ pub(crate) fn exact(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A band is at least so wide, in units of the picture (our choice: what can still be seen).
+const LEAST_BAND: f64 = 1.2;
+
 /// A rectangle with two axes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plot<'a> {
-    pub(crate) rect: Rect,
-    pub(crate) x: Scale,
-    pub(crate) y: Scale,
+pub struct Plot<'a> {
+    /// Where it lies in the picture.
+    pub rect: Rect,
+    /// The horizontal axis.
+    pub x: Scale,
+    /// The vertical axis.
+    pub y: Scale,
     /// How they follow what is shown.
-    pub(crate) fits: [Fit; 2],
+    pub fits: [Fit; 2],
     /// What the numbers are called in a table: of the horizontal axis, of the vertical one.
-    pub(crate) columns: [&'a str; 2],
+    pub columns: [&'a str; 2],
     /// Plots with the same word share the horizontal axis and the cursor.
-    pub(crate) link: &'a str,
+    pub link: &'a str,
     /// About how many ticks each axis has.
-    pub(crate) ticks: [usize; 2],
+    pub ticks: [usize; 2],
     /// Which axes have numbers.
-    pub(crate) labels: [bool; 2],
+    pub labels: [bool; 2],
 }
 
 impl Plot<'_> {
     /// Opens it and draws the axes.
-    pub(crate) fn open(&self, svg: &mut Svg) {
+    pub fn open(&self, svg: &mut Svg) {
         let p = self.rect;
         let axis = |scale: Scale, fit: Fit, reversed: bool| {
             let kind = if scale.is_log() { "log" } else { "lin" };
@@ -133,7 +141,7 @@ impl Plot<'_> {
     }
 
     /// A curve with its numbers; `name` is what the cursor calls it. Where `filled`, the area below it too.
-    pub(crate) fn curve(
+    pub fn curve(
         &self,
         svg: &mut Svg,
         class: &str,
@@ -161,8 +169,28 @@ impl Plot<'_> {
         }
     }
 
+    /// When something was so, as a band between two heights; what the cursor calls it is `name`. Short spans can be seen too.
+    pub fn band(&self, svg: &mut Svg, class: &str, name: &str, (top, bottom): (f64, f64), spans: &[(f64, f64)]) {
+        let d: String = spans
+            .iter()
+            .map(|(from, to)| {
+                let from = self.x.at(*from);
+                let to = self.x.at(*to).max(from + LEAST_BAND);
+                format!("M{} {}H{}V{}H{}Z", n(from), n(top), n(to), n(bottom), n(from))
+            })
+            .collect();
+        let numbers: Vec<String> = spans.iter().map(|(from, to)| format!("{from:.3} {to:.3}")).collect();
+        svg.raw(&format!(
+            r#"<path class="{class}" d="{d}" data-name="{}" data-band="{} {}" data-spans="{}"/>"#,
+            escape(name),
+            n(top),
+            n(bottom),
+            numbers.join(" ")
+        ));
+    }
+
     /// Closes it.
-    pub(crate) fn close(&self, svg: &mut Svg) {
+    pub fn close(&self, svg: &mut Svg) {
         svg.raw("</g>");
     }
 }

@@ -6,7 +6,7 @@ use super::data::Contestant;
 use super::panel::{Panel, frame};
 use super::plot::{Fit, Plot};
 use super::steps::Shown;
-use super::svg::{Anchor, Rect, Scale, Svg, escape, n};
+use super::svg::{Anchor, Rect, Scale, Svg};
 use super::time::{MOST_FLOWS, ceiling, middles};
 
 /// Height of a plot.
@@ -165,21 +165,7 @@ fn states(c: &Contestant<'_>, shown: &Shown<'_>, flow: &FlowSeries) -> Option<Pa
     for (row, (name, on)) in rows.iter().enumerate() {
         let y = rect.y + row as f64 * STATE;
         let spans = spans(on, step);
-        let d: String = spans
-            .iter()
-            .map(|(from, to)| {
-                let (from, to) = (plot.x.at(*from), plot.x.at(*to));
-                format!("M{} {}H{}V{}H{}Z", n(from), n(y + 3.0), n(to), n(y + STATE - 3.0), n(from))
-            })
-            .collect();
-        let numbers: Vec<String> = spans.iter().map(|(from, to)| format!("{from:.3} {to:.3}")).collect();
-        svg.raw(&format!(
-            r#"<path class="state" d="{d}" data-name="{}" data-band="{} {}" data-spans="{}"/>"#,
-            escape(name),
-            n(y + 3.0),
-            n(y + STATE - 3.0),
-            numbers.join(" ")
-        ));
+        plot.band(&mut svg, "state", name, (y + 3.0, y + STATE - 3.0), &spans);
         svg.text(rect.x - 6.0, y + 13.0, Anchor::End, "tick", name);
     }
     svg.close();

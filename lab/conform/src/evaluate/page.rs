@@ -2,17 +2,15 @@
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
-use paceline_report::chart::{Axis, Line as Curve, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line as Curve, Panel, Row, Sheet};
 use paceline_report::svg::nice;
-use paceline_report::{ReportError, SCRIPT, STYLE};
+use paceline_report::{ReportError, SCRIPT, STYLE, palette};
 use serde::Serialize;
 
 use super::{Answered, Chart};
 
 /// Name of the page in its folder.
 pub const PAGE: &str = "evaluation.html";
-/// Colours and dashes of lines, in their order: the contestant first.
-const CLASSES: [&str; 5] = ["c0 d0", "c2 d1", "c8 d2", "c1 d3", "c3 d1"];
 /// Height of a panel.
 const HEIGHT: f64 = 190.0;
 
@@ -59,10 +57,13 @@ fn draw(chart: &Chart) -> String {
     let most = points().filter_map(|(_, y)| *y).fold(0.0, f64::max);
     let x = if chart.log { Axis::log(low.min(high) * 0.8, high * 1.25) } else { Axis::linear(nice(high * 1.05)) };
     let y = Axis::linear(chart.top.map_or_else(|| nice((most * 1.05).max(1e-3)), |top| top.max(most) * 1.04));
-    let class = |index: usize| CLASSES[index % CLASSES.len()];
-    let lines = chart.lines.iter().enumerate();
-    let curve =
-        |(index, line): (usize, &super::Line)| Curve { class: class(index), points: line.points.clone(), dots: true };
+    // A contestant that is also what others are held against comes twice.
+    let again = |(index, line): &(usize, &super::Line)| chart.lines[..*index].contains(line);
+    let lines: Vec<&super::Line> =
+        chart.lines.iter().enumerate().filter(|line| !again(line)).map(|(_, line)| line).collect();
+    let classes = palette::classes(lines.iter().map(|line| line.name.trim_start_matches("beside ")));
+    let all = || classes.iter().map(|class| Class::from(class.clone())).zip(&lines);
+    let curve = |(class, line): (Class, &&super::Line)| Curve { class, points: line.points.clone(), dots: true };
     let sheet = Sheet {
         label: format!("{} by {}", chart.y, chart.x),
         x_title: chart.x,
@@ -71,9 +72,9 @@ fn draw(chart: &Chart) -> String {
             y_title: chart.y,
             y,
             height: HEIGHT,
-            panels: vec![Panel { lines: lines.clone().map(curve).collect(), ..Panel::default() }],
+            panels: vec![Panel { lines: all().map(curve).collect(), ..Panel::default() }],
         }],
-        legend: lines.map(|(index, line)| (class(index), line.name.clone())).collect(),
+        legend: all().map(|(class, line)| (class, line.name.clone())).collect(),
     };
     sheet.draw()
 }

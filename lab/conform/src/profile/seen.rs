@@ -3,7 +3,7 @@
 use paceline_experiment::Series;
 use paceline_lab::numbers::{plain, span};
 use paceline_lab::record::Run;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 
 use super::paths::Standard;
@@ -150,22 +150,24 @@ impl Curves {
 
     fn draw(&self, controller: &str, label: &str) -> String {
         let at = |index: usize| (index as f64 + 0.5) * self.step;
-        let line = |class, values: &[f64]| Line {
-            class,
+        let own = Class::from(format!("{} d0", palette::class(controller)));
+        let line = |class: &Class, values: &[f64]| Line {
+            class: class.clone(),
             points: values.iter().enumerate().map(|(index, mbps)| (at(index), Some(*mbps))).collect(),
             dots: false,
         };
         let most = self.capacity.iter().chain(&self.own).copied().fold(1.0, f64::max);
         let longest = self.queue.iter().flatten().copied().fold(1.0, f64::max);
-        let mut lines = vec![line("c7 d1", &self.capacity)];
-        let mut legend = vec![("c7 d1", "the link".to_owned()), ("c0 d0", "the controller".to_owned())];
+        let (link, rival) = (Class::from("c7 d1"), Class::from("ink d0"));
+        let mut lines = vec![line(&link, &self.capacity)];
+        let mut legend = vec![(link, "the link".to_owned()), (own.clone(), "the controller".to_owned())];
         if !self.rival.is_empty() {
-            lines.push(line("ink d0", &self.rival));
-            legend.push(("ink d0", "CUBIC beside it".to_owned()));
+            lines.push(line(&rival, &self.rival));
+            legend.push((rival, "CUBIC beside it".to_owned()));
         }
-        lines.push(line("c0 d0", &self.own));
+        lines.push(line(&own, &self.own));
         let points = self.queue.iter().enumerate().map(|(index, ms)| (at(index), *ms)).collect();
-        let waits = Line { class: "c0 d0", points, dots: false };
+        let waits = Line { class: own, points, dots: false };
         let row = |y_title, most: f64, height, lines| Row {
             y_title,
             y: Axis::linear(most * 1.1),
@@ -179,7 +181,6 @@ impl Curves {
             rows: vec![row("Mbit/s", most, 150.0, lines), row("queue, ms", longest, 90.0, vec![waits])],
             legend,
         };
-        // A sheet's classes are known when it is compiled; the controller's own colour takes the place of the first.
-        sheet.file().replace("\"c0 d0\"", &format!("\"{} d0\"", palette::class(controller)))
+        sheet.file()
     }
 }

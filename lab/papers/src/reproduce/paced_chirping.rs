@@ -74,7 +74,7 @@ pub(super) const PAPER: Paper = Paper {
 
 /// The start-ups that chirp: the parameter `start`, how figures name it, and its colour.
 const STARTS: &[(&str, &str, &str)] =
-    &[("chirp-p", "P", "c1"), ("chirp-q", "Q", "c2"), ("chirp-r", "R", "c3"), ("chirp", "ours", "c8")];
+    &[("chirp-p", "P", "c1"), ("chirp-q", "Q", "c2"), ("chirp-r", "R", "c3"), ("chirp", "ours", "c6")];
 
 /// Who is compared: as a contestant, as figures name it, and its colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +96,9 @@ fn chirping(policy: &str) -> Vec<Rival> {
 
 /// This policy with slow start.
 fn plain(policy: &str) -> Rival {
-    let name = if policy == "dctcp" { "DCTCP, slow start" } else { "Prague, slow start" };
-    Rival { contestant: format!("{policy}@tcp"), name: name.to_owned(), class: "c0" }
+    let (name, class) =
+        if policy == "dctcp" { ("DCTCP, slow start", "c-dctcp") } else { ("Prague, slow start", "c-prague") };
+    Rival { contestant: format!("{policy}@tcp"), name: name.to_owned(), class }
 }
 
 /// The policy with slow start, then with each start-up that chirps.

@@ -78,8 +78,10 @@ class Plot {
     for (const band of this.bands) {
       let d = "";
       for (let i = 0; i < band.spans.length; i += 2) {
-        const [from, to] = [this.px(band.spans[i]), this.px(band.spans[i + 1])];
-        if (to > from) d += `M${from.toFixed(1)} ${band.place[0]}H${to.toFixed(1)}V${band.place[1]}H${from.toFixed(1)}Z`;
+        if (band.spans[i + 1] < this.axes.x.low || band.spans[i] > this.axes.x.high) continue;
+        const from = this.px(band.spans[i]);
+        const to = Math.max(this.px(band.spans[i + 1]), from + 1.2);
+        d += `M${from.toFixed(1)} ${band.place[0]}H${to.toFixed(1)}V${band.place[1]}H${from.toFixed(1)}Z`;
       }
       band.path.setAttribute("d", d);
     }

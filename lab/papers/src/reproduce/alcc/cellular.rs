@@ -8,7 +8,7 @@ use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, START_UP, STEP, apart, close, over, stated};
 use paceline_lab::race::World;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
 /// The links of figures 16, 17 and 19 where no trace is given: 3G, then 4G.
@@ -109,11 +109,11 @@ fn over_window(runs: &[Run]) -> Option<f64> {
 
 fn drawing(link: &str, run: &Run) -> Drawing {
     let line = |class, figure: fn((f64, f64, f64)) -> f64| Line {
-        class,
+        class: Class::from(class),
         points: both(run).map(|point| (point.0, Some(figure(point)))).collect(),
         dots: false,
     };
-    let lines = vec![line("c1", |(_, own, _)| own), line("c0", |(_, _, tcp)| tcp)];
+    let lines = vec![line("c-verus", |(_, own, _)| own), line("c0", |(_, _, tcp)| tcp)];
     let highest = both(run).fold(1.0, |most: f64, (_, own, tcp)| most.max(own).max(tcp));
     let end = both(run).last().map_or(1.0, |(at, ..)| at);
     let sheet = Sheet {
@@ -126,7 +126,7 @@ fn drawing(link: &str, run: &Run) -> Drawing {
             height: 160.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],
-        legend: vec![("c1", "Verus".to_owned()), ("c0", "TCP below".to_owned())],
+        legend: vec![("c-verus".into(), "Verus".to_owned()), ("c0".into(), "TCP below".to_owned())],
     };
     Drawing { title: format!("Windows over {link}"), svg: sheet.draw(), note: "First run.".to_owned() }
 }
@@ -169,11 +169,11 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             a.median <= 1.1 * b.median,
         );
     }
-    let shown = [("c1", "above TCP", results[0].first()), ("c2", "native", results[1].first())];
+    let shown = [("c-verus", "above TCP", results[0].first()), ("c2", "native", results[1].first())];
     let lines: Vec<Line> = shown
         .iter()
         .filter_map(|(class, _, run)| {
-            run.map(|run| Line { class, points: curves::queue(&run.series, 0.5), dots: false })
+            run.map(|run| Line { class: (*class).into(), points: curves::queue(&run.series, 0.5), dots: false })
         })
         .collect();
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -189,7 +189,7 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             height: 140.0,
             panels: vec![Panel { lines: lines.clone(), ..Panel::default() }],
         }],
-        legend: shown.iter().map(|(class, name, _)| (*class, (*name).to_owned())).collect(),
+        legend: shown.iter().map(|(class, name, _)| ((*class).into(), (*name).to_owned())).collect(),
     };
     Ok(Findings {
         setup: vec![format!(

@@ -8,7 +8,7 @@ use super::run::{Run, STEP, over, stated};
 use super::{BESIDE_CUBIC, TEN};
 use paceline_lab::measure::jain;
 use paceline_lab::race::World;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
 /// Flows of a run.
@@ -122,7 +122,11 @@ fn drawing(names: &[&str], results: &[Vec<Run>], seconds: f64) -> Drawing {
     const CLASSES: [&str; FLOWS] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
     let panel = |(name, runs): (&&str, &Vec<Run>)| {
         let lines = runs.first().map(|run| {
-            let line = |(class, flow)| Line { class, points: curves::rate(&run.series, flow, 1.0), dots: false };
+            let line = |(class, flow)| Line {
+                class: Class::from(class),
+                points: curves::rate(&run.series, flow, 1.0),
+                dots: false,
+            };
             CLASSES.into_iter().zip(&run.series.flows).map(line).collect()
         });
         Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }

@@ -9,7 +9,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves
 use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
 use super::{CELLULAR, RAPID};
 use paceline_lab::race::World;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
 pub(super) use target::conduct as all;
@@ -169,8 +169,8 @@ impl Comparison {
         CLASSES.into_iter().zip(std::iter::once(&self.native).chain(&self.above))
     }
 
-    fn legend(&self) -> Vec<(&'static str, String)> {
-        self.everyone().map(|(class, (name, _))| (class, name.clone())).collect()
+    fn legend(&self) -> Vec<(Class, String)> {
+        self.everyone().map(|(class, (name, _))| (class.into(), name.clone())).collect()
     }
 
     /// Panels side by side, one a link, with the lines that `line` makes of a contestant's runs there.
@@ -184,7 +184,7 @@ impl Comparison {
     }
 
     fn instants(&self) -> Drawing {
-        let line = |class, points| Line { class, points, dots: false };
+        let line = |class: &'static str, points| Line { class: class.into(), points, dots: false };
         let rates = self.panels(|class, runs| {
             runs.first().map(|run| line(class, curves::rate(&run.series, run.flow(), 0.5))).into_iter().collect()
         });
@@ -215,7 +215,7 @@ impl Comparison {
     fn distributions(&self) -> Drawing {
         let panels = self.panels(|class, runs| {
             let points = quantiles(runs).iter().enumerate().map(|(at, ms)| (*ms, Some(at as f64))).collect();
-            vec![Line { class, points, dots: false }]
+            vec![Line { class: class.into(), points, dots: false }]
         });
         let longest =
             self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(98)).median);
@@ -242,7 +242,7 @@ impl Comparison {
             let rates = paceline_lab::stats::Median::of(&seconds).unwrap_or(rate);
             let delay = |percent| over(runs, |run| run.delay(percent)).median;
             let line = |points: [(f64, f64); 3]| Line {
-                class,
+                class: class.into(),
                 points: points.map(|(x, y)| (x, Some(y))).to_vec(),
                 dots: true,
             };

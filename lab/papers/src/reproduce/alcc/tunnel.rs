@@ -7,7 +7,8 @@ use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
 use paceline_lab::race::World;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 const MBPS: f64 = 40.0;
@@ -94,14 +95,18 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
         ),
     ];
     let panel = |(name, runs): (&&str, &Vec<Run>)| {
-        let classes = ["c1", "c0", "c0"];
+        let classes = ["c-copa", "c-cubic", "c-cubic"];
         let lines = runs.first().map(|run| {
-            let line = |(class, flow)| Line { class, points: curves::rate(&run.series, flow, 0.5), dots: false };
+            let line = |(class, flow)| Line {
+                class: Class::from(class),
+                points: curves::rate(&run.series, flow, 0.5),
+                dots: false,
+            };
             classes.into_iter().zip(&run.series.flows).map(line).collect()
         });
         Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }
     };
-    let legend = vec![("c1", "Copa".to_owned()), ("c0", "CUBIC".to_owned())];
+    let legend = vec![("c-copa".into(), "Copa".to_owned()), ("c-cubic".into(), "CUBIC".to_owned())];
     let panels = names.iter().zip(&results).map(panel).collect();
     Ok(Findings {
         setup: vec![said(bench, "CUBIC comes twice", results[0].len())],
@@ -124,7 +129,7 @@ fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
     )
 }
 
-fn drawing(panels: Vec<Panel>, legend: Vec<(&'static str, String)>, seconds: f64) -> Drawing {
+fn drawing(panels: Vec<Panel>, legend: Vec<(Class, String)>, seconds: f64) -> Drawing {
     let row = Row { y_title: "Mbit/s", y: Axis::linear(1.1 * MBPS), height: 150.0, panels };
     let sheet = Sheet {
         label: "Throughput in the tunnel over time".to_owned(),
@@ -149,16 +154,17 @@ fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError>
     let cells: Vec<Cell> = UDP.iter().map(cell).collect();
     let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
     let claim = "it yields to UDP and takes what is left: between 70 and 105 % of it (tolerance ours)";
+    let own = Class::from(palette::class(name.split('@').next().unwrap_or(name)));
     let lines = runs.first().map(|run| {
         let udp = |visit: &Visit| {
             let points = [(visit.from, 0.0), (visit.from, visit.mbps), (visit.to, visit.mbps), (visit.to, 0.0)];
-            Line { class: "c0", points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
+            Line { class: "c7".into(), points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
         };
-        let own = Line { class: "c1", points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
+        let own = Line { class: own.clone(), points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
         std::iter::once(own).chain(UDP.iter().map(udp)).collect()
     });
     let panel = Panel { title: name.to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() };
-    let legend = vec![("c1", name.to_owned()), ("c0", "UDP, as it is sent".to_owned())];
+    let legend = vec![(own.clone(), name.to_owned()), ("c7".into(), "UDP, as it is sent".to_owned())];
     Ok(Findings {
         setup: vec![said(bench, "UDP comes with 10, 20 and 30 Mbit/s", runs.len())],
         claims: vec![Claim::new(claim, name, "UDP flows take their rate; ALCC yields").got(all, cells)],

@@ -97,7 +97,7 @@ fn lowest(runs: &[Run]) -> Option<f64> {
 fn over_time(shown: &[(&'static str, String, &Vec<Run>)]) -> Drawing {
     let lines = |points: &dyn Fn(&Run) -> curves::Points| -> Vec<Line> {
         let line = |(class, _, runs): &(&'static str, String, &Vec<Run>)| {
-            runs.first().map(|run| Line { class, points: points(run), dots: false })
+            runs.first().map(|run| Line { class: (*class).into(), points: points(run), dots: false })
         };
         shown.iter().filter_map(line).collect()
     };
@@ -118,7 +118,7 @@ fn over_time(shown: &[(&'static str, String, &Vec<Run>)]) -> Drawing {
         x_title: "s",
         x: Axis::linear(end),
         rows: vec![row("Mbit/s", fastest, rates), row("queue, ms", longest, queues)],
-        legend: shown.iter().map(|(class, name, _)| (*class, name.clone())).collect(),
+        legend: shown.iter().map(|(class, name, _)| ((*class).into(), name.clone())).collect(),
     };
     Drawing {
         title: "Over time".to_owned(),

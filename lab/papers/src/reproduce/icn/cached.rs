@@ -150,7 +150,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             height: 220.0,
             panels: vec![Panel {
                 lines: vec![Line {
-                    class: "c8",
+                    class: "c8".into(),
                     points: (0..SIZES.len()).map(|at| (SIZES[at] as f64, Some(100.0 * upstream(at)))).collect(),
                     dots: true,
                 }],

@@ -177,7 +177,7 @@ pub(super) fn over_time(title: &str, asker: &Asker, mbps: f64, colours: &[&'stat
             let rate = bins.iter().sum::<f64>() * 8e-6 / (4.0 * width);
             ((at as f64 + 0.5) * 4.0 * width, Some(rate))
         });
-        Line { class, points: points.collect(), dots: false }
+        Line { class: (*class).into(), points: points.collect(), dots: false }
     });
     rates_over_time(
         title,

@@ -86,7 +86,8 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 /// The flows of first runs over time.
 fn over_time(title: &str, seconds: f64, mbps: f64, runs: &[&Run], colours: &[&'static str]) -> Drawing {
     let flows = runs.iter().flat_map(|run| run.series.flows.iter().map(|flow| curves::rate(&run.series, flow, 0.5)));
-    let lines = flows.zip(colours.iter().cycle()).map(|(points, class)| Line { class, points, dots: false });
+    let lines =
+        flows.zip(colours.iter().cycle()).map(|(points, class)| Line { class: (*class).into(), points, dots: false });
     rates_over_time(title, seconds, mbps, lines.collect(), format!("{OURS}, first run."))
 }
 

@@ -52,7 +52,7 @@ fn points(series: &Series, values: &[f64]) -> Points {
 fn sheet(label: &str, rows: Vec<(&'static str, Points)>) -> String {
     let row = |(y_title, points): (&'static str, Points)| {
         let high = points.iter().filter_map(|(_, y)| *y).fold(1.0, f64::max);
-        let lines = vec![Line { class: "c0", points, dots: false }];
+        let lines = vec![Line { class: "c-cubic".into(), points, dots: false }];
         Row { y_title, y: Axis::linear(high * 1.05), height: 130.0, panels: vec![Panel { lines, ..Panel::default() }] }
     };
     let sheet = Sheet {

@@ -80,7 +80,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let window = runs[0].series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
         let points =
             window.iter().enumerate().map(|(at, packets)| ((at + 1) as f64 * STEP.as_secs_f64(), Some(*packets)));
-        Line { class, points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
+        Line { class: (*class).into(), points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
     };
     let lines: Vec<Line> = results.iter().zip(&NAMES).map(line).collect();
     let high = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(THRESHOLD, f64::max);
@@ -94,7 +94,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             height: 220.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],
-        legend: NAMES.iter().map(|(_, name, class)| (*class, (*name).to_owned())).collect(),
+        legend: NAMES.iter().map(|(_, name, class)| ((*class).into(), (*name).to_owned())).collect(),
     };
     Ok(Findings {
         setup: vec![format!(

@@ -13,11 +13,11 @@ use super::{CHAIN, LOSS, RATE, percent};
 const LOSSES: [f64; 7] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2];
 /// Who is compared: as a contestant, as figures name it, and its colour. The first is what the others are held against.
 const NAMES: [(&str, &str, &str); 5] = [
-    ("cubic@tcp", "CUBIC", "c0"),
-    ("cubic-l2@tcp", "L2", "c1"),
-    ("cubic-l1@tcp", "L1", "c2"),
-    ("cubic-l1g@tcp", "L1g", "c8"),
-    ("hops@tcp", "hops", "c3"),
+    ("cubic@tcp", "CUBIC", "c-cubic"),
+    ("cubic-l2@tcp", "L2", "c-cubic-l2"),
+    ("cubic-l1@tcp", "L1", "c-cubic-l1"),
+    ("cubic-l1g@tcp", "L1g", "c-cubic-l1g"),
+    ("hops@tcp", "hops", "c-hops"),
 ];
 const L2: usize = 1;
 const L1: usize = 2;
@@ -114,7 +114,7 @@ impl Grid<'_> {
 
     fn drawing(&self) -> Drawing {
         let line = |(name, (_, _, class)): (usize, &(&str, &str, &'static str))| Line {
-            class,
+            class: (*class).into(),
             points: (0..LOSSES.len()).map(|loss| (LOSSES[loss] * 100.0, Some(self.rate(loss, name).median))).collect(),
             dots: true,
         };
@@ -132,7 +132,7 @@ impl Grid<'_> {
                     lines: NAMES.iter().enumerate().map(line).collect(),
                 }],
             }],
-            legend: NAMES.iter().map(|(_, name, class)| (*class, (*name).to_owned())).collect(),
+            legend: NAMES.iter().map(|(_, name, class)| ((*class).into(), (*name).to_owned())).collect(),
         };
         Drawing { title: "Throughput against loss".to_owned(), svg: sheet.draw(), note: String::new() }
     }

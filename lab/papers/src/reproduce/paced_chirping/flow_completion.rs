@@ -173,7 +173,7 @@ fn rivals() -> Vec<Rival> {
     let cubic =
         |contestant: &str, name: &str, class| Rival { contestant: contestant.to_owned(), name: name.to_owned(), class };
     let mut rivals = vec![
-        cubic("cubic@tcp", "CUBIC, HyStart", "c4"),
+        cubic("cubic@tcp", "CUBIC, HyStart", "c-cubic"),
         cubic("cubic:start=slow@tcp", "CUBIC, slow start", "c7"),
         plain("dctcp"),
     ];

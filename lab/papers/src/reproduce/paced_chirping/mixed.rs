@@ -128,7 +128,8 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
             1 => "c8",
             _ => "c7",
         };
-        let line = |(index, flow)| Line { class: class(index), points: curves::rate(series, flow, 0.05), dots: false };
+        let line =
+            |(index, flow)| Line { class: class(index).into(), points: curves::rate(series, flow, 0.05), dots: false };
         Some(Panel {
             title: rival.name.clone(),
             note: format!("1 MB in {} ms on average", short(runs[0].mean_ms)),
@@ -149,9 +150,9 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
         x: Axis::linear(LENGTH),
         rows: panels.chunks(2).map(row).collect(),
         legend: vec![
-            ("c0", "first long flow".to_owned()),
-            ("c8", "second long flow".to_owned()),
-            ("c7", "flows of 1 MB".to_owned()),
+            ("c0".into(), "first long flow".to_owned()),
+            ("c8".into(), "second long flow".to_owned()),
+            ("c7".into(), "flows of 1 MB".to_owned()),
         ],
     };
     vec![Drawing {

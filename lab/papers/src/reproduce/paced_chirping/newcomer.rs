@@ -131,9 +131,9 @@ fn drawing(bottleneck: &Bottleneck, rivals: &[Rival], results: &[Vec<Run>]) -> D
         let Some(series) = &runs[0].series else { continue };
         let start = runs[0].start;
         let rate = around(curves::rate(series, &series.flows[1], 0.015), start);
-        rates.push(Line { class: rival.class, points: rate, dots: false });
+        rates.push(Line { class: rival.class.into(), points: rate, dots: false });
         let queue = around(curves::queue(series, 0.005), start);
-        queues.push(Line { class: rival.class, points: queue, dots: false });
+        queues.push(Line { class: rival.class.into(), points: queue, dots: false });
     }
     let high = queues.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(3.0, f64::max);
     let row = |y_title, y, lines| Row { y_title, y, height: 150.0, panels: vec![Panel { lines, ..Panel::default() }] };
@@ -145,7 +145,7 @@ fn drawing(bottleneck: &Bottleneck, rivals: &[Rival], results: &[Vec<Run>]) -> D
             row("newcomer, Mbit/s", Axis::linear(100.0), rates),
             row("queue, ms", Axis::linear(high * 1.05), queues),
         ],
-        legend: rivals.iter().map(|rival| (rival.class, rival.name.clone())).collect(),
+        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };
     Drawing {
         title: bottleneck.name.to_owned(),

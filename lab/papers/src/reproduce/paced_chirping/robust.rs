@@ -186,7 +186,7 @@ fn drawing(rivals: &[Rival], summaries: &[Summary]) -> Drawing {
         let of = |(index, rival): (usize, &Rival)| {
             let own = &summaries[index * CONDITIONS.len()..(index + 1) * CONDITIONS.len()];
             let points = own.iter().enumerate().map(|(at, summary)| (at as f64 + 1.0, value(summary))).collect();
-            Line { class: rival.class, points, dots: true }
+            Line { class: rival.class.into(), points, dots: true }
         };
         rivals.iter().enumerate().map(of).collect()
     };
@@ -203,7 +203,7 @@ fn drawing(rivals: &[Rival], summaries: &[Summary]) -> Drawing {
             row("start-up, ms (log)", Axis::log(10.0, longest), times),
             row("largest queue, ms (log)", Axis::log(0.5, largest), peaks),
         ],
-        legend: rivals.iter().map(|rival| (rival.class, rival.name.clone())).collect(),
+        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };
     let named = CONDITIONS.iter().enumerate().map(|(at, condition)| format!("{}: {}", at + 1, condition.name));
     Drawing {

@@ -86,7 +86,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 fn drawing(rivals: &[Rival], per_rival: &[Vec<(f64, Start)>]) -> Drawing {
     let lines = |value: &dyn Fn(f64, &Start) -> Option<f64>| -> Vec<Line> {
         let line = |(rival, starts): (&Rival, &Vec<(f64, Start)>)| Line {
-            class: rival.class,
+            class: rival.class.into(),
             points: starts.iter().map(|(mbps, start)| (*mbps, value(*mbps, start))).collect(),
             dots: true,
         };
@@ -105,7 +105,7 @@ fn drawing(rivals: &[Rival], per_rival: &[Vec<(f64, Start)>]) -> Drawing {
             row("largest queue, packets (log)", Axis::log(1.0, high * 1.2), queue),
             row("length of the start-up, ms", Axis::linear(longest * 1.05), time),
         ],
-        legend: rivals.iter().map(|rival| (rival.class, rival.name.clone())).collect(),
+        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };
     Drawing {
         title: "Queue and length of a start-up".to_owned(),

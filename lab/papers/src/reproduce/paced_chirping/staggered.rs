@@ -238,7 +238,7 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
     for (rival, runs) in shown {
         let Some(series) = &runs[0].series else { continue };
         let line = |(flow, class): (&FlowSeries, &&'static str)| Line {
-            class,
+            class: (*class).into(),
             points: curves::rate(series, flow, 0.2),
             dots: false,
         };
@@ -248,7 +248,7 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             lines: series.flows.iter().zip(&classes).map(line).collect(),
         });
         let points = curves::queue(series, 0.05);
-        queues.push(Panel { lines: vec![Line { class: "c7", points, dots: false }], ..Panel::default() });
+        queues.push(Panel { lines: vec![Line { class: "c7".into(), points, dots: false }], ..Panel::default() });
     }
     Sheet {
         label: "Throughput of four flows and queueing delay over time".to_owned(),
@@ -258,6 +258,6 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             Row { y_title: "throughput, Mbit/s", y: Axis::linear(mbps * 1.05), height: 170.0, panels: rates },
             Row { y_title: "queue, ms", y: Axis::linear(high * 1.05), height: 90.0, panels: queues },
         ],
-        legend: classes.iter().copied().zip(names.map(str::to_owned)).collect(),
+        legend: classes.map(Into::into).into_iter().zip(names.map(str::to_owned)).collect(),
     }
 }

@@ -45,7 +45,7 @@ fn sheet(
         lines: rivals
             .iter()
             .zip(&one.of)
-            .map(|(rival, summary)| Line { class: rival.class, points: curve(summary), dots: false })
+            .map(|(rival, summary)| Line { class: rival.class.into(), points: curve(summary), dots: false })
             .collect(),
     };
     let row = |results: &[&Results]| Row { y_title, y, height: 170.0, panels: results.iter().map(panel).collect() };
@@ -54,7 +54,7 @@ fn sheet(
         x_title,
         x,
         rows: results.chunks(LOADS.len()).map(row).collect(),
-        legend: rivals.iter().map(|rival| (rival.class, rival.name.clone())).collect(),
+        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };
     sheet.draw()
 }
