@@ -1,4 +1,4 @@
-//! Where the delay came from: a bar for each contestant and direction.
+//! Bars, a row for each contestant: where the delay came from in each direction, and what [`super::hops`] has of each hop.
 
 use paceline_lab::record::{Parts, Split};
 
@@ -44,61 +44,93 @@ pub(crate) fn delay_split(data: &Data<'_>) -> Vec<Panel> {
     panels
 }
 
+/// Bars that share an axis, a row for each contestant.
+pub(crate) struct Bars<'a> {
+    /// Above them.
+    pub(crate) title: String,
+    /// Below them, with its unit.
+    pub(crate) axis: &'static str,
+    /// What they are of: the name of that column in a table of numbers, and what stands in it.
+    pub(crate) of: (&'static str, String),
+    /// Parts of a bar: columns of their numbers, and classes of their colours.
+    pub(crate) parts: &'static [(&'static str, &'static str)],
+    /// Sizes of the parts; nothing where there is nothing to show.
+    pub(crate) rows: Vec<(&'a Contestant<'a>, Option<Vec<f64>>)>,
+}
+
+const DELAYS: [(&str, &str); 3] =
+    [("propagation_ms", "propagation"), ("queue_ms", "queue"), ("transmission_ms", "transmission")];
+
 fn direction(data: &Data<'_>, of: fn(&Split) -> Option<Parts>, title: &str) -> Panel {
-    let rows: Vec<(&Contestant<'_>, Option<Parts>)> = data.contestants.iter().map(|c| (c, of(&c.split()))).collect();
-    let left = rows.iter().map(|(c, _)| text_width(c.name(), LABEL)).fold(60.0, f64::max).min(170.0) + 10.0;
-    let most = rows.iter().filter_map(|(_, parts)| parts.map(total)).fold(0.0, f64::max);
-    let step = nice(most.max(1e-3) / 3.0);
-    let right = WIDTH - 40.0;
-    let x = Scale::linear(0.0, (most / step).ceil() * step, left, right);
-    let bottom = HEAD + rows.len() as f64 * ROW;
-    let mut svg = Svg::default();
-    svg.text(0.0, 14.0, Anchor::Start, "head", title);
-    svg.raw(&format!(
-        r#"<g class="bars" data-rect="{} {} {} {}" data-most="{}"><g class="axes">"#,
-        n(left),
-        n(HEAD),
-        n(right - left),
-        n(ROW),
-        exact(x.ticks(1).last().copied().unwrap_or(0.0).max((most / step).ceil() * step))
-    ));
-    for tick in x.ticks(3) {
-        svg.line(x.at(tick), HEAD, x.at(tick), bottom, "grid");
-        svg.text(x.at(tick), bottom + 15.0, Anchor::Middle, "tick", &short(tick));
-    }
-    svg.raw("</g>");
-    for (index, (c, parts)) in rows.iter().enumerate() {
-        let y = HEAD + index as f64 * ROW;
-        let numbers =
-            parts.map_or_else(String::new, |p| [p.propagation_ms, p.queue_ms, p.transmission_ms].map(exact).join(" "));
+    let parts = |p: Parts| vec![p.propagation_ms, p.queue_ms, p.transmission_ms];
+    let bars = Bars {
+        title: title.to_owned(),
+        axis: "mean one-way delay, ms",
+        of: ("direction", title.split(':').next().unwrap_or_default().to_owned()),
+        parts: &DELAYS,
+        rows: data.contestants.iter().map(|c| (c, of(&c.split()).map(parts))).collect(),
+    };
+    bars.draw(&format!("Mean one-way delay, {title}: propagation, queue and transmission"))
+}
+
+impl Bars<'_> {
+    /// The picture, said in a line for those who hear it.
+    pub(crate) fn draw(&self, label: &str) -> Panel {
+        let rows = &self.rows;
+        let left = rows.iter().map(|(c, _)| text_width(c.name(), LABEL)).fold(60.0, f64::max).min(170.0) + 10.0;
+        let most = rows.iter().flat_map(|(_, parts)| parts).map(|parts| parts.iter().sum()).fold(0.0, f64::max);
+        let step = nice(most.max(1e-3) / 3.0);
+        let right = WIDTH - 40.0;
+        let x = Scale::linear(0.0, (most / step).ceil().max(1.0) * step, left, right);
+        let bottom = HEAD + rows.len() as f64 * ROW;
+        let mut svg = Svg::default();
+        svg.text(0.0, 14.0, Anchor::Start, "head", &self.title);
+        let columns: Vec<&str> =
+            std::iter::once(self.of.0).chain(self.parts.iter().map(|(column, _)| *column)).collect();
         svg.raw(&format!(
-            r#"<g class="{} bar" transform="translate(0 {})" data-name="{}" data-parts="{numbers}">"#,
+            r#"<g class="bars" data-rect="{} {} {} {}" data-columns="{}" data-of="{}"><g class="axes">"#,
+            n(left),
+            n(HEAD),
+            n(right - left),
+            n(ROW),
+            columns.join(" "),
+            escape(&self.of.1)
+        ));
+        for tick in x.ticks(3) {
+            svg.line(x.at(tick), HEAD, x.at(tick), bottom, "grid");
+            svg.text(x.at(tick), bottom + 15.0, Anchor::Middle, "tick", &short(tick));
+        }
+        svg.raw("</g>");
+        for (index, (c, sizes)) in rows.iter().enumerate() {
+            self.bar(&mut svg, x, (left, HEAD + index as f64 * ROW), c, sizes.as_deref());
+        }
+        svg.close();
+        svg.raw(r#"<g class="foot">"#);
+        svg.text(f64::midpoint(left, right), bottom + 32.0, Anchor::Middle, "axis", self.axis);
+        svg.close();
+        Panel::plain(svg.inline(WIDTH, bottom + FOOT, label), "")
+    }
+
+    fn bar(&self, svg: &mut Svg, x: Scale, (left, y): (f64, f64), c: &Contestant<'_>, sizes: Option<&[f64]>) {
+        let numbers: Vec<String> = sizes.unwrap_or_default().iter().map(|size| exact(*size)).collect();
+        svg.raw(&format!(
+            r#"<g class="{} bar" transform="translate(0 {})" data-name="{}" data-parts="{}">"#,
             c.class(),
             n(y),
-            escape(c.name())
+            escape(c.name()),
+            numbers.join(" ")
         ));
         svg.text(left - 8.0, 15.0, Anchor::End, "name", c.name());
-        let Some(p) = parts else {
+        if let Some(sizes) = sizes {
+            let mut at = 0.0;
+            for ((_, class), size) in self.parts.iter().zip(sizes) {
+                svg.rect(Rect { x: x.at(at), y: 3.0, w: x.at(at + size) - x.at(at), h: ROW - 6.0 }, class);
+                at += size;
+            }
+            svg.text(x.at(at) + 6.0, 15.0, Anchor::Start, "tick", &short(at));
+        } else {
             svg.text(left + 4.0, 15.0, Anchor::Start, "tick", "nothing travelled");
-            svg.close();
-            continue;
-        };
-        let mut at = 0.0;
-        for (ms, class) in
-            [(p.propagation_ms, "propagation"), (p.queue_ms, "queue"), (p.transmission_ms, "transmission")]
-        {
-            svg.open("", &format!("{}: {class} {} ms", c.name(), short(ms)));
-            svg.rect(Rect { x: x.at(at), y: 3.0, w: x.at(at + ms) - x.at(at), h: ROW - 6.0 }, class);
-            svg.close();
-            at += ms;
         }
-        svg.text(x.at(at) + 6.0, 15.0, Anchor::Start, "tick", &short(at));
         svg.close();
     }
-    svg.close();
-    svg.raw(r#"<g class="foot">"#);
-    svg.text(f64::midpoint(left, right), bottom + 32.0, Anchor::Middle, "axis", "mean one-way delay, ms");
-    svg.close();
-    let label = format!("Mean one-way delay, {title}: propagation, queue and transmission");
-    Panel::plain(svg.inline(WIDTH, bottom + FOOT, &label), "")
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::data::{Contestant, Data};
 use super::panel::Panel;
 use super::svg::short;
-use super::{bars, overview, reading, time, variables};
+use super::{bars, hops, overview, reading, time, variables};
 
 /// A figure: panels side by side.
 #[derive(Debug, Serialize)]
@@ -49,6 +49,7 @@ pub(crate) fn figures(data: &Data<'_>) -> Vec<Figure> {
     figures.extend(delays(data));
     figures.extend(completions(data));
     figures.push(split(data));
+    figures.extend(each_hop(data));
     figures
 }
 
@@ -191,6 +192,27 @@ fn completions(data: &Data<'_>) -> Option<Figure> {
             "Share of the flows with an end that had delivered all their bytes within the time{}.",
             mean_of_runs(data, "time", "flows ended")
         ),
+    })
+}
+
+fn each_hop(data: &Data<'_>) -> Option<Figure> {
+    let panels = hops::panels(data);
+    (!panels.is_empty()).then(|| Figure {
+        id: "hops",
+        title: "What happened at each hop",
+        panels,
+        single: false,
+        switch: None,
+        below: "",
+        legend: vec![
+            key("queue", "waiting"),
+            key("dropped", "dropped by the queue"),
+            key("lost", "lost behind it (medium)"),
+        ],
+        reading: hops::reading(data),
+        note: "Medians over the runs, of all packets that came to the hop, other flows' and acknowledgements included. Hops where \
+               next to nothing waited or was lost are in the table alone; each panel has its own axis."
+            .to_owned(),
     })
 }
 

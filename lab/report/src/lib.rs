@@ -10,6 +10,7 @@ mod bars;
 pub mod chart;
 mod data;
 mod figures;
+mod hops;
 mod labels;
 pub mod logs;
 pub mod mdi;

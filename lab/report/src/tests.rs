@@ -1,3 +1,5 @@
+mod paths;
+
 use std::collections::BTreeMap;
 
 use paceline_cc::Nanos;
@@ -6,7 +8,7 @@ use paceline_experiment::{FlowSeries, Series};
 use super::svg::short;
 use super::*;
 use paceline_lab::numbers::plain;
-use paceline_lab::record::{FlowRecord, LinkRecord, Parts, Span, Split};
+use paceline_lab::record::{FlowRecord, Parts, Span, Split};
 use paceline_lab::stats::Summary;
 
 /// A number between 0 and 1 that wobbles, the same every time.
@@ -250,29 +252,6 @@ fn records_alone_give_the_figures_they_allow() {
     let folder = tempfile::tempdir().unwrap();
     let page = std::fs::read_to_string(write_records(&records, folder.path()).unwrap()).unwrap();
     insta::assert_snapshot!(outline(&page));
-}
-
-#[test]
-fn several_links_have_no_common_capacity() {
-    let mut record = record("copa", "udp", 1, 9.0, &[1.0; 101]);
-    record.utilization = Some(0.75);
-    assert_eq!(page::capacity([&record].into_iter()).as_deref(), Some("capacity 12 Mbit/s on average"));
-    record.links = vec![LinkRecord {
-        name: "first".to_owned(),
-        from: "a".to_owned(),
-        to: "b".to_owned(),
-        utilization: Some(0.75),
-        queue_packets: 1.0,
-        packets: 100,
-        dropped: 0,
-        lost: 0,
-        ecn_marks: 0,
-        frames_per_aggregate: None,
-        airtime: None,
-        frames_again: None,
-        collisions: None,
-    }];
-    assert_eq!(page::capacity([&record].into_iter()), None);
 }
 
 #[test]

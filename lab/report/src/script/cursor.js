@@ -5,6 +5,8 @@ tip.setAttribute("role", "status");
 const UNITS = { _s: "s", _ms: "ms", _mbps: "Mbit/s", _kb: "kB", _percent: "%", _packets: "packets", _us: "\u00b5s" };
 const unitOf = (column) => Object.entries(UNITS).filter(([end]) => column.endsWith(end)).sort((a, b) => b[0].length - a[0].length)[0]?.[1] ?? "";
 const withUnit = (value, column) => `${short(value)} ${unitOf(column)}`.trim();
+// So many values are shown at once (our choice: a third of a screen), or all of one plot.
+const MOST_ROWS = 16;
 let marks = [];
 let pointed = null;
 
@@ -103,7 +105,9 @@ const pointAt = (plot, value, event) => {
     other.group.append(mark);
     marks.push(mark);
   }
-  showTip(withUnit(value, plot.columns[0]), rows, event.clientX, event.clientY);
+  // More than can be read at once: those of this plot.
+  const own = rows.filter((line) => line.className === "here");
+  showTip(withUnit(value, plot.columns[0]), rows.length > MOST_ROWS && own.length ? own : rows, event.clientX, event.clientY);
 };
 
 const hover = (event) => {
@@ -111,8 +115,10 @@ const hover = (event) => {
   if (!found) {
     const bar = event.target.closest?.(".bar");
     if (!bar) return clear();
-    const names = ["propagation", "queue", "transmission"];
-    return showTip(bar.dataset.name, numbers(bar.dataset.parts).map((ms, i) => row(null, names[i], `${short(ms)} ms`, false)), event.clientX, event.clientY);
+    const group = bar.closest("g.bars");
+    const parts = partsOf(group);
+    const word = (column) => column.replace(/_[a-z]+$/, "");
+    return showTip(`${bar.dataset.name}, ${group.dataset.of}`, numbers(bar.dataset.parts).map((size, i) => row(null, word(parts[i]), withUnit(size, parts[i]), false)), event.clientX, event.clientY);
   }
   const { plot, place } = found;
   if (plot.points.length) return nearPoint(plot, place, event);
@@ -120,10 +126,42 @@ const hover = (event) => {
   pointAt(plot, valueAt(axes.x, Math.min(rect.right, Math.max(rect.x, place.x)), rect.x, rect.right), event);
 };
 
-// Dragging with a mouse chooses a part of the horizontal axis; a finger moves the cursor.
+// Dragging with a mouse chooses a part of the horizontal axis; a finger moves the cursor, two fingers zoom.
 let brush = null;
+const fingers = new Map();
+let pinch = null;
+// Values on the axis as they are drawn: in equal steps, or in equal factors.
+const drawn = (axis, value) => (axis.log ? Math.log(value) : value);
+const undrawn = (axis, value) => (axis.log ? Math.exp(value) : value);
+// What was below both fingers stays there.
+const pinched = () => {
+  const { plot, values } = pinch;
+  const [a, b] = [...fingers.values()];
+  if (!a || !b || Math.abs(a - b) < 8) return;
+  const axis = plot.axes.x;
+  const slope = (values[1] - values[0]) / (b - a);
+  const ends = [plot.rect.x, plot.rect.right].map((x) => undrawn(axis, values[0] + slope * (x - a)));
+  zoomTo(plot, Math.min(...ends), Math.max(...ends));
+};
+const lift = (event) => {
+  fingers.delete(event.pointerId);
+  pinch = null;
+};
+document.addEventListener("pointercancel", lift);
+const xIn = (plot, event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(plot.svg.getScreenCTM().inverse()).x;
 document.addEventListener("pointerdown", (event) => {
   const found = plotAt(event);
+  if (found && event.pointerType === "touch" && !found.plot.points.length) {
+    if (fingers.size && [...fingers.keys()][0] !== event.pointerId && fingers.plot !== found.plot) fingers.clear();
+    fingers.plot = found.plot;
+    fingers.set(event.pointerId, found.place.x);
+    if (fingers.size === 2) {
+      const { axes, rect } = found.plot;
+      clear();
+      pinch = { plot: found.plot, values: [...fingers.values()].map((x) => drawn(axes.x, valueAt(axes.x, x, rect.x, rect.right))) };
+      return;
+    }
+  }
   if (!found) return event.pointerType === "mouse" || clear();
   if (event.pointerType !== "mouse") return hover(event);
   if (event.button !== 0) return;
@@ -133,6 +171,12 @@ document.addEventListener("pointerdown", (event) => {
   plot.group.append(brush.mark);
 });
 document.addEventListener("pointermove", (event) => {
+  if (pinch && fingers.has(event.pointerId)) {
+    fingers.set(event.pointerId, xIn(pinch.plot, event));
+    // Once for each frame.
+    pinch.frame ??= requestAnimationFrame(() => { if (pinch) { pinch.frame = undefined; pinched(); } });
+    return;
+  }
   if (!brush) return hover(event);
   const { rect, svg } = brush.plot;
   const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
@@ -140,7 +184,9 @@ document.addEventListener("pointermove", (event) => {
   brush.mark.setAttribute("x", Math.min(brush.from, brush.to));
   brush.mark.setAttribute("width", Math.abs(brush.to - brush.from));
 });
-document.addEventListener("pointerup", () => {
+document.addEventListener("pointerup", (event) => {
+  if (pinch) pinched();
+  lift(event);
   if (!brush) return;
   const { plot, from, to, mark } = brush;
   mark.remove();

@@ -67,11 +67,17 @@ const asCsv = (figure) => {
   const rows = [];
   const group = figure.querySelector("g.bars");
   if (group) {
-    rows.push(["contestant", "direction", "propagation_ms", "queue_ms", "transmission_ms"]);
-    figure.querySelectorAll("g.bars").forEach((all) => {
-      const direction = all.ownerSVGElement.querySelector(".head").textContent.split(":")[0];
-      all.querySelectorAll(".bar").forEach((bar) => shown(bar) && rows.push([bar.dataset.name, direction, ...numbers(bar.dataset.parts)]));
-    });
+    // One row for each bar; panels with other parts leave theirs empty.
+    const groups = [...figure.querySelectorAll("g.bars")];
+    const columns = [...new Set(groups.flatMap((all) => partsOf(all)))];
+    rows.push(["contestant", group.dataset.columns.split(" ")[0], ...columns]);
+    for (const all of groups) {
+      const own = partsOf(all);
+      all.querySelectorAll(".bar").forEach((bar) => {
+        const sizes = numbers(bar.dataset.parts);
+        if (shown(bar)) rows.push([bar.dataset.name, all.dataset.of, ...columns.map((column) => sizes[own.indexOf(column)] ?? "")]);
+      });
+    }
     return rows.map((line) => line.map(quoted).join(",")).join("\n") + "\n";
   }
   const own = plots.filter((plot) => plot.figure === figure && rendered(plot) && plot.shown);

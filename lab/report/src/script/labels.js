@@ -51,6 +51,9 @@ const standTags = (plot) => {
   }
 };
 
+// The columns of a bar's parts.
+const partsOf = (group) => group.dataset.columns.split(" ").slice(1);
+
 // Rows of bars close up, and their axis follows the longest.
 const drawBars = (group) => {
   const [left, top, width, row] = numbers(group.dataset.rect);

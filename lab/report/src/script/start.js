@@ -20,5 +20,5 @@ addEventListener("hashchange", () => { fromAddress(); apply(); });
 addEventListener("resize", () => { clear(); refresh(); });
 document.addEventListener("toggle", (event) => { if (event.target.matches?.("details")) refresh(); }, true);
 document.addEventListener("click", () => relabel.forEach((change) => change()));
-addEventListener("beforeprint", clear);
+addEventListener("beforeprint", () => { clear(); apply(); });
 fromAddress();

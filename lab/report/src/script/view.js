@@ -83,9 +83,13 @@ const showOff = () => {
   }
 };
 const showRun = () => {
-  if (view.run === null) return;
-  document.querySelectorAll(".panel[data-run]").forEach((panel) => { panel.hidden = panel.dataset.run !== view.run; });
-  document.querySelectorAll(".runs select").forEach((select) => { select.value = view.run; });
+  // Each section has its own runs: one that has not the chosen one shows its first.
+  document.querySelectorAll(".runs select").forEach((select) => {
+    const has = (run) => [...select.options].some((option) => option.value === run);
+    const run = has(view.run) ? view.run : select.options[0].value;
+    select.value = run;
+    select.closest("section").querySelectorAll(".panel[data-run]").forEach((panel) => { panel.hidden = panel.dataset.run !== run; });
+  });
 };
 
 // After a change: everything again, and the address says it.
