@@ -1,5 +1,5 @@
 // Clicks through pages of paceline in a headless Chromium: node pages.mjs REPORT [OTHER PAGE ...]. The report is of a race with several
-// contestants; other pages are looked at by axe alone.
+// contestants and runs; on other pages that have plots the cursor is tried, and axe looks at all.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -35,9 +35,11 @@ const ensure = (holds, what) => { if (!holds) throw new Error(what); };
 const figure = (page, id) => page.locator(`figure[data-figure="${id}"]`);
 const ticksOf = (page, id) => figure(page, id).locator(".axes .tick").allTextContents();
 // Into a plot, by shares of its width and height.
-const inPlot = async (page, id, x, y = 0.5) => {
-  const svg = figure(page, id).locator("svg:visible:has(g.plot)").first();
+const inPlot = (page, id, x, y = 0.5) => inFirst(page, figure(page, id).locator("svg:visible:has(g.plot)").first(), x, y);
+const inFirst = async (page, svg, x, y = 0.5) => {
   await svg.scrollIntoViewIfNeeded();
+  // The scrolling is heard of in the next frame.
+  await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
   return svg.evaluate((svg, [x, y]) => {
     const [left, top, w, h] = svg.querySelector("g.plot").dataset.rect.split(" ").map(Number);
     const place = new DOMPoint(left + x * w, top + y * h).matrixTransform(svg.getScreenCTM());
@@ -171,10 +173,67 @@ await test("a phone needs no sideways scroll, and text can be read", { width: 42
   ensure(small >= 11, `text of ${small.toFixed(1)} px`);
 });
 
+await test("another run is shown, and the address says so", {}, async (page) => {
+  const select = page.locator(".runs select").first();
+  const [first, second] = await select.locator("option").allTextContents();
+  const panels = (run) => figure(page, "throughput").locator(`.panel[data-run="${run}"]:visible`).count();
+  const count = await panels(first);
+  ensure(count > 1 && (await panels(second)) === 0, "not the first run alone");
+  await select.selectOption(second);
+  equal(await panels(second), count, "panels of the second run");
+  equal(await panels(first), 0, "panels of the first run");
+  ensure(page.url().includes(`run=${second}`), page.url());
+  const place = await inPlot(page, "throughput", 0.5);
+  await page.mouse.move(place.x, place.y);
+  equal(await page.locator(".cursor:visible").count() > 2, true, "the line goes through the plots of the second run");
+  await page.reload();
+  equal(await panels(second), count, "panels of the second run after loading the address again");
+  await page.evaluate(() => { location.hash = ""; });
+  await page.waitForFunction((run) => document.querySelector(".runs select").value === run, first);
+  equal(await panels(first), count, "panels of the first run again");
+});
+
+await test("two fingers zoom", { width: 420, touch: true }, async (page) => {
+  const before = (await ticksOf(page, "queueing")).join();
+  const [left, right] = [await inPlot(page, "throughput", 0.4), await inPlot(page, "throughput", 0.6)];
+  const session = await page.context().newCDPSession(page);
+  const touch = (type, a, b) => session.send("Input.dispatchTouchEvent", { type, touchPoints: [a, b].filter(Boolean).map((x, id) => ({ x, y: left.y, id })) });
+  await touch("touchStart", left.x);
+  await touch("touchStart", left.x, right.x);
+  for (const step of [10, 30, 60]) await touch("touchMove", left.x - step, right.x + step);
+  await touch("touchEnd");
+  await page.waitForFunction(() => location.hash.includes("zoom=time"));
+  const [, from, to] = decodeURIComponent(page.url()).match(/zoom=time,([\d.]+),([\d.]+)/).map(Number);
+  ensure(from > 0.5 && from < 3.2 && to > 4.8 && to < 7.5, `8 s became ${from} to ${to}`);
+  ensure((await ticksOf(page, "queueing")).join() !== before, "the axis stayed");
+  ensure(!(await page.locator("#tip").isVisible()), "values under fingers that zoom");
+});
+
+await test("in print there are no controls, and it is light", { scheme: "dark" }, async (page) => {
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  equal(await page.locator("#chips:visible, .tools:visible, .runs:visible, .anchor:visible").count(), 0, "controls");
+  const colours = await page.evaluate(() => [document.body, document.querySelector("h1")].map((element) => getComputedStyle(element)).map((style, i) => (i ? style.color : style.backgroundColor)));
+  equal(colours[0], "rgb(255, 255, 255)", "the paper");
+  ensure(/^rgb\(\d\d, \d\d, \d\d\)$/.test(colours[1]), `ink ${colours[1]}`);
+  equal(await page.locator(".panel:visible").evaluateAll((all) => all.filter((one) => getComputedStyle(one).breakInside !== "avoid").length), 0, "panels that may be cut");
+  ensure((await page.pdf({ format: "A4", printBackground: true })).length > 20000, "no pages");
+});
+
 await test("without scripts the figures are there", { script: false }, async (page) => {
   ensure((await page.locator("figure svg path.line").count()) > 5, "no curves");
   ensure(await page.locator("#chips").isHidden(), "switches that do nothing");
 });
+
+for (const [index, file] of others.entries()) {
+  await test(`cursor, page ${index + 2}`, { file }, async (page) => {
+    const svg = page.locator("svg:visible:has(g.plot [data-y])").first();
+    if (!(await svg.count())) return;
+    const place = await inFirst(page, svg, 0.5);
+    await page.mouse.move(place.x, place.y);
+    const text = await page.locator("#tip").innerText();
+    ensure((await page.locator("#tip").isVisible()) && /\d/.test(text), `no values: ${text}`);
+  });
+}
 
 for (const [index, file] of [report, ...others].entries()) {
   for (const [scheme, width] of [["light", 1400], ["dark", 1400], ["light", 420]]) {
