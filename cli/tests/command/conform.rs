@@ -41,7 +41,7 @@ fn refusals_name_the_place_and_the_fix() {
     for (args, error) in [
         (
             &["conform", "verus"][..],
-            "'verus': there are no rules for 'verus'; give --as with one of reno, cubic, bbr, copa",
+            "'verus': there are no rules for 'verus'; give --as with one of reno, cubic, bbr, copa, dctcp, prague",
         ),
         (&["conform", "--as", "vegas"], "--as: there are no rules for 'vegas'; name one of reno"),
         (&["conform", "--as", "cubic", "--qlog", "old.qlog"], "old.qlog:1: it is a qlog of version 'draft-01'"),

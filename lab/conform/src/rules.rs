@@ -3,6 +3,7 @@
 mod bbr;
 mod copa;
 mod cubic;
+mod marks;
 mod reno;
 mod start;
 
@@ -10,7 +11,7 @@ use crate::rule::Rule;
 
 /// Every rule, by controller.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [reno::RULES, cubic::RULES, bbr::RULES, copa::RULES].into_iter().flatten()
+    [reno::RULES, cubic::RULES, bbr::RULES, copa::RULES, marks::RULES].into_iter().flatten()
 }
 
 /// The rules of a controller, by its name in the registry.

@@ -43,9 +43,14 @@ fn cubic(env: &Env, settings: Settings) -> Box<dyn Controller> {
 
 #[test]
 fn ours_hold_to_their_rules() {
-    for (contestant, rules_of) in
-        [("reno@tcp", "reno"), ("cubic@tcp", "cubic"), ("bbr@tcp", "bbr"), ("copa@udp", "copa")]
-    {
+    for (contestant, rules_of) in [
+        ("reno@tcp", "reno"),
+        ("cubic@tcp", "cubic"),
+        ("bbr@tcp", "bbr"),
+        ("copa@udp", "copa"),
+        ("dctcp@tcp", "dctcp"),
+        ("prague@tcp", "prague"),
+    ] {
         assert_departs(contestant, rules_of, &[]);
     }
 }
@@ -110,6 +115,32 @@ fn reno_that_keeps_more_is_caught() {
         Box::new(WindowController::new(env, Box::new(SlowStart::new(env)), policy))
     });
     assert_departs(&name, "reno", &["reno-halving"]);
+}
+
+/// DCTCP with another policy below it.
+fn marked(name: &str, policy: impl Policy + Clone + Send + Sync + 'static) -> String {
+    broken(name, move |env| Box::new(WindowController::new(env, Box::new(SlowStart::new(env)), policy.clone())))
+}
+
+#[test]
+fn dctcp_that_forgets_marks_at_once_is_caught() {
+    assert_departs("dctcp:g=1@tcp", "dctcp", &["dctcp-proportional"]);
+}
+
+#[test]
+fn dctcp_that_halves_for_marks_is_caught() {
+    let name = marked("dctcp-classic", Reno::new(&Env::default(), Ecn::Exact));
+    assert_departs(&name, "dctcp", &["dctcp-proportional"]);
+}
+
+#[test]
+fn dctcp_that_answers_losses_by_alpha_is_caught() {
+    assert_departs("dctcp:loss=alpha@tcp", "dctcp", &["dctcp-halving"]);
+}
+
+#[test]
+fn prague_that_depends_on_the_rtt_is_caught() {
+    assert_departs("prague:target=0@tcp", "prague", &["prague-rtt-independence"]);
 }
 
 #[test]

@@ -246,8 +246,11 @@ mod tests {
             let error = kernel(&flow(controller), None).unwrap_err().to_string();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
         };
-        refused("copa", "copa@tcp: this kernel's TCP has no copa");
-        refused("reno:start=hystart", "takes no start=hystart");
+        // With eBPF it has them.
+        if cfg!(not(feature = "ebpf")) {
+            refused("copa", "copa@tcp: this kernel's TCP has no copa");
+            refused("reno:start=hystart", "takes no start=hystart");
+        }
         let arrivals = kernel(&Flow { arrivals: true, ..flow("reno") }, None).unwrap_err();
         assert_eq!(arrivals, KernelError::Arrivals { flow: "reno@tcp".to_owned() });
         let (_, notes) = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }, None).unwrap();
