@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod alcc;
+mod blocks;
 mod conform;
 mod help;
 #[cfg(target_os = "linux")]
