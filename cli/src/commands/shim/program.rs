@@ -29,7 +29,9 @@ pub(super) struct Program {
 impl Program {
     /// What was found out, in one line.
     pub(super) fn line(&self, name: &OsStr) -> String {
-        let via: String = self.chain[1..].iter().map(|path| format!(", run by {}", path.display())).collect();
+        // A command such as python3 is a script where a version manager stands before it.
+        let by: String = self.chain[1..].iter().map(|path| format!(", run by {}", path.display())).collect();
+        let via = if by.is_empty() { by } else { format!(" (a script{by})") };
         let (verdict, detail) = match &self.verdict {
             Verdict::Works(detail) => ("works", detail),
             Verdict::FallsBack(detail) => ("works in part", detail),
