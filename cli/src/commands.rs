@@ -1,12 +1,14 @@
 //! One file a command.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::anyhow;
 use paceline_cc::{Bytes, Nanos};
 use paceline_lab::output;
 use paceline_lab::shell::quoted;
+use serde_json::json;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod alcc;
@@ -104,4 +106,36 @@ pub(crate) fn save(
             .map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
     }
     Ok(output::write(path, |draft| content(draft))?)
+}
+
+/// The first line of what serves: where it listens.
+#[cfg(target_os = "linux")]
+pub(crate) fn listening(at: impl std::fmt::Display, json: bool) -> String {
+    if json { format!("{}\n", json!({ "listening": at.to_string() })) } else { format!("listening at {at}\n") }
+}
+
+/// Checks files: silent until one is wrong; with `json`, an object for each of them, and exit status 2 when one is wrong.
+///
+/// # Errors
+/// What is wrong with the first that is, without `json`.
+pub(crate) fn each_checked(
+    files: &[PathBuf],
+    json: bool,
+    check: impl Fn(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    let mut status = ExitCode::SUCCESS;
+    for file in files {
+        let checked = check(file);
+        if !json {
+            checked?;
+            continue;
+        }
+        let problem = checked.err().map(|error| crate::complaint::of_error(&error));
+        if problem.is_some() {
+            status = ExitCode::from(2);
+        }
+        let name = file.display().to_string();
+        crate::print(&format!("{}\n", json!({ "file": name, "valid": problem.is_none(), "problem": problem })))?;
+    }
+    Ok(status)
 }

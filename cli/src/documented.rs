@@ -153,3 +153,33 @@ paceline of other times
     ];
     assert_eq!(places, expected, "{found:#?}");
 }
+
+/// What programs have no use for.
+const WITHOUT_JSON: [(&str, &str); 3] = [
+    ("paceline report", "it writes one page"),
+    ("paceline completions", "its output is a shell's"),
+    ("paceline manual", "it writes pages"),
+];
+
+#[test]
+fn every_command_prints_json_for_programs() {
+    fn leaves(command: &clap::Command, name: &str, found: &mut Vec<(String, bool)>) {
+        if command.get_subcommands().next().is_none() {
+            let has = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+            found.push((name.to_owned(), has));
+        }
+        for below in command.get_subcommands() {
+            leaves(below, &format!("{name} {}", below.get_name()), found);
+        }
+    }
+    let mut found = Vec::new();
+    leaves(&Cli::command(), "paceline", &mut found);
+    assert!(found.len() > 40, "{found:?}");
+    let page = Project::read().pages().into_iter().find(|(page, _)| page.ends_with("docs/guide/json.md"));
+    let page = page.expect("the page of --json").1;
+    for (name, has) in found {
+        let excused = WITHOUT_JSON.iter().any(|(other, _)| *other == name);
+        assert!(has != excused, "{name}: give it --json as its neighbours have it, or a reason in WITHOUT_JSON");
+        assert!(page.contains(&format!("`{name}`")), "{name}: docs/guide/json.md does not name it");
+    }
+}

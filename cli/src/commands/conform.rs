@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Runs at once; 0 for one per core. Changes no figure of the simulator. With --real 0 is one.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
-    /// One JSON object per rule; - for standard output instead of the table.
+    /// One JSON object per rule; - for standard output instead of the table or the list.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// The scored page with the pictures, one file that opens offline, into this folder.
@@ -64,7 +64,12 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        crate::print(&list())?;
+        if let Some(path) = &args.json {
+            save("--json", path, |out| out.write_all(list_json().as_bytes()))?;
+        }
+        if !args.json.as_deref().is_some_and(is_standard) {
+            crate::print(&list())?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let known = rules::controllers();
@@ -172,6 +177,22 @@ fn list() -> String {
             rule.tolerance,
             rule.rig.about()
         )
+    };
+    rules::all().map(line).collect()
+}
+
+fn list_json() -> String {
+    let line = |rule: &paceline_conform::rule::Rule| {
+        let object = serde_json::json!({
+            "rule": rule.id,
+            "says": rule.says,
+            "source": rule.source,
+            "measures": rule.measures,
+            "low": rule.expect.0,
+            "high": rule.expect.1,
+            "path": rule.rig.name(),
+        });
+        format!("{object}\n")
     };
     rules::all().map(line).collect()
 }

@@ -74,7 +74,8 @@ pub(super) fn describe(text: &mut String, features: &[&Feature]) -> std::fmt::Re
     Ok(())
 }
 
-fn words(verdict: &Verdict) -> (&'static str, &str) {
+/// A verdict and its detail, for people and programs.
+pub(super) fn words(verdict: &Verdict) -> (&'static str, &str) {
     match verdict {
         Verdict::Works(how) => ("works", how),
         Verdict::FallsBack(to) => ("falls back", to),

@@ -101,7 +101,7 @@ pub(crate) struct Args {
     /// Logs in the format of Mahimahi's mm-link: NAME.down and NAME.up.
     #[arg(long, value_name = "NAME")]
     mahimahi_log: Option<PathBuf>,
-    /// What the emulator did and how late it was, as JSON; - for standard output.
+    /// What the emulator did and how late it was, or with --check what was measured, as JSON; - for standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// A shell command at the other end of the path, in a network namespace of its own; it ends with the program.
@@ -128,7 +128,7 @@ const ROUND: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.check {
-        return check::run();
+        return check::run(args.json.as_deref());
     }
     let ways = Ways::new(args)?;
     let [down_path, up_path] = ways.paths()?;

@@ -66,6 +66,9 @@ struct AgentArgs {
     /// Numbers for Prometheus at this address, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Counters as a JSON object, each second and at the end.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -95,6 +98,9 @@ struct KeyArgs {
     /// The folder, which is made where there is none.
     #[arg(long, value_name = "FOLDER", default_value = "/etc/paceline/keys")]
     keys: PathBuf,
+    /// Print where it is as a JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {

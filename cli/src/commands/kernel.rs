@@ -5,6 +5,7 @@ pub(super) mod doctor;
 mod ebpf;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -28,7 +29,7 @@ enum Command {
     /// Load a module until this command ends: any user's sockets may select it meanwhile.
     Load(LoadArgs),
     /// End the `paceline kernel load` that holds a module.
-    Unload(NameArgs),
+    Unload(UnloadArgs),
     /// Run a command whose TCP connections, and no others, use a module; it is loaded where it is not.
     Run(RunArgs),
     /// Watch the connections of this network namespace that use a module.
@@ -52,6 +53,15 @@ struct NameArgs {
 }
 
 #[derive(clap::Args)]
+struct UnloadArgs {
+    #[command(flatten)]
+    of: NameArgs,
+    /// Which processes ended, as a JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
 struct LoadArgs {
     #[command(flatten)]
     of: NameArgs,
@@ -60,6 +70,9 @@ struct LoadArgs {
     default: bool,
     #[command(flatten)]
     reports: ReportsArgs,
+    /// One JSON object once it is loaded, instead of a line for people.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Reports of in-band telemetry.
@@ -81,6 +94,9 @@ struct RunArgs {
     of: NameArgs,
     #[command(flatten)]
     reports: ReportsArgs,
+    /// How it went, as JSON, once the command has ended; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// The command and its arguments, after --.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,

@@ -32,6 +32,9 @@ enum Command {
         /// The models.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// One JSON object per model.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Train(args) => train::run(args)?,
         Command::Show(args) => show::run(args)?,
-        Command::Check { files } => files.iter().try_for_each(|file| read(file).map(drop))?,
+        Command::Check { files, json } => return super::each_checked(files, *json, |file| read(file).map(drop)),
     }
     Ok(ExitCode::SUCCESS)
 }

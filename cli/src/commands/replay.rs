@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use paceline_cc::Spec;
 use paceline_cc::event_log::{Reader, ReplayError, Substitute, answers_json, replay};
 use paceline_lab::input::{self, Bounded, Bounds};
+use serde_json::json;
 
 use crate::complaint;
 
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// Feed it to this controller instead, and print what both answer after each event, as JSON Lines.
     #[arg(long, value_name = "SPEC", value_parser = input::controller)]
     controller: Option<Spec>,
+    /// Whether all answers are equal, as a JSON object; with another controller its JSON Lines, as without.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -32,11 +36,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => {
             let spec = recorded.map_err(|error| anyhow!("{}:1: controller: {error}", reader.name()))?;
             match replay(&mut reader, spec.build(&env).as_mut()) {
+                Ok(events) if args.json => {
+                    let object = json!({ "controller": spec.to_string(), "equal": true, "events": events });
+                    crate::print(&format!("{object}\n"))?;
+                    Ok(ExitCode::SUCCESS)
+                }
                 Ok(events) => {
                     crate::print(&format!("equal: {spec} answers all {events} events as it was recorded\n"))?;
                     Ok(ExitCode::SUCCESS)
                 }
                 Err(ReplayError::Mismatch(mismatch)) => {
+                    if args.json {
+                        let object = json!({
+                            "controller": spec.to_string(),
+                            "equal": false,
+                            "line": mismatch.line,
+                            "event": mismatch.event,
+                            "answer": mismatch.answer,
+                            "recorded": mismatch.recorded,
+                            "replayed": mismatch.replayed,
+                        });
+                        crate::print(&format!("{object}\n"))?;
+                    }
                     complaint::print(&mismatch.to_string());
                     Ok(ExitCode::FAILURE)
                 }

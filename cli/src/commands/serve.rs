@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let cannot = |source| OutputError { path: dir.clone(), source };
         std::fs::create_dir_all(dir).map_err(cannot)?;
     }
-    crate::print(&format!("listening at {}\n", listener.address()))?;
+    crate::print(&super::listening(listener.address(), json))?;
     let store = Store::new(args.dir.clone(), args.file.clone(), args.discard);
     let mut troubles = Troubles::default();
     loop {

@@ -14,7 +14,9 @@ use paceline_alcc::filter::{self, Filter};
 use paceline_alcc::options::{LOG, Lower, OPTIONS, Options, Variable};
 use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_emulator::machine::Verdict;
+use serde_json::json;
 
+use super::doctor::words;
 use crate::complaint;
 use elf::Elf;
 
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     /// Say whether a program can be served, instead of running it: exit status 0 when it can, 1 when it cannot.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["command", "cc"])]
     check: Option<OsString>,
+    /// With --check: as one JSON object.
+    #[arg(long, requires = "check")]
+    json: bool,
     /// The program and its arguments, after --.
     #[arg(last = true, required_unless_present = "check", value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -94,7 +99,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(program) = &args.check {
-        return check(program);
+        return check(program, args.json);
     }
     let variables = environment(args)?;
     let (name, words) = args.command.split_first().context("no program is given")?;
@@ -242,7 +247,7 @@ fn preload(library: &Path) -> anyhow::Result<OsString> {
 }
 
 /// Reports on a program without running it.
-fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
+fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
     let path = match find(name) {
         Ok(path) => path,
         Err(error) => return Ok(refuse(&error)),
@@ -253,9 +258,26 @@ fn check(name: &OsStr) -> anyhow::Result<ExitCode> {
         Ok(examined) => examined,
         Err(error) => return Ok(refuse_script(name, &error)),
     };
-    let mut text = examined.line(name) + "\n";
     let capable = !matches!(examined.verdict, Verdict::No(_));
     let served = capable && library.is_ok();
+    if json {
+        let (verdict, detail) = words(&examined.verdict);
+        let (library, problem) = match &library {
+            Ok((path, _)) => (Some(path.display().to_string()), None),
+            Err(error) => (None, Some(complaint::of_error(error))),
+        };
+        let object = json!({
+            "program": path.display().to_string(),
+            "served": served,
+            "verdict": verdict,
+            "detail": detail,
+            "library": library,
+            "library_problem": problem,
+        });
+        crate::print(&format!("{object}\n"))?;
+        return Ok(ExitCode::from(u8::from(!served)));
+    }
+    let mut text = examined.line(name) + "\n";
     if capable {
         text += "not knowable before it runs: a seccomp filter (what has one is left to the kernel), own system calls, io_uring\n";
     }

@@ -14,6 +14,7 @@ use paceline_lab::output;
 use paceline_path::{
     Amount, Columns, Synth, Trace, TraceError, TraceInfo, from_columns, from_log, from_table, to_table,
 };
+use serde_json::{Value, json};
 
 use super::count;
 use crate::complaint;
@@ -31,17 +32,9 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Print what traces are like: lap, opportunities, rates, longest silence.
-    Info {
-        /// The traces.
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-    },
+    Info(FilesArgs),
     /// Check traces; say nothing but what is wrong.
-    Validate {
-        /// The traces.
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-    },
+    Validate(FilesArgs),
     /// Make a cellular trace by the link model of Sprout.
     Synth(SynthArgs),
     /// Turn a table of rate steps (.csv) into a trace, or a trace into a table.
@@ -53,12 +46,25 @@ enum Command {
         /// Length of a step of a table to write.
         #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
         bin: Nanos,
+        /// Print what was written as a JSON object.
+        #[arg(long)]
+        json: bool,
     },
     /// Make a trace of what another tool wrote: a log of a link (Mahimahi's, Pantheon's), or a table in CSV.
     Import(ImportArgs),
     /// Record what a link between two machines delivers, in both directions, while it is kept backlogged.
     #[cfg(target_os = "linux")]
     Record(record::Args),
+}
+
+#[derive(clap::Args)]
+struct FilesArgs {
+    /// The traces.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// One JSON object per trace.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -85,6 +91,9 @@ struct ImportArgs {
     /// Column of bytes in a table, carried since the line before.
     #[arg(long, value_name = "COLUMN")]
     bytes: Option<String>,
+    /// Print what was written as a JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -110,25 +119,33 @@ struct SynthArgs {
     /// Where to write it.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
+    /// Print what was written as a JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
-        Command::Info { files } => info(files)?,
-        Command::Validate { files } => files.iter().try_for_each(|file| read(file).map(drop))?,
+        Command::Info(args) => info(args)?,
+        Command::Validate(args) => return super::each_checked(&args.files, args.json, |file| read(file).map(drop)),
         Command::Synth(args) => synth(args)?,
         Command::Import(args) => import(args)?,
         #[cfg(target_os = "linux")]
         Command::Record(args) => record::run(args)?,
-        Command::Convert { input, output, bin } => convert(input, output, *bin)?,
+        Command::Convert { input, output, bin, json } => convert(input, output, *bin, *json)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn info(files: &[PathBuf]) -> anyhow::Result<()> {
+fn info(args: &FilesArgs) -> anyhow::Result<()> {
     let mut text = String::new();
-    for file in files {
-        let info = TraceInfo::of(&read(file)?).to_string();
+    for file in &args.files {
+        let info = TraceInfo::of(&read(file)?);
+        if args.json {
+            writeln!(text, "{}", as_json(file, &info))?;
+            continue;
+        }
+        let info = info.to_string();
         if !text.is_empty() {
             text.push('\n');
         }
@@ -138,6 +155,27 @@ fn info(files: &[PathBuf]) -> anyhow::Result<()> {
         }
     }
     Ok(crate::print(&text)?)
+}
+
+/// A trace for programs: what [`TraceInfo`] says for people.
+fn as_json(file: &Path, info: &TraceInfo) -> Value {
+    let [p5, p50, p95] = info.second_rates.map(Rate::as_mbps);
+    json!({
+        "file": file.display().to_string(),
+        "lap_s": info.lap.as_secs_f64(),
+        "opportunities": info.count,
+        "mean_mbps": info.mean.as_mbps(),
+        "second_mbps": { "p5": p5, "p50": p50, "p95": p95 },
+        "longest_silence_ms": info.longest_silence.as_millis_f64(),
+    })
+}
+
+/// What was written, where that is asked for.
+fn written(json: bool, file: &Path, trace: &Trace) -> anyhow::Result<()> {
+    if json {
+        crate::print(&format!("{}\n", as_json(file, &TraceInfo::of(trace))))?;
+    }
+    Ok(())
 }
 
 fn synth(args: &SynthArgs) -> anyhow::Result<()> {
@@ -151,15 +189,17 @@ fn synth(args: &SynthArgs) -> anyhow::Result<()> {
     };
     let name = args.output.display().to_string();
     let trace = synth.trace(&name).map_err(|error| anyhow!("--{error}"))?;
-    Ok(output::write(&args.output, |draft| trace.write(draft))?)
+    output::write(&args.output, |draft| trace.write(draft))?;
+    written(args.json, &args.output, &trace)
 }
 
-fn convert(input: &Path, output: &Path, bin: Nanos) -> anyhow::Result<()> {
+fn convert(input: &Path, output: &Path, bin: Nanos, json: bool) -> anyhow::Result<()> {
     if bin < Nanos::from_millis(1) {
         return Err(anyhow!("--bin: a step is too short; give at least 1ms"));
     }
     let trace = if is_table(input) { from_table(&input.display().to_string(), open(input)?)? } else { read(input)? };
-    Ok(output::write(output, |draft| if is_table(output) { to_table(&trace, bin, draft) } else { trace.write(draft) })?)
+    output::write(output, |draft| if is_table(output) { to_table(&trace, bin, draft) } else { trace.write(draft) })?;
+    written(json, output, &trace)
 }
 
 fn import(args: &ImportArgs) -> anyhow::Result<()> {
@@ -171,7 +211,8 @@ fn import(args: &ImportArgs) -> anyhow::Result<()> {
     } else {
         read(&args.input)?
     };
-    Ok(output::write(&args.output, |draft| trace.write(draft))?)
+    output::write(&args.output, |draft| trace.write(draft))?;
+    written(args.json, &args.output, &trace)
 }
 
 fn columns(args: &ImportArgs) -> Columns {

@@ -155,7 +155,7 @@ mod nodes {
 #[cfg(feature = "ebpf")]
 mod bus {
     use std::fs;
-    use std::io::{Read, Write};
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::fs::PermissionsExt;
     use std::process::{Child, Command, Stdio};
@@ -214,8 +214,8 @@ mod bus {
         let bus = format!("local:{}", lab.path("bus").display());
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut agent = Command::new(env!("CARGO_BIN_EXE_paceline"));
-        agent.args(["int", "agent", "--bus", &bus, "--as", "sta1", "--metrics", &metrics.to_string()]);
-        let _agent = Running(agent.stdout(Stdio::null()).spawn().unwrap());
+        agent.args(["int", "agent", "--bus", &bus, "--as", "sta1", "--metrics", &metrics.to_string(), "--json"]);
+        let mut agent = Running(agent.stdout(Stdio::piped()).spawn().unwrap());
         let began = Instant::now();
         let ends = loop {
             let output = lab.run(&["int", "watch", "--bus", &bus, "--ends", "--once", "--json"]);
@@ -240,5 +240,20 @@ mod bus {
         let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("paceline_build_info{"), "{answer}");
         assert!(ask("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405"));
+        // Counters each second.
+        let mut line = String::new();
+        BufReader::new(agent.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let counters: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&counters["flows"], &counters["taken"]), (&0.into(), &0.into()));
+    }
+
+    #[test]
+    fn a_key_is_described() {
+        let lab = Lab::new();
+        let output = lab.run(&["int", "key", "sta2", "--role", "sink", "--role", "hop", "--keys", "keys", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((said["publisher"].as_str(), said["roles"][1].as_str()), (Some("sta2"), Some("hop")));
+        assert!(lab.path(said["file"].as_str().unwrap()).exists(), "{said}");
     }
 }

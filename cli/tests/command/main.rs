@@ -9,6 +9,7 @@ mod help;
 mod icn;
 #[cfg(target_os = "linux")]
 mod int;
+mod json;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod lab;

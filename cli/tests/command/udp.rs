@@ -15,6 +15,8 @@ pub(crate) struct Server {
     pub(crate) child: Child,
     out: BufReader<ChildStdout>,
     pub(crate) address: String,
+    /// Whether its first line was an object.
+    pub(crate) said_json: bool,
 }
 
 impl Server {
@@ -32,11 +34,15 @@ impl Server {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening at ").unwrap_or_default().trim().to_owned();
-        Self { child, out, address }
+        let said: Option<Value> = serde_json::from_str(&line).ok();
+        let address = match said.as_ref().and_then(|said| said["listening"].as_str()) {
+            Some(address) => address.to_owned(),
+            None => line.strip_prefix("listening at ").unwrap_or_default().trim().to_owned(),
+        };
+        Self { child, out, address, said_json: said.is_some() }
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
         line

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow};
 use paceline_alcc::transfer::token::{Key, PROOF};
 use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::json;
 
 use crate::commands::{count, udp};
 
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// How long it is good; for ever without it.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     days: Option<u32>,
+    /// As a JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Seconds since 1970.
@@ -50,7 +54,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let key = Key::new(&udp::secret(&args.key)?);
     let expiry = args.days.map_or(0, |days| now() + u64::from(days) * 24 * 60 * 60);
     let token = key.token(expiry, &args.scope).map_err(|error| anyhow!("--scope: {error}"))?;
-    crate::print(&format!("{token}\n"))?;
+    crate::print(&if args.json {
+        let expires = args.days.map(|_| expiry);
+        format!("{}\n", json!({ "token": token.to_string(), "scope": args.scope, "expires_s": expires }))
+    } else {
+        format!("{token}\n")
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

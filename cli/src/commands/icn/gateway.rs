@@ -6,6 +6,7 @@ use anyhow::Context;
 use paceline_named::gateway::{Gateway, GatewayConfig, PORT};
 
 use super::places::{Asking, Places, address};
+use crate::commands::listening;
 
 /// Serve named objects over HTTP: for browsers, video players, curl.
 ///
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     places: Places,
     #[command(flatten)]
     asking: Asking,
+    /// One JSON object at the start instead of a line for people.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -30,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         patience: args.asking.patience()?,
     };
     let gateway = Gateway::bind(&config)?;
-    crate::print(&format!("listening at http://{}\n", gateway.local_addr()?))?;
+    crate::print(&listening(format!("http://{}", gateway.local_addr()?), args.json))?;
     let runtime = tokio::runtime::Runtime::new().context("a runtime")?;
     runtime.block_on(gateway.run(std::future::pending()))?;
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use paceline_icn::resolve::{Limits, ResolveKey};
 use paceline_named::resolver::{PORT, Service, ServiceConfig};
 
-use super::super::{count, udp};
+use super::super::{count, listening, udp};
 use super::places::address;
 
 /// Run the service that knows where objects are: routers announce what they have, requesters ask.
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Pairs of an object and a place at most.
     #[arg(long, value_name = "N", default_value_t = Limits::default().entries, value_parser = count::<usize>)]
     entries: usize,
+    /// One JSON object at the start instead of a line for people.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -37,7 +40,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         state: args.state.clone(),
     };
     let service = Service::bind(&config)?;
-    crate::print(&format!("listening at {}\n", service.local_addr()?))?;
+    crate::print(&listening(service.local_addr()?, args.json))?;
     // An interrupt ends the process; the state on disk is at most some seconds old.
     service.run(&AtomicBool::new(false))?;
     Ok(ExitCode::SUCCESS)

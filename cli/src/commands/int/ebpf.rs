@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use paceline_int::bus::{Keys, Role};
+use serde_json::json;
 
 use super::{Command, KeyArgs};
 
@@ -27,10 +28,12 @@ pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
     let roles: Option<Vec<Role>> = args.roles.iter().map(|role| Role::named(role)).collect();
     let path = Keys::make(&args.keys, &args.name, &roles.context("a role that there is not")?)?;
-    crate::print(&format!(
-        "{}: copy it, as it is, to the machines that read what {} publishes\n",
-        path.display(),
-        args.name
-    ))?;
+    let path = path.display();
+    crate::print(&if args.json {
+        let object = json!({ "publisher": args.name, "roles": args.roles, "file": path.to_string() });
+        format!("{object}\n")
+    } else {
+        format!("{path}: copy it, as it is, to the machines that read what {} publishes\n", args.name)
+    })?;
     Ok(ExitCode::SUCCESS)
 }

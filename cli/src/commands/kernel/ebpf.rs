@@ -69,6 +69,14 @@ impl Named {
         }
     }
 
+    /// The controller that an agent runs, where there is one.
+    fn controller(&self) -> Option<String> {
+        match self {
+            Self::Module(_) => None,
+            Self::Controller(spec) => Some(spec.to_string()),
+        }
+    }
+
     /// Loads it.
     fn load(&self, reports: &ReportsArgs) -> anyhow::Result<Held> {
         match self {

@@ -19,9 +19,10 @@ use paceline_udp::record::{Recorded, Side, Terms, record};
 use paceline_udp::transfer::{Content, Place, Plan, give, take};
 use paceline_udp::wire::control::{Hello, Job};
 use paceline_udp::{Accepted, Agreed, Channel, Key, Listener, Offload, connect};
+use serde_json::{Value, json};
 
 use crate::commands::udp::{address, key, seconds, unplaced};
-use crate::commands::{count, span};
+use crate::commands::{count, listening, span};
 use crate::complaint;
 
 /// Each packet has an arrival time of its own.
@@ -66,6 +67,9 @@ pub(super) struct Args {
     /// With --listen: end after the first recording was fetched.
     #[arg(long, requires = "listen")]
     once: bool,
+    /// What was recorded as a JSON object; with --listen one at the start, and one for each recording and each trace that is fetched.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
@@ -110,21 +114,23 @@ fn ask(args: &Args, peer: SocketAddr, key: Option<&Key>, patience: Nanos) -> any
     let never = AtomicBool::new(false);
     let recorded = record(channel, &terms, Side::Client, overhead(key), patience, &never, &mut |_| {})?;
     let mut text = String::new();
+    let mut object = json!({ "peer": peer.to_string(), "seconds": terms.seconds });
     if let Some(path) = &args.down {
-        said(&mut text, path, &recorded.trace, &terms)?;
+        object["down"] = said(&mut text, path, &recorded.trace, &terms)?;
         let mut draft = Draft::create(path)?;
         draft.write_all(&recorded.trace)?;
         draft.finish()?;
     }
     if let Some(path) = &args.up {
         let other = fetch(peer, key, &terms, recorded.other, path, patience)?;
-        said(&mut text, path, &other, &terms)?;
+        object["up"] = said(&mut text, path, &other, &terms)?;
     }
     if let Some([least, median, longest]) = recorded.held {
         let [least, median, longest] = [least, median, longest].map(Nanos::as_secs_f64);
         writeln!(text, "upwards, a packet was held for {least:.2} to {longest:.2} s, median {median:.2} s")?;
+        object["up_held_s"] = json!({ "min": least, "p50": median, "max": longest });
     }
-    Ok(crate::print(&text)?)
+    Ok(crate::print(&if args.json { format!("{object}\n") } else { text })?)
 }
 
 /// Brings the trace of the direction to the other end; answers what it is.
@@ -152,16 +158,16 @@ fn fetch(
     Ok(std::fs::read(path)?)
 }
 
-/// What was recorded, and whether it can be trusted.
-fn said(text: &mut String, path: &Path, trace: &[u8], terms: &Terms) -> anyhow::Result<()> {
+/// What was recorded, for people and for programs, and whether it can be trusted.
+fn said(text: &mut String, path: &Path, trace: &[u8], terms: &Terms) -> anyhow::Result<Value> {
     let name = complaint::one_line(&path.display().to_string());
     if trace.is_empty() {
         bail!("{name}: nothing arrived while it was recorded; record for longer, or look at the path");
     }
     let trace = Trace::read(&name, trace)?;
-    let info = TraceInfo::of(&trace).to_string();
+    let info = TraceInfo::of(&trace);
     writeln!(text, "{name}")?;
-    for line in info.lines() {
+    for line in info.to_string().lines() {
         writeln!(text, "  {line}")?;
     }
     // Nine tenths: what is sent comes in steps, and acknowledgements are on top (our choice).
@@ -171,7 +177,7 @@ fn said(text: &mut String, path: &Path, trace: &[u8], terms: &Terms) -> anyhow::
             terms.most.as_mbps()
         ));
     }
-    Ok(())
+    Ok(super::as_json(path, &info))
 }
 
 /// Recordings of the direction to here that wait for being fetched: name and trace.
@@ -189,7 +195,7 @@ enum Work {
 fn serve(args: &Args, listen: SocketAddr, key: Option<Key>, patience: Nanos) -> anyhow::Result<()> {
     let (clock, sealed) = (Clock::new(), overhead(key.as_ref()));
     let mut listener = Listener::bind(listen, key, OFFLOAD, clock)?;
-    crate::print(&format!("listening at {}\n", listener.address()))?;
+    crate::print(&listening(listener.address(), args.json))?;
     let (waiting, recording) = (Waiting::default(), Arc::new(()));
     loop {
         let decide = |_: SocketAddr, hello: &Hello| {
@@ -206,7 +212,9 @@ fn serve(args: &Args, listen: SocketAddr, key: Option<Key>, patience: Nanos) -> 
                 }
             };
             let (kept, last) = (waiting.clone(), args.once && matches!(ready, Work::Give(..)));
-            let session = thread::Builder::new().spawn(move || session(channel, ready, &kept, sealed, patience))?;
+            let json = args.json;
+            let session = move || session(channel, ready, &kept, sealed, patience, json);
+            let session = thread::Builder::new().spawn(session)?;
             if last {
                 session.join().map_err(|_| anyhow!("the session's thread panicked"))?;
                 return Ok(());
@@ -238,7 +246,7 @@ fn agree(hello: &Hello, most: Rate, waiting: &Waiting, recording: &Arc<()>, pati
     }
 }
 
-fn session(channel: Channel, work: Work, waiting: &Waiting, sealed: usize, patience: Nanos) {
+fn session(channel: Channel, work: Work, waiting: &Waiting, sealed: usize, patience: Nanos, json: bool) {
     let peer = channel.peer();
     let ended: anyhow::Result<String> = match work {
         Work::Record(terms, recording) => {
@@ -254,14 +262,27 @@ fn session(channel: Channel, work: Work, waiting: &Waiting, sealed: usize, patie
                 recording = None;
             };
             let recorded = record(channel, &terms, Side::Server, sealed, patience, &never, &mut keep);
-            let line = |done: Recorded| format!("{peer}: recorded {} s, {} packets sent\n", terms.seconds, done.sent);
+            let line = |done: Recorded| {
+                let (seconds, sent) = (terms.seconds, done.sent);
+                if json {
+                    return json!({ "peer": peer.to_string(), "recorded_s": seconds, "sent_packets": sent })
+                        .to_string();
+                }
+                format!("{peer}: recorded {seconds} s, {sent} packets sent")
+            };
             recorded.map(line).map_err(Into::into)
         }
-        Work::Give(plan, trace) => give_trace(channel, &plan, &trace).map(|()| format!("{peer}: fetched its trace\n")),
+        Work::Give(plan, trace) => {
+            let line = || match json {
+                true => json!({ "peer": peer.to_string(), "fetched_bytes": trace.len() }).to_string(),
+                false => format!("{peer}: fetched its trace"),
+            };
+            give_trace(channel, &plan, &trace).map(|()| line())
+        }
     };
     match ended {
         // When standard output is closed there is nowhere to report to.
-        Ok(line) => drop(crate::print(&line)),
+        Ok(line) => drop(crate::print(&format!("{line}\n"))),
         Err(problem) => complaint::print(&format!("{peer}: {problem}")),
     }
 }

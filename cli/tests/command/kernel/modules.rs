@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::machine::{OPEN, Running, is_loaded, needs_modules, row, skipped, turn, until_gone};
 use crate::lab::{Lab, refusal};
@@ -55,6 +55,14 @@ fn it_ends_by_a_signal_and_by_unload() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said, format!("{OPEN} is unloaded: process {} has ended\n", loaded.id()));
     assert!(output.status.success() && !is_loaded(OPEN));
+    assert_eq!(loaded.ended(), Some(0));
+    let mut loaded = Running::start(&["kernel", "load", OPEN, "--json"]);
+    let object = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let expected = json!({ "module": OPEN, "controller": null, "default": false, "default_before": null });
+    assert_eq!(object(&loaded.line()), expected);
+    let output = lab.run(&["kernel", "unload", OPEN, "--json"]);
+    let said = object(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(said, json!({ "module": OPEN, "ended_processes": [loaded.id()] }));
     assert_eq!(loaded.ended(), Some(0));
     let gone = refusal(&lab.run(&["kernel", "unload", OPEN]));
     assert!(gone.starts_with(&format!("{OPEN} is not loaded")), "{gone}");

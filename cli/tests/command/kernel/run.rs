@@ -27,6 +27,10 @@ fn the_exit_status_is_the_commands_and_signals_reach_it() {
     assert_eq!(status(&["sh", "-c", "kill -9 $$"]), Some(137));
     assert_eq!(status(&["no-such-program"]), Some(127));
     assert_eq!(status(&["/"]), Some(126));
+    let output = lab.run(&["kernel", "run", OPEN, "--json", "how", "--", "sh", "-c", "exit 7"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(7), 0));
+    let how: Value = serde_json::from_str(&fs::read_to_string(lab.path("how")).unwrap()).unwrap();
+    assert_eq!((&how["module"], &how["exit_status"], &how["refused_sockets"]), (&OPEN.into(), &7.into(), &0.into()));
     let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done";
     let mut running = Running::start(&["kernel", "run", OPEN, "--", "sh", "-c", script]);
     assert_eq!(running.line(), "ready");

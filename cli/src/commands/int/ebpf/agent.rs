@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use paceline_int::Agent;
 use paceline_int::agent::Figures;
 use paceline_int::bus::{Board, Body, Kind, Message, Role, Subject, flow_number};
+use serde_json::{Map, Value};
 
 use super::super::AgentArgs;
 use super::metrics::Metrics;
-use super::nodes::{counters, lines};
+use super::nodes::{EVERY, counters, show};
 use crate::commands::ending::Ends;
 
 /// How long a step may wait. Our choice: the signs of life are on time.
@@ -19,10 +20,10 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     let ending = Ends::begin()?.watched()?;
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
-    if let Some(address) = agent.bus().address() {
+    if let Some(address) = agent.bus().address().filter(|_| !args.json) {
         crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
     }
-    let mut board = Board::default();
+    let (mut board, mut shown) = (Board::default(), Instant::now());
     while !ending.has_come() {
         if let Some(report) = agent.step(STEP)?
             && metrics.is_some()
@@ -35,7 +36,16 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
         if let Some(metrics) = &metrics {
             metrics.answer(&mut board);
         }
+        if args.json && shown.elapsed() >= EVERY {
+            shown = Instant::now();
+            show(&counted(&agent), true)?;
+        }
     }
+    show(&counted(&agent), args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counted(agent: &Agent) -> Map<String, Value> {
     let Figures { flows, controllers, taken, others, old, full, unserved } = agent.figures();
     let all = [
         ("flows", flows),
@@ -46,6 +56,5 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
         ("full", full),
         ("unserved", unserved),
     ];
-    lines(&counters(all.into_iter()))?;
-    Ok(ExitCode::SUCCESS)
+    counters(all.into_iter())
 }

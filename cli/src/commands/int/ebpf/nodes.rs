@@ -15,7 +15,7 @@ use crate::commands::ending::{Ending, Ends};
 /// Between two looks whether it is to end.
 const ROUND: Duration = Duration::from_millis(100);
 /// Between two objects of counters.
-const EVERY: Duration = Duration::from_secs(1);
+pub(super) const EVERY: Duration = Duration::from_secs(1);
 
 const fn clock(args: &NodeArgs) -> Clock {
     match args.clock {
@@ -115,7 +115,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
     all.insert("unreadable".to_owned(), sink.unreadable().into());
     all.insert("flows".to_owned(), sink.flows().into());
     all.insert("forgotten".to_owned(), sink.forgotten().into());
-    show(&args.node, all)?;
+    show(&all, args.node.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -176,22 +176,16 @@ fn counting<T>(
         round(&mut node)?;
         if args.json && shown.elapsed() >= EVERY {
             shown = Instant::now();
-            show(args, now(&node))?;
+            show(&now(&node), true)?;
         }
     }
-    show(args, now(&node))?;
+    show(&now(&node), args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &NodeArgs, counters: Map<String, Value>) -> anyhow::Result<()> {
-    if args.json {
-        return Ok(crate::print(&format!("{}\n", Value::Object(counters)))?);
-    }
-    lines(&counters)
-}
-
-/// Counters for people.
-pub(super) fn lines(counters: &Map<String, Value>) -> anyhow::Result<()> {
-    let text: String = counters.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+/// Counters, as a JSON object or as lines for people.
+pub(super) fn show(counters: &Map<String, Value>, json: bool) -> anyhow::Result<()> {
+    let lines = || counters.iter().map(|(name, value)| format!("{name} {value}\n")).collect::<String>();
+    let text = if json { format!("{}\n", Value::Object(counters.clone())) } else { lines() };
     Ok(crate::print(&text)?)
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use paceline_kernel::{Holder, Module};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use serde_json::{Value, json};
 
-use super::super::{LoadArgs, NameArgs};
+use super::super::{LoadArgs, UnloadArgs};
 use super::Named;
 use super::restore::Default;
 use crate::commands::ending::Ends;
@@ -24,6 +25,11 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let ends = Ends::begin()?;
     let _held = named.load(&args.reports)?;
     let default = if args.default { Some(Default::set(module.name)?) } else { None };
+    if args.json {
+        crate::print(&format!("{}\n", loaded(&named, default.as_ref())))?;
+        ends.wait()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
     let what = match &named {
         Named::Module(module) => format!("{} is loaded", module.name),
@@ -34,13 +40,23 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is loaded, for programs.
+fn loaded(named: &Named, default: Option<&Default>) -> Value {
+    json!({
+        "module": named.module().name,
+        "controller": named.controller(),
+        "default": default.is_some(),
+        "default_before": default.map(Default::before),
+    })
+}
+
 /// How long an ending process may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks whether it has ended.
 const ROUND: Duration = Duration::from_millis(20);
 
-pub(super) fn unload(args: &NameArgs) -> anyhow::Result<ExitCode> {
-    let module = Named::parse(&args.name)?.module();
+pub(super) fn unload(args: &UnloadArgs) -> anyhow::Result<ExitCode> {
+    let module = Named::parse(&args.of.name)?.module();
     let name = module.name;
     if !module.is_loaded() {
         bail!("{name} is not loaded; see paceline kernel list");
@@ -63,7 +79,12 @@ pub(super) fn unload(args: &NameArgs) -> anyhow::Result<ExitCode> {
     }
     let ids: Vec<String> = holders.iter().map(|holder| holder.process.to_string()).collect();
     wait_until_gone(module, &ids)?;
-    crate::print(&format!("{name} is unloaded: process {} has ended\n", ids.join(", ")))?;
+    crate::print(&if args.json {
+        let processes: Vec<_> = holders.iter().map(|holder| holder.process).collect();
+        format!("{}\n", json!({ "module": name, "ended_processes": processes }))
+    } else {
+        format!("{name} is unloaded: process {} has ended\n", ids.join(", "))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,10 +12,13 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use paceline_emulator::command::{CommandError, Signals, unblocked};
 use paceline_kernel::{Cgroup, Selection};
+use paceline_lab::output::Draft;
+use serde_json::json;
 
 use super::super::RunArgs;
 use super::{Held, Named};
 use crate::commands::live::counted;
+use crate::commands::{is_standard, save};
 use crate::complaint;
 
 /// How often signals and the command are looked after.
@@ -24,6 +27,9 @@ const ROUND: Duration = Duration::from_millis(20);
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let named = Named::parse(&args.of.name)?;
     let module = named.module();
+    if let Some(path) = args.json.as_deref().filter(|path| !is_standard(path)) {
+        Draft::check(path).context("--json")?;
+    }
     let mut command = match unblocked(&args.command) {
         Ok(command) => command,
         Err(error) => return Ok(cannot_be_run(&error)),
@@ -49,12 +55,22 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let sockets = counted(refused.try_into().unwrap_or(usize::MAX), "socket");
         complaint::print(&format!("{sockets} kept another congestion control than {}: it was not loaded", module.name));
     }
-    if let Held::Agent { agent, .. } = &held
-        && !agent.is_running()
-    {
+    let agent_ended = matches!(&held, Held::Agent { agent, .. } if !agent.is_running());
+    if agent_ended {
         complaint::print("the agent ended before the command; its connections were CUBIC's from then on");
     }
-    Ok(status)
+    if let Some(path) = &args.json {
+        let object = json!({
+            "module": module.name,
+            "controller": named.controller(),
+            "exit_status": status,
+            "processes_left": others,
+            "refused_sockets": refused,
+            "agent_ended": agent_ended,
+        });
+        save("--json", path, |out| writeln!(out, "{object}"))?;
+    }
+    Ok(ExitCode::from(status))
 }
 
 fn cannot_be_run(error: &CommandError) -> ExitCode {
@@ -68,12 +84,12 @@ fn shown(command: &[OsString]) -> String {
 
 /// Waits for the end of the command and answers its exit status, as a shell has it; passes signals on. Those of the terminal
 /// reach the command anyway.
-fn attend(mut child: Child, signals: &Signals) -> anyhow::Result<ExitCode> {
+fn attend(mut child: Child, signals: &Signals) -> anyhow::Result<u8> {
     let command = Pid::from_raw(child.id().cast_signed());
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
             let shell = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
-            return Ok(ExitCode::from(u8::try_from(shell).unwrap_or(u8::MAX)));
+            return Ok(u8::try_from(shell).unwrap_or(u8::MAX));
         }
         for signal in signals.sent() {
             let _ = kill(command, signal);
