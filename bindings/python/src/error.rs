@@ -24,7 +24,7 @@ pub(crate) fn scenario_error(py: Python<'_>, key: Option<&str>, message: String)
     }
 }
 
-/// The same text as the command gives, but for lines of a text that nobody wrote, and the dashes of options.
+/// The same text as the command gives, but for lines of a text that no one wrote, and the dashes of options.
 pub(crate) fn of_scenario(py: Python<'_>, error: &scenario::ScenarioError) -> PyErr {
     match error {
         scenario::ScenarioError::Field { file, field, problem, .. } if file == OBJECT => {

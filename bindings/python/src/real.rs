@@ -131,7 +131,7 @@ pub(crate) fn send(
         };
         // The thread's state in the interpreter is made once, not at each call of the controller.
         let ended = Python::attach(|py| py.detach(work));
-        // Nobody waits any more where a call of the controller was given up.
+        // No one waits any more where a call of the controller was given up.
         let _ = done.send(ended);
     };
     // Not of a scope: a call into Python that never returns must not hold this one.

@@ -35,7 +35,7 @@ const PIECES: u64 = 2000;
 /// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
 const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
 
-/// Points of a series where nobody says how many (our choice, as in a report: about what a plot can show).
+/// Points of a series where no one says how many (our choice, as in a report: about what a plot can show).
 const POINTS: f64 = 600.0;
 
 /// A run that did not reach its end.

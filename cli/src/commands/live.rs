@@ -36,13 +36,13 @@ impl Space {
     pub(super) const ANY: Self = Self { width: usize::MAX, height: usize::MAX };
 }
 
-/// Shows a text each second, until nobody reads it.
+/// Shows a text each second, until no one reads it.
 #[cfg(feature = "ebpf")]
 pub(super) fn show(args: &Live, mut text: impl FnMut(Space) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
     show_keyed(args, |space, _| text(space))
 }
 
-/// Shows a text each second, until nobody reads it or `q` is pressed. `text` gets any other key.
+/// Shows a text each second, until no one reads it or `q` is pressed. `text` gets any other key.
 ///
 /// # Errors
 /// What `text` fails for, or standard output.
@@ -119,7 +119,7 @@ impl Keys {
         let mut keys = [0; 64];
         let read = if ready { rustix::io::read(&stdin, &mut keys).unwrap_or(0) } else { 0 };
         if ready && read == 0 {
-            // The terminal is gone: nobody presses anything, and polling would never wait.
+            // The terminal is gone: no one presses anything, and polling would never wait.
             std::thread::sleep(wait);
         }
         keys[..read].last().copied()

@@ -36,7 +36,7 @@ impl Lab {
         self.folder.path().join(name)
     }
 
-    /// Writes a file that nobody else may read, as keys are.
+    /// Writes a file that no one else may read, as keys are.
     pub(crate) fn write_private(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
         #[cfg(unix)]

@@ -99,7 +99,7 @@ fn two_stations_reach_each_other_over_their_access_points() {
         let entered = |index: usize| number(flow(index), "/packets");
         assert!(about(packets(record, "radio1"), entered(0)), "{record}");
         assert!(packets(record, "wire") >= 0.8 * entered(0) + entered(1), "{record}");
-        // Losses of the radios are told from those of queues, and belong to their link.
+        // Losses of the radios are distinguished from those of queues, and belong to their link.
         assert!(number(link(record, "radio1"), "/lost") > 0.0, "{record}");
         assert_eq!(number(link(record, "wire"), "/lost"), 0.0, "{record}");
         let (of_flows, of_links) = dropped(record, &["radio1", "wire", "radio2"]);

@@ -38,7 +38,7 @@ pub(crate) fn shim(options: &[&str]) -> Run {
     }
 }
 
-/// nginx's workers stay who they are where there is nobody else to be.
+/// nginx's workers stay who they are where there is no one else to be.
 pub(crate) fn nginx_user() -> &'static str {
     if has_other_users() { "" } else { "user root;" }
 }

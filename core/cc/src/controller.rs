@@ -294,7 +294,7 @@ pub struct Telemetry<'a> {
     /// Why packets of the flow were lost in the time that the report covers, as its receiver sees it;
     /// [`Cause::Unknown`] where nothing was lost.
     pub verdict: Cause,
-    /// For how long from now on the report may be relied upon. Each report sets it anew; afterwards the controller must work as
+    /// For how long from now on the report may be relied upon. Each report sets it again; afterwards the controller must work as
     /// if there had never been one.
     pub fresh_for: Nanos,
     /// Hops in the direction of data.

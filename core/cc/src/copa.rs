@@ -72,11 +72,11 @@ const INITIAL_CWND: f64 = 10.0;
 const MIN_CWND: f64 = 2.0;
 /// Acknowledgements before the release's window moves (`2 * num_probe_pkts - 1`).
 const RELEASE_PROBES: u64 = 19;
-/// Silence after which the release starts anew (ctcp.hh).
+/// Silence after which the release starts again (ctcp.hh).
 const RELEASE_SILENCE: Nanos = Nanos::from_secs(2);
 /// Below this a queueing delay counts as none (our choice: a clock's resolution).
 const NO_QUEUE: Nanos = Nanos::from_micros(1);
-/// Silence after which the smallest RTT is stale and the window is found anew (our choice: RTTmin's window).
+/// Silence after which the smallest RTT is stale and the window is found again (our choice: RTTmin's window).
 const STALE: Nanos = Nanos::from_secs(10);
 
 /// Whose rules to follow where the paper and its authors' release differ.
@@ -94,7 +94,7 @@ enum Stage {
 
 /// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`).
 /// Behind a buffer too small for delay to show nothing else limits the window: no more is kept of it than arrived, and
-/// its growth begins anew (our choice; the release keeps 0.7 of it, which one round trip of slow start makes up for).
+/// its growth begins again (our choice; the release keeps 0.7 of it, which one round trip of slow start makes up for).
 #[derive(Clone, Copy, Debug, Default)]
 struct LossGuard {
     since: Time,
@@ -232,7 +232,7 @@ impl Copa {
         self.drain.is_some()
     }
 
-    /// Finds the path anew from at most the initial window; the mode stays.
+    /// Finds the path again from at most the initial window; the mode stays.
     fn restart(&mut self) {
         self.cwnd = self.cwnd.min(INITIAL_CWND);
         self.stage = Stage::SlowStart;

@@ -331,7 +331,7 @@ fn default_of(entry: &'static Entry, param: &'static Param, start_up: Option<&'s
     Value::parse(param.kind, measured().unwrap_or(param.default)).expect("every default parses: tested, or checked")
 }
 
-/// Makes the model in a file known, unless it comes with paceline, or nobody reads files here.
+/// Makes the model in a file known, unless it comes with paceline, or no one reads files here.
 fn provide(
     controller: &'static str,
     name: &str,

@@ -1,7 +1,7 @@
 //! Watching a flow: everything that a datapath reports to a controller, as one stream of typed events, and everything that
 //! the controller answers.
 //!
-//! [`Observed`] stands between the two and passes every call on. Where nobody observes it is not there, and costs nothing.
+//! [`Observed`] stands between the two and passes every call on. Where no one observes it is not there, and costs nothing.
 //! [`crate::event_log`] writes both to a file and reads them back.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -124,7 +124,7 @@ pub struct Verus {
     lost_share: f64,
     /// Window of the first packet lost in this loss phase, until the profile has forgotten it.
     lost_window: Option<u64>,
-    /// Counts restarts, so that acknowledgements of packets from before one are told apart.
+    /// Counts restarts, so that acknowledgements of packets from before one are distinguished.
     session: u32,
 }
 

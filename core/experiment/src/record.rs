@@ -15,7 +15,7 @@ use crate::topology::Graph;
 const FINE: u8 = 3;
 /// With so many flows or fewer each has as fine quantiles, else to two digits: memory stays below 200 MB for 500.
 const FINE_FLOWS: usize = 32;
-/// Flows beyond this many leave no series (our choice: nobody reads more curves in one figure).
+/// Flows beyond this many leave no series (our choice: no one reads more curves in one figure).
 const SERIES_FLOWS: usize = 16;
 
 /// Records a world. Whoever drives it says what happens; a flow is named by its index among the configured ones.

@@ -124,7 +124,7 @@ impl<P: Clone + Send> Path<P> {
         self.stage(Stage::Filter(Box::new(filter)))
     }
 
-    /// A queue of the path treats flows differently: whoever drives it tells them apart by [`Contents::flow`](crate::Contents::flow).
+    /// A queue of the path treats flows differently: whoever drives it distinguishes them by [`Contents::flow`](crate::Contents::flow).
     #[must_use]
     pub fn telling_flows_apart(mut self) -> Self {
         self.by_flow = true;

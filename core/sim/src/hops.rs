@@ -126,7 +126,7 @@ impl Hops {
         snapshots
     }
 
-    /// What the node of this hop reports of its queue; `None` where nothing limits, or nobody carries telemetry.
+    /// What the node of this hop reports of its queue; `None` where nothing limits, or no one carries telemetry.
     pub(crate) fn node_report(&mut self, hop: u32, now: Time) -> Option<NodeReport> {
         let report = self.nodes.as_ref()?.report(hop, &mut self.paths[hop as usize], now);
         self.touched(hop);

@@ -100,7 +100,7 @@ impl<'t> World<'t> {
         let all = config.flows.iter().map(|flow| flow.way).chain(config.cross.iter().map(|cross| cross.way));
         let (routes, mut ways) = Routes::new(&config.topology, all);
         let telemetry = config.flows.iter().any(|flow| flow.telemetry.is_some());
-        // Cross traffic takes the first numbers, so that counters by number can tell it apart.
+        // Cross traffic takes the first numbers, so that counters by number can distinguish it.
         let way_of = ways.split_off(flows);
         let indexed = || config.flows.iter().enumerate();
         let arrivals = |(index, flow): (usize, &Flow)| Arrivals::new(&flow.workload, config.seed, index);

@@ -1,4 +1,4 @@
-//! What sending and receiving hosts do besides: marks that nobody answers yet, a handshake before any data, times of
+//! What sending and receiving hosts do besides: marks that no one answers yet, a handshake before any data, times of
 //! arrival, late timers, and noise against phase effects.
 
 use crate::common::{Dumbbell, bulk, share, variable};

@@ -164,7 +164,7 @@ fn a_link_that_goes_away_is_asked_once_a_second_and_found_again() {
     let longest = gaps(&down).into_iter().max().unwrap();
     assert!((7_900..8_200).contains(&longest), "{longest}");
 
-    // Nobody is there: the first window, then one a second.
+    // No one is there: the first window, then one a second.
     let mut alone = Saturator::new(Time::ZERO, DATA, Rate::from_mbps(100.0));
     for millis in 0..60_000 {
         while alone.take(Time::ZERO + Nanos::from_millis(millis)).is_some() {}

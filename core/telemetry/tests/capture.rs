@@ -1,6 +1,6 @@
 //! A capture with a packet of each form, and what tshark makes of it.
 //!
-//! `UPDATE=1 cargo test -p paceline-telemetry capture` writes the capture anew.
+//! `UPDATE=1 cargo test -p paceline-telemetry capture` writes the capture again.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

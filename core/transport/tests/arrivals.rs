@@ -89,7 +89,7 @@ fn the_list_is_bounded_and_counted() {
     assert_eq!(ack.wire_bytes(), HEADER_BYTES + 2 + 8 * MAX_ARRIVALS as u32);
     // With every other option at its largest.
     assert!(HEADER_BYTES + 2 + 8 * MAX_ARRIVALS as u32 + 4 + 8 * 3 + paceline_cc::MAX_FEEDBACK as u32 <= 1500);
-    // The next one starts anew.
+    // The next one starts again.
     give(receiver.as_mut(), 200);
     let ack = receiver.poll_ack(Time::from_millis(2000)).expect("after 40 ms");
     assert_eq!(ack.arrivals.as_deref(), Some(&[newest(200)][..]));

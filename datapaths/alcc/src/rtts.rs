@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use paceline_cc::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Upper ends of the ranges. Our choice: near each other where radio links and queues are told apart, 10 to 500 ms.
+/// Upper ends of the ranges. Our choice: near each other where radio links and queues are distinguished, 10 to 500 ms.
 pub const BOUNDS: [Nanos; 16] = {
     let millis = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000, 5000];
     let mut bounds = [Nanos::ZERO; 16];

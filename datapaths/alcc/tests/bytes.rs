@@ -52,7 +52,7 @@ fn inline_writes_arrive_and_the_rate_is_the_controllers() {
     }
     until("all is acknowledged", || socket.stats().delivered == 1_000_000);
     assert_eq!((socket.mode(), socket.queued()), (Mode::Inline, 0));
-    // Idle: nobody looks. Then a write through another descriptor, of which the engine is told.
+    // Idle: no one looks. Then a write through another descriptor, of which the engine is told.
     until("nothing is in flight", || socket.stats().in_flight == 0);
     std::net::TcpStream::from(socket.fd().try_clone_to_owned().unwrap()).write_all(&[2; 1000]).unwrap();
     socket.wrote();

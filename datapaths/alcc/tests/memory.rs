@@ -1,4 +1,4 @@
-//! What queues hold together, where nobody reads. One test: it asks for the memory of its process.
+//! What queues hold together, where no one reads. One test: it asks for the memory of its process.
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -329,7 +329,7 @@ fn what_an_aqm_marks_arrives_marked_with_a_right_checksum() {
     let (seen, written, _) = run(arrivals, Path::new().link(link), 4);
     let marked: Vec<bool> = seen.iter().filter(|seen| seen.what == "left").map(|seen| seen.marked).collect();
     let fields: Vec<Codepoint> = written.iter().map(|packet| frame::ecn(packet)).collect();
-    // The first goes into service at once, the second finds nobody waiting.
+    // The first goes into service at once, the second finds no one waiting.
     assert_eq!(fields[0], Codepoint::Ect0);
     assert_eq!(fields[2..], [Codepoint::Ce, Codepoint::NotEct]);
     assert_eq!(marked, [false, fields[1] == Codepoint::Ce, true, false]);

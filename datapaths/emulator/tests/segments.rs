@@ -323,7 +323,7 @@ fn only_what_splitting_restores_is_joined() {
     for other in different {
         assert_eq!(counts(&[one.clone(), other.clone()]), [1, 1], "{other:?}");
     }
-    // A sender's own checksum, right or wrong, is nobody else's to compute.
+    // A sender's own checksum, right or wrong, is no one else's to compute.
     let frames = [&one, &second].map(|packet| Frame::new(packet.complete(), Time::ZERO));
     assert_eq!(joined(&frames).len(), 2);
     assert_eq!(received(&frames), bytes(&frames));

@@ -223,7 +223,7 @@ fn losses_and_marks_hit_single_packets_behind_packet_sockets() {
     check_with_loss(Wire::Veth);
 }
 
-/// A namespace whose packets nobody reads is flooded; the port knows how many were lost.
+/// A namespace whose packets no one reads is flooded; the port knows how many were lost.
 fn a_port_counts_what_came_faster_than_it_was_read() {
     let inside = Namespace::create().unwrap();
     let mut port = inside.enter(|| {

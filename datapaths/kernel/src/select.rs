@@ -46,7 +46,7 @@ impl Selection {
         attach(cgroup, name).map_err(|source| explain(NAME, source))
     }
 
-    /// Sockets that did not get it: nobody had it loaded at that time, or their route has a controller of its own.
+    /// Sockets that did not get it: no one had it loaded at that time, or their route has a controller of its own.
     pub fn refused(&self) -> u64 {
         let map = self.object.maps().find(|map| map.name() == "refused");
         let value = map.and_then(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());

@@ -39,7 +39,7 @@ fn medium() -> Record {
     }
 }
 
-/// Carries a flow over `link` for `span`, of which `record` is known for as long as `known`, all the time anew.
+/// Carries a flow over `link` for `span`, of which `record` is known for as long as `known`, renewed all the time.
 fn told(controller: &str, link: &Link, record: Record, known: Duration, span: Duration) -> Outcome {
     let records = Records::open().unwrap();
     // Sockets of an earlier load keep theirs for a while.

@@ -7,7 +7,7 @@
 //!
 //! `EPOLLONESHOT` must hold for both halves at once: two of them armed would let two threads have one socket. So there the two
 //! stand in a small set of their own, and that stands in the application's, under its one shot. A registration that is not
-//! armed anew by the application is left as it was made: only the kernel knows whether its shot is used up.
+//! armed again by the application is left as it was made: only the kernel knows whether its shot is used up.
 //!
 //! The engine waits for a stamp already, so that the application's thread need not wake up for it as well: where the
 //! registration allows it, it is made `EPOLLEXCLUSIVE`, as the engine's is, and stands behind it. Linux then wakes the
@@ -419,7 +419,7 @@ impl Entry {
         if self.plain { raw(set, libc::EPOLL_CTL_DEL, fd, 0, 0) } else { 0 }
     }
 
-    /// Registers anew, after the socket's way has changed.
+    /// Registers again, after the socket's way has changed.
     fn renew(&mut self, set: c_int, fd: c_int) {
         if self.events & ONESHOT != 0 {
             return;

@@ -411,7 +411,7 @@ fn nginx_rtmp() {
 
         let url = format!("rtmp://127.0.0.1:{port}/live/one");
         let mut publish = Command::new(&ffmpeg);
-        // Again and again, since nobody knows when the other will have begun to read.
+        // Again and again, since no one knows when the other will have begun to read.
         publish.args(["-loglevel", "error", "-re", "-stream_loop", "-1", "-i"]).arg(&film);
         publish.args(["-c", "copy", "-f", "flv", &url]).process_group(0);
         let _publisher = Running(publish.stdin(Stdio::null()).spawn().unwrap());

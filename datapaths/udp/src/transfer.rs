@@ -397,7 +397,7 @@ fn digest(file: &File, bytes: u64) -> io::Result<[u8; 32]> {
     Ok(digest)
 }
 
-/// Says that this end fails; nobody waits for an answer.
+/// Says that this end fails; no one waits for an answer.
 pub(super) fn give_up(channel: &mut Channel) {
     let close = Close { verdict: Verdict::Failed, bytes: 0, digest: [0; 32] };
     for _ in 0..3 {

@@ -3,7 +3,7 @@
 //! JSON text sequences (RFC 7464) with the qlog main schema 0.3 (draft-ietf-quic-qlog-main-schema-02) and its events for
 //! transport and recovery (draft-ietf-quic-qlog-quic-events-01). What a TCP or datagram flow has no word for is said so:
 //!
-//! - Packets are numbered in the order of sending, retransmissions anew. Every packet is a `1RTT` one; its data is a
+//! - Packets are numbered in the order of sending, retransmissions too. Every packet is a `1RTT` one; its data is a
 //!   `stream` frame of stream 0, a heartbeat is a `ping`. Lengths are of the payload.
 //! - An acknowledgement is a received packet with an `ack` frame of the packets that it newly delivered, or of the
 //!   largest one so far where it only carried marks. One without news is not there.

@@ -44,7 +44,7 @@ pub trait Task: Sync {
         self.name()
     }
 
-    /// How long it takes on the wall's clock; zero in virtual time, where nobody knows.
+    /// How long it takes on the wall's clock; zero in virtual time, where no one knows.
     fn lasts(&self) -> Duration {
         Duration::ZERO
     }
@@ -135,7 +135,7 @@ pub struct Batch {
     pub tasks: usize,
     /// How many of them at once.
     pub threads: usize,
-    /// How long they take together on the wall's clock; zero where nobody knows ([`Task::lasts`]).
+    /// How long they take together on the wall's clock; zero where no one knows ([`Task::lasts`]).
     pub lasts: Duration,
 }
 
@@ -151,7 +151,7 @@ pub trait Progress: Sync {
     fn ended(&self) {}
 }
 
-/// Nobody watches.
+/// No one watches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 

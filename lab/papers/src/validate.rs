@@ -43,7 +43,7 @@ pub enum ValidateError {
     /// A race could not be run.
     #[error(transparent)]
     Race(#[from] RaceError),
-    /// Nobody of this name races.
+    /// No one of this name races.
     #[error("--contestants: no contestant '{wanted}' runs here; the contestants are {EVERYONE}")]
     NoSuch {
         /// As given.

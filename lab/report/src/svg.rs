@@ -266,7 +266,7 @@ impl Scale {
         (first..).map(|i| i as f64 * step).take_while(|v| *v <= self.high * (1.0 + 1e-9)).collect()
     }
 
-    /// A tick's number, with as many digits as tell it from the next one.
+    /// A tick's number, with as many digits as distinguish it from the next one.
     pub fn label(self, tick: f64, want: usize) -> String {
         let step = nice((self.high - self.low) / want.max(1) as f64);
         if self.log || step >= 1.0 || tick == 0.0 {

@@ -73,7 +73,7 @@ pub enum KernelError {
         /// A contestant that can run.
         instead: String,
     },
-    /// Nobody has loaded the open window.
+    /// No one has loaded the open window.
     #[error(
         "{controller}@alcc/open: this kernel's TCP has no open window; load it by 'paceline kernel load \
          paceline_open' (docs/guide/kernel.md), or write {controller}@alcc"

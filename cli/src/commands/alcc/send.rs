@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The file, its size, and what its upload is known by: the same as long as nobody has written into it.
+/// The file, its size, and what its upload is known by: the same as long as no one has written into it.
 fn open(file: &str) -> anyhow::Result<(File, u64, [u8; NONCE])> {
     let cannot = || format!("{file}: cannot be read");
     let path = Path::new(file).canonicalize().with_context(cannot)?;

@@ -173,7 +173,7 @@ fn serve(listener: &TcpListener, terms: &Arc<Terms>, json: bool, once: bool) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nobody there, or no more.
+/// No one there, or no more.
 fn is_nothing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)

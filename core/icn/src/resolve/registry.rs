@@ -11,7 +11,7 @@ use crate::name::Name;
 pub struct Limits {
     /// Pairs of a name and an address. 262,144, about 50 MB (our choice).
     pub entries: usize,
-    /// Addresses whose last number is kept. 65,536 (our choice: as many sources as a router tells apart).
+    /// Addresses whose last number is kept. 65,536 (our choice: as many sources as a router distinguishes).
     pub announcers: usize,
 }
 

@@ -70,7 +70,7 @@ impl Contention {
         contender.slots = Some((contender.stream.unit() * choices) as u32);
     }
 
-    /// When somebody sends, if the medium stays idle; [`Time::NEVER`] when nobody wants to.
+    /// When somebody sends, if the medium stays idle; [`Time::NEVER`] when no one wants to.
     pub(super) fn access(&self) -> Time {
         self.contenders.iter().map(Contender::access).min().unwrap_or(Time::NEVER)
     }
@@ -189,7 +189,7 @@ mod tests {
         let mut winners = Vec::new();
         contention.win(us(170), &mut winners);
         assert_eq!((&*winners, contention.contenders[1].slots), (&[0][..], Some(4)));
-        // Frozen until the medium is idle again, then AIFS anew.
+        // Frozen until the medium is idle again, then AIFS again.
         contention.resume(us(1000));
         assert_eq!(contention.access(), us(1000 + 43 + 36));
         // Interference after two slots and a half.

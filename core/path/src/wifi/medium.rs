@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
 use crate::snapshot::LATELY;
 
-/// While nobody who is looked at has anything to send, competitors and interference are followed for this long before the next
+/// While no one who is looked at has anything to send, competitors and interference are followed for this long before the next
 /// packet (our choice: many exchanges; an hour of silence must not take long to pass).
 const FOLLOWED: Nanos = Nanos::from_millis(1000);
 
@@ -31,7 +31,7 @@ pub(super) struct Medium<P> {
     shared: Shared,
     /// On the air.
     exchange: Option<Exchange>,
-    /// When somebody sends, if nothing comes in between; [`Time::NEVER`] while something is on the air, or nobody wants to.
+    /// When somebody sends, if nothing comes in between; [`Time::NEVER`] while something is on the air, or no one wants to.
     access: Time,
     /// When interference begins before that, or an outage ends that holds somebody up.
     change: Time,

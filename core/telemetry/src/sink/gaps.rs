@@ -132,7 +132,7 @@ impl Came {
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
     open: VecDeque<Gap>,
-    /// Judged anew and counted since the last tally.
+    /// Newly judged and counted since the last tally.
     tallied: Split,
     pub(super) closed: Vec<Judged>,
     known: Vec<Known>,
@@ -224,7 +224,7 @@ impl Gaps {
         }
     }
 
-    /// What has been judged anew since the last call.
+    /// What has been newly judged since the last call.
     pub(super) fn tally(&mut self) -> Split {
         let mut tally = std::mem::take(&mut self.tallied);
         for gap in self.open.iter_mut().filter(|gap| gap.changed) {

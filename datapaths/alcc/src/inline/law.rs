@@ -1,6 +1,6 @@
 //! From a window and a flight to a rate: how fast the kernel may send until the next look.
 //!
-//! Our choice, because a window is what controllers mean: what arrives may leave anew, and room in the window is filled
+//! Our choice, because a window is what controllers mean: as much may leave as arrives, and room in the window is filled
 //! within half a round trip; a flight that is too large waits until it fits. So the flight follows the window whatever the RTT is
 //! taken for, and when the path stands still no more leaves than was expected to arrive within one look, and a burst now and then.
 //! (A rate of window / RTT, corrected by how far the flight is off, lets an outage's flight grow by a share of the window each look.)

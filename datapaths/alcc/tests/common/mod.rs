@@ -29,12 +29,12 @@ pub(crate) fn connect(engine: &Engine, at: &str) -> (Arc<Socket>, TcpStream) {
     (engine.adopt(OwnedFd::from(ours)).unwrap(), theirs)
 }
 
-/// What [`narrow`] lets the kernel hold of a connection nobody reads from, at most: both buffers.
+/// What [`narrow`] lets the kernel hold of a connection no one reads from, at most: both buffers.
 pub(crate) const HELD: usize = 4 * BUFFER;
 /// Linux doubles what is asked for.
 const BUFFER: usize = 128 * 1024;
 
-/// A connection whose kernel buffers are bounded: a queue that holds much more than [`HELD`] stays full while nobody reads,
+/// A connection whose kernel buffers are bounded: a queue that holds much more than [`HELD`] stays full while no one reads,
 /// however slowly the engine is served.
 pub(crate) fn narrow(engine: &Engine) -> (Arc<Socket>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

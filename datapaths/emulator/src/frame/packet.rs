@@ -199,7 +199,7 @@ impl Frame {
     }
 
     /// What of it is compared with other packets of its flow. `None` for what is neither TCP nor UDP, and where the sender
-    /// completed the checksum: nobody but the receiver says whether that is right.
+    /// completed the checksum: no one but the receiver says whether that is right.
     pub(super) fn view(&self) -> Option<View> {
         let stored = self.buffer.bytes();
         let (layout, part, payload) = match self.buffer.content {

@@ -232,7 +232,7 @@ struct pl_tuple {
 			*of += by;                          \
 	}
 
-/* Packets on the wire that a buffer stands for. What changes a header leaves it to be counted anew. */
+/* Packets on the wire that a buffer stands for. What changes a header leaves it to be counted again. */
 static __always_inline __u32 wire_packets(struct __sk_buff *skb, __u32 headers)
 {
 	__u32 size = skb->gso_size;

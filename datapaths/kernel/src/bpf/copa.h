@@ -148,7 +148,7 @@ arithmetic void copa_restart_velocity(struct copa *c, u64 now)
 	c->epoch_end = now + (c->srtt >> 3);
 }
 
-/* Finds the path anew from at most the initial window; the mode stays. */
+/* Finds the path again from at most the initial window; the mode stays. */
 arithmetic void copa_restart(struct copa *c)
 {
 	c->cwnd = copa_smaller(c->cwnd, COPA_INITIAL);

@@ -97,7 +97,7 @@ arithmetic u32 medium_growth(const struct pl_telemetry *r, const struct telemetr
 	return telemetry_fresh(r, f->now_ns) && f->limited && telemetry_share(r) >= by + MEDIUM_MARGIN ? by : 0;
 }
 
-/* L2: the curve begins anew below this window, which is not taken for a newcomer's sign. */
+/* L2: the curve begins again below this window, which is not taken for a newcomer's sign. */
 arithmetic u32 medium_cut(struct medium *m, struct cubic *c, u32 cwnd)
 {
 	u64 left = (((u64)cwnd << 16) + m->rest) * MEDIUM_BETA / 100;

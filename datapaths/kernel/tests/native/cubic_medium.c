@@ -154,7 +154,7 @@ static void l2_keeps_parts_of_packets(void)
 
 		w.cwnd = medium_ssthresh(&m, &c, &w, &r, &f, 0);
 		CHECK(w.cwnd == left[at]);
-		/* W_max is the window, without fast convergence, and the curve begins anew. */
+		/* W_max is the window, without fast convergence, and the curve begins again. */
 		CHECK(c.last_max == before && c.epoch_start == 0);
 	}
 	for (at = 0; at < 20; at++)

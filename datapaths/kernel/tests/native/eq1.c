@@ -96,7 +96,7 @@ static void without_room_nothing_moves(void)
 	eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
 	eq1_grow(&e, &c, &w, &none, &f, &ack, 1);
 	CHECK(w.ssthresh == at + 10 && w.cwnd <= at + 11);
-	/* A gap in the records ends the round trip: what it may grow by is found anew. */
+	/* A gap in the records ends the round trip: what it may grow by is found again. */
 	eq1_reset(&e, 1);
 	w = (struct window){ .cwnd = 20, .ssthresh = SSTHRESH_INFINITE, .clamp = ~0u };
 	room.avail_pkts = 20;

@@ -77,7 +77,7 @@ extern "C" fn after_fork_in_child() {
     begin_child();
 }
 
-/// Starts anew in a copy of the process: the parent's engine is the parent's.
+/// Starts again in a copy of the process: the parent's engine is the parent's.
 pub(super) fn begin_child() {
     let mark = MARK.load(Ordering::Relaxed);
     let Some(old) = any() else { return };

@@ -244,7 +244,7 @@ impl Running {
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
     }
 
-    /// Waits until it waits: its queue is full, and nobody reads. The engine may still look after what the kernel has.
+    /// Waits until it waits: its queue is full, and no one reads. The engine may still look after what the kernel has.
     pub(crate) fn settle(&self) {
         let (begun, mut since, mut last) = (Instant::now(), Instant::now(), self.ticks());
         while since.elapsed() < Duration::from_millis(300) {

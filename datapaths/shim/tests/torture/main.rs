@@ -63,7 +63,7 @@ const FEW: Case = Case { bytes: 20_000, clients: 45, descriptors: Some(64), ..US
 /// A client that needs four seconds and reads all the time.
 const SLOW: Case = Case { reader: Reader::Slow(100_000), variables: IMPATIENT, ..USUAL };
 
-/// A client that does not read until nobody waits for it any more.
+/// A client that does not read until no one waits for it any more.
 const UNREAD: Case = Case { reader: Reader::Late(Duration::from_secs(4)), variables: IMPATIENT, ..USUAL };
 
 /// A client that asks again when it has the answer.

@@ -1,6 +1,6 @@
 //! Bhat, Haxhibeqiri, Moerman and Hoebeke, "Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF".
 //!
-//! The paper's four figures, then what it names as open: which losses are told apart, and who shares with whom.
+//! The paper's four figures, then what it names as open: which losses are distinguished, and who shares with whom.
 //!
 //! What differs from the paper, because it does not say it: rates, delays, queues, which link loses, how long flows last, and the units of
 //! equation (1). `scenarios/telemetry.toml` says what we took: its chain of two access points, with the second radio as the

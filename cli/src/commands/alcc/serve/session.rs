@@ -31,7 +31,7 @@ const PIECE: usize = 64 * 1024;
 pub(super) enum Stop {
     /// The client hears this.
     Answer(Answer),
-    /// There is nobody to hear anything.
+    /// There is no one to hear anything.
     Gone(anyhow::Error),
 }
 

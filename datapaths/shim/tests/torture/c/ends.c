@@ -39,7 +39,7 @@ static volatile int handled;
 
 static void on_term(int number) { handled = number; }
 
-// Nobody sees that something is done at a signal that the program has not asked for.
+// No one sees that something is done at a signal that the program has not asked for.
 static void end_sigterm_asked(void) {
     struct sigaction before, own = {.sa_handler = on_term}, then;
     sigaction(SIGTERM, NULL, &before);
@@ -89,7 +89,7 @@ static void end_pthread_exit(void) {
     pthread_exit(NULL);
 }
 
-// Nobody is left to write: the last thread is the first.
+// No one is left to write: the last thread is the first.
 static void end_pthread_exit_alone(void) { written(), go(), pthread_exit(NULL); }
 
 // What SIOCOUTQ says is all that the peer has not acknowledged.

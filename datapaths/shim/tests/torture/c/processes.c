@@ -83,7 +83,7 @@ static void prepare(struct carrier *carrier) {
     carrier->message = (struct msghdr){.msg_iov = &carrier->part, .msg_iovlen = 1, .msg_control = carrier->room, .msg_controllen = sizeof carrier->room};
 }
 
-// Another process gets the connection anew for each of its turns.
+// Another process gets the connection again for each of its turns.
 static void rights(void) {
     enum { TURNS = 4 };
     int fd = take(), ends[2];

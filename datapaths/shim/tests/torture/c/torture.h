@@ -70,7 +70,7 @@ void fail(const char *what) __attribute__((noreturn));
 // Ends the program: this machine cannot do it.
 void skip(const char *reason) __attribute__((noreturn));
 void nonblocking(int fd, int on);
-// This program anew, to write `count` bytes to descriptor `fd`: `resume` by write, `turns` by the standard output as well. The
+// This program again, to write `count` bytes to descriptor `fd`: `resume` by write, `turns` by the standard output as well. The
 // words live until the next call.
 char *const *again(const char *way, int fd, size_t count);
 void turns(FILE *stream, int fd);

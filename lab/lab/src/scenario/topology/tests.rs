@@ -60,7 +60,7 @@ fn links_become_hops_and_flows_find_their_way() {
     // Of equal length there and back 5 + 20 + 10 + 5 ms for the flow over both, which passes every hop.
     let ways = plan.ways.clone();
     assert_eq!(plan.scenario.base_rtts(&plan.graph, &ways[..2]), [Nanos::from_millis(40); 4]);
-    // Nobody passes the first link: it has its own round trip.
+    // No one passes the first link: it has its own round trip.
     assert_eq!(plan.scenario.base_rtts(&plan.graph, &ways[1..2])[2..], [Nanos::from_millis(10); 2]);
     assert_eq!(plan.own(), [true, false]);
 }

@@ -118,7 +118,7 @@ class ChannelTest {
         assertEquals(0, loop.channels());
     }
 
-    /** A bug of an application's: nobody waits for the thread that is gone, and the next channel gets another one. */
+    /** A bug of an application's: no one waits for the thread that is gone, and the next channel gets another one. */
     @Test
     void aHandlerThatFailsLeavesNothingWaiting() throws Exception {
         AlccLoop loop = new AlccLoop("of this test");
