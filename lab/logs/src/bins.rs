@@ -64,7 +64,8 @@ impl Bins {
 
     /// Of everything.
     pub(crate) fn sum(&self) -> f64 {
-        self.cells.iter().map(|cell| cell.sum).sum()
+        // The sum of nothing is -0 in Rust.
+        self.cells.iter().fold(0.0, |sum, cell| sum + cell.sum)
     }
 
     fn cells(&self, grid: Grid) -> Vec<Cell> {

@@ -180,6 +180,13 @@ mod tests {
     }
 
     #[test]
+    fn nothing_dropped_is_zero() {
+        let log = read("m", &b"# mahimahi mm-link\n1 # 1500\n1 + 1500\n2 - 1500 1\n"[..], None).unwrap();
+        let dropped = ["dropped, packets", "dropped, %"].map(|what| value(&log, what));
+        assert_eq!(dropped.map(|value| format!("{value}")), ["0", "0"]);
+    }
+
+    #[test]
     fn a_cut_line_is_said_and_a_wrong_one_is_refused() {
         let cut = format!("{LOG}2000 - 15");
         assert!(read("m", cut.as_bytes(), None).unwrap().notes.iter().all(|note| !note.contains("cut off")));
