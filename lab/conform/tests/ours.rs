@@ -118,7 +118,7 @@ fn reno_that_keeps_more_is_caught() {
 }
 
 /// DCTCP with another policy below it.
-fn marked(name: &str, policy: impl Policy + Clone + Send + Sync + 'static) -> String {
+fn marked(name: &str, policy: impl Policy + Clone + Sync + 'static) -> String {
     broken(name, move |env| Box::new(WindowController::new(env, Box::new(SlowStart::new(env)), policy.clone())))
 }
 
