@@ -105,7 +105,9 @@ fn list(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
         let kind = entry.file_type().expect("it is there");
         if kind.is_file() {
             found.push(path);
-        } else if kind.is_dir() && !name.starts_with('.') && !["target", "out", "corpus", "artifacts"].contains(&&*name)
+        } else if kind.is_dir()
+            && !name.starts_with('.')
+            && !["target", "out", "corpus", "artifacts", "node_modules"].contains(&&*name)
         {
             list(root, &path, found);
         }

@@ -22,8 +22,8 @@ fn test_docs(lab: &Lab, args: &[&str]) -> Option<(String, Option<i32>)> {
 /// A folder with one page.
 fn page(text: &str) -> Lab {
     let lab = Lab::new();
-    fs::create_dir(lab.path("docs")).unwrap();
-    fs::write(lab.path("docs/page.md"), text).unwrap();
+    fs::create_dir(lab.path("scenarios")).unwrap();
+    fs::write(lab.path("scenarios/page.md"), text).unwrap();
     lab
 }
 
@@ -37,10 +37,10 @@ fn every_block_of_the_pages_is_run_or_says_why_not() {
 #[test]
 fn a_block_that_is_neither_run_nor_says_why_not_is_refused() {
     for (text, problem) in [
-        ("```bash\ntrue\n```\n", "docs/page.md:1: a block of bash is never run; write sh"),
+        ("```bash\ntrue\n```\n", "scenarios/page.md:1: a block of bash is never run; write sh"),
         ("```console\n$ true\n```\n", "a block of console is never run"),
-        ("<!-- not run: -->\n\n    true\n", "docs/page.md:3: not run: say why"),
-        ("<!-- run: often -->\n\n    true\n", "docs/page.md:3: run: 'often' is none of"),
+        ("<!-- not run: -->\n\n    true\n", "scenarios/page.md:3: not run: say why"),
+        ("<!-- run: often -->\n\n    true\n", "scenarios/page.md:3: run: 'often' is none of"),
         ("<!-- not run: minutes -->\nText.\n\n    true\n", "a comment for a block of commands, and no such block"),
     ] {
         let lab = page(text);
@@ -48,7 +48,9 @@ fn a_block_that_is_neither_run_nor_says_why_not_is_refused() {
         assert!(status == Some(1) && said.contains(problem), "{text}: {said}");
     }
     let lab = page("    true\n");
-    for (named, problem) in [("docs/none.md", "there is no such page"), ("docs/page.md:7", "no block begins there")] {
+    for (named, problem) in
+        [("scenarios/none.md", "there is no such page"), ("scenarios/page.md:7", "no block begins there")]
+    {
         let Some((said, status)) = test_docs(&lab, &["--root", ".", named]) else { return };
         assert!(status == Some(1) && said.contains(problem), "{said}");
     }
@@ -64,7 +66,7 @@ fn blocks_pass_fail_or_are_skipped_for_a_reason() {
     );
     let Some((said, status)) = test_docs(&lab, &["--root", "."]) else { return };
     assert_eq!(status, Some(1), "{said}");
-    let verdicts: Vec<&str> = said.lines().filter(|line| line.contains(" docs/page.md:")).collect();
+    let verdicts: Vec<&str> = said.lines().filter(|line| line.contains(" scenarios/page.md:")).collect();
     let words: Vec<&str> = verdicts.iter().filter_map(|line| line.split_whitespace().next()).collect();
     let expected = ["passed", "passed", "passed", "passed", "passed", "failed", "skipped", "skipped", "skipped"];
     assert_eq!(words, expected, "{said}");

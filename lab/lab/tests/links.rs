@@ -103,7 +103,9 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = folder.join(&name);
         if entry.file_type().expect("it is there").is_file() {
             found.push(path);
-        } else if !name.starts_with('.') && !["target", "out", "corpus", "artifacts"].contains(&name.as_str()) {
+        } else if !name.starts_with('.')
+            && !["target", "out", "corpus", "artifacts", "node_modules"].contains(&name.as_str())
+        {
             files(&path, found);
         }
     }
