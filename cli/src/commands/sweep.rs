@@ -19,12 +19,15 @@ pub(crate) struct Args {
     /// Print the medians as JSON, an object a line, instead of the table.
     #[arg(long)]
     json: bool,
+    /// Write a page into this folder: heat maps over two keys of the grid, curves over one, every median, what failed.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
 }
 
 #[cfg(not(feature = "parquet"))]
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let Args { file, out, threads, json } = args;
-    let _ = (file, out, threads, json);
+    let Args { file, out, threads, json, report } = args;
+    let _ = (file, out, threads, json, report);
     anyhow::bail!(
         "sweep: this paceline was built without Parquet; build it with 'cargo build --release -p paceline-cli --features \
          parquet'"
@@ -46,6 +49,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     const FAILURES: usize = 20;
 
     let sweep = Sweep::read(&args.file)?;
+    if let Some(folder) = &args.report {
+        output::check_folder(folder)?;
+    }
     let path = args.out.clone().unwrap_or_else(|| {
         let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         PathBuf::from(format!("{stem}-results"))
@@ -74,6 +80,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ))?;
     }
     let failures = folder.failures();
+    if let Some(folder) = &args.report {
+        let command = super::command_line();
+        let swept =
+            paceline_report::sweep::Swept { sweep: &sweep, cells: &cells, failures: &failures, command: &command };
+        let page = paceline_report::sweep::write(swept, folder)?;
+        if !args.json {
+            crate::print(&format!("report: {}\n", complaint::one_line(&page.display().to_string())))?;
+        }
+    }
     for line in sweep::failed_lines(&failures, FAILURES) {
         complaint::print(&line);
     }

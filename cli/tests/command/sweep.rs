@@ -79,3 +79,31 @@ fn an_unknown_key_is_one_line_and_nothing_is_made() {
     assert_eq!(said, wanted);
     assert!(!lab.path("sweep-results").exists());
 }
+
+#[test]
+fn a_page_shows_the_grid_and_the_table_has_its_numbers() {
+    let lab = Lab::new();
+    let text = SWEEP.replace("runs = 20", "runs = 2").replace("'20ms', '40ms'", "'20ms'");
+    fs::write(lab.path("sweep.toml"), text + "down.queue = ['droptail:packets=10', 'droptail:packets=40']\n").unwrap();
+    let made = lab.run(&["sweep", "sweep.toml", "--report", "page"]);
+    let said = String::from_utf8(made.stdout).unwrap();
+    assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(said.contains("report: page/report.html\n"), "{said}");
+    let page = fs::read_to_string(lab.path("page/report.html")).unwrap();
+    for wanted in [
+        "reno@tcp",
+        "copa@udp",
+        "down.delay",
+        "down.queue: droptail:packets=",
+        "paceline sweep sweep.toml --report page",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert_eq!(
+        fs::read_to_string(lab.path("page/cells.csv")).unwrap(),
+        fs::read_to_string(lab.path("sweep-results/_cells.csv")).unwrap()
+    );
+    fs::write(lab.path("file"), "").unwrap();
+    let refused = lab.run(&["sweep", "sweep.toml", "--report", "file"]);
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -61,15 +61,19 @@ impl Styles {
     /// One controller with several sets of parameters over one datapath: the first has its colour, the others have colours of the
     /// reserve, as far as these go.
     fn of(&mut self, record: &Record) -> Style {
-        let contestant = record.contestant();
-        if let Some(style) = self.0.get(&contestant) {
+        self.named(&record.contestant(), &record.controller, &record.via)
+    }
+
+    /// The same by the names alone.
+    pub(crate) fn named(&mut self, contestant: &str, controller: &str, via: &str) -> Style {
+        if let Some(style) = self.0.get(contestant) {
             return *style;
         }
-        let dash = palette::dash(&record.via);
+        let dash = palette::dash(via);
         let taken = |colour: &str| self.0.values().any(|style| (style.colour, style.dash) == (colour, dash));
-        let colour = palette::free(&contestant, &record.controller, taken);
+        let colour = palette::free(contestant, controller, taken);
         let style = Style { number: self.0.len(), colour, dash };
-        self.0.insert(contestant, style);
+        self.0.insert(contestant.to_owned(), style);
         style
     }
 }

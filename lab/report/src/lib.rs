@@ -21,6 +21,8 @@ pub mod plot;
 mod reading;
 mod steps;
 pub mod svg;
+#[cfg(feature = "parquet")]
+pub mod sweep;
 mod tables;
 mod time;
 mod variables;

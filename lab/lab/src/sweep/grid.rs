@@ -46,6 +46,11 @@ impl Sweep {
         &self.title
     }
 
+    /// The scenario as written, which the grid's values replace key by key.
+    pub fn scenario(&self) -> &str {
+        &self.ground.text
+    }
+
     /// The keys with their values, the first outermost.
     pub fn axes(&self) -> &[Axis] {
         &self.axes

@@ -3,7 +3,7 @@
 const view = { off: new Set(), zoom: new Map(), kinds: new Map(), run: null, anchor: "" };
 const plots = [...document.querySelectorAll("g.plot")].map((group) => new Plot(group));
 const bars = [...document.querySelectorAll("g.bars")];
-const figures = [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector("g.plot, g.bars"));
+const figures = [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector("g.plot, g.bars") || figure.dataset.csv);
 const chips = [...document.querySelectorAll("#chips .chip")];
 
 const idOf = (figure) => figure.dataset.figure || "";
