@@ -153,7 +153,7 @@ fn scripts_are_followed() {
     let outer = script("outer", &format!("#!{inner}"));
     let output = shim(&["--check", &outer]).bounded();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains(&format!("run by {inner}, run by ")) && said.contains("sh: works"), "{said}");
+    assert!(said.contains(&format!("run by {inner}, run by ")) && said.contains("sh): works"), "{said}");
     let (status, line) = refused(shim(&[]).args(["--", &script("lost", "#!/no/such/interpreter")]));
     assert_eq!(
         (status, line.contains("lost: its interpreter: /no/such/interpreter: there is no")),
