@@ -65,3 +65,14 @@ def test_errors_say_what_is_missing(short: paceline.Scenario) -> None:
         plots.time_series(paceline.run(short))
     with pytest.raises(ValueError, match=r"needs run\(..., series=True\)"):
         plots.time_series(paceline.run(short).series)
+
+
+def test_many_contestants_have_a_legend_and_wide_ranges_a_logarithmic_axis() -> None:
+    names = [f"c{number}@udp" for number in range(plots.NAMED + 1)]
+    delays, rates = [10.0 * 3**n for n in range(len(names))], [9.0 + 0.1 * n for n in range(len(names))]
+    frame = pd.DataFrame({"contestant": names, "delay_ms_p95": delays, "throughput_mbps": rates})
+    ax = plots.throughput_delay(frame)
+    assert ax.get_legend() is not None and not ax.texts and ax.get_xscale() == "log" and ax.xaxis_inverted()
+    assert 0 < ax.get_ylim()[0] < 9
+    few = plots.throughput_delay(frame[:2])
+    assert few.get_legend() is None and len(few.texts) == 2 and few.get_xscale() == "linear"

@@ -8,15 +8,19 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
 from . import _paceline
 
-#: Points that a worker runs before it reports (our choice: few enough that a kill costs little).
-BATCH = 8
+#: Most points that a worker gets at once (our choice: of short runs so many that handing them out costs little), how many such turns
+#: there are at least for each worker, and after how many seconds it reports at the latest, what is left going out again (our choice: a
+#: kill costs little, and the workers end together).
+BATCH, TURNS, REPORT_S = 64, 8, 0.25
 
+Point = tuple[int, str]
 Result = tuple[int, Optional[str], Optional[str]]
 
 
@@ -43,9 +47,15 @@ class Swept:
     failures: list[FailedPoint]
 
 
-def run_points(points: list[tuple[int, str]]) -> list[Result]:
-    """Runs points in this process."""
-    return [(index, *_paceline.run_point(point)) for index, point in points]
+def run_points(points: list[Point]) -> list[Result]:
+    """Runs points in this process: the first, and those after it until it is time to report."""
+    results: list[Result] = []
+    end = time.monotonic() + REPORT_S
+    for index, point in points:
+        results.append((index, *_paceline.run_point(point)))
+        if time.monotonic() > end:
+            break
+    return results
 
 
 def _end_with_the_sweep() -> None:
@@ -89,9 +99,8 @@ def sweep(
     try:
         while missing := kept.missing():
             points = list(zip(missing, compiled.points(missing)))
-            batches = [points[start : start + BATCH] for start in range(0, len(points), BATCH)]
             due = kept.made() + len(missing)
-            for results in _completed(executor, batches):
+            for results in _completed(executor, points, _workers(executor)):
                 kept.put(results)
                 if progress is not None:
                     progress(kept.made(), due)
@@ -104,15 +113,51 @@ def sweep(
     return Swept(os.fspath(folder), kept.chunks(), kept.made(), failures)
 
 
-def _completed(executor: Any, batches: Iterable[list[tuple[int, str]]]) -> Iterator[list[Result]]:
+def _workers(executor: Any) -> int:
+    """How many runs an executor makes at once, as far as it says."""
+    if _is_dask(executor):
+        threads: dict[str, int] = executor.nthreads()
+        return max(1, sum(threads.values()))
+    return int(getattr(executor, "_max_workers", 0)) or os.cpu_count() or 1
+
+
+def _is_dask(executor: Any) -> bool:
+    return type(executor).__module__.partition(".")[0] == "distributed"
+
+
+def _batches(points: list[Point], size: int) -> list[list[Point]]:
+    return [points[start : start + size] for start in range(0, len(points), size)]
+
+
+def _completed(executor: Any, points: list[Point], workers: int) -> Iterator[list[Result]]:
     """Results as they come."""
-    if type(executor).__module__.partition(".")[0] == "distributed":
-        completed = importlib.import_module("distributed").as_completed
-        # Not pure: Dask would keep results by their arguments.
-        futures = executor.map(run_points, list(batches), pure=False)
+    first = _batches(points, min(BATCH, -(-len(points) // (workers * TURNS))))
+    dask = _is_dask(executor)
+    # Not pure: Dask would keep results by their arguments.
+    options = {"pure": False} if dask else {}
+    sent: dict[Any, list[Point]] = {}
+
+    def send(batches: list[list[Point]]) -> list[Any]:
+        futures = [executor.submit(run_points, batch, **options) for batch in batches]
+        sent.update(zip(futures, batches))
+        return futures
+
+    def left(future: Any, results: list[Result]) -> list[Any]:
+        """Sends what there was no time for again, in batches that take about as long as this one."""
+        rest = sent.pop(future)[len(results) :]
+        return send(_batches(rest, len(results)))
+
+    if dask:
         # Results come with their futures, and so at once: what a worker still has is lost with it.
-        for _, results in completed(futures, with_results=True):
+        completed = importlib.import_module("distributed").as_completed(send(first), with_results=True)
+        for future, results in completed:
+            completed.update(left(future, results))
             yield results
-    else:
-        for future in concurrent.futures.as_completed([executor.submit(run_points, batch) for batch in batches]):
-            yield future.result()
+        return
+    pending = set(send(first))
+    while pending:
+        done, pending = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
+        for future in done:
+            results = future.result()
+            pending.update(left(future, results))
+            yield results

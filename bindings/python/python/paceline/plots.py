@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 
 from ._paceline import colour
@@ -32,6 +33,9 @@ DASHES: dict[str, Any] = {
     "icn": (0, (6, 1.5)),
 }
 OTHER_DASH: Any = (0, (3, 1, 1, 1, 1, 1))
+#: Up to so many contestants have their names at their points, more have a legend; from how many times the least delay on its axis has
+#: equal steps for equal factors (our choice: what can still be read).
+NAMED, LOG_FROM = 5, 10
 FILL, GRID, SOFT = "#e3e7ec", "#e6e9ed", "#5b6470"
 
 #: Of a new figure: one column of a paper, text that can be read there, fonts that printers accept.
@@ -71,11 +75,15 @@ def throughput_delay(
     records: Any, ax: Optional[Axes] = None, *, delay: str = "delay_ms_p95", throughput: str = "throughput_mbps"
 ) -> Axes:
     """Throughput against delay, the delay axis reversed: better is up and to the right. A point is the mean over runs; its
-    ellipse has the directions and lengths of one standard deviation (Winstein and Balakrishnan, 2013)."""
+    ellipse has the directions and lengths of one standard deviation (Winstein and Balakrishnan, 2013). Delays that differ by more than
+    tenfold have a logarithmic axis; throughputs of which none is below half of the largest have one that does not begin at 0."""
     frame, ax = _frame(records, "contestant", delay, throughput).dropna(subset=[delay]), _axes(ax)
-    for contestant, look in style(frame["contestant"]).items():
+    looks = style(frame["contestant"])
+    middles = []
+    for contestant, look in looks.items():
         points = frame.loc[frame["contestant"] == contestant, [delay, throughput]].to_numpy(float)
         x, y = points.mean(axis=0)
+        middles.append((x, y))
         if len(points) > 1:
             lengths, directions = np.linalg.eigh(np.cov(points.T))
             width, height = 2 * np.sqrt(np.clip(lengths, 0, None))
@@ -83,13 +91,24 @@ def throughput_delay(
             ax.add_patch(Ellipse((x, y), width, height, angle=angle, facecolor=look.colour, alpha=0.18))
             ax.add_patch(Ellipse((x, y), width, height, angle=angle, fill=False, edgecolor=look.colour, ls=look.dash))
         ax.plot(x, y, "+", color=look.colour)
-        ax.annotate(
-            contestant, (x, y), xytext=(4, 4), textcoords="offset points", color=look.colour, fontsize="small", weight="bold"
-        )
+        if len(looks) <= NAMED:
+            ax.annotate(
+                contestant, (x, y), xytext=(4, 4), textcoords="offset points", color=look.colour, fontsize="small", weight="bold"
+            )
+    if len(looks) > NAMED:
+        lines = [Line2D([], [], color=look.colour, ls=look.dash, marker="+", label=name) for name, look in looks.items()]
+        ax.legend(handles=lines, frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), handlelength=2.6)
     ax.autoscale_view()
     ax.margins(0.15)
-    ax.set_ylim(bottom=0)
     ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    if middles:
+        (near, far), (low, high) = ((min(axis), max(axis)) for axis in zip(*middles))
+        if near > 0 and far > LOG_FROM * near:
+            ax.set_xscale("log")
+            ax.set_xlim(near / 1.6, far * 1.6)
+        if low > high / 2:
+            ax.set_ylim(bottom=max(0, low - 0.4 * max(high - low, 0.05 * high)))
     ax.invert_xaxis()
     ax.set_xlabel(f"{_title(delay)} (better to the right)")
     ax.set_ylabel(_title(throughput))
