@@ -1,6 +1,5 @@
 //! The figures of a sweep: one for each column of the records that has numbers.
 
-use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use paceline_lab::numbers::short;
@@ -147,13 +146,17 @@ impl Metric {
         }
         let mut order: Vec<usize> = (0..contestants.len()).filter(|index| wins[*index].0 > 0).collect();
         order.sort_by_key(|index| std::cmp::Reverse(wins[*index]));
+        let intervals = cells.iter().filter_map(|cell| self.of(cell)).any(|median| median.interval.is_some());
         let mut text = format!("{}: ", if better == Better::More { "Most" } else { "Least" });
         for (place, index) in order.iter().enumerate() {
             let (won, apart) = wins[*index];
             let gap = if place == 0 { "" } else { "; " };
-            let sure = match apart.cmp(&won) {
-                Ordering::Equal if won == 1 => ", by more than the intervals".to_owned(),
-                Ordering::Equal => ", in all of these by more than the intervals".to_owned(),
+            let sure = match apart {
+                // Too few runs for intervals.
+                _ if !intervals => String::new(),
+                0 => ", in none of these by more than the intervals".to_owned(),
+                _ if won == 1 => ", by more than the intervals".to_owned(),
+                _ if apart == won => ", in all of these by more than the intervals".to_owned(),
                 _ => format!(", in {apart} of these by more than the intervals"),
             };
             let _ = write!(text, "{gap}{} in {won} of {compared} cells{sure}", contestants[*index]);
@@ -162,7 +165,7 @@ impl Metric {
             let gap = if order.is_empty() { "" } else { "; " };
             let _ = write!(text, "{gap}the first two are the same in {ties}");
         }
-        Some(text + ".")
+        Some(text + if intervals { "." } else { ". Fewer than six runs give no interval." })
     }
 }
 

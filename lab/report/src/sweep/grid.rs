@@ -108,11 +108,14 @@ fn common(texts: &[String]) -> String {
     if texts.iter().any(|text| text.len() <= end) { String::new() } else { first[..end].to_owned() }
 }
 
+/// Without its middle, where it is long: values often differ at their ends.
 fn cut(text: &str) -> String {
-    if text.chars().count() <= LABEL {
+    const END: usize = LABEL / 2;
+    let count = text.chars().count();
+    if count <= LABEL {
         return text.to_owned();
     }
-    text.chars().take(LABEL - 1).chain(['\u{2026}']).collect()
+    text.chars().take(LABEL - 1 - END).chain(['\u{2026}']).chain(text.chars().skip(count - END)).collect()
 }
 
 /// The texts as numbers, where all are numbers with the same unit behind them, each larger than the one before.
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(common(&texts(&["../traces/a.mahi", "../traces/b.mahi"])), "../traces/");
         assert_eq!(common(&texts(&["5ms", "50ms"])), "");
         assert_eq!(common(&texts(&["codel:", "codel:target=5ms"])), "");
-        assert_eq!(cut("a very long value of some key"), "a very long value\u{2026}");
+        assert_eq!(cut("a very long value of some key"), "a very l\u{2026} some key");
     }
 
     #[test]
