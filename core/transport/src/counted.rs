@@ -152,6 +152,7 @@ impl Counted {
         if let Some(samples) = now.rtt {
             flow.driver.connected(now.at, samples.newest, &Progress::at(now.una, now.una, 0));
         }
+        flow.driver.informed = now.at;
         flow.depart(now.at, &Counters { departures: None, ..*now });
         flow.seen = *now;
         flow.driver.refresh();
@@ -164,8 +165,9 @@ impl Counted {
         if now.at < seen.at || now.una < seen.una || now.next < seen.next.max(now.una) {
             return;
         }
-        let at = now.at;
-        self.driver.set_mss(at, now.mss.max(1));
+        // A tick may have come after what is reported now.
+        let at = now.at.max(self.driver.informed);
+        self.driver.set_mss(self.driver.informed, now.mss.max(1));
         let window = self.driver.window();
         let mut repairs = now.resent.saturating_sub(seen.resent);
         let waiting = self.board.waiting() as u64;
@@ -173,6 +175,7 @@ impl Counted {
         let first = now.departures.map_or(at, |(first, _)| first).clamp(seen.at, at);
         repairs -= self.resend(first, now, repairs.min(waiting));
         self.depart(at, now);
+        self.driver.informed = at;
 
         let prior_in_flight = self.in_flight;
         self.board.fresh.clear();
@@ -217,7 +220,7 @@ impl Counted {
         let mss = u64::from(now.mss.max(1));
         let count = (now.next - self.seen.next).div_ceil(mss);
         let (first, last) = now.departures.unwrap_or((at, at));
-        let (first, last) = (first.max(self.seen.at).min(at), last.max(self.seen.at).min(at));
+        let (first, last) = (first.clamp(self.seen.at, at), last.clamp(self.seen.at, at));
         let mut position = self.seen.next;
         for number in 0..count {
             let sent_at = first + (last - first).mul_div(number, (count - 1).max(1));
@@ -285,12 +288,21 @@ impl Counted {
 
     /// The hops of the path reported.
     pub fn telemetry(&mut self, telemetry: &Telemetry<'_>) {
-        self.driver.telemetry(&Telemetry { now: telemetry.now.max(self.seen.at), ..*telemetry });
+        let now = self.reach(telemetry.now);
+        self.driver.telemetry(&Telemetry { now, ..*telemetry });
     }
 
     /// Runs the controller's clock, where [`Counted::next_tick`] has come.
     pub fn tick(&mut self, now: Time) {
-        self.driver.tick(now.max(self.seen.at));
+        let now = self.reach(now);
+        self.driver.tick(now);
+    }
+
+    /// A moment, as the controller is informed of it: its time does not go backwards, although a report may be of what was before the
+    /// last tick.
+    fn reach(&mut self, at: Time) -> Time {
+        self.driver.informed = self.driver.informed.max(at);
+        self.driver.informed
     }
 
     /// When [`Counted::tick`] wants to be called.

@@ -45,6 +45,8 @@ pub struct Driver {
     /// The application had nothing to send when last asked.
     ran_dry: bool,
     packets: u64,
+    /// No departure is reported to the controller as earlier than this; of use where departures become known late.
+    pub(crate) informed: Time,
     /// Bytes that left at the moment of the packet that leaves next.
     ahead: u32,
     pub(crate) causes: Causes,
@@ -134,6 +136,7 @@ impl Driver {
             last_sent_at: None,
             ran_dry: false,
             packets: 0,
+            informed: Time::ZERO,
             ahead: 0,
             causes: Causes::new(),
         };
@@ -170,7 +173,7 @@ impl Driver {
         packet.depart(&self.rate.stamp(now, packet.retransmitted));
         self.ran_dry = false;
         let stamp = self.controller.on_sent(&Sent {
-            now,
+            now: now.max(self.informed),
             seq: packet.seq,
             bytes: packet.bytes,
             in_flight: load.in_flight,
@@ -432,7 +435,7 @@ impl Driver {
     pub fn restart(&mut self, now: Time) {
         if let Some(last) = self.last_sent_at.filter(|_| self.ran_dry) {
             let rto = self.rtt.rto(&self.config);
-            self.controller.on_restart(&Restart { now, idle: now - last, rto });
+            self.controller.on_restart(&Restart { now: now.max(self.informed), idle: now - last, rto });
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::{Ack, Controller, Env, Loss, Pacing, Rate, Recovery, Restart, Sent, Spec, Stamp, Timeout};
 use proptest::prelude::*;
 
@@ -432,4 +433,31 @@ fn a_short_silence_of_reports_costs_no_byte() {
     // What is older, or turns back, is no news.
     flow.report(&all);
     assert_eq!((flow.bytes_delivered(), flow.last().una), (120 * MSS, 120 * MSS));
+}
+
+/// Notes when its controller is informed.
+struct Times(Arc<Mutex<Vec<Time>>>);
+
+impl Observer for Times {
+    fn on_event(&mut self, event: &Event<'_>, _: &dyn Controller) {
+        self.0.lock().unwrap().push(event.now());
+    }
+}
+
+#[test]
+fn a_controllers_time_does_not_run_backwards_when_departures_are_reported_after_a_tick() {
+    let at = |millis| Time::ZERO + Nanos::from_millis(millis);
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let seen = Observed::wrap(controller("verus"), Some(Box::new(Times(times.clone()))));
+    let mut flow = Counted::new(&Config::default(), seen, &START);
+    let sent = |now, next, departures| Counters { at: now, next, in_flight: 1, departures, ..START };
+    flow.report(&sent(at(1), MSS, Some((at(1), at(1)))));
+    flow.tick(at(20));
+    // Sent before the tick, known after it: with a report of later, and with one of before.
+    flow.report(&sent(at(25), 3 * MSS, Some((at(5), at(22)))));
+    flow.tick(at(40));
+    flow.report(&sent(at(30), 4 * MSS, Some((at(28), at(29)))));
+    flow.tick(at(35));
+    // Verus has no tick of its own yet: these are departures.
+    assert_eq!(*times.lock().unwrap(), [at(1), at(20), at(22), at(40)]);
 }
