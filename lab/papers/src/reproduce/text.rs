@@ -14,7 +14,9 @@ pub fn table(sections: &[Section], bold: bool) -> String {
     let mut text = String::new();
     for section in sections {
         let _ = writeln!(text, "{on}{}: {}{off}", section.figure, section.title);
-        for line in &section.contrast {
+        // Where nothing was run, its setup says why.
+        let why = section.findings.setup.iter().filter(|_| section.claims().is_empty());
+        for line in section.contrast.iter().chain(why) {
             let _ = writeln!(text, "  {}", wrapped(line, 2));
         }
         for grid in grids(&section.findings) {
@@ -97,5 +99,13 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!((text.matches("    holds  ").count(), text.matches("    fails  ").count()), (1, 1));
         assert!(text.ends_with("1 of 2 claims hold.\n"));
+    }
+
+    #[test]
+    fn what_was_not_run_says_why() {
+        let findings = Findings { setup: vec!["Not run: there is no java.".to_owned()], ..Findings::default() };
+        let section =
+            Section { figure: "Fig 4", title: "Uploads", command: String::new(), contrast: Vec::new(), findings };
+        assert!(table(&[section], false).starts_with("Fig 4: Uploads\n  Not run: there is no java.\n"));
     }
 }
