@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Answers, Event, Observer};
 use paceline_cc::{Controller, Nanos, Pacing, Time};
-use paceline_experiment::{Layer, Subject, Tap};
+use paceline_experiment::{Layer, Moment, Subject, Tap};
 
 /// One event of one controller.
 #[derive(Clone, Debug)]
@@ -29,6 +29,7 @@ pub(crate) struct Row {
 struct Rows {
     flow: u32,
     layer: &'static str,
+    moment: Moment,
     rows: Vec<Row>,
 }
 
@@ -53,7 +54,7 @@ impl Tap for Events {
             Layer::Packets => "packets",
             Layer::Above => "above",
         };
-        let rows = Arc::new(Mutex::new(Rows { flow: of.flow + 1, layer, rows: Vec::new() }));
+        let rows = Arc::new(Mutex::new(Rows { flow: of.flow + 1, layer, moment: of.moment, rows: Vec::new() }));
         self.of.push(rows.clone());
         Some(Box::new(rows))
     }
@@ -65,7 +66,7 @@ impl Observer for Rows {
         let mut row = Row {
             flow: self.flow,
             layer: self.layer,
-            now: event.now(),
+            now: self.moment.in_world(event.now()),
             event: "",
             bytes: None,
             packets: None,

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Distribution, Outcome, Tap, endpoints};
+use paceline_experiment::{Distribution, Hooks, Outcome, SharedTap, Tap, endpoints};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::measure;
 use paceline_lab::race::World as Where;
@@ -17,7 +17,7 @@ use paceline_lab::record::{Record, rounded};
 use paceline_lab::runner::{Attempt, Cause, Failure, Runner, RunnerError, Task, Unwatched};
 use paceline_lab::scenario::{KeyError, Options, Plan};
 use paceline_sim::World;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
@@ -109,9 +109,6 @@ pub(crate) fn run(
         Some(given) => Some(Some(scenario::span("series", given)?)),
         None => None,
     };
-    if real && events {
-        return Err(PyValueError::new_err("events: they are of the simulator; leave out events or real"));
-    }
     let source = scenario::source(scenario, folder, Options { real, ..given.options()? })?;
     let plans = scenario::plans(py, &source)?;
     let Some(first) = plans.first() else { return Ok(Records::default()) };
@@ -215,7 +212,10 @@ impl Job<'_> {
             return Err(RunError::Stopped);
         }
         let racing = Racing::begin().ok_or(RunError::Racing)?;
-        let ended = real::run_until(contestant, plan, order.step, &racing.0.stop);
+        let events = order.events.then(|| Arc::new(Mutex::new(Events::default())));
+        let tap = events.clone().map(|events| events as SharedTap);
+        let hooks = Hooks { abort: racing.0.stop.clone(), tap, ..Hooks::default() };
+        let ended = real::run_with(contestant, plan, order.step, hooks);
         if let Some(fault) = racing.0.take() {
             return Err(RunError::Controller(fault));
         }
@@ -223,7 +223,10 @@ impl Job<'_> {
         let mut record = measure::record(plan, contestant, &flows, &outcome);
         host.add_to(&mut record);
         let trusted = host.trusted();
-        Ok(Attempt { output: self.finished(record, outcome, Vec::new()), trusted })
+        let taken =
+            |events: Arc<Mutex<Events>>| std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
+        let rows = events.map(|events| taken(events).into_rows()).unwrap_or_default();
+        Ok(Attempt { output: self.finished(record, outcome, rows), trusted })
     }
 
     fn finished(&self, record: Record, outcome: Outcome, events: Vec<Row>) -> Finished {

@@ -127,5 +127,9 @@ def test_a_race_in_real_time(short: paceline.Scenario) -> None:
     assert len(records.series) > 10
     # The simulator is as it was.
     assert paceline.run(short, ["test-live@udp"])["world"] == ["sim"]
-    with pytest.raises(ValueError, match="leave out events or real"):
-        paceline.run(short, events=True, real=True)
+
+
+def test_events_of_a_real_race_are_by_the_clock_of_the_world(short: paceline.Scenario) -> None:
+    events = paceline.run(short, ["copa@udp"], seconds=1, events=True, real=True).events
+    assert {"sent", "acked"} <= set(events["event"])
+    assert all(0 <= now < 2 for now in events["time_s"])

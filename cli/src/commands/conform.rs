@@ -23,10 +23,11 @@ pub(crate) struct Args {
     /// Who is judged: NAME or NAME@VIA; all that have rules where nothing is named.
     #[arg(value_name = "CONTESTANT")]
     contestants: Vec<String>,
-    /// The controller whose rules are judged: reno, cubic, bbr or copa; without it the contestant's own.
+    /// The controller whose rules are judged: reno, cubic, bbr, copa, dctcp or prague; without it the contestant's own.
     #[arg(long = "as", value_name = "NAME")]
     rules_of: Option<String>,
-    /// The kernel's own TCP behind an emulated path, in real time, by samples of TCP_INFO. Needs root or user namespaces.
+    /// In real time behind an emulated path: by every event of a controller of ours, of the kernel's own TCP by samples of TCP_INFO.
+    /// Needs root or user namespaces.
     #[arg(long)]
     real: bool,
     /// A qlog (version 0.3 or 0.4, JSON or JSON-SEQ; draft-00) of somebody's sender; needs --as. May be given again.
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let files = files(args)?;
     let contestants = contestants(args, &known, !files.is_empty())?;
     let bar = Bar::new("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
-    let by = if args.real { Measured::InTheKernel } else { Measured::InTheSimulator };
+    let by = if args.real { Measured::InRealTime } else { Measured::InTheSimulator };
     let scores = judge(&contestants, by, args.threads, &bar);
     bar.finish();
     let mut scores = scores?;

@@ -101,11 +101,6 @@ fn contestants_help() -> String {
 impl Args {
     /// Sees to it that this process may do what is asked for; before it has a second thread.
     pub(crate) fn acquire(&self) -> anyhow::Result<()> {
-        for (option, folder) in [("--qlog", &self.qlog), ("--events", &self.events)] {
-            if self.real && folder.is_some() {
-                bail!("{option}: it is for the simulator; leave out --real");
-            }
-        }
         if self.real { Ok(real::acquire()?) } else { Ok(()) }
     }
 }

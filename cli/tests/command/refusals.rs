@@ -113,11 +113,6 @@ fn options_of_race() {
             (&["race", "small.toml", "--seed", "-1"], &seed),
             (&["race", "small.toml", "--runs", "x"], &runs),
             (&["race", "small.toml", "--threads", "-2"], &threads),
-            (&["race", "small.toml", "--real", "--qlog", "logs"], "--qlog: it is for the simulator; leave out --real"),
-            (
-                &["race", "small.toml", "--real", "--events", "logs"],
-                "--events: it is for the simulator; leave out --real",
-            ),
             (&["race", "small.toml", "--contestants", ""], "--contestants: there is no contestant; give at least one"),
             (
                 &["race", "small.toml", "--contestants", "sprout@tcp"],

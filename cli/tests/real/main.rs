@@ -4,6 +4,7 @@
 
 mod icn;
 mod links;
+mod logs;
 #[cfg(feature = "quic")]
 mod quic;
 mod telemetry;
@@ -51,6 +52,11 @@ fn run(scenario: &str, args: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// Says that a test is skipped. Not by a macro, whose output is not shown for tests that pass.
+fn skipped(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {}", why.trim());
+}
+
 /// The records of a race; none when this machine does not allow it, which is said.
 fn records(test: &str, scenario: &str) -> Option<Vec<Value>> {
     records_with(test, scenario, &[])
@@ -63,8 +69,7 @@ fn records_with(test: &str, scenario: &str, args: &[&str]) -> Option<Vec<Value>>
     if output.status.code() == Some(2)
         && (errors.contains("network namespaces") || errors.contains("gives no interface"))
     {
-        // Not by a macro, whose output is not shown for tests that pass.
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: {}", errors.trim());
+        skipped(test, &errors);
         return None;
     }
     // 3: a busy machine released packets late.

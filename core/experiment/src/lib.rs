@@ -20,13 +20,13 @@ pub mod truth;
 pub mod workload;
 
 pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
-pub use live::{Glance, Live};
+pub use live::{Glance, Hooks, Live};
 pub use node::Node;
 pub use outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;
-pub use tap::{Fate, Layer, Subject, Tap};
+pub use tap::{Fate, Layer, Moment, SharedTap, Subject, Tap};
 pub use telemetry::{Faults, Impostor, Named, Telemetry, TelemetryOutcome, Trace};
 pub use topology::{Graph, GraphError, Hop, Topology};
 pub use truth::Truth;

@@ -1,9 +1,11 @@
 //! A run in real time, as it goes on: counters for whoever watches it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::Nanos;
+
+use crate::tap::SharedTap;
 
 /// Counters that a run in real time adds to.
 #[derive(Debug, Default)]
@@ -14,6 +16,17 @@ pub struct Live {
     dropped: AtomicU64,
     queue: AtomicU64,
     most: AtomicU64,
+}
+
+/// What someone outside has of a run in real time; the default is nothing.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    /// Ends the run when it is set.
+    pub abort: Arc<AtomicBool>,
+    /// Shows how it goes on.
+    pub live: Option<Arc<Live>>,
+    /// Sees its controllers.
+    pub tap: Option<SharedTap>,
 }
 
 /// What happened since the glance before.

@@ -1,5 +1,7 @@
 //! Watching a run packet by packet, for logs. Figures come from [`crate::Outcome`].
 
+use std::sync::{Arc, Mutex};
+
 use paceline_cc::observe::Observer;
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_path::{Reason, Snapshot, Split};
@@ -16,6 +18,25 @@ pub enum Layer {
     Above,
 }
 
+/// One moment by a flow's clock and by the world's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// What the flow's says, by which its controllers are informed.
+    pub flow: Time,
+    /// What the world's says.
+    pub world: Time,
+}
+
+impl Moment {
+    /// A time of the flow's clock by the world's, not before its zero.
+    pub fn in_world(self, at: Time) -> Time {
+        if at >= self.flow { self.world + (at - self.flow) } else { self.world - (self.flow - at) }
+    }
+}
+
+/// A tap that the threads of a world in real time ask.
+pub type SharedTap = Arc<Mutex<dyn Tap>>;
+
 /// A controller that is about to start.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
@@ -27,6 +48,8 @@ pub struct Subject<'a> {
     pub spec: &'a Spec,
     /// What it is made with.
     pub env: &'a Env,
+    /// How the clock of its events stands to the world's.
+    pub moment: Moment,
 }
 
 /// Where and why a packet was dropped.

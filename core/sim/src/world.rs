@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use paceline_cc::{Bytes, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::endpoints::Ends;
 use paceline_experiment::{
-    Application, Arrivals, Cross, Fate, Flow, Gaps, NewFlow, Outcome, Recorder, Sample, Seed, Subject, Tap, Turn,
-    Workload, endpoints,
+    Application, Arrivals, Cross, Fate, Flow, Gaps, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject, Tap,
+    Turn, Workload, endpoints,
 };
 use paceline_path::{Codepoint, Dropped, Packet};
 
@@ -266,7 +266,9 @@ impl<'t> World<'t> {
         let way = self.ways[index as usize];
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
         let observer = |spec: &Spec, layer| {
-            self.tap.as_mut().and_then(|tap| tap.observer(&Subject { flow: number, layer, spec, env: &env }))
+            self.tap.as_mut().and_then(|tap| {
+                tap.observer(&Subject { flow: number, layer, spec, env: &env, moment: Moment::default() })
+            })
         };
         let mut ends = endpoints::make(flow, &env, observer);
         let extra_delay = flow.extra_delay;

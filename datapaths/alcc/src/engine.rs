@@ -13,6 +13,7 @@ use std::time::Duration;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
+use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Nanos};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
@@ -40,6 +41,9 @@ use crate::stats::Totals;
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
 const NOT_SENT: u32 = 32 * 1024;
+/// Who sees a controller that is made with this.
+pub type Observe<'a> = &'a dyn Fn(&Env) -> Option<Box<dyn Observer>>;
+
 /// One thread that looks after all adopted sockets: it waits for acknowledgements and for the next sending time, and costs
 /// nothing while there is neither. It ends when the engine is dropped and the last socket is closed and drained.
 pub struct Engine {
@@ -88,12 +92,21 @@ impl Engine {
         self.adopt_as(fd, self.shared.options.mode)
     }
 
+    /// As [`Engine::adopt`], the socket's controller seen by the one that `observe` answers for what it is made with. Its times count
+    /// from now on. A controller that several sockets have together ([`Options::aggregate`]) is not seen.
+    ///
+    /// # Errors
+    /// As [`Engine::adopt`].
+    pub fn adopt_observed(&self, fd: OwnedFd, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
+        self.take(fd, self.shared.options.mode, Framing::default(), observe)
+    }
+
     /// As [`Engine::adopt`], with another mode than the engine's.
     ///
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
-        self.take(fd, mode, Framing::default())
+        self.take(fd, mode, Framing::default(), &|_| None)
     }
 
     /// As [`Engine::adopt`], in mode [`Mode::Framed`], with what a framed socket may have beside its frames.
@@ -101,10 +114,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_framed(&self, fd: OwnedFd, framing: Framing) -> io::Result<Arc<Socket>> {
-        self.take(fd, Mode::Framed, framing)
+        self.take(fd, Mode::Framed, framing, &|_| None)
     }
 
-    fn take(&self, fd: OwnedFd, mode: Mode, framing: Framing) -> io::Result<Arc<Socket>> {
+    fn take(&self, fd: OwnedFd, mode: Mode, framing: Framing, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
         // Whether the other end reads frames is known to whoever asks for them.
         let way = if mode == Mode::Auto { Mode::Queue } else { mode };
@@ -148,7 +161,7 @@ impl Engine {
         let group = peer.filter(|_| options.share || options.aggregate).map(|peer| self.shared.groups().of(peer.ip()));
         let controller = match &group {
             Some(group) if options.aggregate => group.member(|| options.controller.build(&env), env.mss),
-            _ => options.controller.build(&env),
+            _ => Observed::wrap(options.controller.build(&env), observe(&env)),
         };
         // Flows with one controller have one clock.
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };

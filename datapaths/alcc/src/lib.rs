@@ -40,7 +40,7 @@ mod stamps;
 pub mod stats;
 pub mod transfer;
 
-pub use engine::Engine;
+pub use engine::{Engine, Observe};
 pub use figures::SocketStats;
 pub use layer::{Framing, Layer};
 pub use options::{Acks, Lower, Mode, Options, OptionsError};

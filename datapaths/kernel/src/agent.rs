@@ -27,7 +27,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject, RingBufferBuilder};
-use paceline_cc::{Misfit, Nanos, Spec, Telemetry, Time};
+use paceline_cc::observe::Observer;
+use paceline_cc::{Env, Misfit, Nanos, Spec, Telemetry, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 use thread_priority::{
@@ -38,7 +39,7 @@ use thread_priority::{
 use crate::load::{LoadError, Loaded, into_io, missing};
 use crate::modules::AGENT;
 use figures::Counting;
-use flows::{Choose, Flows};
+use flows::Flows;
 use mapped::{ANSWER_BYTES, Answers, CONTROL_BYTES, COUNTS_BYTES, Mapped};
 use news::{Item, News};
 
@@ -134,6 +135,19 @@ impl Agent {
         options: Options,
         choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static,
     ) -> Result<Self, AgentError> {
+        Self::start_observed(options, choose, |_, _| None)
+    }
+
+    /// As [`Agent::start_with`], each controller seen by the one that `observe` answers, in the agent's thread, for what it is made
+    /// of and with. Its times are of the monotonic clock ([`Records::clock`](crate::Records::clock)).
+    ///
+    /// # Errors
+    /// Those of [`Agent::start`].
+    pub fn start_observed(
+        options: Options,
+        choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static,
+        observe: impl FnMut(&Spec, &Env) -> Option<Box<dyn Observer>> + Send + 'static,
+    ) -> Result<Self, AgentError> {
         let adopted = Cell::new(false);
         let mut parts = None;
         let module = AGENT.load_with(
@@ -165,8 +179,7 @@ impl Agent {
         });
         let answers = Answers(Mapped::new(answers, options.slots as usize * ANSWER_BYTES)?);
         let counts = Mapped::new(counts, COUNTS_BYTES)?;
-        let choose: Choose = Box::new(choose);
-        let flows = Flows::new(choose, answers, options.slots, counting);
+        let flows = Flows::new(Box::new(choose), Box::new(observe), answers, options.slots, counting);
         // The number that says which agent it is, before the sign of life that makes it one.
         shared.control.word(8).fetch_add(1, Ordering::Release);
         shared.live(now());

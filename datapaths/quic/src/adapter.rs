@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_cc::datapath::QUIC;
+use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Misfit, Pacing, Spec, Time};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
@@ -48,7 +49,20 @@ pub struct Factory {
     spec: Spec,
     seed: u64,
     recording: Option<Recording>,
+    observe: Option<Observe>,
     virtual_time: bool,
+}
+
+/// Who sees a controller that is made with this.
+type Observing = dyn Fn(&Env) -> Option<Box<dyn Observer>> + Send + Sync;
+
+#[derive(Clone)]
+struct Observe(Arc<Observing>);
+
+impl std::fmt::Debug for Observe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Observe")
+    }
 }
 
 impl Factory {
@@ -58,13 +72,19 @@ impl Factory {
     /// A [`Misfit`] for what quinn cannot express.
     pub fn new(spec: Spec, seed: u64) -> Result<Self, Misfit> {
         QUIC.carries(&spec)?;
-        Ok(Self { spec, seed, recording: None, virtual_time: false })
+        Ok(Self { spec, seed, recording: None, observe: None, virtual_time: false })
     }
 
     /// The same, leaving what its controllers see in `recording`.
     #[must_use]
     pub fn recorded(self, recording: &Recording) -> Self {
         Self { recording: Some(recording.clone()), ..self }
+    }
+
+    /// The same, each controller seen by the one that `observe` answers for what it is made with. Times count from when it was made.
+    #[must_use]
+    pub fn observed(self, observe: impl Fn(&Env) -> Option<Box<dyn Observer>> + Send + Sync + 'static) -> Self {
+        Self { observe: Some(Observe(Arc::new(observe))), ..self }
     }
 
     /// The same for connections of `quinn_proto` whose time is not the machine's: only what quinn says counts.
@@ -81,7 +101,8 @@ impl Factory {
     fn adapter(&self, start: Instant, mtu: u16) -> Adapter {
         // quinn paces at 5/4 of the window each smoothed RTT.
         let env = Env { mss: u32::from(mtu), seed: self.seed, paced: true };
-        let bridge = Mutex::new(Bridge::new(self.spec.build(&env), mtu));
+        let observer = self.observe.as_ref().and_then(|observe| (observe.0)(&env));
+        let bridge = Mutex::new(Bridge::new(Observed::wrap(self.spec.build(&env), observer), mtu));
         Adapter { bridge, factory: self.clone(), start, mtu }
     }
 }

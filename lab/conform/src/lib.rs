@@ -4,11 +4,11 @@
 pub mod capture;
 pub mod episodes;
 pub mod evaluate;
-pub mod kernel;
 pub mod page;
 pub mod profile;
 pub mod qlog;
 pub mod read;
+pub mod real;
 pub mod rig;
 pub mod rule;
 pub mod rules;

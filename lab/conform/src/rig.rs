@@ -4,7 +4,7 @@ use paceline_lab::contestant::Contestant;
 use paceline_lab::runner::{Attempt, Task};
 use paceline_lab::scenario::{KeyError, Options, Plan, ScenarioError, Source};
 
-use crate::trajectory::{Facts, Trajectory};
+use crate::trajectory::{Facts, Origin, Trajectory};
 use crate::watch::Watch;
 
 /// A path with what happens on it.
@@ -151,7 +151,7 @@ pub enum RigError {
     #[error(transparent)]
     Real(#[from] paceline_lab::real::RealError),
     /// The real world left no points.
-    #[error("{0}: the run left no samples of its flow; take a contestant over tcp")]
+    #[error("{0}: the run left no samples of its flow; report it")]
     NoSamples(String),
 }
 
@@ -184,7 +184,7 @@ impl Task for Simulated {
 
     fn run(&self) -> Result<Attempt<Trajectory>, RigError> {
         let plan = self.rig.plan(&self.contestant)?;
-        let mut watch = Watch::new(&self.contestant.to_string(), 0);
+        let mut watch = Watch::new(&self.contestant.to_string(), 0, Origin::Simulated);
         paceline_sim::run(plan.world(&self.contestant, None)?, Some(&mut watch));
         let mut trajectory = watch.trajectory();
         trajectory.facts = self.rig.facts();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 
-use crate::kernel::Real;
+use crate::real::Real;
 use crate::rig::{Rig, RigError, Simulated};
 use crate::rule::{Rule, Verdict};
 use crate::rules;
@@ -98,12 +98,12 @@ pub fn rigs(controller: &str) -> Vec<Rig> {
 pub enum Measured {
     /// In virtual time.
     InTheSimulator,
-    /// By the kernel's TCP behind an emulated path. [`paceline_lab::real::acquire`] comes first.
-    InTheKernel,
+    /// In real time, behind an emulated path. [`paceline_lab::real::acquire`] comes first.
+    InRealTime,
 }
 
 /// Runs each contestant on the rigs of the rules of the controller named beside it, and judges. `threads` at once; 0 for one per
-/// core, in the kernel for a single one.
+/// core, in real time for a single one.
 ///
 /// # Errors
 /// When a contestant cannot run there.
@@ -125,7 +125,7 @@ pub fn judge(
                 runs.iter().map(|(index, rig)| Simulated { contestant: of(*index), rig: *rig }).collect();
             Runner::new(threads, progress).all(&tasks)?
         }
-        Measured::InTheKernel => {
+        Measured::InRealTime => {
             let tasks: Vec<Real> = runs.iter().map(|(index, rig)| Real { contestant: of(*index), rig: *rig }).collect();
             Runner::new(threads.max(1), progress).all(&tasks)?
         }

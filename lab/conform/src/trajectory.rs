@@ -41,6 +41,8 @@ pub enum Origin {
     Simulated,
     /// An event log: every event.
     Events,
+    /// A run in real time: every event.
+    RealTime,
     /// A flow of the kernel, sampled by `TCP_INFO`.
     Kernel,
     /// Somebody's qlog.
@@ -55,6 +57,7 @@ impl Origin {
         match self {
             Self::Simulated => "a run in the simulator",
             Self::Events => "an event log",
+            Self::RealTime => "a run in real time",
             Self::Kernel => "samples of TCP_INFO",
             Self::Qlog => "a qlog",
             Self::Packets => "packets (window estimated as bytes in flight)",

@@ -18,18 +18,19 @@ pub struct Watch {
     flow: u32,
     seen: Option<Arc<Mutex<Eye>>>,
     name: String,
+    origin: Origin,
 }
 
 impl Watch {
-    /// Of the flow with this number, counted in the order of starts from 0.
-    pub fn new(name: &str, flow: u32) -> Self {
-        Self { flow, seen: None, name: name.to_owned() }
+    /// Of the flow with this number, counted in the order of starts from 0, in a run of this kind.
+    pub fn new(name: &str, flow: u32, origin: Origin) -> Self {
+        Self { flow, seen: None, name: name.to_owned(), origin }
     }
 
     /// What was seen; without points when the flow never started.
-    pub fn trajectory(self) -> Trajectory {
-        let empty = || Trajectory::new(self.name.as_str(), Origin::Simulated, 1448.0);
-        self.seen.map_or_else(empty, |seen| {
+    pub fn trajectory(&self) -> Trajectory {
+        let empty = || Trajectory::new(self.name.as_str(), self.origin, 1448.0);
+        self.seen.as_ref().map_or_else(empty, |seen| {
             let mut eye = seen.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut eye.trajectory, empty())
         })
@@ -43,7 +44,7 @@ impl Tap for Watch {
             return None;
         }
         let mss = f64::from(of.env.mss.max(1));
-        let eye = Arc::new(Mutex::new(Eye::new(Trajectory::new(self.name.as_str(), Origin::Simulated, mss))));
+        let eye = Arc::new(Mutex::new(Eye::new(Trajectory::new(self.name.as_str(), self.origin, mss))));
         self.seen = Some(Arc::clone(&eye));
         Some(Box::new(eye))
     }

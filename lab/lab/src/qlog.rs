@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Event, Observer};
 use paceline_cc::{Ack, Cause, Controller, Hop, Lost, Nanos, Pacing, Rate, Sent, Telemetry, Time};
-use paceline_experiment::{Layer, Subject, Tap};
+use paceline_experiment::{Layer, Moment, Subject, Tap};
 use serde_json::json;
 
 use crate::flow_logs::{FlowLogError, FlowLogs};
@@ -61,7 +61,8 @@ impl Qlog {
 impl Tap for Qlog {
     fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
         let (name, description) = (self.logs.name().to_owned(), &self.description);
-        let open = |path: &Path, number: usize| Log::open(path, &format!("{name} flow {number}"), description);
+        let open =
+            |path: &Path, number: usize| Log::open(path, &format!("{name} flow {number}"), description, of.moment);
         let log = self.logs.log(of.flow, of.flow, ".sqlog", open)?;
         if of.layer == Layer::Above {
             log.lock().unwrap_or_else(PoisonError::into_inner).above = true;
@@ -110,6 +111,8 @@ struct Log {
     /// Until it is complete.
     file: Option<Draft>,
     failed: Option<io::Error>,
+    /// The log is by the world's clock.
+    moment: Moment,
     /// A controller above TCP says what window and state are.
     above: bool,
     sent: u64,
@@ -128,7 +131,7 @@ struct Log {
 }
 
 impl Log {
-    fn open(path: &Path, title: &str, description: &str) -> io::Result<Self> {
+    fn open(path: &Path, title: &str, description: &str, moment: Moment) -> io::Result<Self> {
         let mut file = Draft::create(path).map_err(|OutputError { source, .. }| source)?;
         let header = json!({
             "qlog_version": "0.3",
@@ -144,6 +147,7 @@ impl Log {
         });
         writeln!(file, "\u{1e}{header}")?;
         Ok(Self {
+            moment,
             file: Some(file),
             failed: None,
             above: false,
@@ -212,8 +216,9 @@ impl Log {
 
     /// Starts an event; its data and two closing braces follow.
     fn event(&mut self, now: Time, name: &str) -> io::Result<&mut Draft> {
+        let at = self.moment.in_world(now).as_millis_f64();
         let file = self.file()?;
-        write!(file, "\u{1e}{{\"time\":{:.3},\"name\":\"{name}\",\"data\":{{", now.as_millis_f64())?;
+        write!(file, "\u{1e}{{\"time\":{at:.3},\"name\":\"{name}\",\"data\":{{")?;
         Ok(file)
     }
 
@@ -234,10 +239,15 @@ impl Log {
         Ok(())
     }
 
+    /// The transmission of that moment; where it became known later, the first after it.
+    fn number(&self, seq: u64, sent_at: Time) -> Option<u64> {
+        self.numbers.range((seq, sent_at)..=(seq, Time::NEVER)).next().map(|(_, number)| *number)
+    }
+
     fn packet_received(&mut self, ack: &Ack<'_>) -> io::Result<()> {
         self.acked.clear();
         for packet in ack.packets {
-            self.acked.extend(self.numbers.get(&(packet.seq, packet.sent_at)));
+            self.acked.extend(self.number(packet.seq, packet.sent_at));
             while let Some((&at, _)) = self.numbers.range((packet.seq, Time::ZERO)..=(packet.seq, Time::NEVER)).next() {
                 self.numbers.remove(&at);
             }
@@ -279,7 +289,7 @@ impl Log {
 
     fn packets_lost(&mut self, now: Time, packets: &[Lost]) -> io::Result<()> {
         for lost in packets {
-            let Some(&number) = self.numbers.get(&(lost.seq, lost.sent_at)) else { continue };
+            let Some(number) = self.number(lost.seq, lost.sent_at) else { continue };
             let file = self.event(now, "recovery:packet_lost")?;
             writeln!(file, r#""header":{{"packet_type":"1RTT","packet_number":{number}}}}}}}"#)?;
         }

@@ -1,17 +1,17 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Config, Cross, Distribution, Flow, Live, Outcome, Series};
+use paceline_experiment::{Config, Cross, Distribution, Flow, Hooks, Live, Outcome, Series, SharedTap};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
 use crate::measure::{self, Meter};
-use crate::real::{self, RealError};
+use crate::real::{self, Host, RealError};
 use crate::record::{Run, rounded};
 use crate::run_logs::RunLogs;
 use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
@@ -151,7 +151,7 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         .iter()
         .flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan)))
         .collect();
-    let notes = match settings.world {
+    let mut notes = match settings.world {
         World::Sim => {
             let mut flows = scenario.contestants.iter().flat_map(|contestant| first.flows(contestant));
             flows.try_for_each(|flow| endpoints::check(&flow))?;
@@ -167,6 +167,7 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
             Err(failure) => failures.push(failure),
         }
     }
+    notes.extend(unseen(settings, &runs));
     let summaries = Summary::all(runs.iter().map(|run| &run.record));
     for run in &mut runs {
         let name = run.record.contestant();
@@ -233,12 +234,7 @@ fn run(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<Run,
             (flows, outcome, None)
         }
         World::Real => {
-            let (flows, outcome, host) = {
-                if let Some(live) = &settings.live {
-                    live.begin(&format!("{contestant} run {}", plan.number));
-                }
-                real::run_watched(contestant, plan, sample_every, &Arc::default(), settings.live.clone())?
-            };
+            let (flows, outcome, host) = race_real(contestant, plan, sample_every, settings)?;
             (flows, outcome, Some(host))
         }
     };
@@ -288,7 +284,15 @@ fn cross_mbps(plan: &Plan, contestant: &Contestant, series: &Series) -> Result<V
     Ok((0..series.capacity_mbps.len()).map(offered).collect())
 }
 
-/// A run in virtual time: its flows, and what it left. The first run of a contestant leaves the logs that are asked for.
+/// The logs of a run that are asked for: those of the first of a contestant.
+fn logs(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<RunLogs, FlowLogError> {
+    let wanted = |folder: &Option<PathBuf>| folder.clone().filter(|_| plan.number == 1);
+    let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
+    let (qlog, events) = (wanted(&settings.qlog), wanted(&settings.events));
+    RunLogs::open(qlog.as_deref(), events.as_deref(), &contestant.to_string(), &about)
+}
+
+/// A run in virtual time: its flows, and what it left.
 fn simulate(
     contestant: &Contestant,
     plan: &Plan,
@@ -297,13 +301,43 @@ fn simulate(
 ) -> Result<(Vec<Flow>, Outcome), RunError> {
     let world = plan.world(contestant, sample_every)?;
     let flows = world.flows.clone();
-    let wanted = |folder: &Option<PathBuf>| folder.clone().filter(|_| plan.number == 1);
-    let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
-    let (qlog, events) = (wanted(&settings.qlog), wanted(&settings.events));
-    let mut logs = RunLogs::open(qlog.as_deref(), events.as_deref(), &contestant.to_string(), &about)?;
+    let mut logs = logs(contestant, plan, settings)?;
     let outcome = paceline_sim::run(world, logs.tap());
     logs.finish()?;
     Ok((flows, outcome))
+}
+
+/// A run in real time.
+fn race_real(
+    contestant: &Contestant,
+    plan: &Plan,
+    sample_every: Option<Nanos>,
+    settings: &Settings,
+) -> Result<(Vec<Flow>, Outcome, Host), RunError> {
+    if let Some(live) = &settings.live {
+        live.begin(&format!("{contestant} run {}", plan.number));
+    }
+    let mut logs = logs(contestant, plan, settings)?;
+    let wanted = logs.tap().is_some();
+    let logs = Arc::new(Mutex::new(logs));
+    let tap = wanted.then(|| Arc::clone(&logs) as SharedTap);
+    let hooks = Hooks { live: settings.live.clone(), tap, ..Hooks::default() };
+    let ended = real::run_with(contestant, plan, sample_every, hooks)?;
+    std::mem::take(&mut *logs.lock().unwrap_or_else(PoisonError::into_inner)).finish()?;
+    Ok(ended)
+}
+
+/// Of contestants whose controller no log can see, where logs are asked for.
+fn unseen(settings: &Settings, runs: &[Run]) -> Vec<String> {
+    if settings.qlog.is_none() && settings.events.is_none() {
+        return Vec::new();
+    }
+    let inside = |run: &&Run| matches!(run.record.driven_by.as_deref(), Some("kernel" | "module"));
+    let note = |run: &Run| {
+        let (contestant, controller) = (run.record.contestant(), &run.record.controller);
+        format!("{contestant}: no log: its controller is inside the kernel; write {controller}@tcp:driven_by=agent")
+    };
+    runs.iter().filter(|run| run.record.run == 1).filter(inside).map(note).collect()
 }
 
 fn quantiles(distribution: &Distribution) -> Vec<f64> {

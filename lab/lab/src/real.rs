@@ -2,12 +2,10 @@
 //!
 //! Linux alone; elsewhere every call says so in one line.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{DrivenBy, Live, Outcome, config};
+use paceline_experiment::{DrivenBy, Hooks, Outcome, config};
 
 use crate::contestant::Contestant;
 use crate::record::{Record, ReleaseError, rounded};
@@ -143,36 +141,22 @@ mod linux {
         plan: &Plan,
         sample_every: Option<Nanos>,
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
-        run_until(contestant, plan, sample_every, &Arc::default())
+        run_with(contestant, plan, sample_every, Hooks::default())
     }
 
-    /// The same, until `abort` is set.
+    /// The same with `hooks`: for someone who watches, or ends it early.
     ///
     /// # Errors
-    /// As [`run`], and when it was set.
-    pub fn run_until(
+    /// As [`run`], and when it was aborted.
+    pub fn run_with(
         contestant: &Contestant,
         plan: &Plan,
         sample_every: Option<Nanos>,
-        abort: &Arc<AtomicBool>,
-    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
-        run_watched(contestant, plan, sample_every, abort, None)
-    }
-
-    /// The same, with counters for someone who watches.
-    ///
-    /// # Errors
-    /// As [`run_until`].
-    pub fn run_watched(
-        contestant: &Contestant,
-        plan: &Plan,
-        sample_every: Option<Nanos>,
-        abort: &Arc<AtomicBool>,
-        live: Option<Arc<Live>>,
+        hooks: Hooks,
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         let world = plan.world(contestant, sample_every)?;
         let flows = world.flows.clone();
-        let race::Finished { outcome, host } = race::run_watched(world, plan.scenario.tunnel.as_deref(), abort, live)?;
+        let race::Finished { outcome, host } = race::run_with(world, plan.scenario.tunnel.as_deref(), hooks)?;
         let own = plan.own();
         let cpu = host.cpu.iter().zip(&own).filter(|(_, own)| **own).map(|(cpu, _)| *cpu);
         let mut own_by = host.driven_by.iter().zip(&own).filter(|(_, own)| **own).map(|(driven_by, _)| *driven_by);
@@ -222,31 +206,17 @@ mod elsewhere {
     ///
     /// # Errors
     /// Always.
-    pub fn run_until(
+    pub fn run_with(
         _: &Contestant,
         _: &Plan,
         _: Option<Nanos>,
-        _: &Arc<AtomicBool>,
-    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
-        Err(RealError::NeedsLinux)
-    }
-
-    /// Refused.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn run_watched(
-        _: &Contestant,
-        _: &Plan,
-        _: Option<Nanos>,
-        _: &Arc<AtomicBool>,
-        _: Option<Arc<Live>>,
+        _: Hooks,
     ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
         Err(RealError::NeedsLinux)
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{acquire, check, run, run_until, run_watched};
+pub use elsewhere::{acquire, check, run, run_with};
 #[cfg(target_os = "linux")]
-pub use linux::{acquire, check, run, run_until, run_watched};
+pub use linux::{acquire, check, run, run_with};

@@ -28,12 +28,13 @@ use paceline_alcc::{Mode, Options};
 use paceline_cc::{Ability, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
 use paceline_experiment::{
-    Config, Cross, Distribution, DrivenBy, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Via, Way,
+    Config, Cross, Distribution, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Via, Way,
 };
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
 use socket2::SockRef;
 
+use crate::observers::Observers;
 use crate::tcp::{self, Engines, Kernel, KernelError, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
 use paceline_clock::{Clock, Lateness};
@@ -238,36 +239,20 @@ fn fitted(flow: &Flow) -> Flow {
 /// # Errors
 /// When the machine refuses, or an endpoint fails. Nothing is left behind.
 pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
-    run_in(config, None)
+    run_with(config, None, Hooks::default())
 }
 
-/// The same; with a `tunnel`, flows and cross traffic travel inside a TCP connection of this congestion control, and figures are of
-/// what they see there. What the tunnel's entry drops is not counted for any flow.
+/// The same with `hooks`; with a `tunnel`, flows and cross traffic travel inside a TCP connection of this congestion control, and
+/// figures are of what they see there. What the tunnel's entry drops is not counted for any flow.
+///
+/// Threads look at [`Hooks::abort`] every half second. Of [`Hooks::tap`] only observers are asked for, for controllers in this
+/// process: not for those of the kernel itself, nor for modules.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_in(config: Config<Frame>, tunnel: Option<&str>) -> Result<Finished, RaceError> {
-    run_until(config, tunnel, &Arc::default())
-}
-
-/// The same, until `abort` is set; threads look at it every half second.
-///
-/// # Errors
-/// As [`run`], and [`RaceError::Aborted`] when it was set. A flow's thread that does not end within two seconds then is left behind.
-pub fn run_until(config: Config<Frame>, tunnel: Option<&str>, abort: &Arc<AtomicBool>) -> Result<Finished, RaceError> {
-    run_watched(config, tunnel, abort, None)
-}
-
-/// The same; `live` shows how it goes on.
-///
-/// # Errors
-/// As [`run_until`].
-pub fn run_watched(
-    config: Config<Frame>,
-    tunnel: Option<&str>,
-    abort: &Arc<AtomicBool>,
-    live: Option<Arc<Live>>,
-) -> Result<Finished, RaceError> {
+/// As [`run`], and [`RaceError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
+pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, RaceError> {
+    let Hooks { abort, live, tap: observing } = hooks;
+    let observers = Observers::new(observing);
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let shown = topology.shown();
     let (graph, mut paths) = topology.into_parts();
@@ -283,6 +268,7 @@ pub fn run_watched(
             .zip(&kernels)
             .enumerate()
             .filter_map(|(index, (flow, kernel))| Some((port(FLOW_PORT, index), flow, kernel.as_ref()?.0.clone()))),
+        &observers,
     )?;
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
     let backs: Vec<Duration> = flows.iter().map(|flow| back(&hosts.graph, &paths, flow)).collect();
@@ -295,6 +281,7 @@ pub fn run_watched(
         None => nodes,
     };
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
+    observers.begin(clock);
     if let Some(telemetry) = &mut telemetry {
         telemetry.start(clock, flows.len()).map_err(RaceError::Flow)?;
     }
@@ -318,8 +305,18 @@ pub fn run_watched(
     let sites = inside.as_ref().map_or(network.sites(), |inside| inside);
     let engines = Arc::default();
     let kernels = kernels.as_slice();
-    let crew =
-        Crew { network: &network, sites, seed, clock, until, sample_every, engines, kernels, abort: abort.clone() };
+    let crew = Crew {
+        network: &network,
+        sites,
+        seed,
+        clock,
+        until,
+        sample_every,
+        engines,
+        kernels,
+        observers,
+        abort: abort.clone(),
+    };
     let ended = crew.race(flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let told = telemetry.map(Telemetry::stop).transpose();
@@ -416,6 +413,7 @@ struct Crew<'a> {
     engines: Arc<Engines>,
     /// The kernel's part of each flow.
     kernels: &'a [Option<Below>],
+    observers: Observers,
     abort: Arc<AtomicBool>,
 }
 
@@ -514,6 +512,7 @@ impl Crew<'_> {
             until: self.until,
             sample_every: self.sample_every,
             glimpse: glimpse.clone(),
+            observers: self.observers.clone(),
             abort: self.abort.clone(),
         };
         Box::new(move || {
@@ -554,8 +553,9 @@ impl Crew<'_> {
         };
         let start = flow.start;
         let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
-        let engines = self.engines.clone();
-        let sending = Sending { flow, kernel, above, engines, index, seed, to, clock, until, ledger, state, abort };
+        let (engines, observers) = (self.engines.clone(), self.observers.clone());
+        let sending =
+            Sending { flow, kernel, above, engines, observers, index, seed, to, clock, until, ledger, state, abort };
         Ok(Box::new(move || {
             crate::prefer();
             let receiver = thread::Builder::new()

@@ -14,7 +14,7 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use paceline_cc::Spec;
 use paceline_cc::observe::Observed;
-use paceline_experiment::{Layer, Subject, Tap};
+use paceline_experiment::{Layer, Moment, Subject, Tap};
 use paceline_icn::Name;
 use paceline_lab::qlog::Qlog;
 use paceline_named::client::{self, Fetched, Options, Progress, fetch_blocking, fetch_to_file};
@@ -101,7 +101,9 @@ fn observed(spec: &Spec, sources: &[SocketAddr], mut qlog: Option<&mut Qlog>) ->
     let env = client::env();
     let mut observers: Vec<_> = (0..sources.len() as u32)
         .map(|flow| {
-            qlog.as_mut().and_then(|qlog| qlog.observer(&Subject { flow, layer: Layer::Packets, spec, env: &env }))
+            qlog.as_mut().and_then(|qlog| {
+                qlog.observer(&Subject { flow, layer: Layer::Packets, spec, env: &env, moment: Moment::default() })
+            })
         })
         .collect();
     observers.reverse();

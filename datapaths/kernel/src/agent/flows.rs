@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use paceline_cc::datapath::TCP_AGENT;
+use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Misfit, Nanos, Rate, Spec, Time};
 use paceline_transport::{Config, Counted};
 
@@ -30,6 +31,9 @@ const QUIET: Nanos = Nanos::from_secs(2);
 /// Who decides what steers a flow.
 pub(super) type Choose = Box<dyn FnMut(&NewFlow) -> Option<Spec> + Send>;
 
+/// Who sees a controller that is made of and with this.
+pub(super) type Observe = Box<dyn FnMut(&Spec, &Env) -> Option<Box<dyn Observer>> + Send>;
+
 /// Its own end, and the other.
 type Ends = (SocketAddr, SocketAddr);
 
@@ -46,6 +50,7 @@ struct Flow {
 /// What the agent's thread keeps.
 pub(super) struct Flows {
     choose: Choose,
+    observe: Observe,
     answers: Answers,
     counting: Arc<Counting>,
     /// By slot.
@@ -60,10 +65,10 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(choose: Choose, answers: Answers, slots: u32, counting: Arc<Counting>) -> Self {
+    pub(super) fn new(choose: Choose, observe: Observe, answers: Answers, slots: u32, counting: Arc<Counting>) -> Self {
         let flows = std::iter::repeat_with(|| None).take(slots as usize).collect();
         let (slots, timers) = (HashMap::new(), BinaryHeap::new());
-        Self { choose, answers, counting, flows, slots, timers, seed: 0, misfit: None }
+        Self { choose, observe, answers, counting, flows, slots, timers, seed: 0, misfit: None }
     }
 
     /// Takes in what the module wrote into the ring, and answers it.
@@ -121,7 +126,8 @@ impl Flows {
         let counters = report.counters(None);
         self.seed += 1;
         let env = Env { mss: counters.mss.max(1), seed: self.seed, paced: false };
-        let counted = Counted::new(&Config::default(), spec.build(&env), &counters);
+        let controller = Observed::wrap(spec.build(&env), (self.observe)(&spec, &env));
+        let counted = Counted::new(&Config::default(), controller, &counters);
         let ends = (flow.local, flow.remote);
         self.slots.insert(ends, report.slot);
         let flow = Flow { counted, answer, ends, armed: Time::NEVER, heard: counters.at };

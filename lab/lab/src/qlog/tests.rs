@@ -20,7 +20,9 @@ impl Script {
     fn new(qlog: &mut Qlog) -> Self {
         let spec: Spec = "reno".parse().unwrap();
         let env = Env::default();
-        let observer = qlog.observer(&Subject { flow: 0, layer: Layer::Packets, spec: &spec, env: &env }).unwrap();
+        let observer = qlog
+            .observer(&Subject { flow: 0, layer: Layer::Packets, spec: &spec, env: &env, moment: Moment::default() })
+            .unwrap();
         Self { observer, controller: spec.build(&Env::default()), in_flight: 2896 }
     }
 

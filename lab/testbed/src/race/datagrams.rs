@@ -17,6 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::requests;
 use super::tap::Glimpse;
+use crate::observers::Observers;
 use crate::tcp::goal;
 use paceline_clock::{Clock, Sleeper};
 use paceline_emulator::namespace::Namespace;
@@ -42,6 +43,7 @@ pub(super) struct Datagrams {
     pub(super) until: Time,
     pub(super) sample_every: Option<Nanos>,
     pub(super) glimpse: Glimpse,
+    pub(super) observers: Observers,
     pub(super) abort: Arc<AtomicBool>,
 }
 
@@ -183,7 +185,7 @@ impl Datagrams {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
-        let mut ends = endpoints::make(&self.flow, &env, |_, _| None);
+        let mut ends = endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(layer, spec, &env));
         match (&self.flow.workload, goal) {
             (_, Some(bytes)) => ends.write(bytes),
             (Workload::Bulk, None) => ends.write(u64::MAX),

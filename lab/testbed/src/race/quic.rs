@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Distribution, Flow, Workload};
+use paceline_cc::{Env, Nanos, Time};
+use paceline_experiment::{Distribution, Flow, Layer, Workload};
 use paceline_quic::{Factory, Identity, Sending, Sent};
 use paceline_transport::SenderStats;
 
@@ -53,11 +53,14 @@ pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, R
     };
     let failed = |error: &dyn std::fmt::Display| RaceError::Flow(format!("{}@quic: {error}", flow.controller));
     let seed = crew.seed.derive(&format!("quic {index}"));
+    let (observers, spec) = (crew.observers.clone(), flow.controller.clone());
+    // The clock of a connection's controller begins with it.
+    let observe = move |env: &Env| observers.of(Layer::Packets, &spec, env, Time::ZERO);
     let transfer = Transfer {
         index,
         handshake: flow.handshake,
         goal: goal(&flow.workload),
-        controller: Factory::new(flow.controller.clone(), seed).map_err(|misfit| failed(&misfit))?,
+        controller: Factory::new(flow.controller.clone(), seed).map_err(|misfit| failed(&misfit))?.observed(observe),
         identity: Identity::generate().map_err(|error| failed(&error))?,
         near: open(source, SocketAddr::new(IpAddr::V4(source.ipv4), 0))?,
         far: open(target, to)?,

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::{Ecn, Env, Spec};
-use paceline_experiment::{DrivenBy, Flow};
+use paceline_experiment::{DrivenBy, Flow, Layer};
+use paceline_kernel::agent::Options as AgentOptions;
 use paceline_kernel::{
-    AGENT, Agent, AgentError, Informant, LoadError, Loaded, MODULES, Module, OPEN_WINDOW, module as named,
+    AGENT, Agent, AgentError, Informant, LoadError, Loaded, MODULES, Module, NewFlow, OPEN_WINDOW, Records,
+    module as named,
 };
 
 use super::{Kernel, KernelError};
+use crate::observers::Observers;
 
 /// Whether this build loads anything.
 pub(super) const BUILT: bool = true;
@@ -47,11 +50,14 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
-    /// For these flows, each with the port that it goes to.
+    /// For these flows, each with the port that it goes to; `observers` see the controllers of the agent.
     ///
     /// # Errors
     /// What cannot be loaded, and what to do.
-    pub(crate) fn of<'a>(flows: impl Iterator<Item = (u16, &'a Flow, Kernel)>) -> Result<Self, KernelError> {
+    pub(crate) fn of<'a>(
+        flows: impl Iterator<Item = (u16, &'a Flow, Kernel)>,
+        observers: &Observers,
+    ) -> Result<Self, KernelError> {
         let mut modules: Vec<Loaded> = Vec::new();
         let mut driven: HashMap<u16, Spec> = HashMap::new();
         let mut first = String::new();
@@ -71,8 +77,11 @@ impl Loads {
                 }
             }
         }
-        let agent = (!driven.is_empty()).then(|| Agent::start(move |flow| driven.get(&flow.remote.port()).cloned()));
-        let agent = agent.transpose();
+        let observers = observers.clone();
+        let observe = move |spec: &Spec, env: &Env| observers.of(Layer::Packets, spec, env, Records::clock());
+        let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).cloned();
+        let wanted = !first.is_empty();
+        let agent = wanted.then(|| Agent::start_observed(AgentOptions::default(), choose, observe)).transpose();
         let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
         Ok(Self { _modules: modules, agent })
     }

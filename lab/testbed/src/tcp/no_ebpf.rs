@@ -3,6 +3,7 @@
 use paceline_experiment::Flow;
 
 use super::{Kernel, KernelError};
+use crate::observers::Observers;
 
 /// Whether this build loads anything.
 pub(super) const BUILT: bool = false;
@@ -28,7 +29,7 @@ pub(crate) struct Loads;
 
 impl Loads {
     /// Nothing, whatever the flows.
-    pub(crate) fn of<'a>(_: impl Iterator<Item = (u16, &'a Flow, Kernel)>) -> Result<Self, KernelError> {
+    pub(crate) fn of<'a>(_: impl Iterator<Item = (u16, &'a Flow, Kernel)>, _: &Observers) -> Result<Self, KernelError> {
         Ok(Self)
     }
 }

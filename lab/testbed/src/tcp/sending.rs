@@ -10,12 +10,15 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Engine, Mode, Options, Socket as Above};
-use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Application, Arrivals, Distribution, Flow, Handover, Sample, Seed, Turn, Via, Workload};
+use paceline_cc::{Env, Nanos, Time};
+use paceline_experiment::{
+    Application, Arrivals, Distribution, Flow, Handover, Layer, Sample, Seed, Turn, Via, Workload,
+};
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Diagnosis, Engines, Entry, Info, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
+use crate::observers::Observers;
 use paceline_clock::Clock;
 use paceline_clock::thread_cpu;
 
@@ -33,6 +36,7 @@ pub(crate) struct Sending {
     /// Of the controller above the kernel's, where there is one.
     pub(crate) above: Option<Options>,
     pub(crate) engines: Arc<Engines>,
+    pub(crate) observers: Observers,
     /// Index of the configured flow, and the seed of the run: for the draws of its workload.
     pub(crate) index: usize,
     pub(crate) seed: Seed,
@@ -212,7 +216,10 @@ impl Sending {
         for connection in state.connections.iter_mut().filter(|connection| !connection.open && !connection.blocked) {
             connection.open = true;
             if let Some(engine) = &state.engine {
-                connection.above = Some(engine.adopt(connection.stream.try_clone()?.into())?);
+                let spec = &engine.options().controller;
+                // The clock of its controller begins here.
+                let observe = |env: &Env| self.observers.of(Layer::Above, spec, env, Time::ZERO);
+                connection.above = Some(engine.adopt_observed(connection.stream.try_clone()?.into(), &observe)?);
             }
             if let Some(entry) = self.ledger.lock().get_mut(&connection.port).filter(|_| !self.flow.handshake) {
                 entry.began = self.clock.now();

@@ -1,13 +1,17 @@
-//! Flows of the kernel's own TCP behind an emulated path, by samples of `TCP_INFO`.
+//! Flows in real time behind an emulated path: by every event of a controller in this process, of the kernel's own TCP by samples
+//! of `TCP_INFO`.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::Nanos;
-use paceline_experiment::Outcome;
+use paceline_experiment::{Hooks, Outcome, SharedTap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::real;
 use paceline_lab::runner::{Attempt, Task};
 
 use crate::rig::{Rig, RigError};
 use crate::trajectory::{Origin, Phase, Point, Trajectory};
+use crate::watch::Watch;
 
 /// Time between samples: a fourth of the shortest round trip of the rigs that need it (our choice).
 const STEP: Nanos = Nanos::from_millis(5);
@@ -49,12 +53,18 @@ impl Task for Real {
 
     fn run(&self) -> Result<Attempt<Trajectory>, RigError> {
         let plan = self.rig.plan(&self.contestant)?;
-        let (flows, outcome, host) = real::run(&self.contestant, &plan, Some(STEP))?;
-        let mss = flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
-        let mut trajectory = sampled(&self.contestant.to_string(), &outcome, mss);
+        let name = self.contestant.to_string();
+        let watch = Arc::new(Mutex::new(Watch::new(&name, 0, Origin::RealTime)));
+        let hooks = Hooks { tap: Some(Arc::clone(&watch) as SharedTap), ..Hooks::default() };
+        let (flows, outcome, host) = real::run_with(&self.contestant, &plan, Some(STEP), hooks)?;
+        let mut trajectory = watch.lock().unwrap_or_else(PoisonError::into_inner).trajectory();
+        if trajectory.points.is_empty() {
+            let mss = flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
+            trajectory = sampled(&name, &outcome, mss);
+        }
         trajectory.facts = self.rig.facts();
         if trajectory.points.iter().all(|point| point.window <= 0.0) {
-            return Err(RigError::NoSamples(self.contestant.to_string()));
+            return Err(RigError::NoSamples(name));
         }
         Ok(Attempt { output: trajectory, trusted: host.trusted() })
     }

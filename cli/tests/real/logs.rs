@@ -1,0 +1,96 @@
+//! Logs of what the controllers of real races saw and answered.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{PATH, records_with, run};
+
+/// Two flows under the contestants, of which the second comes late.
+fn scenario(contestants: &str) -> String {
+    format!("name = 'logs'\nseconds = 2\ncontestants = [{contestants}]\n{PATH}[[flows]]\n\n[[flows]]\nstart = '1s'\n")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn names(files: &[PathBuf]) -> Vec<&str> {
+    files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect()
+}
+
+/// The controller, fed with the same, answers the same.
+fn replayed(log: &Path) {
+    let output = Command::new(env!("CARGO_BIN_EXE_paceline")).arg("replay").arg(log).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}: {said}{}", log.display(), String::from_utf8_lossy(&output.stderr));
+    let events: u64 = said.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or_else(|| panic!("{said}"));
+    assert!(events > 100, "{}: {said}", log.display());
+}
+
+/// Races with logs of both kinds; none where this machine does not allow it.
+fn logged(test: &str, contestants: &str, endings: &[&str]) -> Option<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let (events, qlog) = (folder.path().join("events"), folder.path().join("qlog"));
+    let options = ["--events", events.to_str().unwrap(), "--qlog", qlog.to_str().unwrap()];
+    records_with(test, &scenario(contestants), &options)?;
+    let events = files(&events);
+    assert_eq!(names(&events), endings);
+    events.iter().for_each(|log| replayed(log));
+    let plain = |name: &str| name.replace("-above", "").replace(".jsonl", ".sqlog");
+    let qlogs = files(&qlog);
+    assert_eq!(names(&qlogs), endings.iter().map(|name| plain(name)).collect::<Vec<_>>());
+    for log in qlogs {
+        let lines = std::fs::read_to_string(&log).unwrap();
+        let time = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["time"].as_f64();
+        let times: Vec<f64> = lines.split('\u{1e}').filter(|line| !line.is_empty()).filter_map(time).collect();
+        // By the clock of the world, whatever the clock of the flow: the second one begins at 1 s.
+        let first = if log.to_str().unwrap().ends_with("-2.sqlog") { 1000.0 } else { 0.0 };
+        let begun = times.iter().copied().fold(f64::MAX, f64::min);
+        assert!((first..first + 500.0).contains(&begun), "{}: {begun}", log.display());
+        assert!(times.iter().all(|time| *time < 2500.0), "{}", log.display());
+    }
+    Some(())
+}
+
+#[test]
+fn controllers_of_datagrams_and_above_tcp_leave_logs_that_replay_bit_by_bit() {
+    let files = [
+        "copa@alcc-1-above.jsonl",
+        "copa@alcc-2-above.jsonl",
+        "copa@icn-1.jsonl",
+        "copa@icn-2.jsonl",
+        "sprout@udp-1.jsonl",
+        "sprout@udp-2.jsonl",
+    ];
+    let _ = logged("controllers_of_datagrams_and_above_tcp", "'copa@alcc', 'copa@icn', 'sprout@udp'", &files);
+}
+
+#[cfg(feature = "quic")]
+#[test]
+fn controllers_under_quinn_leave_logs_that_replay_bit_by_bit() {
+    let _ = logged("controllers_under_quinn", "'reno@quic'", &["reno@quic-1.jsonl", "reno@quic-2.jsonl"]);
+}
+
+#[cfg(feature = "ebpf")]
+#[test]
+fn controllers_of_the_agent_leave_logs_that_replay_bit_by_bit() {
+    let files = ["verus@tcp-driven_by=agent-1.jsonl", "verus@tcp-driven_by=agent-2.jsonl"];
+    let _ = logged("controllers_of_the_agent", "'verus@tcp:driven_by=agent'", &files);
+}
+
+#[test]
+fn a_controller_inside_the_kernel_leaves_no_log_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = folder.path().join("events");
+    let output = run(&scenario("'reno@tcp'"), &["--events", events.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(2) {
+        let test = "a_controller_inside_the_kernel_leaves_no_log";
+        return super::skipped(test, &errors);
+    }
+    assert!(files(&events).is_empty());
+    let said = "reno@tcp: no log: its controller is inside the kernel; write reno@tcp:driven_by=agent";
+    assert!(errors.contains(said), "{errors}");
+}
