@@ -40,7 +40,7 @@ pub type SharedTap = Arc<Mutex<dyn Tap>>;
 /// A controller that is about to start.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Whose: the flows of the world are counted in the order in which they start.
+    /// Whose: the flows of the world are counted from 0 in the order in which they start, without cross traffic.
     pub flow: u32,
     /// Which of the flow's controllers.
     pub layer: Layer,
@@ -64,7 +64,7 @@ pub struct Fate<'a> {
 }
 
 /// Sees every packet of every flow, and what its controllers see. All methods do nothing unless overridden. `flow` counts
-/// the flows of the world in the order in which they started.
+/// the flows of the world from 0 in the order in which they started, without cross traffic.
 pub trait Tap: Send {
     /// Who sees the events of one of a flow's controllers; asked once for each before the flow starts.
     fn observer(&mut self, _of: &Subject<'_>) -> Option<Box<dyn Observer>> {

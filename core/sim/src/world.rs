@@ -62,6 +62,8 @@ pub struct World<'t> {
     /// By number: its way, among the distinct ones.
     way_of: Vec<u32>,
     cross: Vec<Cross>,
+    /// Number of the first flow: those before are of cross traffic, which a tap does not count.
+    first: u32,
     gaps: Vec<Gaps>,
     step: Option<Nanos>,
     snapshot_every: Option<Nanos>,
@@ -118,6 +120,7 @@ impl<'t> World<'t> {
             live: config.cross.iter().map(|_| None).collect(),
             families: config.cross.iter().map(|_| None).collect(),
             gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
+            first: config.cross.len() as u32,
             cross: config.cross,
             configured: config.flows,
             hops: Hops::new(config.topology, snapshot_every, telemetry),
@@ -265,9 +268,10 @@ impl<'t> World<'t> {
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
         let way = self.ways[index as usize];
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
+        let first = self.first;
         let observer = |spec: &Spec, layer| {
             self.tap.as_mut().and_then(|tap| {
-                tap.observer(&Subject { flow: number, layer, spec, env: &env, moment: Moment::default() })
+                tap.observer(&Subject { flow: number - first, layer, spec, env: &env, moment: Moment::default() })
             })
         };
         let mut ends = endpoints::make(flow, &env, observer);
@@ -376,7 +380,7 @@ impl<'t> World<'t> {
                 hosts.sent(self.now);
             }
             if let Some(tap) = &mut self.tap {
-                tap.on_sent(self.now, number, &segment);
+                tap.on_sent(self.now, number - self.first, &segment);
             }
             self.recorder.entered(family);
             let ecn = Codepoint::from(segment.ecn);
@@ -441,7 +445,7 @@ impl<'t> World<'t> {
         let delay = self.now.since(segment.sent_at);
         self.recorder.arrived(flow.family as usize, &packet, delay);
         if let Some(tap) = &mut self.tap {
-            tap.on_arrival(self.now, number, segment, ce, &packet.delay);
+            tap.on_arrival(self.now, number - self.first, segment, ce, &packet.delay);
         }
         match &mut flow.ends {
             Ends::Push(_, receiver) => receiver.on_segment(self.now, segment, ce),
@@ -491,7 +495,7 @@ impl<'t> World<'t> {
                 let ([hop, _], family) = (flow.hops, flow.family as usize);
                 for unit in router.answer(self.now, asked) {
                     if let Some(tap) = &mut self.tap {
-                        tap.on_sent(self.now, number, &unit);
+                        tap.on_sent(self.now, number - self.first, &unit);
                     }
                     self.recorder.entered(family);
                     self.hops.push(hop, self.now, self.pool.unit(number, unit));
@@ -505,7 +509,7 @@ impl<'t> World<'t> {
             self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {
-            tap.on_ack(self.now, number, ack, sender.as_ref());
+            tap.on_ack(self.now, number - self.first, ack, sender.as_ref());
         }
         let idle = sender.is_idle();
         self.pool.empty(packet);
@@ -542,7 +546,7 @@ impl<'t> World<'t> {
                 self.traced_dropped(&packet, reason);
                 if let Some(tap) = &mut self.tap {
                     let hop = &self.hops.graph().hops()[hop as usize].name;
-                    tap.on_dropped(packet.flow, segment, &Fate { at, hop, reason });
+                    tap.on_dropped(packet.flow - self.first, segment, &Fate { at, hop, reason });
                 }
             }
             self.pool.empty(packet);

@@ -138,15 +138,15 @@ impl Agent {
         Self::start_observed(options, choose, |_, _| None)
     }
 
-    /// As [`Agent::start_with`], each controller seen by the one that `observe` answers, in the agent's thread, for what it is made
-    /// of and with. Its times are of the monotonic clock ([`Records::clock`](crate::Records::clock)).
+    /// As [`Agent::start_with`], each controller seen by the one that `observe` answers, in the agent's thread, for its flow and what
+    /// it is made with. Its times are of the monotonic clock ([`Records::clock`](crate::Records::clock)).
     ///
     /// # Errors
     /// Those of [`Agent::start`].
     pub fn start_observed(
         options: Options,
         choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static,
-        observe: impl FnMut(&Spec, &Env) -> Option<Box<dyn Observer>> + Send + 'static,
+        observe: impl FnMut(&NewFlow, &Env) -> Option<Box<dyn Observer>> + Send + 'static,
     ) -> Result<Self, AgentError> {
         let adopted = Cell::new(false);
         let mut parts = None;

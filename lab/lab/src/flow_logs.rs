@@ -25,7 +25,6 @@ pub(crate) struct FlowLogs<K, L> {
     kind: &'static str,
     folder: PathBuf,
     name: String,
-    flows: Vec<u32>,
     logs: Vec<(K, PathBuf, Arc<Mutex<L>>)>,
     failed: Option<io::Error>,
 }
@@ -36,7 +35,7 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
         let failed = |source| FlowLogError { kind, folder: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
         let (folder, name) = (folder.to_owned(), name.to_owned());
-        Ok(Self { kind, folder, name, flows: Vec::new(), logs: Vec::new(), failed: None })
+        Ok(Self { kind, folder, name, logs: Vec::new(), failed: None })
     }
 
     /// The contestant.
@@ -45,8 +44,8 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
     }
 
     /// The log of `key`, which `open` makes in this file, for the flow with this number from 1, where there is none; none for
-    /// flows beyond the first [`MAX_FLOWS`]. The file's name is the contestant's, without what file systems do not take, the
-    /// flow's number, and `suffix`.
+    /// flows beyond the first [`MAX_FLOWS`]. `flow` counts from 0. The file's name is the contestant's, without what file systems do
+    /// not take, the flow's number, and `suffix`.
     pub(crate) fn log(
         &mut self,
         flow: u32,
@@ -57,7 +56,7 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
         if let Some((_, _, log)) = self.logs.iter().find(|(known, _, _)| *known == key) {
             return Some(Arc::clone(log));
         }
-        let index = self.flows.iter().position(|known| *known == flow).unwrap_or(self.flows.len());
+        let index = flow as usize;
         if self.failed.is_some() || index >= MAX_FLOWS {
             return None;
         }
@@ -66,9 +65,6 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
         let path = self.folder.join(format!("{}-{number}{suffix}", self.name.chars().map(plain).collect::<String>()));
         match open(&path, number) {
             Ok(log) => {
-                if index == self.flows.len() {
-                    self.flows.push(flow);
-                }
                 let log = Arc::new(Mutex::new(log));
                 self.logs.push((key, path, Arc::clone(&log)));
                 Some(log)

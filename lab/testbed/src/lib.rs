@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod endpoint;
+mod numbers;
 mod observers;
 pub mod race;
 pub mod tcp;

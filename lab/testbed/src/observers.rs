@@ -1,25 +1,29 @@
 //! Who sees the controllers of a world, asked by the threads and datapaths that make them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use paceline_cc::observe::Observer;
 use paceline_cc::{Env, Spec, Time};
 use paceline_clock::Clock;
-use paceline_experiment::{Layer, Moment, SharedTap, Subject};
+use paceline_experiment::{Flow, Layer, Moment, SharedTap, Subject};
+
+use crate::numbers::Numbers;
 
 /// The observers of a tap, where there is one.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Observers {
     tap: Option<SharedTap>,
     clock: Arc<OnceLock<Clock>>,
-    begun: Arc<AtomicU32>,
+    /// Of the flows that have a controller for their packets, and of those that have one above.
+    packets: Arc<Numbers>,
+    above: Arc<Numbers>,
 }
 
 impl Observers {
-    /// Those of `tap`.
-    pub(crate) fn new(tap: Option<SharedTap>) -> Self {
-        Self { tap, ..Self::default() }
+    /// Those of `tap` for the controllers of these flows.
+    pub(crate) fn new(tap: Option<SharedTap>, flows: &[Flow]) -> Self {
+        let numbers = || Arc::new(Numbers::new(flows));
+        Self { tap, clock: Arc::default(), packets: numbers(), above: numbers() }
     }
 
     /// The world has this clock from now on.
@@ -28,20 +32,24 @@ impl Observers {
         let _ = self.clock.set(clock);
     }
 
-    /// Who sees the controller of a flow that begins now, when its own clock says `at`; flows are counted in this order.
-    pub(crate) fn of(&self, layer: Layer, spec: &Spec, env: &Env, at: Time) -> Option<Box<dyn Observer>> {
+    /// Who sees the controller of a flow that begins now, when its own clock says `at`; it is the next one of the configured flow with
+    /// this index.
+    pub(crate) fn of(&self, index: usize, layer: Layer, spec: &Spec, env: &Env, at: Time) -> Option<Box<dyn Observer>> {
         let world = self.clock.get().map_or(Time::ZERO, |clock| clock.now());
-        self.ask(layer, spec, env, Moment { flow: at, world })
+        let numbers = match layer {
+            Layer::Packets => &self.packets,
+            Layer::Above => &self.above,
+        };
+        let moment = Moment { flow: at, world };
+        self.ask(&Subject { flow: numbers.next(index), layer, spec, env, moment })
     }
 
-    /// The same for a flow that goes by the world's clock.
-    pub(crate) fn of_world(&self, layer: Layer, spec: &Spec, env: &Env) -> Option<Box<dyn Observer>> {
-        self.ask(layer, spec, env, Moment::default())
+    /// The same for a flow that goes by the world's clock and knows its number.
+    pub(crate) fn of_world(&self, flow: u32, layer: Layer, spec: &Spec, env: &Env) -> Option<Box<dyn Observer>> {
+        self.ask(&Subject { flow, layer, spec, env, moment: Moment::default() })
     }
 
-    fn ask(&self, layer: Layer, spec: &Spec, env: &Env, moment: Moment) -> Option<Box<dyn Observer>> {
-        let mut tap = self.tap.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        let flow = self.begun.fetch_add(1, Ordering::Relaxed);
-        tap.observer(&Subject { flow, layer, spec, env, moment })
+    fn ask(&self, subject: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        self.tap.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).observer(subject)
     }
 }

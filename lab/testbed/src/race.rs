@@ -19,7 +19,7 @@ use std::any::Any;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -34,6 +34,7 @@ use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
 use socket2::SockRef;
 
+use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::{self, Engines, Kernel, KernelError, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
@@ -252,7 +253,6 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// As [`run`], and [`RaceError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
 pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, RaceError> {
     let Hooks { abort, live, tap: observing } = hooks;
-    let observers = Observers::new(observing);
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let shown = topology.shown();
     let (graph, mut paths) = topology.into_parts();
@@ -260,14 +260,13 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let hosts = Hosts::new(&graph, &flows);
     paths.extend(hosts.paths());
     let flows = &hosts.flows;
+    let observers = Observers::new(observing, flows);
     // Nothing is loaded while the threads of a run are at work.
     let kernels = flows.iter().map(below).collect::<Result<Vec<_>, _>>()?;
     let loads = tcp::Loads::of(
-        flows
-            .iter()
-            .zip(&kernels)
-            .enumerate()
-            .filter_map(|(index, (flow, kernel))| Some((port(FLOW_PORT, index), flow, kernel.as_ref()?.0.clone()))),
+        flows.iter().zip(&kernels).enumerate().filter_map(|(index, (flow, kernel))| {
+            Some((index, port(FLOW_PORT, index), flow, kernel.as_ref()?.0.clone()))
+        }),
         &observers,
     )?;
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
@@ -425,14 +424,13 @@ impl Crew<'_> {
         self.settings()?;
         // Keeps the ports of cross traffic open: a closed one would answer.
         let _sinks = self.cross(cross)?;
-        // As in the simulator: sources of cross traffic have the first numbers.
-        let numbers = Arc::new(AtomicU32::new(cross.len() as u32));
+        let numbers = Arc::new(Numbers::new(flows));
         let (tell, told) = mpsc::channel();
         for (index, flow) in flows.iter().enumerate() {
             let work = match flow.via {
                 Via::Tcp(_) | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
                 Via::Quic => quic::work(self, index, flow)?,
-                Via::Udp | Via::Icn(_) => self.datagrams(index, flow, &glimpses[index], &numbers),
+                Via::Udp | Via::Icn(_) => self.datagrams(index, flow, cross.len() as u32, &glimpses[index], &numbers),
             };
             let tell = tell.clone();
             let body = move || tell.send((index, work())).unwrap_or_default();
@@ -499,12 +497,13 @@ impl Crew<'_> {
         (&self.sites[way.from as usize], &self.sites[way.to as usize])
     }
 
-    fn datagrams(&self, index: usize, flow: &Flow, glimpse: &Glimpse, numbers: &Arc<AtomicU32>) -> Work {
+    fn datagrams(&self, index: usize, flow: &Flow, crossing: u32, glimpse: &Glimpse, numbers: &Arc<Numbers>) -> Work {
         let (source, target) = self.ends(flow.way);
         let flow = Datagrams {
             flow: flow.clone(),
             index,
             seed: self.seed,
+            crossing,
             numbers: numbers.clone(),
             source: (source.namespace.clone(), SocketAddr::new(IpAddr::V4(source.ipv4), 0)),
             target: (target.namespace.clone(), SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index))),

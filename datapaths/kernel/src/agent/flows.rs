@@ -31,8 +31,8 @@ const QUIET: Nanos = Nanos::from_secs(2);
 /// Who decides what steers a flow.
 pub(super) type Choose = Box<dyn FnMut(&NewFlow) -> Option<Spec> + Send>;
 
-/// Who sees a controller that is made of and with this.
-pub(super) type Observe = Box<dyn FnMut(&Spec, &Env) -> Option<Box<dyn Observer>> + Send>;
+/// Who sees the controller of this flow, made with this.
+pub(super) type Observe = Box<dyn FnMut(&NewFlow, &Env) -> Option<Box<dyn Observer>> + Send>;
 
 /// Its own end, and the other.
 type Ends = (SocketAddr, SocketAddr);
@@ -126,7 +126,7 @@ impl Flows {
         let counters = report.counters(None);
         self.seed += 1;
         let env = Env { mss: counters.mss.max(1), seed: self.seed, paced: false };
-        let controller = Observed::wrap(spec.build(&env), (self.observe)(&spec, &env));
+        let controller = Observed::wrap(spec.build(&env), (self.observe)(flow, &env));
         let counted = Counted::new(&Config::default(), controller, &counters);
         let ends = (flow.local, flow.remote);
         self.slots.insert(ends, report.slot);

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender as Results};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -17,6 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::requests;
 use super::tap::Glimpse;
+use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::goal;
 use paceline_clock::{Clock, Sleeper};
@@ -34,8 +35,10 @@ pub(super) struct Datagrams {
     /// Index of the configured flow, and the seed of the run: for the draws of its workload.
     pub(super) index: usize,
     pub(super) seed: Seed,
-    /// Numbers the flows of the run as they begin, for their controllers' seeds.
-    pub(super) numbers: Arc<AtomicU32>,
+    /// Sources of cross traffic in the run.
+    pub(super) crossing: u32,
+    /// Of the flows of the run, for their controllers' seeds.
+    pub(super) numbers: Arc<Numbers>,
     /// Where data comes from, and where it goes.
     pub(super) source: (Namespace, SocketAddr),
     pub(super) target: (Namespace, SocketAddr),
@@ -147,10 +150,10 @@ impl Datagrams {
         results: &Results<Ended>,
     ) -> Result<(), String> {
         let (near, far) = self.sockets().map_err(|error| super::failed(&self.flow, &error))?;
-        let (this, results) = (self.clone(), results.clone());
+        let (this, results, number) = (self.clone(), results.clone(), self.numbers.next(self.index));
         let body = move || {
             crate::prefer();
-            let ended = this.one(near, far, at, goal, until);
+            let ended = this.one(number, (near, far), &Span { at, until, goal });
             // The receiver is gone when the run has failed.
             let _ = results.send(ended);
         };
@@ -180,21 +183,21 @@ impl Datagrams {
         Ok((sender, receiver))
     }
 
-    /// Runs one flow from `at` on.
-    fn one(&self, near: UdpSocket, far: UdpSocket, at: Time, goal: Option<u64>, until: Time) -> Ended {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let seed = self.seed.derive(&format!("controller {number}"));
+    /// Runs one flow, with this number and these sockets.
+    fn one(&self, number: u32, sockets: (UdpSocket, UdpSocket), span: &Span) -> Ended {
+        // As in the simulator, where sources of cross traffic have the first numbers.
+        let seed = self.seed.derive(&format!("controller {}", self.crossing + number));
         let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
-        let mut ends = endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(layer, spec, &env));
-        match (&self.flow.workload, goal) {
+        let mut ends =
+            endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env));
+        match (&self.flow.workload, span.goal) {
             (_, Some(bytes)) => ends.write(bytes),
             (Workload::Bulk, None) => ends.write(u64::MAX),
             _ => {}
         }
-        let span = Span { at, until, goal };
         match ends {
-            Ends::Push(sender, receiver) => self.push(number, sender, receiver, (near, far), &span),
-            Ends::Pull(requester, _) => requests::pull(self, *requester, (near, far), &span),
+            Ends::Push(sender, receiver) => self.push(number, sender, receiver, sockets, span),
+            Ends::Pull(requester, _) => requests::pull(self, *requester, sockets, span),
         }
     }
 

@@ -55,7 +55,7 @@ pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, R
     let seed = crew.seed.derive(&format!("quic {index}"));
     let (observers, spec) = (crew.observers.clone(), flow.controller.clone());
     // The clock of a connection's controller begins with it.
-    let observe = move |env: &Env| observers.of(Layer::Packets, &spec, env, Time::ZERO);
+    let observe = move |env: &Env| observers.of(index, Layer::Packets, &spec, env, Time::ZERO);
     let transfer = Transfer {
         index,
         handshake: flow.handshake,

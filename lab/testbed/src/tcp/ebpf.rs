@@ -1,6 +1,7 @@
 //! Flows whose congestion control is loaded by eBPF: a module of ours, or the agent's.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::{Ecn, Env, Spec};
@@ -50,25 +51,25 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
-    /// For these flows, each with the port that it goes to; `observers` see the controllers of the agent.
+    /// For these flows, each with its index and the port that it goes to; `observers` see the controllers of the agent.
     ///
     /// # Errors
     /// What cannot be loaded, and what to do.
     pub(crate) fn of<'a>(
-        flows: impl Iterator<Item = (u16, &'a Flow, Kernel)>,
+        flows: impl Iterator<Item = (usize, u16, &'a Flow, Kernel)>,
         observers: &Observers,
     ) -> Result<Self, KernelError> {
         let mut modules: Vec<Loaded> = Vec::new();
-        let mut driven: HashMap<u16, Spec> = HashMap::new();
+        let mut driven: HashMap<u16, (usize, Spec)> = HashMap::new();
         let mut first = String::new();
-        for (port, flow, kernel) in flows {
+        for (index, port, flow, kernel) in flows {
             let failed =
                 |problem: &dyn ToString| KernelError::Load { flow: super::itself(flow), problem: problem.to_string() };
             match kernel.driven_by {
                 DrivenBy::Kernel => {}
                 DrivenBy::Agent => {
                     first = super::itself(flow);
-                    driven.insert(port, flow.controller.clone());
+                    driven.insert(port, (index, flow.controller.clone()));
                 }
                 DrivenBy::Module if modules.iter().any(|loaded| loaded.module().name == kernel.name) => {}
                 DrivenBy::Module => {
@@ -77,10 +78,14 @@ impl Loads {
                 }
             }
         }
-        let observers = observers.clone();
-        let observe = move |spec: &Spec, env: &Env| observers.of(Layer::Packets, spec, env, Records::clock());
-        let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).cloned();
-        let wanted = !first.is_empty();
+        let (wanted, observers) = (!driven.is_empty(), observers.clone());
+        let driven = Arc::new(driven);
+        let of = Arc::clone(&driven);
+        let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).map(|(_, spec)| spec.clone());
+        let observe = move |flow: &NewFlow, env: &Env| {
+            let (index, spec) = of.get(&flow.remote.port())?;
+            observers.of(*index, Layer::Packets, spec, env, Records::clock())
+        };
         let agent = wanted.then(|| Agent::start_observed(AgentOptions::default(), choose, observe)).transpose();
         let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
         Ok(Self { _modules: modules, agent })

@@ -29,7 +29,10 @@ pub(crate) struct Loads;
 
 impl Loads {
     /// Nothing, whatever the flows.
-    pub(crate) fn of<'a>(_: impl Iterator<Item = (u16, &'a Flow, Kernel)>, _: &Observers) -> Result<Self, KernelError> {
+    pub(crate) fn of<'a>(
+        _: impl Iterator<Item = (usize, u16, &'a Flow, Kernel)>,
+        _: &Observers,
+    ) -> Result<Self, KernelError> {
         Ok(Self)
     }
 }

@@ -218,7 +218,7 @@ impl Sending {
             if let Some(engine) = &state.engine {
                 let spec = &engine.options().controller;
                 // The clock of its controller begins here.
-                let observe = |env: &Env| self.observers.of(Layer::Above, spec, env, Time::ZERO);
+                let observe = |env: &Env| self.observers.of(self.index, Layer::Above, spec, env, Time::ZERO);
                 connection.above = Some(engine.adopt_observed(connection.stream.try_clone()?.into(), &observe)?);
             }
             if let Some(entry) = self.ledger.lock().get_mut(&connection.port).filter(|_| !self.flow.handshake) {
