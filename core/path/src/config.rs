@@ -45,6 +45,9 @@ pub struct Direction {
     /// As soon as so many bytes wait the load is not light any more; [`crate::light::LIGHT_BELOW`] without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light_below: Option<Bytes>,
+    /// When nothing has waited for so long, the load is light again; as soon as nothing waits without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub light_after: Option<Nanos>,
     /// A Wi-Fi link, whose other direction is one too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
@@ -161,8 +164,10 @@ impl Direction {
             let problem = "there is no trace of what the link offers under saturation";
             return Err(field("light_trace", problem, "give trace too, or leave it out"));
         }
-        if self.light_below.is_some() && self.light_trace.is_none() {
-            return Err(field("light_below", "there is no light_trace", "give light_trace, or leave it out"));
+        for (key, given) in [("light_below", self.light_below.is_some()), ("light_after", self.light_after.is_some())] {
+            if given && self.light_trace.is_none() {
+                return Err(field(key, "there is no light_trace", "give light_trace, or leave it out"));
+            }
         }
         if self.light_below == Some(Bytes(0)) {
             return Err(field("light_below", "below 0 bytes no load is light", "give a size, such as 15kB"));
@@ -259,7 +264,8 @@ impl Direction {
             match &self.light_trace {
                 Some(name) => {
                     let below = self.light_below.map_or(LIGHT_BELOW, |bytes| bytes.0);
-                    schedule.with_light(Light { trace: load(name)?, below })
+                    let after = self.light_after.unwrap_or(Nanos::ZERO);
+                    schedule.with_light(Light { trace: load(name)?, below, after })
                 }
                 None => schedule,
             }

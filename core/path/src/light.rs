@@ -3,9 +3,9 @@
 //! A saturator records what a cellular network gives to someone who always has something waiting. Who sends a little at a time
 //! gets less: grants follow what is waiting. Sentosa et al., "CellReplay: Towards accurate record-and-replay for cellular
 //! networks" (NSDI 2025) therefore records and replays two traces, one under saturation and one under short trains of packets.
-//! The rule that chooses between them is ours, and simpler: what waits decides. A link begins each busy period with the
-//! opportunities of the light trace. Once `below` bytes wait, grants have caught up, and it serves by the full trace until
-//! nothing waits any more.
+//! The rule that chooses between them is ours, and simpler: what waits decides. Once `below` bytes wait, grants have caught up,
+//! and the link serves by the full trace until nothing has waited for the time `after`; then it begins with the light trace again.
+//! CellReplay lets a number of packets pass by the light trace, however many wait, and has a timer in the place of `after`.
 
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct Light {
     pub trace: Arc<Trace>,
     /// As soon as so many bytes wait, the packet in service included, the link serves by the full trace.
     pub below: u64,
+    /// When nothing has waited for so long, the load is light again.
+    pub after: Nanos,
 }
 
 /// Where a link is in its traces.
@@ -34,14 +36,26 @@ pub(crate) struct Opportunities {
     light: Cursor,
     /// Whether the full trace serves.
     saturated: bool,
+    /// Since when nothing waits, where nothing does.
+    emptied: Time,
 }
 
 impl Opportunities {
-    /// Notes how many bytes wait; whether the other trace serves from now on.
+    /// Notes that nothing waits from now on.
+    pub(crate) fn emptied(&mut self, now: Time) {
+        self.emptied = now;
+    }
+
+    /// Notes that something waits again.
+    pub(crate) fn begin(&mut self, schedule: &Schedule, now: Time) {
+        self.saturated &= schedule.light().is_some_and(|light| now.since(self.emptied) < light.after);
+    }
+
+    /// Notes how many bytes wait; whether the full trace serves from now on, and did not before.
     pub(crate) fn waiting(&mut self, schedule: &Schedule, bytes: u64) -> bool {
-        let Some(light) = schedule.light() else { return false };
-        let saturated = bytes >= light.below || self.saturated && bytes > 0;
-        std::mem::replace(&mut self.saturated, saturated) != saturated
+        let began = !self.saturated && schedule.light().is_some_and(|light| bytes >= light.below);
+        self.saturated |= began;
+        began
     }
 
     /// The first opportunity after `now`.
@@ -79,10 +93,10 @@ mod tests {
     use crate::row::Path;
 
     /// Every millisecond under saturation, every tenth under a light load; three packets are no light load.
-    fn path() -> Path<u32> {
+    fn path(after: Nanos) -> Path<u32> {
         let trace =
             |step: u32| Arc::new(Trace::from_millis("t", (1..=100 / step).map(|n| n * step).collect()).unwrap());
-        let schedule = Schedule::from_trace(trace(1)).with_light(Light { trace: trace(10), below: 4500 });
+        let schedule = Schedule::from_trace(trace(1)).with_light(Light { trace: trace(10), below: 4500, after });
         Path::new().link(Link::new(schedule, Box::new(DropTail::new(Limit::NONE))))
     }
 
@@ -99,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_backlog_brings_grants_until_nothing_waits() {
-        let mut path = path();
+        let mut path = path(Nanos::ZERO);
         push(&mut path, 0, 2);
         assert_eq!(leave(&mut path, 30), [10, 20], "two packets are a light load");
         push(&mut path, 31, 3);
@@ -110,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_comes_meanwhile_brings_the_next_opportunity_nearer() {
-        let mut path = path();
+        let mut path = path(Nanos::ZERO);
         push(&mut path, 0, 2);
         push(&mut path, 5, 1);
         assert_eq!(path.next(), Time::from_millis(6));
@@ -119,5 +133,15 @@ mod tests {
         push(&mut path, 31, 2);
         push(&mut path, 40, 1);
         assert_eq!(leave(&mut path, 60), [40, 50, 60]);
+    }
+    #[test]
+    fn grants_outlast_a_pause_shorter_than_after() {
+        let mut path = path(Nanos::from_millis(5));
+        push(&mut path, 0, 3);
+        assert_eq!(leave(&mut path, 3), [1, 2, 3]);
+        push(&mut path, 7, 1);
+        assert_eq!(leave(&mut path, 8), [8], "four milliseconds later");
+        push(&mut path, 13, 1);
+        assert_eq!(leave(&mut path, 30), [20], "five");
     }
 }

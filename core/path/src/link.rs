@@ -123,6 +123,7 @@ impl<P: Send> Link<P> {
                 self.serving = self.queue.pop(self.due, &mut self.ledger);
                 let Some(packet) = &self.serving else {
                     *credit = 0;
+                    opportunities.emptied(self.due);
                     self.due = Time::NEVER;
                     return None;
                 };
@@ -135,6 +136,7 @@ impl<P: Send> Link<P> {
             if *left == 0 {
                 if self.ledger.stats.queued.packets == 0 {
                     *credit = 0;
+                    opportunities.emptied(end);
                     self.due = Time::NEVER;
                 } else if *credit == 0 {
                     let waiting = self.ledger.stats.queued.bytes;
@@ -167,7 +169,7 @@ impl<P: Send> Element<P> for Link<P> {
             Server::Trace { opportunities, left, .. } => {
                 let served = if self.serving.is_some() { u64::from(*left) } else { 0 };
                 if begins {
-                    opportunities.waiting(&self.schedule, 0);
+                    opportunities.begin(&self.schedule, now);
                 }
                 let other = opportunities.waiting(&self.schedule, self.ledger.stats.queued.bytes + served);
                 // An opportunity of this very moment is still used by those that waited for it.

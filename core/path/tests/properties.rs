@@ -52,10 +52,11 @@ fn links() -> impl Strategy<Value = Direction> {
             Direction { schedule: Some(Rates::Markov { markov }), ..Direction::default() }
         }),
         Just(Direction { trace: Some("t".to_owned()), ..Direction::default() }),
-        (1u64..20_000).prop_map(|below| Direction {
+        (1u64..20_000, prop::option::of(millis(0..50))).prop_map(|(below, light_after)| Direction {
             trace: Some("t".to_owned()),
             light_trace: Some("light".to_owned()),
             light_below: Some(Bytes(below)),
+            light_after,
             ..Direction::default()
         }),
         Just(Direction::default()),
@@ -220,6 +221,7 @@ proptest! {
         trace in traces(),
         arrivals in arrivals(),
         below in 1u64..20_000,
+        light_after in prop::option::of(millis(0..50)),
         outage in prop::option::of((0u64..50, 1u64..50)),
     ) {
         let trace = Arc::new(trace);
@@ -227,7 +229,7 @@ proptest! {
         let outages = outage.map(|(from, length)| (Nanos::from_millis(from), Nanos::from_millis(from + length)));
         let name = || Some("t".to_owned());
         let plain = Direction { trace: name(), outages: outages.into_iter().collect(), ..Direction::default() };
-        let light = Direction { light_trace: name(), light_below: Some(Bytes(below)), ..plain.clone() };
+        let light = Direction { light_trace: name(), light_below: Some(Bytes(below)), light_after, ..plain.clone() };
         let run = |direction: &Direction| {
             let mut path: Path<usize> = direction.build(1, Nanos::from_millis(50), &load).expect("valid");
             let (mut left, mut now) = (Vec::new(), Time::ZERO);

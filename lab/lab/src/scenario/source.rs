@@ -265,6 +265,7 @@ impl Source {
                 direction.schedule_lap = None;
                 direction.light_trace = None;
                 direction.light_below = None;
+                direction.light_after = None;
                 direction.trace = Some(trace.display().to_string());
             }
         }
