@@ -33,6 +33,20 @@ const ELSEWHERE: [(&str, &str); 2] = [
     ("version", "version is an option; write paceline --version"),
 ];
 
+/// Options that people look for in a command that has others: the command, the option, what to write.
+const OTHERWISE: [(&str, &str, &str); 3] = [
+    (
+        "race",
+        "--output",
+        "the report goes to --report DIR, records to --json, --csv or --parquet FILE, time series to --series FILE",
+    ),
+    ("race", "--scenario", "the file stands alone: write paceline race SCENARIO.toml"),
+    ("fetch", "--seconds", "the server knows no end of it; give the NAME of a file, or --bytes N"),
+];
+
+/// Commands whose program stands behind `--`.
+const RUNNERS: [&str; 3] = ["emulate", "shim", "kernel run"];
+
 /// What clap says of wrong arguments, in one line: the error, its tips, and what to write instead. `arguments`: those of the
 /// process, which name the command where clap does not.
 pub(crate) fn of_arguments(
@@ -46,13 +60,17 @@ pub(crate) fn of_arguments(
     {
         return format!("{instead}; see paceline --help");
     }
-    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg)
-        && given == "--output"
-        && named(root, arguments.iter().cloned()) == "paceline race"
-    {
-        return "race has no --output: the report goes to --report DIR, records to --json, --csv or --parquet FILE, time series to \
-                --series FILE; see paceline race --help"
-            .to_owned();
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) {
+        let command = named(root, arguments.iter().cloned());
+        let command = command.strip_prefix("paceline ").unwrap_or_default();
+        if let Some((_, _, instead)) = OTHERWISE.iter().find(|(of, option, _)| (*of, *option) == (command, given)) {
+            return format!("{command} has no {given}: {instead}; see paceline {command} --help");
+        }
+        if RUNNERS.contains(&command) && !given.starts_with('-') {
+            return format!(
+                "a program stands behind --: write paceline {command} [OPTIONS] -- {given}; see paceline {command} --help"
+            );
+        }
     }
     let text = error.to_string();
     let mut line = String::new();

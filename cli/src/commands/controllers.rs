@@ -109,7 +109,10 @@ fn named(name: &str) -> anyhow::Result<Item> {
     find(name).map(Item::Controller).or_else(start_up).ok_or_else(|| {
         let all = controllers();
         let names = all.iter().map(|entry| entry.name).chain(START_UPS.iter().map(|entry| entry.name));
-        anyhow!("unknown controller '{name}'; {}", nearest(name, names))
+        match name.split_once('@') {
+            Some((controller, _)) => anyhow!("'{name}' is a contestant; give its controller alone: {controller}"),
+            None => anyhow!("unknown controller '{name}'; {}", nearest(name, names)),
+        }
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod watch;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::series::{self, Format};
-use paceline_lab::table::{reading, table, timekeeping};
+use paceline_lab::table::{WIDTH, reading, table, timekeeping};
+use terminal_size::{Width, terminal_size_of};
 
 use self::watch::Watch;
 use super::{UNTRUSTED, count, is_standard, save, span};
@@ -218,12 +219,7 @@ fn series_format(path: &Path) -> anyhow::Result<Format> {
 /// What a report shows of a race.
 fn shown<'a>(race: &'a Race, command: &'a str) -> paceline_report::Raced<'a> {
     let Race { scenario: written, effective, runs, .. } = race;
-    paceline_report::Raced { title: title(race), written, effective, command, runs }
-}
-
-/// One line for people.
-fn title(race: &Race) -> &str {
-    if race.title.is_empty() { &race.name } else { &race.title }
+    paceline_report::Raced { title: &race.title, written, effective, command, runs }
 }
 
 /// Where records go, each place once.
@@ -244,12 +240,14 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
 /// The table: on standard output, unless records go there; then on standard error if someone watches it.
 fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let watched = if taken { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
-    let table = table(&race.summaries, color && watched);
-    let reading = reading(race.runs.iter().map(|run| &run.record));
-    let timekeeping = timekeeping(race.runs.iter().map(|run| &run.record));
-    let title = title(race);
-    let text = format!("{title} (seed {})\n\n{table}\n{reading}{timekeeping}", race.seed);
+    let terminal = if taken { terminal_size_of(std::io::stderr()) } else { terminal_size_of(std::io::stdout()) };
+    let width = terminal.map(|(Width(columns), _)| usize::from(columns));
+    let watched = width.is_some();
+    let table = table(&race.summaries, width.unwrap_or(WIDTH), color && watched);
+    let records = || race.runs.iter().map(|run| &run.record);
+    let sentences = |text: String| width.map_or(text.clone(), |width| textwrap::fill(&text, width));
+    let title = sentences(format!("{} (seed {})", complaint::one_line(&race.title), race.seed));
+    let text = format!("{title}\n\n{table}\n{}", sentences(reading(records()) + &timekeeping(records())));
     if !taken {
         crate::print(&text)?;
     } else if watched {

@@ -1,11 +1,14 @@
 //! `paceline report`: the report again, from old records.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::output;
 use paceline_lab::record::{ReadError, read_json};
+
+use crate::complaint;
 
 /// Draw the report from records that race --json wrote.
 #[derive(clap::Args)]
@@ -26,6 +29,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let file =
             input::open(path, Bounds::RECORDS).map_err(|source| ReadError::Read { file: name.clone(), source })?;
         records.extend(read_json(&name, file)?);
+    }
+    let all = records.len();
+    let mut known = BTreeSet::new();
+    records.retain(|record| known.insert(serde_json::to_string(record).unwrap_or_default()));
+    if records.len() < all {
+        complaint::print(&format!("{} of {all} records are there before, and count once", all - records.len()));
     }
     let page = paceline_report::write_records(&records, &args.out)?;
     crate::print(&format!("{}\n", page.display()))?;

@@ -11,7 +11,7 @@ use paceline_udp::transfer::{Content, give};
 use paceline_udp::wire::control::Job;
 
 use super::span;
-use super::udp::{Asking, address, seconds};
+use super::udp::{Asking, address, nothing_to_send, seconds};
 
 /// Send a file, or filler bytes, to a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (content, job, bytes, name, to) = match args.what.as_slice() {
         [to] => {
             if asking.bytes.is_none() && time.is_none() {
-                bail!("nothing to send: give FILE ADDR, --bytes N ADDR or --seconds S ADDR");
+                return Err(nothing_to_send(to));
             }
             (Content::Zeros(asking.bytes), Job::Discard, asking.bytes, "", to)
         }

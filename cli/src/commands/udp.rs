@@ -165,6 +165,14 @@ pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
     Ok(Nanos::from_secs_f64(value))
 }
 
+/// What is said where there is one argument alone, and nothing to send.
+pub(super) fn nothing_to_send(argument: &str) -> anyhow::Error {
+    if Path::new(argument).is_file() {
+        return anyhow!("there is no address to send {argument} to; give FILE ADDR");
+    }
+    anyhow!("nothing to send: give FILE ADDR, --bytes N ADDR or --seconds S ADDR")
+}
+
 /// `HOST`, `HOST:PORT` or `[HOST]:PORT`.
 pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     address_at(text, PORT)
@@ -172,6 +180,12 @@ pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// As [`address`], where this is the port when none is given.
 pub(super) fn address_at(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    if let Some((host, given)) = text.rsplit_once(':')
+        && (host.ends_with(']') || !host.contains(':'))
+        && given.parse::<u64>().is_ok_and(|given| !(1..=65535).contains(&given))
+    {
+        bail!("'{text}': a port is a number from 1 to 65535");
+    }
     let found = text.to_socket_addrs().or_else(|_| (text.trim_matches(['[', ']']), port).to_socket_addrs());
     let found = found.ok().and_then(|mut addresses| addresses.next());
     found.ok_or_else(|| anyhow!("'{text}': no such host; give HOST or HOST:PORT, such as 127.0.0.1:{port}"))

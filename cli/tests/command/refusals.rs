@@ -186,6 +186,32 @@ fn places_that_cannot_be_written() {
 }
 
 #[test]
+fn what_people_write_by_mistake() {
+    all(
+        &Lab::new(),
+        &[
+            (&["race", "smal.toml"], "smal.toml: cannot be read (there is no such file; did you mean small.toml?)"),
+            (&["race", "."], ".: cannot be read (it is a folder); name a scenario file"),
+            (
+                &["race", "--scenario", "small.toml"],
+                "race has no --scenario: the file stands alone: write paceline race",
+            ),
+            (&["controllers", "copa@udp"], "'copa@udp' is a contestant; give its controller alone: copa"),
+            #[cfg(target_os = "linux")]
+            (&["emulate", "ls"], "a program stands behind --: write paceline emulate [OPTIONS] -- ls; see"),
+            #[cfg(target_os = "linux")]
+            (&["send", "small.toml"], "there is no address to send small.toml to; give FILE ADDR"),
+            #[cfg(target_os = "linux")]
+            (&["send", "small.toml", "127.0.0.1:99999"], "'127.0.0.1:99999': a port is a number from 1 to 65535"),
+            #[cfg(target_os = "linux")]
+            (&["fetch", "--seconds", "1", "127.0.0.1"], "fetch has no --seconds: the server knows no end of it; give"),
+            #[cfg(feature = "parquet")]
+            (&["sweep", "small.toml"], "this is a scenario; write a file with scenario = \"small.toml\" and a [grid]"),
+        ],
+    );
+}
+
+#[test]
 fn what_others_call_output() {
     let expected = "race has no --output: the report goes to --report DIR, records to --json,";
     all(&Lab::new(), &[(&["race", "small.toml", "--output", "x"], expected)]);

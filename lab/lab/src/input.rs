@@ -1,10 +1,12 @@
 //! Files to be read, whatever they turn out to be: a device is refused, and no file and no line is read beyond a bound.
 //! Every file that a user names is read through here.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use paceline_cc::names::nearest;
 use paceline_cc::{Spec, SpecError};
 
 /// How much is read at most, bytes.
@@ -46,6 +48,9 @@ impl Bounds {
         if is_device(&about) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device"));
         }
+        if about.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+        }
         if about.len() > self.file && about.is_file() { Err(too_long("it", self.file)) } else { Ok(()) }
     }
 }
@@ -61,6 +66,9 @@ fn is_device(_: &std::fs::Metadata) -> bool {
     false
 }
 
+/// Names that are compared with that of a file that is not there (our choice: a folder may hold millions).
+const MOST_NAMES: usize = 10_000;
+
 fn too_long(what: &str, most: u64) -> io::Error {
     let most = if most < 1 << 20 { format!("{} KiB", most >> 10) } else { format!("{} MiB", most >> 20) };
     io::Error::new(io::ErrorKind::FileTooLarge, format!("{what} is longer than {most}"))
@@ -71,9 +79,24 @@ fn too_long(what: &str, most: u64) -> io::Error {
 /// # Errors
 /// What the system says, and as [`Bounds::permit`].
 pub fn open(path: &Path, bounds: Bounds) -> io::Result<Bounded<File>> {
-    let file = File::open(path)?;
+    let file = File::open(path).map_err(|error| unfound(path, error))?;
     bounds.permit(&file)?;
     Ok(Bounded::new(file, bounds))
+}
+
+/// The error with names like that of a file that is not there.
+fn unfound(path: &Path, error: io::Error) -> io::Error {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return error };
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = parent.unwrap_or(Path::new(".")).read_dir() else { return error };
+    let names: Vec<String> =
+        entries.take(MOST_NAMES).flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let tip = nearest(name, names.iter().map(String::as_str));
+    let tip = if tip.starts_with("did you mean") { format!("; {tip}") } else { String::new() };
+    io::Error::new(io::ErrorKind::NotFound, format!("there is no such file{tip}"))
 }
 
 /// Reads a whole text.

@@ -27,12 +27,19 @@ fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 
 /// A file cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: cannot be written ({source}); name a file in a folder that exists and that you may write to", path.display())]
+#[error("{}: cannot be written ({source}); {}", path.display(), fix(source))]
 pub struct OutputError {
     /// The file.
     pub path: PathBuf,
     /// What the system said.
     pub source: io::Error,
+}
+
+fn fix(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotADirectory => "a file stands where a folder has to be; name another place",
+        _ => "name a file in a folder that exists and that you may write to",
+    }
 }
 
 /// A file in the making. It appears under its name when [`Draft::finish`] succeeds, and never otherwise.

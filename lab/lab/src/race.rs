@@ -15,7 +15,7 @@ use crate::real::{self, Host, RealError};
 use crate::record::{Run, rounded};
 use crate::run_logs::RunLogs;
 use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
-use crate::scenario::{KeyError, Plan, ScenarioError, Source};
+use crate::scenario::{KeyError, Plan, Scenario, ScenarioError, Source};
 use crate::stats::Summary;
 
 /// A race that was run.
@@ -23,7 +23,7 @@ use crate::stats::Summary;
 pub struct Race {
     /// Name of the scenario.
     pub name: String,
-    /// One line for people.
+    /// One line for people: the scenario's title, or its name, and what was set otherwise.
     pub title: String,
     /// The scenario as written.
     pub scenario: String,
@@ -175,7 +175,7 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
     }
     Ok(Race {
         name: scenario.name.clone(),
-        title: scenario.title.clone(),
+        title: titled(scenario, source.set()),
         scenario: source.text().to_owned(),
         effective: first.to_toml(),
         seed: scenario.seed,
@@ -185,6 +185,12 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         failures,
         notes,
     })
+}
+
+/// A title may speak of a value that was set otherwise.
+fn titled(scenario: &Scenario, set: &[String]) -> String {
+    let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
+    if set.is_empty() { title.clone() } else { format!("{title}; but {}", set.join(", ")) }
 }
 
 /// One run of one contestant.

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use crate::numbers::{plain, spread};
 use crate::record::{Record, ReleaseError};
 use crate::stats::{MIN_RUNS, Summary, Verdict, pairs};
-use crate::variation::{FIGURES, Variation};
+use crate::variation::{Variation, figures};
 
-/// Widest table.
-const WIDTH: usize = 100;
+/// Widest table where nobody's terminal is known.
+pub const WIDTH: usize = 100;
 /// Longest name that takes space from columns.
 const NAME: usize = 30;
 /// Most pairs named one by one.
@@ -40,8 +40,8 @@ struct Column {
     width: usize,
 }
 
-/// Columns that say something, as many as fit beside the contestants' names.
-fn columns(summaries: &[Summary], names: usize) -> Vec<Column> {
+/// Columns that say something, as many as fit into the width beside the contestants' names.
+fn columns(summaries: &[Summary], names: usize, width: usize) -> Vec<Column> {
     let mut columns: Vec<Column> = COLUMNS
         .iter()
         .map(|(name, unit, leaves, cell)| {
@@ -51,7 +51,7 @@ fn columns(summaries: &[Summary], names: usize) -> Vec<Column> {
         })
         .filter(|column| column.cells.iter().any(Option::is_some))
         .collect();
-    let room = WIDTH - names.clamp("contestant".len(), NAME);
+    let room = width.saturating_sub(names.clamp("contestant".len(), NAME));
     while columns.iter().map(|column| column.width + 2).sum::<usize>() > room {
         let Some(first) = columns.iter().map(|column| column.leaves).filter(|leaves| *leaves > 0).min() else { break };
         columns.retain(|column| column.leaves != first);
@@ -59,12 +59,13 @@ fn columns(summaries: &[Summary], names: usize) -> Vec<Column> {
     columns
 }
 
-/// The table, a line each; `bold` makes the header bold by terminal codes.
-pub fn table(summaries: &[Summary], bold: bool) -> String {
+/// The table, a line each, in so many columns of characters where its least columns have room there; `bold` makes the header bold by
+/// terminal codes.
+pub fn table(summaries: &[Summary], width: usize, bold: bool) -> String {
     let longest = summaries.iter().map(|summary| summary.contestant.chars().count()).max().unwrap_or(0);
-    let columns = columns(summaries, longest);
+    let columns = columns(summaries, longest, width);
     let taken: usize = columns.iter().map(|column| column.width + 2).sum();
-    let first = longest.max("contestant".len()).min(WIDTH.saturating_sub(taken).max(12));
+    let first = longest.max("contestant".len()).min(width.saturating_sub(taken).max(12));
     let (on, off) = if bold { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let mut text = String::new();
     for head in [0, 1] {
@@ -137,7 +138,7 @@ pub fn reading<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Str
     }
     let mut text = format!("Medians of {fewest} runs each (95 % confidence interval from order statistics).\n");
     text.push_str(&variation);
-    for (name, _, figure) in FIGURES {
+    for (name, _, figure) in figures(records.clone()) {
         let same: Vec<String> = pairs(records.clone(), figure)
             .into_iter()
             .filter(|pair| pair.verdict == Verdict::NoDifference)
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn columns_align_under_their_headers() {
-        let text = table(&[summary("cubic@tcp", 4.73), summary("copa:delta=0.1@alcc", 1234.5)], false);
+        let text = table(&[summary("cubic@tcp", 4.73), summary("copa:delta=0.1@alcc", 1234.5)], WIDTH, false);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0].split("  ").filter(|part| !part.is_empty()).count(), 7);
         assert!(lines[0].ends_with("resent") || lines[0].ends_with(" resent"), "{text}");
@@ -219,8 +220,15 @@ mod tests {
         for value in [&mut wide.fct_p50_ms, &mut wide.jain, &mut wide.own_throughput_mbps, &mut wide.utilization] {
             *value = Some(wide.throughput_mbps);
         }
-        let text = table(&[wide], false);
+        let text = table(&[wide], WIDTH, false);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("own") && !text.contains("resent"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_fewer_columns() {
+        let text = table(&[summary("sprout-ewma@udp", 1234.5), summary("cubic@tcp", 4.73)], 80, false);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("throughput") && text.contains("delay p95") && !text.contains("resent"), "{text}");
     }
 }

@@ -23,6 +23,15 @@ pub const FIGURES: [Figure; 2] = [
     ("p95 delay", "ms", |record| record.delay_ms.map(|delay| delay.p95)),
 ];
 
+/// [`FIGURES`] by the names that fit these records: beside others it is the contestant's own throughput.
+pub fn figures<'a>(records: impl IntoIterator<Item = &'a Record>) -> [Figure; 2] {
+    let mut figures = FIGURES;
+    if records.into_iter().any(|record| record.own_throughput_mbps.is_some()) {
+        figures[0].0 = "own throughput";
+    }
+    figures
+}
+
 /// How many of the runs of a contestant differ from all others in any figure.
 pub fn distinct(records: &[&Record]) -> usize {
     let figures = |record: &&Record| {
@@ -78,7 +87,8 @@ pub struct Variation {
 
 impl Variation {
     /// Of the records of a race.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record> + Clone) -> Self {
+        let figures = figures(records.clone());
         let contestants = by_contestant(records);
         let repeated: Vec<_> = contestants.iter().filter(|(_, runs)| runs.len() > 1).collect();
         let Some(most) = repeated.iter().map(|(_, runs)| runs.len()).max() else { return Self::default() };
@@ -96,7 +106,7 @@ impl Variation {
                     runs.len()
                 ));
             }
-            for (figure, unit, value) in FIGURES {
+            for (figure, unit, value) in figures {
                 let values: Vec<f64> = runs.iter().filter_map(|record| value(record)).collect();
                 if let Some(Groups { low: (few, less), high: (many, more) }) = groups(&values) {
                     text.push_str(&format!(
@@ -119,7 +129,7 @@ fn differences<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     }
     let keys: Vec<String> = drawn.iter().map(|(key, values)| format!("{key}{}", extent(values))).collect();
     match keys.as_slice() {
-        [] => "Runs differ in what their seeds draw: the scenario has no range.\n".to_owned(),
+        [] => "No key of the scenario is a range: runs differ only in what else their seeds draw, such as how late timers are.\n".to_owned(),
         keys => format!("Runs differ in {}, and in what else their seeds draw.\n", keys.join(", ")),
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let (session, answer) = args.asking.ask(to, request, &spec)?;
             measure(session, answer, size, time, &spec, args.asking.json)
         }
-        [_] => bail!("nothing to send: give FILE ADDR, --bytes N ADDR or --seconds S ADDR"),
+        [argument] => Err(udp::nothing_to_send(argument)),
         [file, _] if measures => bail!("{file}: a file is sent whole; leave --bytes and --seconds out"),
         [file, to] => {
             let (opened, size, id) = open(file)?;

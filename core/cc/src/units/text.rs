@@ -58,7 +58,10 @@ fn parse(text: &str, units: &[(&str, f64)], wanted: &'static str) -> Result<u64,
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let number: f64 = number.parse().map_err(|_| error())?;
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(error)?;
+    let unit = unit.trim();
+    // Where "bit" is spelled out, capitals mean nothing else.
+    let same = |name: &str| name == unit || name.contains("bit") && name.eq_ignore_ascii_case(unit);
+    let (_, factor) = units.iter().find(|(name, _)| same(name)).ok_or_else(error)?;
     let value = (number * factor).round();
     if !value.is_finite() || value > 9e18 {
         return Err(error());
@@ -199,7 +202,7 @@ mod tests {
         for bad in ["", "ms", "-1ms", "1", "1 parsec", "nan s", "99999999999999999999999h", "1..2ms"] {
             assert!(bad.parse::<Nanos>().is_err(), "{bad}");
         }
-        for text in ["24mbit", "24 Mbit", "24000kbit", "0.024gbit", "24M"] {
+        for text in ["24mbit", "24 Mbit", "24000kbit", "0.024gbit", "24M", "24 MBit/s", "24MBIT"] {
             assert_eq!(text.parse(), Ok(Rate::from_mbps(24.0)), "{text}");
         }
         let error = "24mbps".parse::<Rate>().unwrap_err().to_string();

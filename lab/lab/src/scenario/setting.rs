@@ -42,7 +42,7 @@ pub(super) enum SettingError {
     NotGiven { key: String },
     #[error("{parent}.{index}: {parent} is not given and has no elements; set all of it, such as {parent}=[{{ ... }}]")]
     NoElements { parent: String, index: String },
-    #[error("{parent}.{name}: '{name}' is not an index of {parent}; give one from 0 to {last}")]
+    #[error("{parent}.{name}: '{name}' is not an index of {parent}; {}", indices(parent, *last))]
     NoIndex { parent: String, name: String, last: usize },
     #[error("{parent}.{name}: {parent} is empty; set all of it, as an array")]
     Empty { parent: String, name: String },
@@ -50,6 +50,10 @@ pub(super) enum SettingError {
     OfArray { key: String },
     #[error("{key}: {parent} is a {kind}, which holds no keys; set {parent} itself")]
     NoKeys { key: String, parent: String, kind: &'static str },
+}
+
+fn indices(parent: &str, last: usize) -> String {
+    if last == 0 { format!("only {parent}.0 is there") } else { format!("give one from 0 to {last}") }
 }
 
 impl Setting {

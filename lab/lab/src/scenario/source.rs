@@ -109,6 +109,11 @@ impl Source {
         self
     }
 
+    /// What was set otherwise than it is written, each `KEY=VALUE`.
+    pub fn set(&self) -> &[String] {
+        &self.options.set
+    }
+
     /// The text as written.
     pub fn text(&self) -> &str {
         &self.text

@@ -65,6 +65,11 @@ impl Sweep {
 
     fn parse_as(file: &str, text: &str, folder: &Path) -> Result<Self, SweepError> {
         let places = Places::of(file, text)?;
+        let given = |key: &str| places.iter().any(|place| place.path == key);
+        if ["down", "links"].into_iter().any(given) && !given("scenario") {
+            let problem = format!("this is a scenario; write a file with scenario = \"{file}\" and a [grid]");
+            return Err(places.at("", problem).into());
+        }
         let File { scenario, contestants, runs, seed, seconds, grid, stop } = places.read()?;
         let mut ground = ground(&places, file, folder, &scenario)?;
         (ground.seed, ground.seconds) = (seed, seconds);
