@@ -25,7 +25,11 @@ FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 .PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { line = sprintf("make %-18s", $$1); n = split($$2, word, " "); \
+	    for (i = 1; i <= n; i++) { \
+	        if (length(line " " word[i]) > 79) { print line; line = sprintf("%23s", "") } \
+	        line = line " " word[i] \
+	    } print line }' Makefile
 
 build: ## the paceline command and its preloaded library, in target/release
 	@scripts/setup build
