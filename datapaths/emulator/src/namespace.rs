@@ -201,7 +201,10 @@ fn user_namespaces() -> Result<(), String> {
 /// # Errors
 /// When neither is possible, with the reason.
 pub fn acquire() -> Result<Privilege, NamespaceError> {
-    let refused = |reason: String| NamespaceError::Refused { reason, fix: "run it as root, or allow user namespaces" };
+    let refused = |reason: String| NamespaceError::Refused {
+        reason,
+        fix: "run it as root (in a container with CAP_SYS_ADMIN), or allow user namespaces",
+    };
     match Namespace::create() {
         Ok(_) => return Ok(over_this_namespace()),
         Err(error @ NamespaceError::Refused { .. }) => return Err(error),
