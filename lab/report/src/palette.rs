@@ -97,6 +97,11 @@ pub fn classes<'a>(contestants: impl IntoIterator<Item = &'a str>) -> Vec<String
     given.into_iter().map(|(colour, dash)| format!("c-{colour} {dash}")).collect()
 }
 
+/// CSS classes for what is no controller, such as the flows of one contestant: colours that no controller has.
+pub fn others() -> impl Iterator<Item = String> {
+    COLOURS[COLOURS.len() - RESERVE..].iter().map(|(name, _)| format!("c-{name} d0"))
+}
+
 /// The name of the colour of a contestant: its controller's, one of the reserve where that is taken, then any that is left.
 pub(crate) fn free(contestant: &str, controller: &str, taken: impl Fn(&'static str) -> bool) -> &'static str {
     let own = name(controller);
@@ -178,6 +183,7 @@ mod tests {
         assert!(class("vegas").starts_with("c-other-"));
         // Nobody gets a colour of the reserve by its name alone.
         assert_eq!(class("other-1"), reserve(hash("other-1")).0.replace("other", "c-other"));
+        assert!(others().all(|class| CONTROLLERS.iter().all(|entry| !class.contains(&super::class(entry.name)))));
         let style = palette_style!();
         assert!(style.contains(".c-copa { --c: var(--c-copa); }") && style.matches("--c-copa:").count() == 2);
     }

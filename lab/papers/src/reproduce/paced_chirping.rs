@@ -73,8 +73,12 @@ pub(super) const PAPER: Paper = Paper {
 };
 
 /// The start-ups that chirp: the parameter `start`, how figures name it, and its colour.
-const STARTS: &[(&str, &str, &str)] =
-    &[("chirp-p", "P", "c1"), ("chirp-q", "Q", "c2"), ("chirp-r", "R", "c3"), ("chirp", "ours", "c6")];
+const STARTS: &[(&str, &str, &str)] = &[
+    ("chirp-p", "P", "c-other-0"),
+    ("chirp-q", "Q", "c-other-1"),
+    ("chirp-r", "R", "c-other-2"),
+    ("chirp", "ours", "c-other-3"),
+];
 
 /// Who is compared: as a contestant, as figures name it, and its colour.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -85,6 +85,11 @@ pub(super) fn jain(series: &Series, from: f64, to: f64) -> f64 {
     paceline_lab::measure::jain(&series.flows.iter().map(share).collect::<Vec<_>>())
 }
 
+/// `1 run`, `2 runs`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The median, 0 of an empty sample.
 pub(super) fn median(values: &[f64]) -> f64 {
     Median::of(values).map_or(0.0, |median| median.median)
@@ -173,6 +178,11 @@ mod tests {
         assert!(near(longest_silence(&run, &run.flows[0], 1.0), 0.01));
         let run = series(&[0.0; 5], &[], &[]);
         assert_eq!(longest_silence(&run, &run.flows[0], 1.0), 1.0, "it never began");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "run")), ["0 runs", "1 run", "2 runs"]);
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
+use super::super::reading::counted;
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, START_UP, STEP, apart, close, over, stated};
 use paceline_lab::race::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
-use paceline_report::svg::short;
+use paceline_report::palette;
 
 /// The links of figures 16, 17 and 19 where no trace is given: 3G, then 4G.
 const LINKS: [&str; 2] = [SHIPPED_TRACES[1].0, SHIPPED_TRACES[0].0];
@@ -73,10 +74,10 @@ pub(super) fn windows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     ];
     Ok(Findings {
         setup: vec![format!(
-            "Verus above CUBIC over {}: its window and that of the TCP below, {}. {} run(s) of each.",
+            "Verus above CUBIC over {}: its window and that of the TCP below, {}. {} of each.",
             links.iter().map(|link| name(link)).collect::<Vec<_>>().join(" and "),
             where_it_ran(bench),
-            results[0].len(),
+            counted(results[0].len(), "run"),
         )],
         claims,
         drawings: links
@@ -113,7 +114,7 @@ fn drawing(link: &str, run: &Run) -> Drawing {
         points: both(run).map(|point| (point.0, Some(figure(point)))).collect(),
         dots: false,
     };
-    let lines = vec![line("c-verus", |(_, own, _)| own), line("c0", |(_, _, tcp)| tcp)];
+    let lines = vec![line("c-verus", |(_, own, _)| own), line("ink", |(_, _, tcp)| tcp)];
     let highest = both(run).fold(1.0, |most: f64, (_, own, tcp)| most.max(own).max(tcp));
     let end = both(run).last().map_or(1.0, |(at, ..)| at);
     let sheet = Sheet {
@@ -126,7 +127,7 @@ fn drawing(link: &str, run: &Run) -> Drawing {
             height: 160.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],
-        legend: vec![("c-verus".into(), "Verus".to_owned()), ("c0".into(), "TCP below".to_owned())],
+        legend: vec![("c-verus".into(), "Verus".to_owned()), ("ink".into(), "TCP below".to_owned())],
     };
     Drawing { title: format!("Windows over {link}"), svg: sheet.draw(), note: "First run.".to_owned() }
 }
@@ -140,8 +141,8 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setup = |link: &Path, contestant: &str| {
         Setup::new(&CELLULAR, contestant).trace(link).sampled(STEP).set(ANYWHERE.0, ANYWHERE.1)
     };
-    let setups: Vec<Setup> =
-        links.iter().flat_map(|link| [setup(link, "verus@alcc/cubic"), setup(link, "verus@udp")]).collect();
+    let both = ["verus@alcc/cubic", "verus@udp"];
+    let setups: Vec<Setup> = links.iter().flat_map(|link| both.map(|contestant| setup(link, contestant))).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     let mut claims = Vec::new();
     for (index, link) in links.iter().enumerate() {
@@ -169,13 +170,12 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             a.median <= 1.1 * b.median,
         );
     }
-    let shown = [("c-verus", "above TCP", results[0].first()), ("c2", "native", results[1].first())];
-    let lines: Vec<Line> = shown
-        .iter()
-        .filter_map(|(class, _, run)| {
-            run.map(|run| Line { class: (*class).into(), points: curves::queue(&run.series, 0.5), dots: false })
-        })
-        .collect();
+    let classes: Vec<Class> = palette::classes(both).into_iter().map(Class::from).collect();
+    let line = |(class, runs): (&Class, &Vec<Run>)| {
+        let points = curves::queue(&runs.first()?.series, 0.5);
+        Some(Line { class: class.clone(), points, dots: false })
+    };
+    let lines: Vec<Line> = classes.iter().zip(&results).filter_map(line).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (end, most) =
         points().fold((1.0, 1.0), |(end, most): (f64, f64), (x, y)| (end.max(*x), most.max(y.unwrap_or(0.0))));
@@ -189,13 +189,13 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             height: 140.0,
             panels: vec![Panel { lines: lines.clone(), ..Panel::default() }],
         }],
-        legend: shown.iter().map(|(class, name, _)| ((*class).into(), (*name).to_owned())).collect(),
+        legend: classes.into_iter().zip(both.map(str::to_owned)).collect(),
     };
     Ok(Findings {
         setup: vec![format!(
-            "Verus above CUBIC and native over {}, each run at another place of it; {} run(s) of each, {}.",
+            "Verus above CUBIC and native over {}, each run at another place of it; {} of each, {}.",
             links.iter().map(|link| name(link)).collect::<Vec<_>>().join(", "),
-            short(results[0].len() as f64),
+            counted(results[0].len(), "run"),
             where_it_ran(bench),
         )],
         claims,

@@ -1,6 +1,7 @@
 //! Figure 14: processor time, native and above TCP.
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
+use super::super::reading::counted;
 use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
@@ -52,10 +53,10 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let columns = ["Mbit/s", "% of a core", "ms a Gbit"].map(str::to_owned).to_vec();
     Ok(Findings {
         setup: vec![format!(
-            "Copa over {}, {} run(s) of each, {}. Processor time is that of the threads that send and receive, with their \
+            "Copa over {}, {} of each, {}. Processor time is that of the threads that send and receive, with their \
              system calls; what the kernel does for TCP elsewhere (timers, softirq) is in none of them.",
             trace.display(),
-            results[0].len(),
+            counted(results[0].len(), "run"),
             where_it_ran(bench),
         )],
         claims,

@@ -1,14 +1,15 @@
 //! Several flows of a host: what the paper leaves to a congestion manager (its section 6), and the target that we set for it.
 
 use super::super::bench::{Bench, Setup};
-use super::super::reading::{least, mean, most};
+use super::super::reading::{counted, least, mean, most};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, over, stated};
 use super::{BESIDE_CUBIC, TEN};
 use paceline_lab::measure::jain;
 use paceline_lab::race::World;
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 /// Flows of a run.
@@ -101,8 +102,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     Ok(Findings {
         setup: vec![format!(
             "A link of {MBPS} Mbit/s and 20 ms of RTT with a queue of 200 kB. Ten flows, one more every 500 ms; and one flow beside one \
-             of CUBIC. {} run(s) of each, {}. Rates are those of the last two thirds of a run.",
-            of_ten[0].len(),
+             of CUBIC. {} of each, {}. Rates are those of the last two thirds of a run.",
+            counted(of_ten[0].len(), "run"),
             where_it_ran(bench),
         )],
         claims,
@@ -119,19 +120,16 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 }
 
 fn drawing(names: &[&str], results: &[Vec<Run>], seconds: f64) -> Drawing {
-    const CLASSES: [&str; FLOWS] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
-    let panel = |(name, runs): (&&str, &Vec<Run>)| {
+    let classes = palette::classes(names.iter().copied());
+    let panel = |((name, runs), class): ((&&str, &Vec<Run>), &String)| {
         let lines = runs.first().map(|run| {
-            let line = |(class, flow)| Line {
-                class: Class::from(class),
-                points: curves::rate(&run.series, flow, 1.0),
-                dots: false,
-            };
-            CLASSES.into_iter().zip(&run.series.flows).map(line).collect()
+            let line =
+                |flow| Line { class: class.clone().into(), points: curves::rate(&run.series, flow, 1.0), dots: false };
+            run.series.flows.iter().take(FLOWS).map(line).collect()
         });
         Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }
     };
-    let panels = names.iter().zip(results).map(panel).collect();
+    let panels = names.iter().zip(results).zip(&classes).map(panel).collect();
     let row = Row { y_title: "Mbit/s", y: Axis::linear(0.4 * MBPS), height: 150.0, panels };
     let sheet = Sheet {
         label: "Throughput of ten flows over time".to_owned(),

@@ -10,6 +10,7 @@ use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, s
 use super::{CELLULAR, RAPID};
 use paceline_lab::race::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 pub(super) use target::conduct as all;
@@ -164,17 +165,17 @@ impl Comparison {
     }
 
     /// Every contestant, native first, with its colour.
-    fn everyone(&self) -> impl Iterator<Item = (&'static str, &(String, Vec<Runs>))> {
-        const CLASSES: [&str; 5] = ["c0", "c1", "c2", "c3", "c4"];
-        CLASSES.into_iter().zip(std::iter::once(&self.native).chain(&self.above))
+    fn everyone(&self) -> impl Iterator<Item = (Class, &(String, Vec<Runs>))> {
+        let all = || std::iter::once(&self.native).chain(&self.above);
+        palette::classes(all().map(|(name, _)| name.as_str())).into_iter().map(Class::from).zip(all())
     }
 
     fn legend(&self) -> Vec<(Class, String)> {
-        self.everyone().map(|(class, (name, _))| (class.into(), name.clone())).collect()
+        self.everyone().map(|(class, (name, _))| (class, name.clone())).collect()
     }
 
     /// Panels side by side, one a link, with the lines that `line` makes of a contestant's runs there.
-    fn panels(&self, line: impl Fn(&'static str, &[Run]) -> Vec<Line>) -> Vec<Panel> {
+    fn panels(&self, line: impl Fn(Class, &[Run]) -> Vec<Line>) -> Vec<Panel> {
         let panel = |(at, link): (usize, &Link)| Panel {
             title: link.name.clone(),
             lines: self.everyone().flat_map(|(class, (_, runs))| line(class, &runs[at].runs)).collect(),
@@ -184,7 +185,7 @@ impl Comparison {
     }
 
     fn instants(&self) -> Drawing {
-        let line = |class: &'static str, points| Line { class: class.into(), points, dots: false };
+        let line = |class, points| Line { class, points, dots: false };
         let rates = self.panels(|class, runs| {
             runs.first().map(|run| line(class, curves::rate(&run.series, run.flow(), 0.5))).into_iter().collect()
         });
@@ -215,7 +216,7 @@ impl Comparison {
     fn distributions(&self) -> Drawing {
         let panels = self.panels(|class, runs| {
             let points = quantiles(runs).iter().enumerate().map(|(at, ms)| (*ms, Some(at as f64))).collect();
-            vec![Line { class: class.into(), points, dots: false }]
+            vec![Line { class, points, dots: false }]
         });
         let longest =
             self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(98)).median);
@@ -242,7 +243,7 @@ impl Comparison {
             let rates = paceline_lab::stats::Median::of(&seconds).unwrap_or(rate);
             let delay = |percent| over(runs, |run| run.delay(percent)).median;
             let line = |points: [(f64, f64); 3]| Line {
-                class: class.into(),
+                class: class.clone(),
                 points: points.map(|(x, y)| (x, Some(y))).to_vec(),
                 dots: true,
             };

@@ -1,6 +1,7 @@
 //! Figure 20: what losses on the path do to a controller above TCP.
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
+use super::super::reading::counted;
 use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::{is_there, where_it_ran};
@@ -82,9 +83,9 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     Ok(Findings {
         setup: vec![format!(
             "Verus over {} without loss, with 1 % of data lost, and with 1 % of acknowledgements lost: the authors' script \
-             loses what goes up, which is acknowledgements. {} run(s) of each, {}.",
+             loses what goes up, which is acknowledgements. {} of each, {}.",
             trace.display(),
-            results[0].len(),
+            counted(results[0].len(), "run"),
             where_it_ran(bench),
         )],
         claims,

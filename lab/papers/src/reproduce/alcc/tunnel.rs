@@ -1,7 +1,7 @@
 //! Figures 22 to 24: beside others in a tunnel of 40 Mbit/s.
 
 use super::super::bench::{Bench, File, Setup};
-use super::super::reading::mean;
+use super::super::reading::{counted, mean};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
@@ -123,8 +123,9 @@ fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
         World::Real => "a TCP connection (CUBIC) between two TUN devices over a link with a queue of 200 kB",
     };
     format!(
-        "A tunnel of {MBPS} Mbit/s, {tunnel}, with 20 ms of RTT; {what}. {runs} run(s) of each, {}. Rates are means of a visit \
+        "A tunnel of {MBPS} Mbit/s, {tunnel}, with 20 ms of RTT; {what}. {} of each, {}. Rates are means of a visit \
          without its first fifth.",
+        counted(runs, "run"),
         where_it_ran(bench)
     )
 }
@@ -158,13 +159,13 @@ fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError>
     let lines = runs.first().map(|run| {
         let udp = |visit: &Visit| {
             let points = [(visit.from, 0.0), (visit.from, visit.mbps), (visit.to, visit.mbps), (visit.to, 0.0)];
-            Line { class: "c7".into(), points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
+            Line { class: "ink".into(), points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
         };
         let own = Line { class: own.clone(), points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
         std::iter::once(own).chain(UDP.iter().map(udp)).collect()
     });
     let panel = Panel { title: name.to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() };
-    let legend = vec![(own.clone(), name.to_owned()), ("c7".into(), "UDP, as it is sent".to_owned())];
+    let legend = vec![(own.clone(), name.to_owned()), ("ink".into(), "UDP, as it is sent".to_owned())];
     Ok(Findings {
         setup: vec![said(bench, "UDP comes with 10, 20 and 30 Mbit/s", runs.len())],
         claims: vec![Claim::new(claim, name, "UDP flows take their rate; ALCC yields").got(all, cells)],

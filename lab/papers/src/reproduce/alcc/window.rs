@@ -1,7 +1,7 @@
 //! Figures 1, 2 and 18: whose window counts, and what bounds TCP's own.
 
 use super::super::bench::{Bench, Setup};
-use super::super::reading::mean;
+use super::super::reading::{counted, mean};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
@@ -69,15 +69,15 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claim("its median delay is at most a tenth of TCP's (tolerance ours)", ours, a.median <= 0.1 * b.median);
     }
     let shown = [
-        ("c1", format!("window of {FULL} above cubic"), &of_lowers[0]),
-        ("c0", "cubic alone".to_owned(), &of_lowers[1]),
+        ("c-fixed d5", format!("window of {FULL} above cubic"), &of_lowers[0]),
+        ("c-cubic d0", "cubic alone".to_owned(), &of_lowers[1]),
     ];
     let runs = of_windows[0].len();
     Ok(Findings {
         setup: vec![format!(
-            "A fixed window above TCP, and TCP alone: 12 Mbit/s, 20 ms, a buffer of 2 MB; {runs} run{} of each, {}. The paper also \
+            "A fixed window above TCP, and TCP alone: 12 Mbit/s, 20 ms, a buffer of 2 MB; {} of each, {}. The paper also \
              changes the window each second at random; here each window has runs of its own.",
-            if runs == 1 { "" } else { "s" },
+            counted(runs, "run"),
             where_it_ran(bench),
         )],
         claims,
@@ -171,9 +171,9 @@ pub(super) fn buffers(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     Ok(Findings {
         setup: vec![format!(
             "A window above TCP that is never the limit, and send buffers of {}; 12 Mbit/s, 20 ms, a buffer of 2 MB in the \
-             network. {} run(s) of each, {}.",
+             network. {} of each, {}.",
             BUFFERS.join(", "),
-            results[0].len(),
+            counted(results[0].len(), "run"),
             where_it_ran(bench),
         )],
         claims: vec![Claim::new(claim, "fixed@alcc", "the flat TCP window follows the send buffer").got(all, cells)],

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use paceline_cc::{Nanos, Time};
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -150,7 +151,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             height: 220.0,
             panels: vec![Panel {
                 lines: vec![Line {
-                    class: "c8".into(),
+                    class: palette::classes([OURS]).remove(0).into(),
                     points: (0..SIZES.len()).map(|at| (SIZES[at] as f64, Some(100.0 * upstream(at)))).collect(),
                     dots: true,
                 }],

@@ -196,7 +196,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     };
     let drawn = |at: usize| {
         let title = CASES[at].name;
-        over_time(title, &runs[at][0].asker, 700.0, &["c8", "c0"])
+        over_time(title, &runs[at][0].asker, 700.0)
     };
     Ok(Findings {
         setup: vec![format!(

@@ -2,6 +2,7 @@
 
 use paceline_cc::{Nanos, Time};
 use paceline_report::chart::Line;
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 use super::super::bench::Bench;
@@ -163,21 +164,22 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             columns: ["Mbit/s", "possible", "more, %", "came twice", "given back"].map(str::to_owned).to_vec(),
             rows: all().map(row).collect(),
         }],
-        drawings: vec![over_time("Two sources, of which one dies", last, 60.0, &["c8", "c0"])],
+        drawings: vec![over_time("Two sources, of which one dies", last, 60.0)],
         ..Findings::default()
     })
 }
 
 /// What came from each source over time.
-pub(super) fn over_time(title: &str, asker: &Asker, mbps: f64, colours: &[&'static str]) -> Drawing {
+pub(super) fn over_time(title: &str, asker: &Asker, mbps: f64) -> Drawing {
     let width = BIN.as_secs_f64();
-    let lines = asker.bins.iter().zip(colours).map(|(bins, class)| {
+    let classes = palette::classes([OURS]).into_iter().chain(palette::others());
+    let lines = asker.bins.iter().zip(classes).map(|(bins, class)| {
         // Means over a fifth of a second.
         let points = bins.chunks(4).enumerate().map(|(at, bins)| {
             let rate = bins.iter().sum::<f64>() * 8e-6 / (4.0 * width);
             ((at as f64 + 0.5) * 4.0 * width, Some(rate))
         });
-        Line { class: (*class).into(), points: points.collect(), dots: false }
+        Line { class: class.into(), points: points.collect(), dots: false }
     });
     rates_over_time(
         title,

@@ -3,6 +3,7 @@
 use paceline_cc::Nanos;
 use paceline_lab::measure::jain;
 use paceline_report::chart::Line;
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
@@ -11,8 +12,8 @@ use super::super::{Drawing, Findings, ReproduceError};
 use super::run::{Ran, Run, claim, rates_over_time, table};
 use super::{LINK, OURS, SHARE, STEPS};
 
-/// Who is compared, and colours.
-const NAMES: [(&str, &str); 3] = [(OURS, "c8"), ("bbr@tcp", "c1"), ("cubic@tcp", "c0")];
+/// Who is compared.
+const NAMES: [&str; 3] = [OURS, "bbr@tcp", "cubic@tcp"];
 const RATES: [&str; 5] = ["100", "200", "500", "800", "1000"];
 /// Between points of a series.
 const STEP: Nanos = Nanos::from_millis(100);
@@ -20,7 +21,7 @@ const STEP: Nanos = Nanos::from_millis(100);
 /// Figure 7a.
 pub(super) fn rates(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setup = |rate: &str, name: &str| Setup::new(&LINK, name).set("down.rate", &format!("{rate} Mbit/s"));
-    let setups = RATES.iter().flat_map(|rate| NAMES.iter().map(move |(name, _)| setup(rate, name)));
+    let setups = RATES.iter().flat_map(|rate| NAMES.map(|name| setup(rate, name)));
     let ran = Ran::conduct(bench, setups.collect())?;
     let used = |rate: usize, name: usize| ran.value(rate * NAMES.len() + name, |run| run.used);
     let cell = |rate: usize| {
@@ -30,7 +31,7 @@ pub(super) fn rates(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     };
     let text = "it uses at least 98 % of what TCP with BBR or CUBIC does, whichever is more (the bound is ours)";
     let rows =
-        (0..ran.setups.len()).map(|at| (at, format!("{}, {}", RATES[at / NAMES.len()], NAMES[at % NAMES.len()].0)));
+        (0..ran.setups.len()).map(|at| (at, format!("{}, {}", RATES[at / NAMES.len()], NAMES[at % NAMES.len()])));
     Ok(ran.found(Findings {
         setup: vec!["One flow, 5 ms, drop-tail of 1000 packets, the start included.".to_owned()],
         claims: vec![claim(
@@ -60,8 +61,7 @@ fn settled(run: &Run, step: f64) -> f64 {
 
 /// Figure 7b.
 pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let ran =
-        Ran::conduct(bench, NAMES.iter().map(|(name, _)| Setup::new(&STEPS, name).sampled(STEP).whole()).collect())?;
+    let ran = Ran::conduct(bench, NAMES.iter().map(|name| Setup::new(&STEPS, name).sampled(STEP).whole()).collect())?;
     let time = |name: usize, step: f64| ran.value(name, |run| settled(run, step));
     let cells = |name: usize| {
         let cell = |(step, mbps): &(f64, f64)| {
@@ -71,23 +71,23 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         UP.iter().map(cell).collect()
     };
     let text = "a second after the capacity has risen it uses 90 % of it (the bound is ours)";
-    let claims = (0..2).map(|name| claim(text, NAMES[name].0, "can fast converge to the high throughput", cells(name)));
+    let claims = (0..2).map(|name| claim(text, NAMES[name], "can fast converge to the high throughput", cells(name)));
     Ok(ran.found(Findings {
         setup: vec!["200, 500, 800, 1000, 500, 200 Mbit/s, 5 ms.".to_owned()],
         claims: claims.collect(),
-        tables: vec![table(&ran, "All 35 s", NAMES.iter().enumerate().map(|(at, (name, _))| (at, (*name).to_owned())))],
-        drawings: vec![over_time("Throughput as the bottleneck changes", 35.0, 1000.0, &[&ran.runs[0][0]], &["c8"])],
+        tables: vec![table(&ran, "All 35 s", NAMES.map(str::to_owned).into_iter().enumerate())],
+        drawings: vec![over_time("Throughput as the bottleneck changes", 35.0, 1000.0, &ran.runs[0][0])],
         whole: true,
         scenarios: vec![(STEPS.path, STEPS.text)],
         ..Findings::default()
     }))
 }
 
-/// The flows of first runs over time.
-fn over_time(title: &str, seconds: f64, mbps: f64, runs: &[&Run], colours: &[&'static str]) -> Drawing {
-    let flows = runs.iter().flat_map(|run| run.series.flows.iter().map(|flow| curves::rate(&run.series, flow, 0.5)));
-    let lines =
-        flows.zip(colours.iter().cycle()).map(|(points, class)| Line { class: (*class).into(), points, dots: false });
+/// The flows of a run over time.
+fn over_time(title: &str, seconds: f64, mbps: f64, run: &Run) -> Drawing {
+    let flows = run.series.flows.iter().map(|flow| curves::rate(&run.series, flow, 0.5));
+    let classes = palette::classes([OURS]).into_iter().chain(palette::others());
+    let lines = flows.zip(classes).map(|(points, class)| Line { class: class.into(), points, dots: false });
     rates_over_time(title, seconds, mbps, lines.collect(), format!("{OURS}, first run."))
 }
 
@@ -142,13 +142,7 @@ pub(super) fn sharing(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             "By rate in Mbit/s",
             SHARED.iter().enumerate().map(|(at, rate)| (at, (*rate).to_owned())),
         )],
-        drawings: vec![over_time(
-            "Four flows over 100 Mbit/s",
-            75.0,
-            100.0,
-            &[&ran.runs[0][0]],
-            &["c8", "c0", "c1", "c2"],
-        )],
+        drawings: vec![over_time("Four flows over 100 Mbit/s", 75.0, 100.0, &ran.runs[0][0])],
         whole: true,
         scenarios: vec![(SHARE.path, SHARE.text)],
         ..Findings::default()

@@ -7,7 +7,7 @@ use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
 use super::super::curves::Points;
-use super::super::reading::{median, most};
+use super::super::reading::{counted, median, most};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::run::{Run, correlation, named, over, stated};
 use super::{CHAIN, LOSS, QUEUE, RATE, ROUND, percent};
@@ -91,9 +91,9 @@ pub(super) fn losses(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let all = named(telling);
     Ok(Findings {
         setup: vec![format!(
-            "CUBIC over the chain, losses at random on the second radio, {} run(s) of each share. Telemetry counts what is missing \
+            "CUBIC over the chain, losses at random on the second radio, {} of each share. Telemetry counts what is missing \
              between packets; a cut is a window of at most {} of its largest since the one before.",
-            telling.len(),
+            counted(telling.len(), "run"),
             percent(CUT),
         )],
         claims: vec![
@@ -160,8 +160,8 @@ pub(super) fn queue(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let queued: Vec<f64> = shown.queue_bytes.iter().map(|bytes| *bytes as f64 / PACKET).collect();
     Ok(Findings {
         setup: vec![format!(
-            "CUBIC over the chain without loss, {} run(s); {} packets are in flight without a queue. Without the first {} s.",
-            results[0].len(),
+            "CUBIC over the chain without loss, {}; {} packets are in flight without a queue. Without the first {} s.",
+            counted(results[0].len(), "run"),
             short(fits),
             short(START_UP),
         )],

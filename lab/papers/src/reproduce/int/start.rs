@@ -1,10 +1,12 @@
 //! Figure 7: how a window comes to its threshold, by equation (1) and as always.
 
 use paceline_cc::Nanos;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
+use super::super::reading::counted;
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table};
 use super::run::{Run, over, stated};
 use super::{CHAIN, LOSS, ROUND};
@@ -13,12 +15,12 @@ use super::{CHAIN, LOSS, ROUND};
 const STEP: Nanos = Nanos::from_millis(1);
 /// The threshold, packets: below what the path holds with its queue, so that it is reached (the paper gives none).
 const THRESHOLD: f64 = 64.0;
-/// Who is compared: as a contestant, as figures name it, and its colour.
-const NAMES: [(&str, &str, &str); 4] = [
-    ("cubic:start=slow,ssthresh=64@tcp", "CUBIC", "c0"),
-    ("cubic:eq1=1,ssthresh=64@tcp", "increment 1", "c1"),
-    ("cubic:eq1=2,ssthresh=64@tcp", "increment 2", "c2"),
-    ("cubic:eq1=3,ssthresh=64@tcp", "increment 3", "c8"),
+/// Who is compared: as a contestant, and as figures name it.
+const NAMES: [(&str, &str); 4] = [
+    ("cubic:start=slow,ssthresh=64@tcp", "CUBIC"),
+    ("cubic:eq1=1,ssthresh=64@tcp", "increment 1"),
+    ("cubic:eq1=2,ssthresh=64@tcp", "increment 2"),
+    ("cubic:eq1=3,ssthresh=64@tcp", "increment 3"),
 ];
 /// Seconds that the picture shows.
 const SHOWN: f64 = 1.0;
@@ -31,7 +33,7 @@ fn rounds(run: &Run) -> f64 {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let setup = |(name, ..): &(&str, &str, &str)| Setup::new(&CHAIN, name).set(LOSS, "0").sampled(STEP);
+    let setup = |(name, _): &(&str, &str)| Setup::new(&CHAIN, name).set(LOSS, "0").sampled(STEP);
     let setups: Vec<Setup> = NAMES.iter().map(setup).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     let times: Vec<f64> = results.iter().map(|runs| over(runs, rounds).median).collect();
@@ -67,7 +69,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             again[who] <= again[0],
         ));
     }
-    let row = |(at, (_, shown, _)): (usize, &(&str, &str, &str))| {
+    let row = |(at, (_, shown)): (usize, &(&str, &str))| {
         let figures = [
             over(&results[at], rounds),
             over(&results[at], |run| run.dropped),
@@ -76,13 +78,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ];
         ((*shown).to_owned(), figures.iter().map(|figure| (stated(figure), String::new())).collect())
     };
-    let line = |(runs, (_, _, class)): (&Vec<Run>, &(&str, &str, &'static str))| {
+    let classes: Vec<Class> = palette::classes(NAMES.map(|(name, _)| name)).into_iter().map(Class::from).collect();
+    let line = |(runs, class): (&Vec<Run>, &Class)| {
         let window = runs[0].series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
         let points =
             window.iter().enumerate().map(|(at, packets)| ((at + 1) as f64 * STEP.as_secs_f64(), Some(*packets)));
-        Line { class: (*class).into(), points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
+        Line { class: class.clone(), points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
     };
-    let lines: Vec<Line> = results.iter().zip(&NAMES).map(line).collect();
+    let lines: Vec<Line> = results.iter().zip(&classes).map(line).collect();
     let high = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(THRESHOLD, f64::max);
     let sheet = Sheet {
         label: "Windows at the start".to_owned(),
@@ -94,14 +97,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             height: 220.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],
-        legend: NAMES.iter().map(|(_, name, class)| ((*class).into(), (*name).to_owned())).collect(),
+        legend: classes.into_iter().zip(NAMES.map(|(_, name)| name.to_owned())).collect(),
     };
     Ok(Findings {
         setup: vec![format!(
-            "One flow over the chain without loss, threshold {} packets, {} run(s) of each. CUBIC without HyStart, which would end \
+            "One flow over the chain without loss, threshold {} packets, {} of each. CUBIC without HyStart, which would end \
              its slow start sooner.",
             short(THRESHOLD),
-            results[0].len(),
+            counted(results[0].len(), "run"),
         )],
         claims,
         tables: vec![Table {

@@ -5,6 +5,7 @@ use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
+use super::super::reading::counted;
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table};
 use super::run::{Run, over, stated};
 use super::{CHAIN, LOSS, RATE, percent};
@@ -36,9 +37,9 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let grid = Grid { setups: &setups, results: &results };
     Ok(Findings {
         setup: vec![format!(
-            "The second radio, 20 Mbit/s with room for 60 packets, loses packets at random; 20 ms without queues. {} run(s) of \
+            "The second radio, 20 Mbit/s with room for 60 packets, loses packets at random; 20 ms without queues. {} of \
              each; medians.",
-            results[0].len()
+            counted(results[0].len(), "run")
         )],
         claims: claims(&grid),
         tables: vec![grid.table()],

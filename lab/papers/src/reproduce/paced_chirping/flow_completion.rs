@@ -174,7 +174,7 @@ fn rivals() -> Vec<Rival> {
         |contestant: &str, name: &str, class| Rival { contestant: contestant.to_owned(), name: name.to_owned(), class };
     let mut rivals = vec![
         cubic("cubic@tcp", "CUBIC, HyStart", "c-cubic"),
-        cubic("cubic:start=slow@tcp", "CUBIC, slow start", "c7"),
+        cubic("cubic:start=slow@tcp", "CUBIC, slow start", "c-cubic d1"),
         plain("dctcp"),
     ];
     rivals.extend(chirping("dctcp"));

@@ -7,7 +7,8 @@ use super::super::bench::{Bench, Finished, Setup};
 use super::super::reading::{least, mean, median, median_reached, most, rate, reached};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::{MIXED, Rival, all, seconds};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(5);
@@ -121,15 +122,12 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 }
 
 fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
+    let names = ["first long flow", "second long flow", "flows of 1 MB"];
+    let legend: Vec<(Class, String)> = palette::others().map(Class::from).zip(names.map(str::to_owned)).collect();
     let panel = |(rival, runs): (&Rival, &Vec<Run>)| {
         let series = runs[0].series.as_ref()?;
-        let class = |index: usize| match index {
-            0 => "c0",
-            1 => "c8",
-            _ => "c7",
-        };
-        let line =
-            |(index, flow)| Line { class: class(index).into(), points: curves::rate(series, flow, 0.05), dots: false };
+        let class = |index: usize| legend[index.min(names.len() - 1)].0.clone();
+        let line = |(index, flow)| Line { class: class(index), points: curves::rate(series, flow, 0.05), dots: false };
         Some(Panel {
             title: rival.name.clone(),
             note: format!("1 MB in {} ms on average", short(runs[0].mean_ms)),
@@ -149,11 +147,7 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
         x_title: "time, s",
         x: Axis::linear(LENGTH),
         rows: panels.chunks(2).map(row).collect(),
-        legend: vec![
-            ("c0".into(), "first long flow".to_owned()),
-            ("c8".into(), "second long flow".to_owned()),
-            ("c7".into(), "flows of 1 MB".to_owned()),
-        ],
+        legend,
     };
     vec![Drawing {
         title: "Throughput of each flow".to_owned(),

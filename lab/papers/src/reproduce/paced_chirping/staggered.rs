@@ -8,7 +8,8 @@ use super::super::curves;
 use super::super::reading::{jain, least, mean, median, median_reached, most, packets, peak_ms, reached, start_up_end};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::{Rival, STAGGERED, all, plain, seconds};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::palette;
 use paceline_report::svg::short;
 
 /// Time between two points: short against a round trip.
@@ -233,12 +234,12 @@ fn highest(shown: &[(&Rival, &[Run])]) -> f64 {
 /// A column for each contestant: rates above, the queue below.
 fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
     let names = ["first flow", "second", "third", "fourth"];
-    let classes = ["c0", "c1", "c2", "c8"];
+    let classes: Vec<Class> = palette::others().map(Class::from).collect();
     let (mut rates, mut queues) = (Vec::new(), Vec::new());
     for (rival, runs) in shown {
         let Some(series) = &runs[0].series else { continue };
-        let line = |(flow, class): (&FlowSeries, &&'static str)| Line {
-            class: (*class).into(),
+        let line = |(flow, class): (&FlowSeries, &Class)| Line {
+            class: class.clone(),
             points: curves::rate(series, flow, 0.2),
             dots: false,
         };
@@ -248,7 +249,7 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             lines: series.flows.iter().zip(&classes).map(line).collect(),
         });
         let points = curves::queue(series, 0.05);
-        queues.push(Panel { lines: vec![Line { class: "c7".into(), points, dots: false }], ..Panel::default() });
+        queues.push(Panel { lines: vec![Line { class: "ink".into(), points, dots: false }], ..Panel::default() });
     }
     Sheet {
         label: "Throughput of four flows and queueing delay over time".to_owned(),
@@ -258,6 +259,6 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             Row { y_title: "throughput, Mbit/s", y: Axis::linear(mbps * 1.05), height: 170.0, panels: rates },
             Row { y_title: "queue, ms", y: Axis::linear(high * 1.05), height: 90.0, panels: queues },
         ],
-        legend: classes.map(Into::into).into_iter().zip(names.map(str::to_owned)).collect(),
+        legend: classes.into_iter().zip(names.map(str::to_owned)).collect(),
     }
 }

@@ -318,6 +318,9 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
         });
         rows[*at].causes = causes.collect();
     }
+    if bench.settings.world == World::Sim {
+        return Ok(());
+    }
     let measured: Vec<Vec<String>> = rows.iter().map(|row| without_own_window(row, rows)).collect();
     for (row, measured) in rows.iter_mut().zip(measured) {
         row.causes.iter_mut().zip(&measured).for_each(|(cause, more)| cause.push_str(more));
@@ -334,9 +337,9 @@ fn without_own_window(row: &Row<'_>, rows: &[Row<'_>]) -> Vec<String> {
     let text = |(figure, apart): (usize, &Apart)| {
         let Some(open) = open.and_then(|open| open.figures[figure].as_ref()) else { return String::new() };
         let verdict = if open.within(row.target) && open.percent.median.abs() <= 0.5 * apart.percent.median.abs() {
-            "the lower TCP's window is the cause"
+            "without the lower TCP's window the difference is gone"
         } else {
-            "the lower TCP's window is not the only cause"
+            "a difference is left without the lower TCP's window"
         };
         format!(" Measured above the open window {}: {verdict}.", open.percent())
     };
@@ -360,7 +363,7 @@ fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> Strin
         let Some(apart) = apart(runs) else { continue };
         let _ = write!(text, ", {stated} {}", apart.percent());
         if apart.within(target) && apart.percent.median.abs() <= 0.5 * simulated.percent.median.abs() {
-            return text + ": this is the cause.";
+            return text + ": in the simulator this is the cause.";
         }
     }
     text + ": neither explains it."
@@ -501,13 +504,15 @@ mod tests {
         let most = stated(104.0, 100.5, 1.0, 1.0);
         let most_of_little = cause(&FIGURES[2], 6.0, &[with(100.0), with(104.0), with(100.5)], TARGET);
         assert!(
-            most.ends_with("less than half of it.") && most_of_little.ends_with("+0.5 %: this is the cause."),
+            most.ends_with("less than half of it.")
+                && most_of_little.ends_with("+0.5 %: in the simulator this is the cause."),
             "{most_of_little}"
         );
         let text = stated(150.0, 140.0, 102.0, 100.0);
         assert_eq!(
             text,
-            "Simulated +50.0 %, with each packet acknowledged +40.0 %, above a TCP that limits nothing +2.0 %: this is the cause."
+            "Simulated +50.0 %, with each packet acknowledged +40.0 %, above a TCP that limits nothing +2.0 %: in the simulator \
+             this is the cause."
         );
         assert!(stated(150.0, 140.0, 130.0, 120.0).ends_with("with both +20.0 %: neither explains it."));
     }
