@@ -201,6 +201,6 @@ mod tests {
         let group = native::groups(&[]).unwrap().remove(0);
         let claims = group.run().unwrap().output;
         assert_eq!((claims.len(), &*claims[0].contestant, claims[0].holds()), (1, "copa@udp", false));
-        assert!(markdown(&claims).contains("0 of 0 claims hold. 1 were not run here."));
+        assert!(markdown(&claims).contains("0 of 0 claims hold. 1 was not run here."));
     }
 }

@@ -10,7 +10,11 @@ pub fn page<'a>(head: &str, other: &str, intro: impl Fn(&str) -> &'a str, claims
     let mut page = String::from(head);
     let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let (held, not_run) = (count(Verdict::Holds), count(Verdict::NotRun));
-    let left = if not_run == 0 { String::new() } else { format!(" {not_run} were not run here.") };
+    let left = match not_run {
+        0 => String::new(),
+        1 => " 1 was not run here.".to_owned(),
+        many => format!(" {many} were not run here."),
+    };
     let _ = writeln!(page, "{held} of {} claims hold.{left}", claims.len() - not_run);
     let mut section = "";
     for claim in claims {
@@ -51,7 +55,7 @@ mod tests {
         let intro = |section: &str| if section == "B" { "Know this.\n\n" } else { "" };
         assert_eq!(
             page("# Title\n\n", "theory", intro, &claims),
-            "# Title\n\n1 of 2 claims hold. 1 were not run here.\n\
+            "# Title\n\n1 of 2 claims hold. 1 was not run here.\n\
              \n## A\n\n| run | theory | ours | holds |\n|---|---|---|---|\n\
              | one flow | at most 1 | 0.5 | yes |\n\
              | one flow | at most 1 | 2 <br> it is late | **no** |\n\
