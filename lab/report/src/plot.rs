@@ -4,8 +4,8 @@
 //! `rev` where small values lie to the right), `data-columns` (names of both columns of numbers), `data-link` (plots with the same
 //! word share the horizontal axis and the cursor), `data-ticks` (about how many of each) and `data-labels` (which axes have
 //! numbers); on a curve `data-name`, `data-y` (numbers, `-` where one is missing) and `data-x` (`first step`, or as many numbers
-//! as `data-y` where `data-points` says so). On `g.bars` `data-columns` (what the bars are of, then the columns of their parts) and
-//! `data-of`; on a bar `data-parts`.
+//! as `data-y` where `data-points` says so). On `g.bars` `data-columns` (what the bars are of, then the columns of their parts),
+//! `data-of` and `data-ticks`; on a bar `data-parts`.
 
 use std::fmt::Write;
 
@@ -208,6 +208,9 @@ fn joined(points: impl Iterator<Item = (f64, Option<f64>)>) -> String {
     d
 }
 
+/// An axis that starts above zero spans at least this share of its largest value (our choice: differences of 1 or 2 % look small).
+const LEAST_SPAN: f64 = 0.1;
+
 /// A linear axis for values from `low` to `high`: from zero, or from a round number where nothing lies below half of the largest.
 /// The script does the same.
 pub(crate) fn near(low: f64, high: f64) -> (f64, f64) {
@@ -215,9 +218,10 @@ pub(crate) fn near(low: f64, high: f64) -> (f64, f64) {
     if low < high / 2.0 || !low.is_finite() {
         return (0.0, high * 1.1);
     }
-    let spread = (high - low).max(high * 0.02);
+    let spread = (high - low).max(high * LEAST_SPAN);
     let step = super::svg::nice(spread / 4.0);
-    (((low - 0.15 * spread) / step).floor().max(0.0) * step, high + 0.15 * spread)
+    let (middle, half) = (f64::midpoint(low, high), 0.65 * spread);
+    (((middle - half) / step).floor().max(0.0) * step, middle + half)
 }
 
 #[cfg(test)]
@@ -253,6 +257,8 @@ mod tests {
         assert_eq!(near(1.0, 10.0), (0.0, 11.0));
         let (low, high) = near(9.0, 10.0);
         assert!(low > 8.0 && low < 9.0 && high > 10.0 && high < 10.5, "{low} to {high}");
+        let (low, high) = near(99.0, 100.0);
+        assert!(high - low >= 10.0 && high > 100.0, "1 % fills {low} to {high}");
         assert_eq!(near(f64::INFINITY, 0.0), (0.0, 1.1));
     }
 }

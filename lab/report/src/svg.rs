@@ -88,7 +88,12 @@ impl Anchor {
 
 /// Width of a bold text in pixels at a font size, on the wide side of common fonts, to keep labels apart.
 pub fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * 0.68
+    let width = |letter: char| match letter {
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 1.04,
+        'f' | 'i' | 'j' | 'l' | 'r' | 't' | 'I' | ' ' | '-' | '.' | ',' | ':' | '/' => 0.5,
+        _ => 0.72,
+    };
+    size * text.chars().map(width).sum::<f64>()
 }
 
 /// A picture under construction.
@@ -216,14 +221,12 @@ impl Scale {
         Self { log: true, low, high, from, to }
     }
 
-    /// Logarithmic from the nearest round number below `low` to the one above `high`.
+    /// Logarithmic from a little below `low` to a little above `high`. The script does the same.
     pub fn log_around(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(1e-3);
-        let below = [5.0, 2.0, 1.0].iter().map(|m| m * decade(low)).find(|v| *v <= low * 0.95).unwrap_or(low * 0.5);
-        let top = decade(high.max(low));
-        let above =
-            [1.0, 2.0, 5.0, 10.0, 20.0].iter().map(|m| m * top).find(|v| *v >= high * 1.05).unwrap_or(high * 2.0);
-        Self::log(below, above, from, to)
+        let high = high.max(low);
+        let margin = (high / low).powf(0.03).max(1.05);
+        Self::log(low / margin, high * margin, from, to)
     }
 
     /// The same scale over other places.
@@ -258,7 +261,7 @@ impl Scale {
 
     /// Round values to label, about `want` of them.
     pub fn ticks(self, want: usize) -> Vec<f64> {
-        if self.log {
+        if self.has_log_ticks() {
             return self.log_ticks(want);
         }
         let step = nice((self.high - self.low) / want.max(1) as f64);
@@ -269,12 +272,17 @@ impl Scale {
     /// A tick's number, with as many digits as distinguish it from the next one.
     pub fn label(self, tick: f64, want: usize) -> String {
         let step = nice((self.high - self.low) / want.max(1) as f64);
-        if self.log || step >= 1.0 || tick == 0.0 {
+        if self.has_log_ticks() || step >= 1.0 || tick == 0.0 {
             return short(tick);
         }
         let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize;
         let text = format!("{tick:.decimals$}");
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    }
+
+    /// Over less than a factor of 4 there may be no 1, 2 or 5 to label.
+    fn has_log_ticks(self) -> bool {
+        self.log && self.high > 4.0 * self.low
     }
 
     fn log_ticks(self, want: usize) -> Vec<f64> {
@@ -421,6 +429,14 @@ mod tests {
         assert_eq!(Scale::linear(21.6, 22.03, 0.0, 1.0).label(21.65, 11), "21.65");
         assert_eq!(Scale::log(10.0, 1000.0, 0.0, 1.0).ticks(3), [10.0, 100.0, 1000.0]);
         assert_eq!(Scale::log(10.0, 100.0, 0.0, 1.0).ticks(6), [10.0, 20.0, 50.0, 100.0]);
+        assert_eq!(Scale::log_around(21.0, 150.0, 0.0, 1.0).ticks(6), [20.0, 50.0, 100.0]);
+        assert_eq!(Scale::log_around(22.0, 40.0, 0.0, 1.0).ticks(4), [30.0, 40.0]);
+    }
+
+    #[test]
+    fn wide_letters_have_room() {
+        // As DejaVu Sans Bold has it.
+        assert!(text_width("sprout-ewma@udp", 12.0) >= 126.7);
     }
 
     #[test]

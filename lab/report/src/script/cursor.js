@@ -130,9 +130,6 @@ const hover = (event) => {
 let brush = null;
 const fingers = new Map();
 let pinch = null;
-// Values on the axis as they are drawn: in equal steps, or in equal factors.
-const drawn = (axis, value) => (axis.log ? Math.log(value) : value);
-const undrawn = (axis, value) => (axis.log ? Math.exp(value) : value);
 // What was below both fingers stays there.
 const pinched = () => {
   const { plot, values } = pinch;

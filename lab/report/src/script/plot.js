@@ -108,14 +108,28 @@ class Plot {
     group.replaceChildren(...parts);
   }
 
-  // The line through what lies inside the horizontal axis: of each pixel column the smallest and the largest.
+  // The places of a curve inside the horizontal axis, and where it meets the ends of that.
+  placesOf(curve) {
+    const { low, high } = this.axes.x;
+    const places = [];
+    let before = null;
+    curve.y.forEach((y, i) => {
+      const point = { x: curve.x(i), y: y === null ? null : this.py(y) };
+      for (const end of [low, high]) {
+        if (!before || before.y === null || point.y === null || !(before.x < end && end < point.x)) continue;
+        const [from, to, here] = [before.x, point.x, end].map((value) => drawn(this.axes.x, value));
+        places.push([this.px(end), before.y + ((here - from) / (to - from)) * (point.y - before.y)]);
+      }
+      if (point.x >= low && point.x <= high) places.push([this.px(point.x), point.y]);
+      before = point;
+    });
+    return places;
+  }
+
+  // A line through them: of each pixel column the smallest and the largest.
   drawCurve(curve) {
     const { low, high } = this.axes.x;
-    const points = [];
-    curve.y.forEach((y, i) => {
-      const x = curve.x(i);
-      if (x >= low && x <= high) points.push([this.px(x), y === null ? null : this.py(y)]);
-    });
+    const points = this.placesOf(curve);
     const thin = points.length > 2 * this.rect.w;
     let d = "", down = false, column = null;
     const flush = () => {
@@ -151,7 +165,7 @@ class Plot {
     if ("area" in fill.dataset) fill.setAttribute("d", points.length ? `M${along(points)} ${round(points.at(-1)[0])} ${base} ${round(points[0][0])} ${base}Z` : "");
     if ("between" in fill.dataset) {
       const limit = this.curves.find((other) => other.path.classList.contains("limit"));
-      const upper = limit ? limit.y.map((y, i) => [limit.x(i), y]).filter(([x]) => x >= low && x <= high).map(([x, y]) => [this.px(x), this.py(y)]) : [];
+      const upper = limit ? this.placesOf(limit) : [];
       fill.setAttribute("d", points.length ? `M${along(points)} ${along(upper.reverse())}Z` : "");
     }
   }

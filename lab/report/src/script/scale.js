@@ -27,6 +27,10 @@ const valueAt = (axis, place, from, to) => {
   return axis.log ? axis.low * (axis.high / axis.low) ** share : axis.low + share * (axis.high - axis.low);
 };
 
+// Values on the axis as they are drawn: in equal steps, or in equal factors.
+const drawn = (axis, value) => (axis.log ? Math.log(value) : value);
+const undrawn = (axis, value) => (axis.log ? Math.exp(value) : value);
+
 const ticks = (axis, want) => {
   const within = (v) => v >= axis.low * (1 - 1e-9) && v <= axis.high * (1 + 1e-9);
   if (axis.log && axis.high / axis.low > 4) {
@@ -56,6 +60,10 @@ const label = (axis, tick, want) => {
 // From where to where an axis goes for values from `low` to `high`.
 const fitted = (fit, log, low, high) => {
   if (!(high > 0)) return [0, 1];
+  if (log && fit === "near") {
+    const margin = Math.max(1.05, (high / low) ** 0.03);
+    return [low / margin, high * margin];
+  }
   if (log) {
     const least = Math.max(low, high / 1e4, 1e-3);
     const below = [5, 2, 1].map((m) => m * decade(least)).find((v) => v <= least * 1.0001) ?? least / 2;
@@ -63,9 +71,10 @@ const fitted = (fit, log, low, high) => {
     return above > below ? [below, above] : [below, below * 10];
   }
   if (fit === "near" && low >= high / 2) {
-    const spread = Math.max(high - low, high * 0.02);
+    const spread = Math.max(high - low, high * 0.1);
     const step = nice(spread / 4);
-    return [Math.max(0, Math.floor((low - 0.15 * spread) / step)) * step, high + 0.15 * spread];
+    const middle = (low + high) / 2;
+    return [Math.max(0, Math.floor((middle - 0.65 * spread) / step)) * step, middle + 0.65 * spread];
   }
   return [Math.min(0, low * 1.05), high * (fit === "near" ? 1.1 : 1.05)];
 };
