@@ -14,8 +14,10 @@ document.querySelectorAll(".runs").forEach((line) => {
   line.hidden = false;
   line.querySelector("select").onchange = (event) => { view.run = event.target.value; update(); };
 });
-const refresh = () => { showOff(); showRun(); relabel.forEach((change) => change()); if (view.off.size || view.zoom.size || view.kinds.size) apply(); };
-const fromAddress = () => { readAddress(); refresh(); };
+// A heading that is jumped to stands below the switches, in however many rows these are.
+const makeRoom = () => document.documentElement.style.setProperty("--chips", `${document.getElementById("chips")?.offsetHeight ?? 0}px`);
+const refresh = () => { makeRoom(); showOff(); showRun(); relabel.forEach((change) => change()); if (view.off.size || view.zoom.size || view.kinds.size) apply(); };
+const fromAddress = () => { makeRoom(); readAddress(); refresh(); };
 addEventListener("hashchange", () => { fromAddress(); apply(); });
 addEventListener("resize", () => { clear(); refresh(); });
 document.addEventListener("toggle", (event) => { if (event.target.matches?.("details")) refresh(); }, true);

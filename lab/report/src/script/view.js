@@ -118,8 +118,8 @@ const readAddress = () => {
     else if (key === "log" || key === "lin") view.kinds.set(list()[0], key);
     else if (key === "run") view.run = value;
   }
-  const target = view.anchor && document.getElementById(view.anchor);
-  if (target && location.hash.includes("&")) target.scrollIntoView();
+  const target = document.getElementById(view.anchor);
+  target?.scrollIntoView();
 };
 
 const zoomTo = (plot, low, high) => {
