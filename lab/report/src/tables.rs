@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use paceline_lab::numbers::plain;
+use paceline_cc::Nanos;
+use paceline_lab::numbers::{self, plain};
 use paceline_lab::record::{FlowRecord, LinkRecord, Record};
 use paceline_lab::stats::Median;
 use serde::Serialize;
@@ -33,16 +34,28 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// A number, and below it where it lies.
+/// A number, below it where it lies, and in a tool tip what it is exactly.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Cell {
     pub(crate) value: String,
     pub(crate) spread: String,
+    pub(crate) exact: String,
 }
 
 impl From<String> for Cell {
     fn from(value: String) -> Self {
-        Self { value, spread: String::new() }
+        Self { value, ..Self::default() }
+    }
+}
+
+impl Cell {
+    /// What was drawn; spans of time as people say them.
+    fn drawn(exact: &str) -> Self {
+        let span = exact.parse().ok().map(|span: Nanos| numbers::span(span.as_millis_f64()));
+        match span {
+            Some(value) if value != exact => Self { value, exact: exact.to_owned(), ..Self::default() },
+            _ => Self::from(exact.to_owned()),
+        }
     }
 }
 
@@ -108,7 +121,7 @@ fn cell(column: &Column, contestant: &Contestant<'_>) -> Cell {
     let (low, high) = median.interval.unwrap_or((median.q25, median.q75));
     let (value, low, high) = ((column.text)(median.median), (column.text)(low), (column.text)(high));
     let spread = if low == high { String::new() } else { format!("{low} to {high}") };
-    Cell { value, spread }
+    Cell { value, spread, ..Cell::default() }
 }
 
 /// Each flow: medians over the runs. Nothing where every contestant has one flow.
@@ -178,7 +191,9 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
     }
     let drawn: BTreeSet<&String> = data.records().flat_map(|record| record.drawn.keys()).collect();
     type Value = (&'static str, fn(&Record) -> Option<String>);
+    let seeds: BTreeSet<u64> = data.records().map(|record| record.seed).collect();
     let mut shown: Vec<Value> = vec![
+        ("seed", |r| Some(r.seed.to_string())),
         ("throughput, Mbit/s", |r| Some(plain(r.throughput_mbps))),
         ("own, Mbit/s", |r| r.own_throughput_mbps.map(plain)),
         ("used, %", |r| r.utilization.map(percent)),
@@ -190,20 +205,20 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
         ("completion p50, ms", |r| r.fct_ms.map(|d| plain(d.p50))),
         ("trusted", |r| r.trusted.map(|yes| if yes { "yes" } else { "NO" }.to_owned())),
     ];
-    shown.retain(|(_, value)| data.records().any(|record| value(record).is_some()));
-    let columns = ["run", "seed"].into_iter().map(str::to_owned);
-    let columns = columns.chain(shown.iter().map(|(title, _)| (*title).to_owned()));
+    shown.retain(|(title, value)| match *title {
+        "seed" => seeds.len() > 1,
+        _ => data.records().any(|record| value(record).is_some()),
+    });
+    let columns = std::iter::once("run".to_owned()).chain(shown.iter().map(|(title, _)| (*title).to_owned()));
     let columns: Vec<String> = columns.chain(drawn.iter().map(|key| (*key).clone())).collect();
     let row = |c: &Contestant<'_>, record: &Record| {
-        let mut cells = vec![record.run.to_string(), record.seed.to_string()];
-        cells.extend(shown.iter().map(|(_, value)| value(record).unwrap_or_else(|| NONE.to_owned())));
-        let value = |key: &&String| record.drawn.get(*key).map_or(NONE, String::as_str);
-        cells.extend(drawn.iter().map(|key| value(key).to_owned()));
-        let cells = cells.into_iter().map(Cell::from).collect();
+        let mut cells = vec![Cell::from(record.run.to_string())];
+        cells.extend(shown.iter().map(|(_, value)| Cell::from(value(record).unwrap_or_else(|| NONE.to_owned()))));
+        cells.extend(drawn.iter().map(|key| Cell::drawn(record.drawn.get(*key).map_or(NONE, String::as_str))));
         Row { name: c.name().to_owned(), class: c.class(), cells }
     };
     let rows = data.contestants.iter().flat_map(|c| c.records.iter().map(move |record| row(c, record))).collect();
-    let note = if drawn.is_empty() { "" } else { "The last columns are what the seed of the run drew." };
+    let note = if drawn.is_empty() { "" } else { "The last columns are what seed and number of the run drew." };
     Some(Table { id: "runs", title: "Every run", note: note.to_owned(), open: false, columns, rows })
 }
 
