@@ -98,9 +98,14 @@ impl Contestant<'_> {
         self.summary.own_throughput_mbps.unwrap_or(self.summary.throughput_mbps)
     }
 
+    /// Whether a flow is its own.
+    pub(crate) fn owns(&self, flow: &FlowSeries) -> bool {
+        self.own.get(flow.index).copied().unwrap_or(true)
+    }
+
     /// Its own flows over time.
     pub(crate) fn own_flows<'s>(&'s self, shown: &'s Shown<'_>) -> impl Iterator<Item = &'s FlowSeries> {
-        shown.series.flows.iter().filter(|flow| self.own.get(flow.index).copied().unwrap_or(true))
+        shown.series.flows.iter().filter(|flow| self.owns(flow))
     }
 
     /// The flows beside them.
@@ -189,6 +194,11 @@ impl<'a> Data<'a> {
     /// Other flows run beside the contestants'.
     pub(crate) fn has_rivals(&self) -> bool {
         self.contestants.iter().any(|c| c.summary.own_throughput_mbps.is_some())
+    }
+
+    /// Traffic without a controller runs beside all flows.
+    pub(crate) fn has_cross_traffic(&self) -> bool {
+        self.contestants.iter().flat_map(|c| &c.shown).any(|shown| !shown.cross_mbps.is_empty())
     }
 
     /// Has points over time.

@@ -36,6 +36,10 @@ const fn key(class: &'static str, text: &'static str) -> Key {
     Key { class, text }
 }
 
+/// Each own flow of a contestant with several.
+const OWN_FLOWS: [Key; time::MOST_FLOWS] =
+    [key("f1", "its first flow"), key("f2", "its second"), key("f3", "its third"), key("f4", "its fourth")];
+
 const TIME: &str = "time, s";
 
 /// All that the data allow.
@@ -89,13 +93,12 @@ fn which(data: &Data<'_>) -> &'static str {
 fn throughput(data: &Data<'_>) -> Figure {
     let shown = || data.contestants.iter().flat_map(|c| c.shown.iter().map(move |shown| (c, shown)));
     let mut legend = vec![key("own", "its own flows, together")];
-    if shown().any(|(c, s)| (2..=time::MOST_FLOWS).contains(&c.own_flows(s).count())) {
-        legend.push(key("flow", "each of them"));
-    }
+    let each = shown().map(|(c, s)| c.own_flows(s).count()).filter(|own| (2..=time::MOST_FLOWS).contains(own)).max();
+    legend.extend(OWN_FLOWS.iter().take(each.unwrap_or(0)));
     if data.has_rivals() {
         legend.push(key("rival", "flows beside it, together"));
     }
-    if shown().any(|(_, s)| !s.cross_mbps.is_empty()) {
+    if data.has_cross_traffic() {
         legend.push(key("hatched", "cross traffic, on average"));
     }
     if shown().any(|(_, s)| s.series.capacity_mbps.iter().any(|mbps| *mbps > 0.0)) {
@@ -234,7 +237,7 @@ fn split(data: &Data<'_>) -> Figure {
         id: "delay-parts",
         title: "Where the delay came from",
         panels: bars::delay_split(data),
-        single: false,
+        single: true,
         switch: None,
         below: "",
         legend: vec![key("propagation", "propagation"), key("queue", "queue"), key("transmission", "transmission")],
@@ -249,6 +252,8 @@ pub(crate) struct Variables {
     pub(crate) name: String,
     pub(crate) class: String,
     pub(crate) panels: Vec<Panel>,
+    /// Where it has several flows.
+    pub(crate) legend: Vec<Key>,
     pub(crate) reading: String,
 }
 
@@ -258,7 +263,18 @@ pub(crate) fn variables(data: &Data<'_>) -> Vec<Variables> {
         name: c.name().to_owned(),
         class: c.class(),
         panels: c.shown.iter().flat_map(|shown| variables::variables(c, shown)).collect(),
+        legend: variables_legend(c),
         reading: reading::variables(c),
     };
     data.contestants.iter().map(of).filter(|v| !v.panels.is_empty()).collect()
+}
+
+fn variables_legend(c: &Contestant<'_>) -> Vec<Key> {
+    let flows = || c.shown.first().into_iter().flat_map(variables::flows);
+    let own = flows().filter(|flow| c.owns(flow)).count();
+    let beside = flows().count() > own;
+    if !beside && own < 2 {
+        return Vec::new();
+    }
+    OWN_FLOWS.into_iter().take(own).chain(beside.then_some(key("rival", "a flow beside it"))).collect()
 }

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use paceline_cc::names::all_of;
 
 use super::data::{Contestant, Data};
+use super::steps::lived;
 use super::svg::short;
 use paceline_lab::numbers::span;
 use paceline_lab::record::Record;
@@ -34,14 +35,15 @@ pub(crate) fn throughput(data: &Data<'_>) -> String {
         };
     }
     if let Some([(low, least), (high, most)]) = extremes(data, |c| c.summary.utilization.map(|u| u.median)) {
+        let beside = if data.has_cross_traffic() { ", without cross traffic" } else { "" };
         if low == high {
-            return format!("{low} used {} % of what the path could carry.", short(100.0 * most));
+            return format!("{low} used {} % of what the path could carry{beside}.", short(100.0 * most));
         }
         if !differ(data, low, high, |r| r.utilization) {
             return no_difference(low, high, "what they used of the capacity");
         }
         let (most, least) = (short(100.0 * most), short(100.0 * least));
-        return format!("Of what the path could carry, {high} used {most} % and {low} {least} %.");
+        return format!("Of what the path could carry, {high} used {most} % and {low} {least} %{beside}.");
     }
     match extremes(data, |c| Some(c.summary.throughput_mbps.median)) {
         Some([(low, least), (high, most)]) if low != high => {
@@ -84,16 +86,28 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
     };
     let mut front: Vec<_> = all.iter().filter(|one| !all.iter().any(|other| beats(other, one))).collect();
     front.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
-    match front.as_slice() {
+    let equal = |a: &(&str, (f64, f64)), b: &(&str, (f64, f64))| {
+        more.of_two((a.0, a.1.0), (b.0, b.1.0)).is_eq() && slower.of_two((a.0, a.1.1), (b.0, b.1.1)).is_eq()
+    };
+    // Who differs from none of them in either stands for them: the one with the least delay.
+    let mut alike: Vec<Vec<_>> = Vec::new();
+    for one in front {
+        match alike.iter_mut().find(|group| equal(group[0], one)) {
+            Some(group) => group.push(one),
+            None => alike.push(vec![one]),
+        }
+    }
+    let joined: String =
+        alike.iter().filter(|group| group.len() > 1).map(|group| format!(" {}", undecided(group))).collect();
+    match alike.as_slice() {
         [] if all.is_empty() => "No packet arrived.".to_owned(),
         [] => "None of them stands out.".to_owned(),
         [_] if all.len() == 1 => "One contestant alone: there is nothing to compare it with.".to_owned(),
-        [only] => format!("No contestant has more throughput than {}, and none has less delay.", only.0),
+        [group] if group.len() > 1 => undecided(group),
+        [group] => format!("No contestant has more throughput than {}, and none has less delay.", group[0].0),
         [quick, .., full] => {
-            let names: Vec<&str> = front.iter().map(|(name, _)| *name).collect();
-            if more.of_two((quick.0, quick.1.0), (full.0, full.1.0)).is_eq() {
-                return format!("No difference was found between {}.", all_of(&names));
-            }
+            let names: Vec<&str> = alike.iter().map(|group| group[0].0).collect();
+            let (quick, full) = (quick[0], full[0]);
             let gain = full.1.0 / quick.1.0.max(1e-9);
             let more = if gain < 2.0 {
                 format!("gains {} % throughput", short(100.0 * (gain - 1.0)))
@@ -101,7 +115,7 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
                 format!("gets {} times the throughput", short(gain))
             };
             format!(
-                "No contestant beats {} in both; from {} to {} a flow {more} and pays {} times the delay.",
+                "No contestant beats {} in both; from {} to {} a flow {more} and pays {} times the delay.{joined}",
                 all_of(&names),
                 quick.0,
                 full.0,
@@ -109,6 +123,11 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
             )
         }
     }
+}
+
+fn undecided(group: &[&(&str, (f64, f64))]) -> String {
+    let names: Vec<&str> = group.iter().map(|(name, _)| *name).collect();
+    format!("No difference was found between {}.", all_of(&names))
 }
 
 /// How contestants compare in one figure, as far as their runs say.
@@ -200,23 +219,27 @@ pub(crate) fn delay_split(data: &Data<'_>) -> String {
     }
 }
 
-/// Under the variables of one contestant.
+/// Under the variables of one contestant: of its first flow.
 pub(crate) fn variables(contestant: &Contestant<'_>) -> String {
-    let Some(flow) = contestant.shown.first().and_then(|shown| shown.series.flows.first()) else {
-        return String::new();
-    };
-    let window = &flow.window_packets;
+    let Some(shown) = contestant.shown.first() else { return String::new() };
+    let Some(flow) = contestant.own_flows(shown).next() else { return String::new() };
+    let Some(record) = shown.record.flows.get(flow.index) else { return String::new() };
+    let window: Vec<f64> = lived(flow).map(|step| flow.window_packets[step]).collect();
     let Some(most) = window.iter().copied().reduce(f64::max) else { return String::new() };
-    let least = window.iter().copied().fold(f64::INFINITY, f64::min);
+    let least = window.iter().copied().fold(most, f64::min);
     let mean = window.iter().sum::<f64>() / window.len() as f64;
-    let losses = &contestant.records[0];
+    let whose = if contestant.own_flows(shown).count() == 1 { "Its window" } else { "The window of its first flow" };
     format!(
-        "Its window ranged from {} to {} packets, {} on average; the path dropped {} % of its packets, {} were sent again.",
+        "{whose} ranged from {} to {} packets, {} on average; the path dropped {} % of its packets, {}.",
         short(least),
         short(most),
         short(mean),
-        short(100.0 * losses.loss),
-        losses.retransmits
+        short(100.0 * record.loss),
+        match record.retransmits {
+            0 => "none was sent again".to_owned(),
+            1 => "1 was sent again".to_owned(),
+            many => format!("{many} were sent again"),
+        }
     )
 }
 

@@ -64,6 +64,11 @@ fn need_s(record: &Record) -> Option<f64> {
     Some(packets.max(rtt.p50.min(FULL * rtt.min) / 1e3))
 }
 
+/// The steps in which a flow had a window: neither before its start nor after its end.
+pub(crate) fn lived(flow: &FlowSeries) -> impl Iterator<Item = usize> {
+    flow.window_packets.iter().enumerate().filter(|(_, window)| **window > 0.0).map(|(step, _)| step)
+}
+
 fn joined(series: &Series, join: usize) -> Series {
     let flow = |flow: &FlowSeries| FlowSeries {
         index: flow.index,

@@ -162,7 +162,8 @@ pub(crate) fn used(data: &Data<'_>) -> (Vec<Panel>, f64) {
         plot.curve(&mut svg, "line thin", c.name(), middles(&shown.series), share, false);
         svg.close();
         plot.close(&mut svg);
-        let note = shown.record.utilization.map(|used| format!("{} % over the run", short(100.0 * used)));
+        let of = if shown.cross_mbps.is_empty() { "over the run" } else { "without cross traffic" };
+        let note = shown.record.utilization.map(|used| format!("{} % {of}", short(100.0 * used)));
         heading(&mut svg, plot.rect, c.name(), &note.unwrap_or_default());
         Panel::of(c, shown, &svg, HIGH, &format!("Used share of the capacity over time, {}", c.name()))
     };

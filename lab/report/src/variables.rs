@@ -5,7 +5,7 @@ use paceline_experiment::{FlowSeries, Series};
 use super::data::Contestant;
 use super::panel::{Panel, frame};
 use super::plot::{Fit, Plot};
-use super::steps::Shown;
+use super::steps::{Shown, lived};
 use super::svg::{Anchor, Rect, Scale, Svg};
 use super::time::{MOST_FLOWS, ceiling, middles};
 
@@ -33,10 +33,15 @@ struct Variable {
     beside: Option<Vec<Option<f64>>>,
 }
 
+/// The flows that are drawn.
+pub(crate) fn flows<'s>(shown: &'s Shown<'_>) -> &'s [FlowSeries] {
+    let flows = &shown.series.flows;
+    &flows[..flows.len().min(MOST_FLOWS)]
+}
+
 /// Panels of a run of a contestant, each with an axis of its own.
 pub(crate) fn variables(c: &Contestant<'_>, shown: &Shown<'_>) -> Vec<Panel> {
-    let series = &shown.series;
-    let flows = &series.flows[..series.flows.len().min(MOST_FLOWS)];
+    let flows = flows(shown);
     let each = |value: &dyn Fn(&FlowSeries) -> Vec<Option<f64>>| -> Vec<(usize, Vec<Option<f64>>)> {
         flows.iter().map(|flow| (flow.index, value(flow))).collect()
     };
@@ -46,7 +51,7 @@ pub(crate) fn variables(c: &Contestant<'_>, shown: &Shown<'_>) -> Vec<Panel> {
     names.dedup();
     let values = |flow: &FlowSeries, name: &str| flow.variables.get(name).cloned().unwrap_or_default();
     // Some controllers call their window a variable: the same curve twice.
-    names.retain(|name| *name != "cwnd_packets" || !flows.iter().all(|f| alike(&f.window_packets, &values(f, name))));
+    names.retain(|name| *name != "cwnd_packets" || !flows.iter().all(|f| alike(f, &values(f, name))));
     let mut all = vec![
         Variable {
             title: "window, packets".to_owned(),
@@ -70,19 +75,22 @@ pub(crate) fn variables(c: &Contestant<'_>, shown: &Shown<'_>) -> Vec<Panel> {
     }));
     all.retain(|variable| variable.flows.iter().flat_map(|(_, v)| v).any(Option::is_some));
     let mut panels: Vec<Panel> = all.iter().map(|variable| draw(c, shown, variable)).collect();
-    panels.extend(flows.iter().filter(|flow| own(c, flow)).take(1).filter_map(|flow| states(c, shown, flow)));
+    panels.extend(flows.iter().filter(|flow| c.owns(flow)).take(1).filter_map(|flow| states(c, shown, flow)));
     panels
 }
 
-fn own(c: &Contestant<'_>, flow: &FlowSeries) -> bool {
-    c.own.get(flow.index).copied().unwrap_or(true)
-}
-
-/// Whether a variable is the window nearly always (in nine steps of ten), to two packets or 2 %: the same curve to the eye.
-fn alike(window: &[f64], variable: &[Option<f64>]) -> bool {
-    let close = |(w, v): &(&f64, &Option<f64>)| v.is_none_or(|v| (*w - v).abs() <= (0.02 * *w).max(2.0));
-    let alike = window.iter().zip(variable).filter(close).count();
-    10 * alike >= 9 * window.len().min(variable.len())
+/// Whether a variable is the window nearly always (in nine of ten steps in which the flow lives and both are known): the same curve
+/// to the eye. A variable is known at the end of a step, so it lies between the means of this step and the next, to two packets or 2 %.
+fn alike(flow: &FlowSeries, variable: &[Option<f64>]) -> bool {
+    let window = &flow.window_packets;
+    let known: Vec<usize> = lived(flow).filter(|step| variable.get(*step).copied().flatten().is_some()).collect();
+    let close = |step: &&usize| {
+        let (now, next) = (window[**step], window.get(**step + 1).copied().unwrap_or(window[**step]));
+        let slack = (0.02 * now).max(2.0);
+        variable[**step].is_some_and(|value| (now.min(next) - slack..=now.max(next) + slack).contains(&value))
+    };
+    let alike = known.iter().filter(close).count();
+    !known.is_empty() && 10 * alike >= 9 * known.len()
 }
 
 fn plot<'a>(series: &Series, y: Scale, column: &'a str) -> Plot<'a> {
@@ -215,7 +223,11 @@ mod tests {
 
     #[test]
     fn the_window_is_not_drawn_twice() {
-        assert!(alike(&[10.0, 200.0], &[Some(10.4), None]) && !alike(&[10.0], &[Some(20.0)]));
+        let flow = FlowSeries { window_packets: vec![0.0, 0.0, 0.0, 10.0, 200.0], ..FlowSeries::default() };
+        let alike = |values: [f64; 2]| alike(&flow, &[&[Some(10.0); 3][..], &values.map(Some)].concat());
+        assert!(alike([10.4, 200.0]), "before its start a flow has no window");
+        assert!(alike([90.0, 200.0]), "a step is a mean, and the variable is known at its end");
+        assert!(!alike([220.0, 200.0]) && !alike([10.0, 190.0]));
         assert_eq!(titled("min_rtt_ms"), "min rtt, ms");
     }
 }
