@@ -4,7 +4,7 @@ use paceline_lab::record::{Parts, Split};
 
 use super::data::{Contestant, Data};
 use super::overview::LABEL;
-use super::panel::{Panel, WIDTH};
+use super::panel::{PAGE, Panel, WIDTH};
 use super::plot::exact;
 use super::svg::{Anchor, Rect, Scale, Svg, escape, n, nice, short, text_width};
 
@@ -13,6 +13,8 @@ const ROW: f64 = 22.0;
 /// Above and below the rows.
 const HEAD: f64 = 28.0;
 const FOOT: f64 = 44.0;
+/// Least room between two numbers of the axis.
+const TICK: f64 = 80.0;
 
 fn total(parts: Parts) -> f64 {
     parts.propagation_ms + parts.queue_ms + parts.transmission_ms
@@ -35,13 +37,17 @@ pub(crate) fn same_upwards(data: &Data<'_>) -> Option<f64> {
     (most <= 1.02 * least).then_some(most)
 }
 
-/// Mean one-way delay of each direction by where it came from, as stacked bars.
+/// Mean one-way delay of each direction by where it came from, as stacked bars: for a page, and for a phone.
 pub(crate) fn delay_split(data: &Data<'_>) -> Vec<Panel> {
-    let mut panels = vec![direction(data, down, "down: from the network to the user")];
+    let mut directions = vec![direction(data, down, "down: from the network to the user")];
     if same_upwards(data).is_none() && data.contestants.iter().any(|c| c.split().up.is_some()) {
-        panels.push(direction(data, up, "up: from the user to the network"));
+        directions.push(direction(data, up, "up: from the user to the network"));
     }
-    panels
+    let both = |bars: &Bars<'_>| {
+        let label = format!("Mean one-way delay, {}: propagation, queue and transmission", bars.title);
+        [(PAGE, "wide"), (WIDTH, "narrow")].map(|(width, class)| Panel::plain(bars.draw(width, &label), class))
+    };
+    directions.iter().flat_map(both).collect()
 }
 
 /// Bars that share an axis, a row for each contestant.
@@ -61,26 +67,32 @@ pub(crate) struct Bars<'a> {
 const DELAYS: [(&str, &str); 3] =
     [("propagation_ms", "propagation"), ("queue_ms", "queue"), ("transmission_ms", "transmission")];
 
-fn direction(data: &Data<'_>, of: fn(&Split) -> Option<Parts>, title: &str) -> Panel {
+fn direction<'a>(data: &'a Data<'_>, of: fn(&Split) -> Option<Parts>, title: &str) -> Bars<'a> {
     let parts = |p: Parts| vec![p.propagation_ms, p.queue_ms, p.transmission_ms];
-    let bars = Bars {
+    Bars {
         title: title.to_owned(),
         axis: "mean one-way delay, ms",
         of: ("direction", title.split(':').next().unwrap_or_default().to_owned()),
         parts: &DELAYS,
         rows: data.contestants.iter().map(|c| (c, of(&c.split()).map(parts))).collect(),
-    };
-    bars.draw(&format!("Mean one-way delay, {title}: propagation, queue and transmission"))
+    }
 }
 
 impl Bars<'_> {
+    /// A panel among others.
+    pub(crate) fn panel(&self, label: &str) -> Panel {
+        Panel::plain(self.draw(WIDTH, label), "")
+    }
+
     /// The picture, said in a line for those who hear it.
-    pub(crate) fn draw(&self, label: &str) -> Panel {
+    fn draw(&self, width: f64, label: &str) -> String {
         let rows = &self.rows;
-        let left = rows.iter().map(|(c, _)| text_width(c.name(), LABEL)).fold(60.0, f64::max).min(170.0) + 10.0;
+        let left = rows.iter().map(|(c, _)| text_width(c.name(), LABEL)).fold(60.0, f64::max);
+        let left = left.min(width / 2.0) + 10.0;
         let most = rows.iter().flat_map(|(_, parts)| parts).map(|parts| parts.iter().sum()).fold(0.0, f64::max);
-        let step = nice(most.max(1e-3) / 3.0);
-        let right = WIDTH - 40.0;
+        let right = width - 40.0;
+        let want = (((right - left) / TICK) as usize).max(3);
+        let step = nice(most.max(1e-3) / want as f64);
         let x = Scale::linear(0.0, (most / step).ceil().max(1.0) * step, left, right);
         let bottom = HEAD + rows.len() as f64 * ROW;
         let mut svg = Svg::default();
@@ -88,7 +100,7 @@ impl Bars<'_> {
         let columns: Vec<&str> =
             std::iter::once(self.of.0).chain(self.parts.iter().map(|(column, _)| *column)).collect();
         svg.raw(&format!(
-            r#"<g class="bars" data-rect="{} {} {} {}" data-columns="{}" data-of="{}"><g class="axes">"#,
+            r#"<g class="bars" data-rect="{} {} {} {}" data-columns="{}" data-of="{}" data-ticks="{want}"><g class="axes">"#,
             n(left),
             n(HEAD),
             n(right - left),
@@ -96,7 +108,7 @@ impl Bars<'_> {
             columns.join(" "),
             escape(&self.of.1)
         ));
-        for tick in x.ticks(3) {
+        for tick in x.ticks(want) {
             svg.line(x.at(tick), HEAD, x.at(tick), bottom, "grid");
             svg.text(x.at(tick), bottom + 15.0, Anchor::Middle, "tick", &short(tick));
         }
@@ -108,7 +120,7 @@ impl Bars<'_> {
         svg.raw(r#"<g class="foot">"#);
         svg.text(f64::midpoint(left, right), bottom + 32.0, Anchor::Middle, "axis", self.axis);
         svg.close();
-        Panel::plain(svg.inline(WIDTH, bottom + FOOT, label), "")
+        svg.inline(width, bottom + FOOT, label)
     }
 
     fn bar(&self, svg: &mut Svg, x: Scale, (left, y): (f64, f64), c: &Contestant<'_>, sizes: Option<&[f64]>) {

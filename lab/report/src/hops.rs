@@ -85,10 +85,10 @@ pub(crate) fn panels(data: &Data<'_>) -> Vec<Panel> {
         };
         let mut panels = Vec::new();
         if hop.most_waiting() >= LEAST {
-            panels.push(waiting.draw(&format!("Packets that waited at {}", hop.title)));
+            panels.push(waiting.panel(&format!("Packets that waited at {}", hop.title)));
         }
         if hop.most_missing() >= LEAST {
-            panels.push(missing.draw(&format!("Packets dropped and lost at {}", hop.title)));
+            panels.push(missing.panel(&format!("Packets dropped and lost at {}", hop.title)));
         }
         panels
     };

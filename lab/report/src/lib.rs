@@ -152,11 +152,11 @@ fn leading_figure(data: &Data<'_>) -> String {
     chosen.dedup();
     let width = if chosen.is_empty() { 640.0 } else { 1280.0 };
     svg.text(20.0, 26.0, Anchor::Start, "head", &data.title);
-    overview::trade_off(&mut svg, data, Rect { x: 70.0, y: 44.0, w: 550.0, h: 430.0 });
+    let more = overview::trade_off(&mut svg, data, Rect { x: 70.0, y: 44.0, w: 550.0, h: 430.0 });
     if !chosen.is_empty() {
         time::pair(&mut svg, data, &chosen, Rect { x: 690.0, y: 60.0, w: 570.0, h: 414.0 });
     }
-    svg.standalone(width, 524.0, &label, PICTURE_STYLE)
+    svg.standalone(width, 524.0 + more, &label, PICTURE_STYLE)
 }
 
 #[cfg(test)]

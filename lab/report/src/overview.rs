@@ -4,12 +4,17 @@ use paceline_lab::stats::Median;
 
 use super::data::{Contestant, Data};
 use super::labels::{self, Candidate, Label};
-use super::panel::{LEFT, Panel, WIDTH};
+use super::panel::{LEFT, PAGE, Panel, WIDTH};
 use super::plot::{Fit, Places, Plot, exact, near};
 use super::svg::{Anchor, Rect, Scale, Svg, escape, n, short, text_width};
 
 /// Size of label text in the style sheet.
 pub(crate) const LABEL: f64 = 12.0;
+
+/// Height of a line of names.
+const LINE: f64 = 20.0;
+/// A name of which more is covered stands below the plot (our choice: a touched letter can still be read).
+const COVERED: f64 = 0.2;
 
 /// What the vertical axis of the trade-off shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +110,9 @@ fn trade_off_points<'a>(data: &'a Data<'_>) -> Vec<(&'a Contestant<'a>, Median, 
     data.contestants.iter().filter_map(|c| Some((c, c.summary.delay_p95_ms?, upwards.value(c)))).collect()
 }
 
-/// Throughput against 95th percentile of one-way delay, the delay axis inverted: better is up and to the right.
-pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, rect: Rect) {
+/// Throughput against 95th percentile of one-way delay, the delay axis inverted: better is up and to the right. Names for which there is
+/// no room stand below; the answer is how much height these take.
+pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, rect: Rect) -> f64 {
     let points = trade_off_points(data);
     let (upwards, (x, y)) = (Upwards::of(data), trade_off_axes(&points));
     let (x, y) = (x.over(rect.right(), rect.x), y.over(rect.bottom(), rect.y));
@@ -156,6 +162,7 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, rect: Rect) {
         if c.summary.runs > 1 {
             let (left, right) = (x.at(d.q75), x.at(d.q25));
             let (top, bottom) = (y.at(t.q75), y.at(t.q25));
+            obstacles.push(Rect { x: left, y: top, w: right - left, h: bottom - top });
             svg.raw(&format!(
                 r#"<ellipse class="blob" cx="{}" cy="{}" rx="{}" ry="{}"/>"#,
                 n((left + right) / 2.0),
@@ -170,7 +177,13 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, rect: Rect) {
         wanted.push(Label { width, height: LABEL + 3.0, candidates: labels::around(cx, cy) });
     }
     let places = labels::place(&wanted, &obstacles, rect);
+    let mut below = Vec::new();
     for ((c, d, t), place) in points.iter().zip(&places) {
+        if place.covered > COVERED {
+            below.push(*c);
+            continue;
+        }
+        let place = place.at;
         let (cx, cy) = (x.at(d.median), y.at(t.median));
         svg.raw(&format!(r#"<g class="{} tag" data-name="{}">"#, c.class(), escape(c.name())));
         if (place.x - cx).hypot(place.y - 4.0 - cy) > 16.0 {
@@ -181,6 +194,25 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, rect: Rect) {
         svg.close();
     }
     plot.close(svg);
+    names_below(svg, &below, rect)
+}
+
+/// Names with their marks in lines below a plot and the title of its axis; how much height they take.
+fn names_below(svg: &mut Svg, names: &[&Contestant<'_>], rect: Rect) -> f64 {
+    let (mut x, mut lines) = (rect.x, usize::from(!names.is_empty()));
+    for c in names {
+        let width = text_width(c.name(), LABEL) + 30.0;
+        if x + width > rect.right() && x > rect.x {
+            (x, lines) = (rect.x, lines + 1);
+        }
+        let y = rect.bottom() + 34.0 + LINE * lines as f64;
+        svg.open(&c.class(), "");
+        svg.path(&format!("M{} {}h12m-6 -6v12", n(x), n(y - 4.0)), "cross");
+        svg.text(x + 17.0, y, Anchor::Start, "name", c.name());
+        svg.close();
+        x += width;
+    }
+    LINE * lines as f64
 }
 
 fn axis_titles(svg: &mut Svg, rect: Rect, x: &str, y: &str) {
@@ -195,14 +227,14 @@ fn axis_titles(svg: &mut Svg, rect: Rect, x: &str, y: &str) {
     }
 }
 
-/// Both layouts of a figure with one plot: for a page, and for a phone.
-pub(crate) fn layouts(draw: impl Fn(&mut Svg, Rect), high: f64, label: &str) -> Vec<Panel> {
-    let wide = (1080.0, high, Rect { x: 64.0, y: 12.0, w: 1000.0, h: high - 60.0 }, "wide");
+/// Both layouts of a figure with one plot: for a page, and for a phone. What draws it says how much height it needs beside.
+pub(crate) fn layouts(draw: impl Fn(&mut Svg, Rect) -> f64, high: f64, label: &str) -> Vec<Panel> {
+    let wide = (PAGE, high, Rect { x: 64.0, y: 12.0, w: 1000.0, h: high - 60.0 }, "wide");
     let narrow = (WIDTH, 340.0, Rect { x: LEFT, y: 24.0, w: WIDTH - LEFT - 10.0, h: 272.0 }, "narrow");
     let panel = |(width, height, rect, class)| {
         let mut svg = Svg::default();
-        draw(&mut svg, rect);
-        Panel::plain(svg.inline(width, height, label), class)
+        let more = draw(&mut svg, rect);
+        Panel::plain(svg.inline(width, height + more, label), class)
     };
     [wide, narrow].map(panel).into()
 }
@@ -266,6 +298,7 @@ pub(crate) fn distribution(data: &Data<'_>, values: Values, titles: [&str; 2], c
         }
         let chosen = labels::place(&wanted, &obstacles, rect);
         for ((c, place), places) in curves.iter().zip(&chosen).zip(&all_places) {
+            let place = place.at;
             // The point of the curve that it stands at, so that it can move with it.
             let beside = |at: &(f64, f64)| (at.1 - (place.y - 4.0)).abs();
             let index =
@@ -279,6 +312,7 @@ pub(crate) fn distribution(data: &Data<'_>, values: Values, titles: [&str; 2], c
             svg.close();
         }
         plot.close(svg);
+        0.0
     };
     layouts(draw, 400.0, &format!("Cumulative distribution of {}", titles[0]))
 }

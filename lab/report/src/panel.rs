@@ -8,6 +8,8 @@ use super::svg::{Rect, Svg};
 
 /// Width of a panel in its own units: on the page and on a phone one is about a pixel.
 pub(crate) const WIDTH: f64 = 360.0;
+/// Width of a picture that has the page to itself.
+pub(crate) const PAGE: f64 = 1080.0;
 /// Height of most plots.
 pub(crate) const HIGH: f64 = 110.0;
 /// Room around a plot.

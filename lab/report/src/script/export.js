@@ -69,7 +69,7 @@ const asCsv = (figure) => {
   const group = figure.querySelector("g.bars");
   if (group) {
     // One row for each bar; panels with other parts leave theirs empty.
-    const groups = [...figure.querySelectorAll("g.bars")];
+    const groups = [...figure.querySelectorAll("g.bars")].filter((all) => all.getClientRects().length);
     const columns = [...new Set(groups.flatMap((all) => partsOf(all)))];
     rows.push(["contestant", group.dataset.columns.split(" ")[0], ...columns]);
     for (const all of groups) {

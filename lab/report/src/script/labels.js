@@ -6,7 +6,11 @@ const drawPoints = (plot) => {
   const taken = [];
   const overlap = (a, b) => Math.max(0, Math.min(a.x + a.w, b.x + b.w) - Math.max(a.x, b.x)) * Math.max(0, Math.min(a.y + a.h, b.y + b.h) - Math.max(a.y, b.y));
   const visible = plot.points.filter(({ mark }) => shown(mark));
-  for (const { at } of visible) taken.push({ x: plot.px(at[0]) - 6, y: plot.py(at[1]) - 6, w: 12, h: 12 });
+  for (const { mark, at, span } of visible) {
+    taken.push({ x: plot.px(at[0]) - 6, y: plot.py(at[1]) - 6, w: 12, h: 12 });
+    const [left, top] = [plot.px(span[1]), plot.py(span[3])];
+    if (mark.querySelector("ellipse")) taken.push({ x: left, y: top, w: plot.px(span[0]) - left, h: plot.py(span[2]) - top });
+  }
   for (const { mark, at, span, tag } of visible) {
     const [x, y] = [plot.px(at[0]), plot.py(at[1])];
     mark.querySelector(".cross").setAttribute("d", `M${x - 6} ${y}h12m-6 -6v12`);
@@ -18,7 +22,7 @@ const drawPoints = (plot) => {
     }
     if (!tag) continue;
     const text = tag.querySelector("text");
-    const width = tag.dataset.name.length * 7.6;
+    const width = text.getComputedTextLength() + 4;
     let best = null;
     for (const distance of [9, 20, 34, 50, 68, 90]) {
       for (const [dx, dy, anchor] of [[1, 0.3, "start"], [-1, 0.3, "end"], [0, -1, "middle"], [0, 1.6, "middle"], [0.7, -0.7, "start"], [0.7, 1.2, "start"], [-0.7, -0.7, "end"], [-0.7, 1.2, "end"]]) {
@@ -61,7 +65,8 @@ const drawBars = (group) => {
   const visible = bars.filter(shown);
   const total = (bar) => numbers(bar.dataset.parts).reduce((sum, ms) => sum + ms, 0);
   const most = Math.max(1e-3, ...visible.map(total));
-  const step = nice(most / 3);
+  const want = +group.dataset.ticks;
+  const step = nice(most / want);
   const axis = { low: 0, high: Math.ceil(most / step - 1e-9) * step, log: false };
   const px = (ms) => at(axis, ms, left, left + width);
   const bottom = top + visible.length * row;
@@ -76,7 +81,7 @@ const drawBars = (group) => {
     });
     if (parts.length) bar.querySelector(".tick").setAttribute("x", px(sum) + 6);
   });
-  const marks = ticks(axis, 3).flatMap((tick) => [
+  const marks = ticks(axis, want).flatMap((tick) => [
     make("path", { class: "grid", d: `M${px(tick)} ${top}L${px(tick)} ${bottom}` }),
     make("text", { x: px(tick), y: bottom + 15, "text-anchor": "middle", class: "tick" }, short(tick)),
   ]);
