@@ -96,6 +96,21 @@ await test("dragging zooms all figures over time, and a double click goes back",
   equal((await ticksOf(page, "queueing")).join(), before.join(), "ticks after going back");
 });
 
+await test("a part of the time is filled from end to end", { hash: "#zoom=time,2.03,2.31" }, async (page) => {
+  const apart = await figure(page, "throughput").locator(".panel:visible g.plot").evaluateAll((plots) => plots.map((plot) => {
+    const [left, , width] = plot.dataset.rect.split(" ").map(Number);
+    const places = plot.querySelector("[data-area]").getAttribute("d").match(/[\d.]+ [\d.]+/g).map((place) => parseFloat(place));
+    return Math.max(Math.abs(Math.min(...places) - left), Math.abs(Math.max(...places) - left - width));
+  }));
+  ensure(apart.length > 1 && Math.max(...apart) < 1, `an area ends ${Math.max(...apart)} px from the frame`);
+});
+
+await test("a heading that is jumped to stands below the switches", { width: 720, hash: "#throughput" }, async (page) => {
+  const [chips, heading] = [await page.locator("#chips").boundingBox(), await page.locator("#throughput").boundingBox()];
+  ensure(chips.height > 60 && chips.y < 1, "the switches are in one row, or not at the top");
+  ensure(heading.y >= chips.y + chips.height && heading.y < 200, `the heading is at ${heading.y}, below ${chips.height}`);
+});
+
 await test("buttons zoom and reset, and the vertical axis changes its kind", {}, async (page) => {
   const before = (await ticksOf(page, "queueing")).join();
   await figure(page, "queueing").getByRole("button", { name: /^Zoom in/ }).click();
@@ -223,6 +238,27 @@ await test("without scripts the figures are there", { script: false }, async (pa
   ensure((await page.locator("figure svg path.line").count()) > 5, "no curves");
   ensure(await page.locator("#chips").isHidden(), "switches that do nothing");
 });
+
+for (const [index, file] of [report, ...others].entries()) {
+  for (const width of [1400, 420]) {
+    await test(`no text is cut, page ${index + 1}, ${width} px`, { file, width }, async (page) => {
+      const cut = await page.locator(".panels svg:visible").evaluateAll((all) => all.flatMap((svg) => [...svg.querySelectorAll("text.name")].filter((text) => {
+        const { x, width } = text.getBBox();
+        return x < 0 || x + width > svg.viewBox.baseVal.width;
+      }).map((text) => text.textContent)));
+      equal(cut.join(), "", "names over the edge");
+    });
+  }
+  await test(`a controller has its own colour, page ${index + 1}`, { file }, async (page) => {
+    const wrong = await page.locator("svg .name").evaluateAll((names) => names.flatMap((name) => {
+      const controller = name.textContent.match(/^([a-z0-9-]+)(:[^@]*)?@/)?.[1];
+      const colour = [...(name.closest("[class*='c-']")?.classList ?? [])].find((word) => /^c-/.test(word));
+      return !controller || !colour || colour === `c-${controller}` || colour.startsWith("c-other-") ? [] : [`${name.textContent}: ${colour}`];
+    }));
+    equal(wrong.join(), "", "colours of others");
+    equal(await page.locator("figure svg :is(.c0, .c1, .c2, .c3, .c4, .c5, .c6, .c8, .c9):has([data-name*='@'])").count(), 0, "contestants with colours by place");
+  });
+}
 
 for (const [index, file] of others.entries()) {
   await test(`cursor, page ${index + 2}`, { file }, async (page) => {

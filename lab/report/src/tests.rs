@@ -1,3 +1,4 @@
+mod flows;
 mod paths;
 
 use std::collections::BTreeMap;
@@ -208,8 +209,8 @@ fn beside_others_the_pictures_show_what_is_its_own() {
     }
     let page = page_of(&race);
     assert!(page.contains("own throughput, Mbit/s") && page.contains("flows beside it, together"));
-    // In the legend, beside each contestant, and in each panel of four variables.
-    assert_eq!(page.matches("class=\"rival\" d=").count(), 1 + 2 + 2 * 4);
+    // In the legend, beside each contestant, and of each in a legend and four panels of variables.
+    assert_eq!(page.matches("class=\"rival\" d=").count(), 1 + 2 + 2 * (1 + 4));
     let own = race.runs[0].record.own_throughput_mbps.unwrap();
     assert!(page.contains(&format!("{} Mbit/s, beside it {}", short(own), short(3.0 * own))));
 }
@@ -227,13 +228,17 @@ fn who_is_beaten_follows_from_the_paired_runs() {
         race.runs[second(run)].record = record;
     }
     let text = sentence(&race);
-    assert!(text.starts_with("No contestant beats copa@udp, cubic@tcp and reno@tcp in both"), "{text}");
+    assert!(
+        text.starts_with("No contestant beats copa@udp and cubic@tcp in both; from copa@udp to cubic@tcp"),
+        "{text}"
+    );
+    assert!(text.ends_with(" No difference was found between cubic@tcp and reno@tcp."), "{text}");
     for run in 1..=6 {
         // Slower in each pair: beaten, as nothing is known to be better.
         race.runs[second(run)].record.delay_ms.as_mut().unwrap().p95 *= 1.01;
     }
     let text = sentence(&race);
-    assert!(text.starts_with("No contestant beats copa@udp and cubic@tcp in both"), "{text}");
+    assert!(text.starts_with("No contestant beats copa@udp and cubic@tcp in both") && !text.contains("reno"), "{text}");
     race.runs.retain(|run| run.contestant < 2);
     assert_eq!(sentence(&race), "No contestant has more throughput than cubic@tcp, and none has less delay.");
     for run in 1..=6 {
@@ -261,6 +266,22 @@ fn a_small_picture() {
     let mut svg = Svg::default();
     overview::trade_off(&mut svg, &data, Rect { x: 50.0, y: 10.0, w: 200.0, h: 100.0 });
     insta::assert_snapshot!(svg.inline(260.0, 150.0, "small").replace("><", ">\n<"));
+}
+
+#[test]
+fn names_without_room_stand_below_the_picture() {
+    let race = race(&ELEVEN.map(|(name, ..)| (name, 0.9, 900.0)), 1);
+    let data = Data::of_race(race.shown());
+    let heights = [(1000.0, 400.0), (80.0, 40.0)].map(|(w, h)| {
+        let (mut svg, rect) = (Svg::default(), Rect { x: 50.0, y: 10.0, w, h });
+        let more = overview::trade_off(&mut svg, &data, rect);
+        let picture = svg.inline(w + 60.0, h + 60.0 + more, "small");
+        for (name, ..) in ELEVEN {
+            assert!(picture.contains(&format!(">{name}</text>")), "{name} is not in a picture of {w} by {h}");
+        }
+        more
+    });
+    assert!(heights[0] == 0.0 && heights[1] >= 100.0, "{heights:?}");
 }
 
 #[test]
