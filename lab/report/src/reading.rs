@@ -99,20 +99,21 @@ pub(crate) fn trade_off(data: &Data<'_>) -> String {
     }
     let joined: String =
         alike.iter().filter(|group| group.len() > 1).map(|group| format!(" {}", undecided(group))).collect();
+    let throughput = if data.has_rivals() { "own throughput" } else { "throughput" };
     match alike.as_slice() {
         [] if all.is_empty() => "No packet arrived.".to_owned(),
         [] => "None of them stands out.".to_owned(),
         [_] if all.len() == 1 => "One contestant alone: there is nothing to compare it with.".to_owned(),
         [group] if group.len() > 1 => undecided(group),
-        [group] => format!("No contestant has more throughput than {}, and none has less delay.", group[0].0),
+        [group] => format!("No contestant has more {throughput} than {}, and none has less delay.", group[0].0),
         [quick, .., full] => {
             let names: Vec<&str> = alike.iter().map(|group| group[0].0).collect();
             let (quick, full) = (quick[0], full[0]);
             let gain = full.1.0 / quick.1.0.max(1e-9);
             let more = if gain < 2.0 {
-                format!("gains {} % throughput", short(100.0 * (gain - 1.0)))
+                format!("gains {} % {throughput}", short(100.0 * (gain - 1.0)))
             } else {
-                format!("gets {} times the throughput", short(gain))
+                format!("gets {} times the {throughput}", short(gain))
             };
             format!(
                 "No contestant beats {} in both; from {} to {} a flow {more} and pays {} times the delay.{joined}",

@@ -73,3 +73,14 @@ fn draws_are_said_as_people_say_them_and_a_seed_where_there_are_several() {
     race.runs[1].record.seed = 2;
     assert!(page_of(&race).contains(">seed<"));
 }
+
+#[test]
+fn beside_others_throughput_is_called_own() {
+    let mut race = race(&[("cubic@tcp", 0.98, 1200.0), ("sprout@udp", 0.5, 25.0)], 6);
+    let sentence = |race: &Race| reading::trade_off(&Data::of_race(race.shown()));
+    assert!(sentence(&race).contains(" % throughput"), "{}", sentence(&race));
+    for run in &mut race.runs {
+        run.record.own_throughput_mbps = Some(run.record.throughput_mbps / 4.0);
+    }
+    assert!(sentence(&race).contains(" % own throughput"), "{}", sentence(&race));
+}
