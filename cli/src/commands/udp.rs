@@ -182,9 +182,9 @@ pub(super) fn address(text: &str) -> anyhow::Result<SocketAddr> {
 pub(super) fn address_at(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
     if let Some((host, given)) = text.rsplit_once(':')
         && (host.ends_with(']') || !host.contains(':'))
-        && given.parse::<u64>().is_ok_and(|given| !(1..=65535).contains(&given))
+        && given.parse::<u64>().is_ok_and(|given| given > u64::from(u16::MAX))
     {
-        bail!("'{text}': a port is a number from 1 to 65535");
+        bail!("'{text}': a port is a number up to 65535");
     }
     let found = text.to_socket_addrs().or_else(|_| (text.trim_matches(['[', ']']), port).to_socket_addrs());
     let found = found.ok().and_then(|mut addresses| addresses.next());

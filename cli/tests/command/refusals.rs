@@ -178,7 +178,7 @@ fn places_that_cannot_be_written() {
             ),
             (
                 &["validate", "--json", "small.toml/v"],
-                "--json: small.toml/v: cannot be written (Not a directory (os error 20)); name",
+                "--json: small.toml/v: cannot be written (Not a directory (os error 20)); a file stands where",
             ),
         ],
     );
@@ -202,11 +202,14 @@ fn what_people_write_by_mistake() {
             #[cfg(target_os = "linux")]
             (&["send", "small.toml"], "there is no address to send small.toml to; give FILE ADDR"),
             #[cfg(target_os = "linux")]
-            (&["send", "small.toml", "127.0.0.1:99999"], "'127.0.0.1:99999': a port is a number from 1 to 65535"),
+            (&["send", "small.toml", "127.0.0.1:99999"], "'127.0.0.1:99999': a port is a number up to 65535"),
             #[cfg(target_os = "linux")]
             (&["fetch", "--seconds", "1", "127.0.0.1"], "fetch has no --seconds: the server knows no end of it; give"),
             #[cfg(feature = "parquet")]
-            (&["sweep", "small.toml"], "this is a scenario; write a file with scenario = \"small.toml\" and a [grid]"),
+            (
+                &["sweep", "small.toml"],
+                "small.toml:1: this is a scenario; write a file with scenario = \"small.toml\" and a [grid]",
+            ),
         ],
     );
 }
