@@ -1,7 +1,8 @@
 //! What the figures are drawn from: runs just made, or records alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use paceline_cc::names::all_of;
 use paceline_experiment::FlowSeries;
 
 use super::steps::{self, Shown};
@@ -11,6 +12,8 @@ use paceline_lab::stats::{Median, Summary, by_contestant};
 
 /// About so many runs of all contestants together are drawn over time (our choice: a page of at most some 3 MB).
 const MOST_SHOWN: usize = 24;
+/// Most seeds that are listed one by one (our choice: a line's room).
+const MOST_SEEDS: usize = 5;
 
 /// Everything that a report shows.
 #[derive(Debug)]
@@ -189,6 +192,21 @@ impl<'a> Data<'a> {
     /// All records.
     pub(crate) fn records(&self) -> impl Iterator<Item = &'a Record> + Clone {
         self.contestants.iter().flat_map(|c| c.records.iter().copied())
+    }
+
+    /// Of the records, in order.
+    pub(crate) fn seeds(&self) -> BTreeSet<u64> {
+        self.records().map(|record| record.seed).collect()
+    }
+
+    /// `seed 1`, or `seeds 1 and 9`.
+    pub(crate) fn seeds_text(&self) -> String {
+        let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
+        match seeds.len() {
+            1 => format!("seed {}", seeds[0]),
+            2..=MOST_SEEDS => format!("seeds {}", all_of(&seeds)),
+            many => format!("{many} seeds"),
+        }
     }
 
     /// Other flows run beside the contestants'.

@@ -112,7 +112,7 @@ fn facts(data: &Data<'_>) -> Vec<String> {
         first.trace.as_ref().map_or_else(|| "no trace".to_owned(), |trace| format!("trace {trace}")),
         format!("{} s", short(first.seconds)),
         if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") },
-        format!("seed {}", first.seed),
+        data.seeds_text(),
         if first.world == "sim" { "virtual time".to_owned() } else { "real time".to_owned() },
     ];
     facts.extend(capacity(data.records()));
@@ -139,6 +139,6 @@ fn origin(data: &Data<'_>) -> String {
             "sim" => " Scenario, seed and version determine every number on this page.",
             _ => " Real sockets and kernel flows behind an emulated path: another run gives other numbers.",
         };
-        format!("paceline {}, seed {}.{fixed}", first.version, first.seed)
+        format!("paceline {}, {}.{fixed}", first.version, data.seeds_text())
     })
 }

@@ -191,7 +191,7 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
     }
     let drawn: BTreeSet<&String> = data.records().flat_map(|record| record.drawn.keys()).collect();
     type Value = (&'static str, fn(&Record) -> Option<String>);
-    let seeds: BTreeSet<u64> = data.records().map(|record| record.seed).collect();
+    let several_seeds = data.seeds().len() > 1;
     let mut shown: Vec<Value> = vec![
         ("seed", |r| Some(r.seed.to_string())),
         ("throughput, Mbit/s", |r| Some(plain(r.throughput_mbps))),
@@ -206,7 +206,7 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
         ("trusted", |r| r.trusted.map(|yes| if yes { "yes" } else { "NO" }.to_owned())),
     ];
     shown.retain(|(title, value)| match *title {
-        "seed" => seeds.len() > 1,
+        "seed" => several_seeds,
         _ => data.records().any(|record| value(record).is_some()),
     });
     let columns = std::iter::once("run".to_owned()).chain(shown.iter().map(|(title, _)| (*title).to_owned()));

@@ -260,6 +260,16 @@ fn records_alone_give_the_figures_they_allow() {
 }
 
 #[test]
+fn records_of_several_seeds_say_so() {
+    let race = race(&[("cubic@tcp", 0.98, 1200.0)], 2);
+    let mut records: Vec<Record> = race.runs.iter().map(|run| run.record.clone()).collect();
+    (records[0].seed, records[1].seed) = (1, 9);
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(write_records(&records, folder.path()).unwrap()).unwrap();
+    assert_eq!(page.matches("seeds 1 and 9").count(), 2);
+}
+
+#[test]
 fn a_small_picture() {
     let race = race(&[("cubic@tcp", 0.98, 1200.0)], 6);
     let data = Data::of_race(race.shown());
