@@ -143,7 +143,7 @@ fn a_server_says_no_in_one_line() {
         (&["serve", "--key", "open"], "--key open: others may read or write it"),
         (&["serve", "--key", "/dev/urandom"], "--key /dev/urandom: cannot be read (it is a device)"),
         (&["serve", "--key", "movie"], "--key movie: cannot be read (it is longer than 4 KiB)"),
-        (&["fetch", "--seconds", "1", address], "unexpected argument '--seconds'"),
+        (&["fetch", "--seconds", "1", address], "fetch has no --seconds: the server knows no end of it"),
         (&["fetch", "key", address, "--key", "key"], "it has no file key"),
         (&["fetch", "../movie", address, "--key", "key"], "it has no file ../movie"),
         (&["fetch", address], "nothing to fetch"),
