@@ -80,5 +80,5 @@ fn the_table_says_what_runs_differ_in_and_when_they_do_not() {
 
     let lossy = LINK.replace("delay", "loss = 0.01\ndelay");
     let text = said(&run(&Source::from_text("s.toml", &lossy, Options::default())));
-    assert!(text.contains("Runs differ in what their seeds draw"), "{text}");
+    assert!(text.contains("runs differ only in what else their seeds draw"), "{text}");
 }
