@@ -252,5 +252,5 @@ fn shipped_sweeps_can_run() {
         assert!(sweep.points() >= 60, "{}", sweep.title());
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
 }
