@@ -2,7 +2,7 @@
 
 mod watch;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -240,9 +240,13 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
 /// The table: on standard output, unless records go there; then on standard error if someone watches it.
 fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let terminal = if taken { terminal_size_of(std::io::stderr()) } else { terminal_size_of(std::io::stdout()) };
-    let width = terminal.map(|(Width(columns), _)| usize::from(columns));
-    let watched = width.is_some();
+    let (watched, size) = if taken {
+        (std::io::stderr().is_terminal(), terminal_size_of(std::io::stderr()))
+    } else {
+        (std::io::stdout().is_terminal(), terminal_size_of(std::io::stdout()))
+    };
+    // A terminal may not know its size.
+    let width = size.map(|(Width(columns), _)| usize::from(columns));
     let table = table(&race.summaries, width.unwrap_or(WIDTH), color && watched);
     let records = || race.runs.iter().map(|run| &run.record);
     let sentences = |text: String| width.map_or(text.clone(), |width| textwrap::fill(&text, width));

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut known = BTreeSet::new();
     records.retain(|record| known.insert(serde_json::to_string(record).unwrap_or_default()));
     if records.len() < all {
-        complaint::print(&format!("{} of {all} records are there before, and count once", all - records.len()));
+        complaint::print(&format!("{} of {all} records were given before, and count once", all - records.len()));
     }
     let page = paceline_report::write_records(&records, &args.out)?;
     crate::print(&format!("{}\n", page.display()))?;
