@@ -107,6 +107,11 @@ fn files_are_whole_and_alone() {
     let again = lab.run(&["report", "r.jsonl", "--out", "again"]);
     assert_eq!(again.status.code(), Some(0), "{}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(names(&lab.path("again")), names(&lab.path("out/page")));
+    let twice = lab.run(&["report", "r.jsonl", "r.jsonl", "--out", "twice"]);
+    let said = String::from_utf8_lossy(&twice.stderr).into_owned();
+    assert!(said.contains("8 of 16 records were given before, and count once"), "{said}");
+    let page = |folder: &str| fs::read_to_string(lab.path(folder).join("report.html")).unwrap();
+    assert_eq!(page("twice"), page("again"));
 }
 
 #[test]
