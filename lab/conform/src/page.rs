@@ -36,7 +36,7 @@ struct Section<'a> {
     name: &'a str,
     score: String,
     origin: &'a str,
-    notes: Vec<&'static str>,
+    notes: Vec<&'a str>,
     rows: Vec<Row<'a>>,
     figures: Vec<Figure>,
 }

@@ -149,7 +149,7 @@ impl Course {
         let mut trajectory = Trajectory::new(file, Origin::Qlog, mss);
         let unit = if self.in_seconds() { 1e3 } else { 1.0 };
         if unit > 1.0 {
-            trajectory.notes.push(NOTE);
+            trajectory.notes.push(NOTE.to_owned());
         }
         trajectory.points = self.points;
         for point in &mut trajectory.points {

@@ -16,6 +16,10 @@ use crate::watch::Watch;
 /// Time between samples: a fourth of the shortest round trip of the rigs that need it (our choice).
 const STEP: Nanos = Nanos::from_millis(5);
 
+/// What is said of a run whose emulator did not keep time.
+const DOUBTFUL: &str = "NOT to be trusted: on this busy machine over 1 % of the packets left the emulated path more than 1 ms late, or \
+    were lost by the host, in each of two attempts; repeat it on a quiet one";
+
 /// One contestant on one rig, in real time. [`real::acquire`] comes first.
 #[derive(Clone, Debug)]
 pub struct Real {
@@ -65,6 +69,9 @@ impl Task for Real {
         trajectory.facts = self.rig.facts();
         if trajectory.points.iter().all(|point| point.window <= 0.0) {
             return Err(RigError::NoSamples(name));
+        }
+        if !host.trusted() {
+            trajectory.notes.push(format!("{}: {DOUBTFUL}", self.rig.name()));
         }
         Ok(Attempt { output: trajectory, trusted: host.trusted() })
     }

@@ -52,8 +52,8 @@ impl Score {
     }
 
     /// What the readers of its trajectories have to say of them.
-    pub fn notes(&self) -> Vec<&'static str> {
-        self.trajectories.iter().flat_map(|one| one.notes.iter().copied()).collect()
+    pub fn notes(&self) -> Vec<&str> {
+        self.trajectories.iter().flat_map(|one| one.notes.iter().map(String::as_str)).collect()
     }
 
     /// Judges the rules of `controller` on one trajectory: somebody's log shows what it shows.

@@ -90,7 +90,7 @@ pub struct Trajectory {
     /// Seconds at which losses were found; empty where the source does not say.
     pub losses: Vec<f64>,
     /// What its reader has to say of it: a line each.
-    pub notes: Vec<&'static str>,
+    pub notes: Vec<String>,
 }
 
 impl Trajectory {
