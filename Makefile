@@ -64,12 +64,9 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 	@echo "command: target/release/paceline (make install puts it into PATH)"
 
 test: ## all tests; those of QUIC and of the kernel by FEATURES=quic,ebpf, of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
+	@scripts/setup test
 	@scripts/setup $(if $(kernel),build,ebpf)
-	@scripts/test $(QUIET) $(tested)
-	@if scripts/setup java present; then scripts/test-java; \
-	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
-	@scripts/test-python
-	@scripts/test-browser
+	@scripts/test $(addprefix --also ,scripts/test-java scripts/test-python scripts/test-browser) $(QUIET) $(tested)
 
 test-browser: ## clicks in the report of a small race, and axe, in a headless Chromium (needs node, chromium, and packages from npm)
 	@scripts/setup build
@@ -91,12 +88,12 @@ test-operators: ## alert rules, and a Prometheus that scrapes what runs under th
 	@PACELINE=$(BUILT)/paceline scripts/test-operators
 
 test-quic: ## tests of the QUIC crate and of races over it, which take longest to build
-	@scripts/setup build
+	@scripts/setup test
 	@scripts/test $(QUIET) -p paceline-quic
-	@scripts/test $(QUIET) -p paceline-cli --features quic --test real quic
+	@scripts/test $(QUIET) -p paceline-cli --features quic --test real -- quic
 
 test-ebpf: ## tests of what runs in the kernel, which needs clang to build and root to run
-	@scripts/setup build
+	@scripts/setup test
 	@if scripts/setup ebpf; then \
 	    scripts/test $(QUIET) -p paceline-kernel && \
 	    scripts/test $(QUIET) -p paceline-bus -p paceline-int && \
@@ -106,8 +103,8 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 
 test-java: ## tests of the Java library, which needs a JDK and Maven
 	@scripts/setup build
-	@if scripts/setup java; then scripts/test-java; \
-	else echo "skipped: test-java: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
+	@scripts/setup java || true # which says why it is skipped
+	@scripts/test-java
 
 soak-alcc: ## gigabytes above TCP over each controller and mode, hashes compared: some minutes
 	@scripts/setup build
