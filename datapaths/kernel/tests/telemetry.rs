@@ -192,6 +192,7 @@ fn equation_one_waits_for_room() {
         let waiting = told(name, &PATH, full, span, span);
         assert!(window(&waiting) == 10, "{name}: {}", window(&waiting));
         let room = told(name, &PATH, Record { avail_pkts: Some(60), ..full }, span, span);
-        assert!(window(&room) > 30, "{name}: {}", window(&room));
+        // 12 are a fifth of the room; how far it goes beyond depends on how soon HyStart ends slow start.
+        assert!(window(&room) > 15, "{name}: {}", window(&room));
     }
 }
