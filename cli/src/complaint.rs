@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Prints `paceline: text`, in one line whatever the text holds.
 pub(crate) fn print(text: &str) {
@@ -44,6 +44,9 @@ const OTHERWISE: [(&str, &str, &str); 3] = [
     ("fetch", "--seconds", "the server knows no end of it; give the NAME of a file, or --bytes N"),
 ];
 
+/// Options that name what a command writes; people take one for another.
+const OUTPUTS: [&str; 5] = ["report", "out", "output", "json", "csv"];
+
 /// Commands whose program stands behind `--`.
 const RUNNERS: [&str; 3] = ["emulate", "shim", "kernel run"];
 
@@ -61,10 +64,14 @@ pub(crate) fn of_arguments(
         return format!("{instead}; see paceline --help");
     }
     if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) {
-        let command = named(root, arguments.iter().cloned());
-        let command = command.strip_prefix("paceline ").unwrap_or_default();
+        let (named, own) = named(root, arguments.iter().cloned());
+        let command = named.strip_prefix("paceline ").unwrap_or_default();
         if let Some((_, _, instead)) = OTHERWISE.iter().find(|(of, option, _)| (*of, *option) == (command, given)) {
             return format!("{command} has no {given}: {instead}; see paceline {command} --help");
+        }
+        let outputs = outputs(own);
+        if given.strip_prefix("--").is_some_and(|given| OUTPUTS.contains(&given)) && !outputs.is_empty() {
+            return format!("{command} has no {given}; it has {}; see {named} --help", outputs.join(", "));
         }
         if RUNNERS.contains(&command) && !given.starts_with('-') {
             return format!(
@@ -98,18 +105,32 @@ pub(crate) fn of_arguments(
     // The words of the command come before what it takes.
     let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
     match command.as_slice() {
-        ["paceline", _, ..] => format!("{line}; write {usage}; see {} --help", command.join(" ")),
-        _ => format!("{line}; see {} --help", named(root, arguments.into_iter())),
+        // The usage of an unknown option says nothing of what to write in its place.
+        ["paceline", _, ..] if error.kind() != ErrorKind::UnknownArgument => {
+            format!("{line}; write {usage}; see {} --help", command.join(" "))
+        }
+        _ => format!("{line}; see {} --help", named(root, arguments.into_iter()).0),
     }
 }
 
+/// What of [`OUTPUTS`] a command has, with what it takes: `--report DIR`.
+fn outputs(command: &clap::Command) -> Vec<String> {
+    let option = |name: &&'static str| {
+        let option = command.get_arguments().find(|argument| argument.get_long() == Some(name))?;
+        let takes =
+            option.get_value_names().filter(|_| option.get_action().takes_values()).and_then(|names| names.first());
+        Some(takes.map_or_else(|| format!("--{name}"), |takes| format!("--{name} {takes}")))
+    };
+    OUTPUTS.iter().filter_map(option).collect()
+}
+
 /// The command that arguments name, as far as they do: `paceline icn fetch`.
-fn named(root: &clap::Command, arguments: impl Iterator<Item = String>) -> String {
+fn named(root: &clap::Command, arguments: impl Iterator<Item = String>) -> (String, &clap::Command) {
     let (mut words, mut at) = (vec![root.get_name().to_owned()], root);
     for argument in arguments.skip(1) {
         let Some(next) = at.find_subcommand(&argument) else { break };
         words.push(argument);
         at = next;
     }
-    words.join(" ")
+    (words.join(" "), at)
 }

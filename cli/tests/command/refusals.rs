@@ -218,6 +218,12 @@ fn what_people_write_by_mistake() {
 fn what_others_call_output() {
     let expected = "race has no --output: the report goes to --report DIR, records to --json,";
     all(&Lab::new(), &[(&["race", "small.toml", "--output", "x"], expected)]);
+    let expected = "reproduce has no --out; it has --report DIR, --json FILE; see paceline reproduce --help";
+    all(&Lab::new(), &[(&["reproduce", "paced-chirping", "--figure", "fig6", "--out", "x"], expected)]);
+    let expected = "trace synth has no --out; it has --output FILE, --json; see paceline trace synth --help";
+    all(&Lab::new(), &[(&["trace", "synth", "--out", "x"], expected)]);
+    let expected = "unexpected argument '--colour' found; see paceline reproduce --help";
+    all(&Lab::new(), &[(&["reproduce", "--figure", "fig6", "--colour"], expected)]);
     let expected = "--contestants: 'reno@tcp cubic@tcp': unknown datapath 'tcp cubic@tcp'; put a comma between";
     all(&Lab::new(), &[(&["race", "small.toml", "--contestants", "reno@tcp cubic@tcp"], expected)]);
     let expected = "--set down.queue=cake: down.queue: unknown queue 'cake'; fq_codel shares a link among flows";
