@@ -49,10 +49,10 @@ palette! {
     "sprout-ewma" "#006271" "#a4e8fd";
     "mdi" "#444b07" "#b4bf07";
     "fixed" "#4f4a56" "#cccccc";
-    "other-0" "#1d74b4" "#81b9fd";
-    "other-1" "#652735" "#d0828f";
-    "other-2" "#2c3264" "#9695ca";
-    "other-3" "#874a43" "#e6a79e";
+    "other-0" "#065cff" "#7ebfff";
+    "other-1" "#cf1e44" "#b37d03";
+    "other-2" "#8915c9" "#00da89";
+    "other-3" "#2077a3" "#0e9796";
 }
 
 /// How many colours at the end of the palette wait for unknown names.
