@@ -249,7 +249,7 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             lines: series.flows.iter().zip(&classes).map(line).collect(),
         });
         let points = curves::queue(series, 0.05);
-        queues.push(Panel { lines: vec![Line { class: "ink".into(), points, dots: false }], ..Panel::default() });
+        queues.push(Panel { lines: vec![Line { class: "c7".into(), points, dots: false }], ..Panel::default() });
     }
     Sheet {
         label: "Throughput of four flows and queueing delay over time".to_owned(),
