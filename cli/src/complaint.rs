@@ -70,7 +70,8 @@ pub(crate) fn of_arguments(
             return format!("{command} has no {given}: {instead}; see paceline {command} --help");
         }
         let outputs = outputs(own);
-        if given.strip_prefix("--").is_some_and(|given| OUTPUTS.contains(&given)) && !outputs.is_empty() {
+        let unknown = error.kind() == ErrorKind::UnknownArgument;
+        if unknown && given.strip_prefix("--").is_some_and(|given| OUTPUTS.contains(&given)) && !outputs.is_empty() {
             return format!("{command} has no {given}; it has {}; see {named} --help", outputs.join(", "));
         }
         if RUNNERS.contains(&command) && !given.starts_with('-') {

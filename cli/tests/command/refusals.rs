@@ -222,6 +222,8 @@ fn what_others_call_output() {
     all(&Lab::new(), &[(&["reproduce", "paced-chirping", "--figure", "fig6", "--out", "x"], expected)]);
     let expected = "trace synth has no --out; it has --output FILE, --json; see paceline trace synth --help";
     all(&Lab::new(), &[(&["trace", "synth", "--out", "x"], expected)]);
+    let expected = "the argument '--json' cannot be used multiple times";
+    all(&Lab::new(), &[(&["controllers", "--json", "--json"], expected)]);
     let expected = "unexpected argument '--colour' found; see paceline reproduce --help";
     all(&Lab::new(), &[(&["reproduce", "--figure", "fig6", "--colour"], expected)]);
     let expected = "--contestants: 'reno@tcp cubic@tcp': unknown datapath 'tcp cubic@tcp'; put a comma between";
