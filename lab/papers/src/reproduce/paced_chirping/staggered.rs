@@ -9,6 +9,7 @@ use super::super::reading::{jain, least, mean, median, median_reached, most, pac
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::{Rival, STAGGERED, all, plain, seconds};
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::logs::GREY;
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -249,7 +250,7 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             lines: series.flows.iter().zip(&classes).map(line).collect(),
         });
         let points = curves::queue(series, 0.05);
-        queues.push(Panel { lines: vec![Line { class: "c7".into(), points, dots: false }], ..Panel::default() });
+        queues.push(Panel { lines: vec![Line { class: GREY.into(), points, dots: false }], ..Panel::default() });
     }
     Sheet {
         label: "Throughput of four flows and queueing delay over time".to_owned(),
