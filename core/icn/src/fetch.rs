@@ -26,7 +26,7 @@ use crate::signed::{BadRecord, Record};
 use crate::tree::Verifier;
 use crate::wire::{BadMessage, Reason};
 use bytes::Bytes;
-use paceline_cc::{Controller, Nanos, Time};
+use paceline_cc::{Controller, Time};
 
 pub use saved::Saved;
 pub use stats::{FetchStats, SourceStats};
@@ -269,11 +269,17 @@ impl Fetch {
         FetchStats { sources: self.sources.iter().map(Source::stats).collect(), ..self.stats.clone() }
     }
 
+    /// Whether another source than this one may be asked at present: it is neither silent nor busy.
+    fn has_another(&self, now: Time, id: SourceId) -> bool {
+        let at_hand = |source: &Source| source.alive && !source.flow.is_silent() && !source.flow.is_held(now);
+        self.sources.iter().enumerate().any(|(index, source)| index != id.index() && at_hand(source))
+    }
+
     /// A source is asked no more, for a `reason` of its own or because the user says so.
     fn drop_source(&mut self, now: Time, id: SourceId, reason: Option<Failed>) {
         let Some(source) = self.sources.get_mut(id.index()).filter(|source| source.alive) else { return };
         source.alive = false;
-        for unit in source.flow.reclaim(Nanos::ZERO, now) {
+        for unit in source.flow.abandon(now) {
             self.stats.reassigned += u64::from(self.map.give_back(unit, id, None));
         }
         if !self.done

@@ -208,6 +208,11 @@ impl Flow {
         self.expiries > 0
     }
 
+    /// The source asked to be left alone, and may not be asked yet.
+    pub fn is_held(&self, now: Time) -> bool {
+        self.held_until > now
+    }
+
     /// Payload bytes in flight. A unit counts [`UNIT`] until it is there.
     pub fn in_flight(&self) -> u64 {
         self.board.in_flight

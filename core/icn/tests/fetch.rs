@@ -163,14 +163,14 @@ fn refusals_end_a_fetch_with_their_reason() {
         [(Reason::NotFound, Failed::NotFound), (Reason::Changed, Failed::Changed), (Reason::Loop, Failed::Loop)];
     for (reason, failed) in reasons {
         let mut route = Route::new(&object);
-        route.origin.refuses = Some(reason);
+        route.origin.refuses = Some((0, reason));
         let mut network = Network::new(fetch(&object), vec![route]);
         network.run(secs(60));
         assert_eq!(network.fetch.failure(), Some(&failed));
         assert!(network.now() < secs(1));
         // Another source may have it.
         let mut route = Route::new(&object);
-        route.origin.refuses = Some(reason);
+        route.origin.refuses = Some((0, reason));
         let mut network = Network::new(fetch(&object), vec![route, Route::new(&object)]);
         network.run(secs(60));
         assert!(network.fetch.is_done() && network.bytes(0) == object.bytes, "{reason:?}");
@@ -198,7 +198,7 @@ fn an_object_that_shrank_at_its_source_is_not_waited_for() {
 fn a_busy_router_is_asked_later() {
     let object = object(200_000);
     let mut network = Network::new(fetch(&object), vec![Route::new(&object)]);
-    network.routes[0].origin.refuses = Some(Reason::Busy);
+    network.routes[0].origin.refuses = Some((0, Reason::Busy));
     network.run(Time::from_millis(100));
     network.routes[0].origin.refuses = None;
     network.run(secs(60));

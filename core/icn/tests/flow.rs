@@ -293,6 +293,14 @@ fn late_units_are_given_back_and_forgotten() {
 }
 
 #[test]
+fn a_source_that_is_gone_gives_everything_back_whatever_the_time() {
+    let (mut flow, _) = asked(&config(), 10);
+    // The datagram that ended it came before the last request left.
+    assert_eq!(flow.abandon(Time::ZERO), (0..10).collect::<Vec<_>>());
+    assert!(flow.is_idle() && flow.in_flight() == 0 && flow.next_timeout() == Time::NEVER);
+}
+
+#[test]
 fn supply_without_units_is_an_application_that_does_not_read() {
     struct Dry;
     impl Supply for Dry {

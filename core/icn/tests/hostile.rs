@@ -120,7 +120,7 @@ fn a_token_that_is_no_longer_good_costs_a_round_trip_and_no_endless_loop() {
 fn a_router_that_grants_tokens_and_takes_none_is_given_up() {
     let object = object(30_000);
     let mut route = Route::new(&object);
-    route.origin.refuses = Some(Reason::NoToken);
+    route.origin.refuses = Some((0, Reason::NoToken));
     route.origin.wants_token = true;
     let mut network = Network::new(fetch(&object), vec![route]);
     let mut steps = 0;

@@ -1,6 +1,7 @@
 //! Named content without sockets: properties of names, wire, requester and router.
 
 mod common;
+mod failing;
 mod fetch;
 mod flow;
 mod hostile;

@@ -83,6 +83,11 @@ impl Fetch {
                 self.advance();
                 Ok(())
             }
+            // Nothing is known of its bytes: only who was asked for them may take the place.
+            Verdict::Early if asked.is_some_and(|other| other != id) => {
+                self.stats.unsolicited += 1;
+                Err(Dropped::Unsolicited(unit))
+            }
             Verdict::Early => {
                 self.stats.early += 1;
                 self.map.hold(unit, Bytes::copy_from_slice(payload), id);
@@ -210,9 +215,19 @@ impl Fetch {
         if source.flow.on_nack(now, &units, reason, retry_after) == 0 {
             return;
         }
+        if reason == Reason::NoToken {
+            source.refused();
+        }
         match reason {
-            Reason::Busy => {}
-            Reason::NoToken => source.refused(),
+            // They need not wait until it has time for them.
+            Reason::Busy | Reason::NoToken if self.has_another(now, id) => {
+                for unit in units.first..units.end().min(self.map.frontier_unit()) {
+                    if self.sources[id.index()].flow.forget(now, unit) {
+                        self.stats.reassigned += u64::from(self.map.give_back(unit, id, None));
+                    }
+                }
+            }
+            Reason::Busy | Reason::NoToken => {}
             Reason::End if self.is_past_the_end(&units) => self.map.guess_no_more(),
             Reason::NotFound | Reason::Changed | Reason::Loop | Reason::End => {
                 self.give_back(&units, id);

@@ -132,6 +132,7 @@ impl Map {
         if self.layout.is_none() {
             self.end = 1;
             self.slots.truncate(1);
+            self.early = self.slots.iter().filter(|slot| matches!(slot, Slot::Early(..))).count();
         }
     }
 

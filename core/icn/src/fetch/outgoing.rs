@@ -32,14 +32,16 @@ impl Fetch {
         let room = self.config.flow.receive_buffer.saturating_sub(self.unconsumed);
         for step in 0..count {
             let index = (self.turn + step) % count;
+            let id = SourceId(index as u32);
+            let others = self.has_another(now, id);
             let source = &mut self.sources[index];
             if !source.is_ready() {
                 continue;
             }
-            let (id, heard) = (SourceId(index as u32), source.heard);
+            let heard = source.heard;
             let saved = self.saved.as_deref_mut();
             let shelved = saved.map(|saved| Shelved { saved, verifier: &mut self.verifier });
-            let mut share = Share { map: &mut self.map, shelved, source: id, heard, others: alive > 1, room };
+            let mut share = Share { map: &mut self.map, shelved, source: id, heard, others, room };
             let Some(ranges) = source.flow.poll_request(now, &mut share) else { continue };
             let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
             message.clear();

@@ -15,7 +15,7 @@ pub(super) struct Share<'a> {
     pub(super) source: SourceId,
     /// It has answered.
     pub(super) heard: bool,
-    /// There are other sources.
+    /// There are other sources that may be asked.
     pub(super) others: bool,
     /// Bytes that there is room for.
     pub(super) room: u64,

@@ -4,7 +4,7 @@ use paceline_cc::{Ecn, Nanos, Phase, Time};
 use paceline_transport::{Delivery, Marks, Progress};
 
 use super::Flow;
-use super::board::State;
+use super::board::{Record, State};
 use crate::UNIT;
 use crate::ranges::Units;
 use crate::wire::Reason;
@@ -162,15 +162,21 @@ impl Flow {
     /// Waits no longer for units that were first asked for `older_than` ago or more, and gives back their numbers: another source is to be
     /// asked for them.
     pub fn reclaim(&mut self, older_than: Nanos, now: Time) -> Vec<u64> {
-        let due = |asked_at: Time| asked_at + older_than <= now;
-        let late: Vec<(u64, u64)> = self
-            .board
-            .iter()
-            .filter(|(_, record)| record.state != State::Settled && due(record.asked_at))
-            .map(|(number, record)| (number, record.unit))
-            .collect();
+        self.release(now, |record| record.asked_at + older_than <= now)
+    }
+
+    /// Waits no longer for anything and gives back all that was asked for: the source is asked no more. Times are not looked at, since
+    /// what ends a source is a datagram, whose time may lie before that of the last request.
+    pub fn abandon(&mut self, now: Time) -> Vec<u64> {
+        self.release(now, |_| true)
+    }
+
+    /// Waits no longer for the units of which this holds, and says which they are.
+    fn release(&mut self, now: Time, which: impl Fn(&Record) -> bool) -> Vec<u64> {
+        let all = self.board.iter().filter(|(_, record)| record.state != State::Settled && which(record));
+        let released: Vec<(u64, u64)> = all.map(|(number, record)| (number, record.unit)).collect();
         let first = self.board.first();
-        for (number, _) in &late {
+        for (number, _) in &released {
             self.board.settle(*number);
         }
         if self.board.first() != first {
@@ -179,7 +185,7 @@ impl Flow {
                 self.arm(now);
             }
         }
-        late.into_iter().map(|(_, unit)| unit).collect()
+        released.into_iter().map(|(_, unit)| unit).collect()
     }
 
     /// Waits no longer for a unit, because it came from elsewhere; false where it was not waited for.

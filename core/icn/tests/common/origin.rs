@@ -95,8 +95,10 @@ pub(crate) struct Origin {
     /// It wants a token for more than two units.
     pub(crate) wants_token: bool,
     pub(crate) damage: Damage,
-    /// Refuses every request for this reason.
-    pub(crate) refuses: Option<Reason>,
+    /// Refuses units from this one on for this reason.
+    pub(crate) refuses: Option<(u64, Reason)>,
+    /// Where it is busy: for so long.
+    pub(crate) busy_for: Nanos,
     pub(crate) token: Token,
     /// Requests without a token, and those with more than two units among them.
     pub(crate) unproved: (u64, u64),
@@ -110,6 +112,7 @@ impl Origin {
             wants_token: false,
             damage: Box::new(|_, _| {}),
             refuses: None,
+            busy_for: Nanos::ZERO,
             token: Token([9; TOKEN_BYTES]),
             unproved: (0, 0),
         }
@@ -131,12 +134,15 @@ impl Origin {
         }
         let stored_units =
             self.large.as_ref().map_or(self.stored.len().div_ceil(UNIT) as u64, |large| large.layout.stored_units());
+        let retry_after = self.busy_for;
         let mut refuse = |units, reason| {
             let mut nack = Vec::new();
-            Nack { nonce, units, reason, retry_after: Nanos::ZERO }.encode(&mut nack);
+            Nack { nonce, units, reason, retry_after }.encode(&mut nack);
             answers.push(nack);
         };
-        if let Some(reason) = self.refuses {
+        if let Some((from, reason)) = self.refuses
+            && request.ranges.iter().any(|unit| unit >= from)
+        {
             request.ranges.as_slice().iter().for_each(|units| refuse(*units, reason));
             return answers;
         }
@@ -217,6 +223,8 @@ pub(crate) struct Network {
     pub(crate) reads: Option<Rate>,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) requests: u64,
+    /// Datagrams are looked at so long after they came: requests leave in between.
+    pub(crate) lag: Nanos,
     unread: u64,
     read_at: Time,
 }
@@ -236,6 +244,7 @@ impl Network {
             reads: None,
             dropped: Vec::new(),
             requests: 0,
+            lag: Nanos::ZERO,
             unread: 0,
             read_at: Time::ZERO,
         }
@@ -292,7 +301,7 @@ impl Network {
             Next::Event(Event::Request(index, message)) => self.serve(index, &message),
             Next::Event(Event::Answer(index, message)) => {
                 let source = self.source(index);
-                self.dropped.extend(self.fetch.on_datagram(now, source, &message, false).err());
+                self.dropped.extend(self.fetch.on_datagram(now - self.lag, source, &message, false).err());
             }
         }
         true
@@ -317,7 +326,7 @@ impl Network {
             route.link_free = route.link_free.max(now) + route.rate.time_for((answer.len().max(DATA_HEAD)) as u64);
             let (free, delay) = (route.link_free, route.delay);
             if let Some(late) = (route.fate)(number, unit) {
-                self.agenda.at(free + delay + late, Event::Answer(index, answer));
+                self.agenda.at(free + delay + late + self.lag, Event::Answer(index, answer));
             }
         }
     }
