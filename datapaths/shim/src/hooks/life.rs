@@ -125,6 +125,8 @@ pub(super) extern "C" fn __close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let only_marks = flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0;
+    // The calling thread gets a table of its own: what the others have stays open.
+    let leaves = flags & libc::CLOSE_RANGE_UNSHARE as c_int != 0;
     let Some(state) = state::own().filter(|_| !only_marks && first <= last) else {
         return next::close_range(first, last, flags);
     };
@@ -140,7 +142,7 @@ pub(super) extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
                 return fail(error);
             }
             from = fd + 1;
-        } else {
+        } else if !leaves {
             state.closing(fd);
         }
     }

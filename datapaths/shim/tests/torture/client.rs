@@ -24,6 +24,8 @@ pub(crate) enum Reader {
     Stalled(u64, Duration),
     /// Says a word and reads an answer of so many bytes, so many times.
     Asking(usize, usize),
+    /// At once, and sends so many bytes of the pattern meanwhile.
+    Sending(u64),
 }
 
 /// How what a client got ended.
@@ -120,6 +122,10 @@ pub(crate) fn read(
         Reader::Gated => gate.wait(limit),
         Reader::Late(time) => thread::sleep(time),
         Reader::Asking(count, len) => received.late = ask(&mut stream, count, len, &mut received, &mut pattern),
+        Reader::Sending(count) => {
+            let to = stream.try_clone().unwrap();
+            thread::spawn(move || send(to, count));
+        }
         Reader::Keen | Reader::Slow(_) | Reader::Stalled(..) => {}
     }
     let begun = Instant::now();
@@ -167,6 +173,17 @@ impl Received {
             self.bytes += 1;
         }
     }
+}
+
+/// Sends the pattern, and its end. Who does not take it is found by what it answers.
+fn send(mut to: TcpStream, count: u64) {
+    for from in (0..count).step_by(60_000) {
+        let piece: Vec<u8> = (from..count.min(from + 60_000)).map(expected).collect();
+        if to.write_all(&piece).is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Write);
 }
 
 /// Whether the median of the answers was late.

@@ -29,6 +29,8 @@ const EXCEPTIONS: &[Exception] = &[
     queued("by_system", PAST),
     queued("rights", PAST),
     queued("fork_raw", PAST),
+    queued("pidfd_turns", PAST),
+    queued("fork_exec_static", PAST),
     // The process is gone, and its queue with it.
     queued("end_exit_group_raw", None),
     queued("end_abort", None),
@@ -60,8 +62,17 @@ const MANY: Case = Case { bytes: 1_000_000, clients: 24, variables: &[("PACELINE
 /// Most of the descriptors that may be.
 const FEW: Case = Case { bytes: 20_000, clients: 45, descriptors: Some(64), ..USUAL };
 
+/// Who send the same as they get.
+const SENDING: Case = Case { bytes: 3_000_000, reader: Reader::Sending(3_000_000), ..USUAL };
+
+/// Clients that are served by several processes.
+const SEVERAL: Case = Case { clients: 12, reader: Reader::Keen, ..USUAL };
+
 /// A client that needs four seconds and reads all the time.
 const SLOW: Case = Case { reader: Reader::Slow(100_000), variables: IMPATIENT, ..USUAL };
+
+/// A client that holds a little, and reads when the program has closed.
+const UNREAD_SOME: Case = Case { bytes: 150_000, reader: Reader::Late(Duration::from_secs(4)), ..USUAL };
 
 /// A client that does not read until no one waits for it any more.
 const UNREAD: Case = Case { reader: Reader::Late(Duration::from_secs(4)), variables: IMPATIENT, ..USUAL };
@@ -101,12 +112,15 @@ cases! {
     sig_exit: Case { least: Some(200_000), ..USUAL };
     sig_jump: Case { clients: 2, least: Some(0), reader: Reader::Gated, ..KEEN };
     sig_interrupt: KEEN;
+    alt_stack: USUAL;
 
     // The C library's streams, streams.c.
     stdout_turns: USUAL;
     stderr_turns: USUAL;
+    stdout_both: USUAL;
     stdout_late: USUAL;
     stdout_accepted: USUAL;
+    daemon_streams: USUAL;
     inetd: USUAL;
     inetd_later: USUAL;
     stream_turns: USUAL;
@@ -120,11 +134,14 @@ cases! {
     raw_alone: USUAL;
     ring: USUAL;
     ring_raw: USUAL;
+    ring_alone: TWO;
     weak_ring: USUAL;
     send_many: USUAL;
     sendfile_turns: USUAL;
     splice_turns: USUAL;
     sendfile_pipe: USUAL;
+    sendfile_socket: USUAL;
+    odd_copies: USUAL;
 
     // Options and flags, options.c.
     cork: ASKING;
@@ -134,15 +151,20 @@ cases! {
     linger_reset: Case { end: End::Reset, ..USUAL };
     linger_long: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
     linger_early: Case { exit: Exit::Signal(libc::SIGKILL), ..USUAL };
+    linger_fork: Case { bytes: 20_000, end: End::Reset, ..USUAL };
+    linger_blocking: UNREAD_SOME;
+    linger_nonblocking: UNREAD_SOME;
     shutdown_write: USUAL;
     shutdown_both: USUAL;
     shutdown_sigpipe: Case { exit: Exit::Signal(libc::SIGPIPE), ..USUAL };
     msg_more: USUAL;
     msg_oob: USUAL;
     zerocopy_first: USUAL;
+    zerocopy_told: USUAL;
     zerocopy_later: USUAL;
     toggled: KEEN;
     send_timeout: Case { reader: Reader::Gated, ..KEEN };
+    asked: USUAL;
 
     // Bad buffers, buffers.c.
     bad_buffers: USUAL;
@@ -170,12 +192,34 @@ cases! {
     spawn_stdout: USUAL;
     by_system: USUAL;
     rights: USUAL;
+    rights_listener: USUAL;
+    pidfd_turns: USUAL;
     fork_turns: STEADY;
     fork_chain: STEADY;
     fork_raw: STEADY;
     fork_storm: KEEN;
     exec: STEADY;
     exec_failed: STEADY;
+
+    // Listeners, listeners.c.
+    reuseport: Case { called: true, ..SEVERAL };
+    listen_fds: STEADY;
+    fork_each: SEVERAL;
+    echo: Case { clients: 2, ..SENDING };
+    upload_after_shutdown: SENDING;
+    fastopen: USUAL;
+    defer_accept: Case { called: true, reader: Reader::Keen, ..USUAL };
+    small_buffer: Case { called: true, ..STEADY };
+
+    // Tables of descriptors, tables.c.
+    clone_shares: USUAL;
+    range_unshare: TWO;
+    thread_unshare: TWO;
+    cloexec_exec: USUAL;
+    exec_static: STEADY;
+    fork_exec_static: USUAL;
+    high_numbers: USUAL;
+    close_while_writing: Case { reader: Reader::Gated, ..KEEN };
 
     // Sets, polls, threads, events.c.
     two_writers: Case { woven: true, ..KEEN };
@@ -188,10 +232,14 @@ cases! {
     set_nested: KEEN;
     poll_odd: KEEN;
     by_selects: KEEN;
+    edge_pieces: Case { bytes: 3_000_000, reader: Reader::Slow(1_000_000), ..KEEN };
+    large_select: Case { bytes: 3_000_000, reader: Reader::Slow(1_000_000), ..KEEN };
     cancel_poll: USUAL;
     cancel_epoll: USUAL;
     cancel_select: USUAL;
     cancel_accept: USUAL;
+    cancel_pipe: USUAL;
+    cancel_sleep: USUAL;
     cancel_pending_first: USUAL;
     cancel_pending_second: TWO;
     cancel_pending: USUAL;

@@ -28,6 +28,8 @@ pub(crate) struct Case {
     pub(crate) least: Option<u64>,
     /// Two sequences that are woven into each other.
     pub(crate) woven: bool,
+    /// Clients wait until the program calls them: what it sets before holds for their connections.
+    pub(crate) called: bool,
     /// `RLIMIT_NOFILE`.
     pub(crate) descriptors: Option<u64>,
     pub(crate) variables: &'static [(&'static str, &'static str)],
@@ -42,6 +44,7 @@ pub(crate) const USUAL: Case = Case {
     exit: Exit::Code(0),
     least: None,
     woven: false,
+    called: false,
     descriptors: None,
     variables: &[],
 };
@@ -93,6 +96,9 @@ fn program() -> Option<&'static Path> {
         let mut command = Command::new(installed("cc")?);
         command.args(["-O1", "-pthread", "-o"]).arg(&program).args(files).arg("-lrt");
         assert!(command.status().unwrap().success(), "the program of the cases does not compile");
+        // Not everywhere: the program says so where it needs it.
+        let static_program = library().with_file_name("torture-static");
+        let _ = command.args(["-static", "-o"]).arg(static_program).stderr(Stdio::null()).status();
         Some(program)
     };
     PROGRAM.get_or_init(compile).as_deref()
@@ -158,6 +164,9 @@ fn run(name: &str, case: &Case, mode: Mode) -> Result<Outcome, String> {
         Some(line) => line.strip_prefix("port ").map(|port| port.parse().unwrap()).ok_or(line)?,
         None => return Err(format!("the program did not begin: {:?}", server.wait())),
     };
+    if case.called && lines.by_ref().find(|line| line == "come").is_none() {
+        return Err(format!("the program did not call: {:?}", server.wait()));
+    }
     // Without a queue the program may wait for the client before it lets it read.
     let limit = if mode == Mode::Queue { Duration::from_secs(5) } else { Duration::from_millis(500) };
     let (gate, begun) = (Gate::default(), Instant::now());
@@ -256,9 +265,9 @@ fn difference(case: &Case, plain: &Outcome, seen: &Outcome, exception: Option<&E
     let cut = |pair: (usize, &Received, &Received)| {
         same(pair) || (pair.2.end == End::Reset && (overtaken || pair.2.wrong.is_none()))
     };
-    let said = exception.line.is_none_or(|line| seen.log.contains(line));
+    let named = exception.line.is_none_or(|line| seen.log.contains(line));
     // The program may find its connection broken and end otherwise, but it ends.
-    let cut = pairs().all(cut) && pairs().any(|pair| !same(pair)) && seen.exit != Exit::Hang && said;
+    let cut = pairs().all(cut) && pairs().any(|pair| !same(pair)) && seen.exit != Exit::Hang && named;
     (!cut).then(|| format!("{said}; a reset would do, with the line {:?}", exception.line))
 }
 

@@ -93,6 +93,25 @@ static long by_library(long number, long a, long b, long c, long d, long e, long
 static void ring(void) { ring_turns(by_library); }
 static void ring_raw(void) { ring_turns(raw); }
 
+// Nothing but the ring: accept, send and close.
+static void ring_alone(void) {
+    struct ring ring = ring_new(by_library);
+    for (int turn = 0; turn < 2; turn++) {
+        int fd = ring_do(&ring, (struct io_uring_sqe){.opcode = IORING_OP_ACCEPT, .fd = listener});
+        if (fd < 0) errno = -fd, fail("accept by io_uring");
+        for (at = 0; at < total;) {
+            size_t count = piece(sizeof buffer);
+            fill(buffer, at, count);
+            int k = ring_do(&ring, (struct io_uring_sqe){.opcode = IORING_OP_SEND, .fd = fd, .addr = (uintptr_t)buffer, .len = count});
+            if (k < 0) errno = -k, fail("send by io_uring");
+            at += k;
+        }
+        int closed = ring_do(&ring, (struct io_uring_sqe){.opcode = IORING_OP_CLOSE, .fd = fd});
+        if (closed < 0) errno = -closed, fail("close by io_uring");
+    }
+    report("ended: %d", all_ended());
+}
+
 // There unless liburing is.
 int io_uring_queue_init(unsigned entries, void *ring, unsigned flags) __attribute__((weak));
 
@@ -203,6 +222,39 @@ static void sendfile_pipe(void) {
     close(fd);
 }
 
+// Nor is a socket.
+static void sendfile_socket(void) {
+    int fd = take(), ends[2];
+    put(fd, total / 2);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fail("socketpair");
+    fill(buffer, at, 4000);
+    put_bytes(ends[1], buffer, 4000);
+    ssize_t k = sendfile(fd, ends[0], NULL, 4000);
+    answered("sendfile", k);
+    if (k > 0) at += k;
+    go();
+    put(fd, total - at);
+    close(fd);
+}
+
+// Copies that a connection cannot be an end of, and places where there is nothing.
+static void odd_copies(void) {
+    int fd = take(), from = file(1000);
+    off_t negative = -5, past = 2000, start = 0;
+    put(fd, total / 2);
+    go();
+    answered("copy_file_range", copy_file_range(from, &start, fd, NULL, 10, 0));
+    answered("pwrite", pwrite(fd, "x", 1, 0));
+    answered("sendfile from before the file", sendfile(fd, from, &negative, 10));
+    answered("sendfile from behind the file", sendfile(fd, from, &past, 10));
+    answered("sendfile of nothing", sendfile(fd, from, &start, 0));
+    answered("sendfile from itself", sendfile(fd, fd, NULL, 10));
+    answered("sendfile to a number that is free", sendfile(900, from, &start, 10));
+    report("the places: %d %d %d", (int)negative, (int)past, (int)start);
+    put(fd, total - at);
+    close(fd);
+}
+
 const struct method calls[] = {
     {"aio_turns", aio_turns},
     {"raw_turns", raw_turns},
@@ -210,10 +262,13 @@ const struct method calls[] = {
     {"raw_alone", raw_alone},
     {"ring", ring},
     {"ring_raw", ring_raw},
+    {"ring_alone", ring_alone},
     {"weak_ring", weak_ring},
     {"send_many", send_many},
     {"sendfile_turns", sendfile_turns},
     {"splice_turns", splice_turns},
     {"sendfile_pipe", sendfile_pipe},
+    {"sendfile_socket", sendfile_socket},
+    {"odd_copies", odd_copies},
     {0},
 };

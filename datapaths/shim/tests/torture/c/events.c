@@ -1,5 +1,6 @@
 // Sets of epoll, poll and select, and threads that are cancelled in them.
 #include "torture.h"
+#include <sys/resource.h>
 
 // Connections in one set, served by several threads.
 struct served {
@@ -189,6 +190,54 @@ static int by_select(int fd) {
 
 static void by_selects(void) { write_when(take(), by_select); }
 
+// Pieces of many sizes, most of which go in part; edges are told once.
+static void edge_pieces(void) {
+    static unsigned char buffer[91000];
+    int fd = take();
+    struct epoll_event said;
+    struct timespec limit = {60, 0};
+    nonblocking(fd, 1);
+    set = epoll_create1(0);
+    add(set, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+    for (size_t turn = 0; at < total;) {
+        size_t count = 1000 + turn * 7919 % 90000;
+        if (count > total - at) count = total - at;
+        fill(buffer, at, count);
+        ssize_t k = write(fd, buffer, count);
+        if (k > 0) {
+            at += k, turn++;
+            continue;
+        }
+        if (errno != EAGAIN) fail("write");
+        if (epoll_pwait2(set, &said, 1, &limit, NULL) != 1 || said.events & (EPOLLERR | EPOLLHUP)) fail("epoll_pwait2");
+    }
+    close(fd);
+}
+
+// A number above FD_SETSIZE, in a set that is large enough (select(2) has no limit in the kernel).
+static int by_large_set(int fd) {
+    static unsigned long out[64];
+    enum { BITS = 8 * sizeof *out };
+    memset(out, 0, sizeof out);
+    out[fd / BITS] = 1UL << fd % BITS;
+    struct timespec limit = {60, 0};
+    if (pselect(fd + 1, NULL, (void *)out, NULL, &limit, NULL) != 1 || out[fd / BITS] != 1UL << fd % BITS) fail("pselect");
+    return 1;
+}
+
+static void large_select(void) {
+    enum { NUMBER = 2500 };
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < 4096) skip("the limit of descriptors is below 4096");
+    if (limit.rlim_cur < 4096) limit.rlim_cur = 4096;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    int fd = take();
+    if (dup2(fd, NUMBER) != NUMBER) fail("dup2");
+    close(fd);
+    write_when(NUMBER, by_large_set);
+}
+
 // Waits for what never comes.
 static int idle;
 
@@ -211,6 +260,21 @@ static void *in_select(void *unused) {
     FD_ZERO(&readable);
     FD_SET(idle, &readable);
     select(idle + 1, &readable, NULL, NULL, NULL);
+    return unused;
+}
+
+// A pipe that no one reads.
+static void *in_pipe(void *unused) {
+    static char bytes[1 << 17];
+    int ends[2];
+    if (pipe(ends) != 0) fail("pipe");
+    for (;;)
+        if (write(ends[1], bytes, sizeof bytes) < 0) fail("write");
+    return unused;
+}
+
+static void *in_sleep(void *unused) {
+    sleep(60);
     return unused;
 }
 
@@ -253,6 +317,8 @@ static void cancel_poll(void) { cancelled_in(in_poll); }
 static void cancel_epoll(void) { cancelled_in(in_epoll); }
 static void cancel_select(void) { cancelled_in(in_select); }
 static void cancel_accept(void) { cancelled_in(in_accept); }
+static void cancel_pipe(void) { cancelled_in(in_pipe); }
+static void cancel_sleep(void) { cancelled_in(in_sleep); }
 
 // The first client gets what was taken until then.
 static void cancel_write(void) {
@@ -369,10 +435,14 @@ const struct method events[] = {
     {"set_nested", set_nested},
     {"poll_odd", poll_odd},
     {"by_selects", by_selects},
+    {"edge_pieces", edge_pieces},
+    {"large_select", large_select},
     {"cancel_poll", cancel_poll},
     {"cancel_epoll", cancel_epoll},
     {"cancel_select", cancel_select},
     {"cancel_accept", cancel_accept},
+    {"cancel_pipe", cancel_pipe},
+    {"cancel_sleep", cancel_sleep},
     {"cancel_write", cancel_write},
     {"cancel_pending_first", cancel_pending_first},
     {"cancel_pending_second", cancel_pending_second},

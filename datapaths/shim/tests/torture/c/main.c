@@ -84,6 +84,41 @@ void nonblocking(int fd, int on) {
     if (fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) != 0) fail("fcntl");
 }
 
+void set_option(int fd, int level, int option, int value) {
+    if (setsockopt(fd, level, option, &value, sizeof value) != 0) fail("setsockopt");
+}
+
+int port(void) {
+    struct sockaddr_in address;
+    socklen_t len = sizeof address;
+    if (getsockname(listener, (void *)&address, &len) != 0) fail("getsockname");
+    return ntohs(address.sin_port);
+}
+
+// Connections at a port that are neither closed nor half closed by us: ESTABLISHED and CLOSE_WAIT of proc(5).
+static int open_at(int port) {
+    char line[256];
+    int found = 0, local;
+    unsigned state;
+    FILE *table = fopen("/proc/net/tcp", "r");
+    if (!table) fail("/proc/net/tcp");
+    while (fgets(line, sizeof line, table))
+        if (sscanf(line, " %*d: %*8x:%4x %*8x:%*4x %2x", &local, &state) == 2 && local == port) found += state == 1 || state == 8;
+    fclose(table);
+    return found;
+}
+
+static int ended_at(int port) {
+    time_t begun = time(NULL);
+    while (open_at(port) > 0) {
+        if (time(NULL) - begun > 5) return 0;
+        usleep(20000);
+    }
+    return 1;
+}
+
+int all_ended(void) { return ended_at(port()); }
+
 char *const *again(const char *way, int fd, size_t count) {
     static char words[4][24];
     static char *all[6];
@@ -100,7 +135,7 @@ void reap(pid_t child) {
 }
 
 static void (*find(const char *wanted))(void) {
-    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters};
+    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters, listeners, tables};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct method *m = lists[i]; m->name; m++)
             if (strcmp(m->name, wanted) == 0) return m->run;
@@ -117,7 +152,9 @@ int main(int argc, char **argv) {
         int fd = atoi(argv[2]);
         at = strtoull(argv[3], NULL, 10);
         total = at + strtoull(argv[4], NULL, 10);
-        if (strcmp(name, "turns") == 0) turns(stdout, fd);
+        if (strcmp(name, "listening") == 0) listener = fd, put(take(), total - at);
+        else if (strcmp(name, "ended") == 0) report("ended: %d", ended_at(fd));
+        else if (strcmp(name, "turns") == 0) turns(stdout, fd);
         else put(fd, total - at);
         return 0;
     }
@@ -129,8 +166,7 @@ int main(int argc, char **argv) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     if (bind(listener, (void *)&address, len) != 0 || listen(listener, 200) != 0) fail("listen");
-    getsockname(listener, (void *)&address, &len);
-    report("port %d", ntohs(address.sin_port));
+    report("port %d", port());
     run();
     return 0;
 }

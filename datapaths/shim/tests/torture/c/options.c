@@ -1,9 +1,7 @@
 // Options and flags of a connection.
 #include "torture.h"
-
-static void set(int fd, int level, int option, int value) {
-    if (setsockopt(fd, level, option, &value, sizeof value) != 0) fail("setsockopt");
-}
+#include <linux/errqueue.h>
+#include <linux/sockios.h>
 
 static int kernel_cork(int fd) {
     int value = -1;
@@ -18,12 +16,12 @@ static void answers(int fd) {
     int seen = -1, corked = 0, left = 0;
     socklen_t len = sizeof seen;
     while (read(fd, &word, 1) == 1) {
-        set(fd, IPPROTO_TCP, TCP_CORK, 1);
+        set_option(fd, IPPROTO_TCP, TCP_CORK, 1);
         put(fd, 200);
         if (getsockopt(fd, IPPROTO_TCP, TCP_CORK, &seen, &len) != 0) fail("getsockopt");
         corked += seen;
         put(fd, 300);
-        set(fd, IPPROTO_TCP, TCP_CORK, 0);
+        set_option(fd, IPPROTO_TCP, TCP_CORK, 0);
         left += kernel_cork(fd);
     }
     report("TCP_CORK was as set in %d answers, and left in the kernel after %d", corked, left);
@@ -35,20 +33,20 @@ static void cork(void) { answers(take()); }
 // It may be set long before anything is written.
 static void cork_early(void) {
     int fd = take();
-    set(fd, IPPROTO_TCP, TCP_CORK, 1);
+    set_option(fd, IPPROTO_TCP, TCP_CORK, 1);
     answers(fd);
 }
 
 static void cork_nodelay(void) {
     int fd = take();
-    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     answers(fd);
 }
 
 // Never taken off: the rest goes at the close.
 static void cork_close(void) {
     int fd = take();
-    set(fd, IPPROTO_TCP, TCP_CORK, 1);
+    set_option(fd, IPPROTO_TCP, TCP_CORK, 1);
     put(fd, total);
     go();
     close(fd);
@@ -77,6 +75,40 @@ static void linger_early(void) {
     answered("close", close(fd));
     kill(getpid(), SIGKILL);
 }
+
+// The child, which has never written, closes the last name of it.
+static void linger_fork(void) {
+    int fd = take();
+    struct linger linger = {1, 0};
+    if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) != 0) fail("SO_LINGER");
+    put(fd, total);
+    pid_t child = fork();
+    if (child == 0) {
+        close(fd);
+        _exit(0);
+    }
+    answered("close", close(fd));
+    reap(child);
+    report("ended: %d", all_ended());
+}
+
+// No one reads: close waits so long, and no longer.
+static void linger_limited(int blocking) {
+    int fd = take();
+    struct linger linger = {1, 2};
+    struct timespec begun, ended;
+    if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) != 0) fail("SO_LINGER");
+    put(fd, total);
+    nonblocking(fd, !blocking);
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    answered("close", close(fd));
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    report("waited for it: %d", ended.tv_sec - begun.tv_sec >= 1);
+    go();
+}
+
+static void linger_blocking(void) { linger_limited(1); }
+static void linger_nonblocking(void) { linger_limited(0); }
 
 static void shutdown_write(void) {
     int fd = take();
@@ -157,10 +189,39 @@ static void zerocopy(int fd, size_t count) {
 
 static void zerocopy_first(void) {
     int fd = take();
-    set(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
+    set_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
     zerocopy(fd, total / 2);
     put(fd, total - at);
     go();
+    close(fd);
+}
+
+// The kernel says of each send that its pages are free again (MSG_ZEROCOPY in the kernel's documentation of networking).
+static void zerocopy_told(void) {
+    int fd = take();
+    unsigned sends = 0, told = 0;
+    unsigned char *pages = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    set_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
+    fill(pages, 0, total);
+    go();
+    while (at < total) {
+        ssize_t k = send(fd, pages + at, total - at < 50000 ? total - at : 50000, MSG_ZEROCOPY);
+        if (k < 0) fail("MSG_ZEROCOPY");
+        at += k, sends++;
+    }
+    while (told < sends) {
+        char room[200];
+        struct msghdr message = {.msg_control = room, .msg_controllen = sizeof room};
+        struct pollfd p = {fd, 0, 0};
+        if (poll(&p, 1, 30000) != 1) fail("nothing is told");
+        if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) fail("the error queue");
+        for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
+            struct sock_extended_err *one = (void *)CMSG_DATA(head);
+            if (one->ee_origin == SO_EE_ORIGIN_ZEROCOPY) told += one->ee_data - one->ee_info + 1;
+            else report("told of something else: %d", one->ee_origin);
+        }
+    }
+    report("told of all: %d", told == sends);
     close(fd);
 }
 
@@ -184,6 +245,44 @@ static void toggled(void) {
         nonblocking(fd, !on);
         put(fd, total - at < 100000 ? total - at : 100000);
     }
+    close(fd);
+}
+
+static int option(int fd, int level, int option) {
+    int value = -1;
+    socklen_t len = sizeof value;
+    if (getsockopt(fd, level, option, &value, &len) != 0) fail("getsockopt");
+    return value;
+}
+
+// What the kernel says of a client that does not read yet, and of options as they were set.
+static void asked(void) {
+    int fd = take(), waiting = -1, unsent = -1;
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+    uint64_t rate = 1000000;
+    put(fd, total / 10);
+    if (ioctl(fd, SIOCOUTQ, &waiting) != 0 || ioctl(fd, SIOCOUTQNSD, &unsent) != 0) fail("ioctl");
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0) fail("TCP_INFO");
+    report("waiting: %d, of these unsent: %d, state: %d", waiting >= 0 && (size_t)waiting <= at, unsent >= 0 && unsent <= waiting, info.tcpi_state);
+    report("error: %d", option(fd, SOL_SOCKET, SO_ERROR));
+    set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 77777);
+    report("TCP_NOTSENT_LOWAT: %d", option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT));
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, 50000);
+    report("SO_SNDBUF: %d", option(fd, SOL_SOCKET, SO_SNDBUF));
+    len = sizeof rate;
+    if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, len) != 0) fail("SO_MAX_PACING_RATE");
+    rate = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &len) != 0) fail("SO_MAX_PACING_RATE");
+    report("SO_MAX_PACING_RATE: %d", (int)rate);
+    rate = UINT64_MAX;
+    if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, len) != 0) fail("SO_MAX_PACING_RATE");
+    for (int on = 1; on >= 0; on--) {
+        set_option(fd, IPPROTO_TCP, TCP_NODELAY, on);
+        report("TCP_NODELAY: %d", option(fd, IPPROTO_TCP, TCP_NODELAY));
+    }
+    go();
+    put(fd, total - at);
     close(fd);
 }
 
@@ -218,14 +317,19 @@ const struct method options[] = {
     {"linger_reset", linger_reset},
     {"linger_long", linger_long},
     {"linger_early", linger_early},
+    {"linger_fork", linger_fork},
+    {"linger_blocking", linger_blocking},
+    {"linger_nonblocking", linger_nonblocking},
     {"shutdown_write", shutdown_write},
     {"shutdown_both", shutdown_both},
     {"shutdown_sigpipe", shutdown_sigpipe},
     {"msg_more", msg_more},
     {"msg_oob", msg_oob},
     {"zerocopy_first", zerocopy_first},
+    {"zerocopy_told", zerocopy_told},
     {"zerocopy_later", zerocopy_later},
     {"toggled", toggled},
     {"send_timeout", send_timeout},
+    {"asked", asked},
     {0},
 };

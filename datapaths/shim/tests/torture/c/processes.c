@@ -83,21 +83,35 @@ static void prepare(struct carrier *carrier) {
     carrier->message = (struct msghdr){.msg_iov = &carrier->part, .msg_iovlen = 1, .msg_control = carrier->room, .msg_controllen = sizeof carrier->room};
 }
 
+static void give(int to, int fd) {
+    struct carrier carrier;
+    prepare(&carrier);
+    struct cmsghdr *head = CMSG_FIRSTHDR(&carrier.message);
+    head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    if (sendmsg(to, &carrier.message, 0) != 1) fail("sendmsg");
+}
+
+static int given(int from) {
+    struct carrier carrier;
+    prepare(&carrier);
+    if (recvmsg(from, &carrier.message, 0) != 1) fail("recvmsg");
+    int fd;
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&carrier.message)), sizeof fd);
+    return fd;
+}
+
 // Another process gets the connection again for each of its turns.
 static void rights(void) {
     enum { TURNS = 4 };
     int fd = take(), ends[2];
     size_t turn = total / TURNS / 2;
-    struct carrier carrier;
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fail("socketpair");
     pid_t child = fork();
     if (child == 0) {
         close(fd);
         for (int i = 0; i < TURNS; i++) {
-            prepare(&carrier);
-            if (recvmsg(ends[1], &carrier.message, 0) != 1) fail("recvmsg");
-            int got;
-            memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&carrier.message)), sizeof got);
+            int got = given(ends[1]);
             at = (2 * i + 1) * turn;
             put(got, turn);
             close(got);
@@ -108,12 +122,61 @@ static void rights(void) {
     for (int i = 0; i < TURNS; i++) {
         at = 2 * i * turn;
         put(fd, turn);
-        prepare(&carrier);
-        struct cmsghdr *head = CMSG_FIRSTHDR(&carrier.message);
-        head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+        give(ends[0], fd);
         char byte;
-        if (sendmsg(ends[0], &carrier.message, 0) != 1 || read(ends[0], &byte, 1) != 1) fail("the other's turn");
+        if (read(ends[0], &byte, 1) != 1) fail("the other's turn");
+    }
+    go();
+    reap(child);
+    close(fd);
+}
+
+// A worker gets the listener in place of connections.
+static void rights_listener(void) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fail("socketpair");
+    pid_t child = fork();
+    if (child == 0) {
+        close(listener);
+        listener = given(ends[1]);
+        int fd = take();
+        put(fd, total);
+        go();
+        close(fd);
+        _exit(0);
+    }
+    give(ends[0], listener);
+    close(listener);
+    reap(child);
+}
+
+// Another process takes the connection's descriptor itself (pidfd_getfd(2)), and both write in turn.
+static void pidfd_turns(void) {
+    enum { TURNS = 4 };
+    int fd = take(), ends[2];
+    size_t turn = total / TURNS / 2;
+    char byte;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fail("socketpair");
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        close(fd), close(ends[0]);
+        int taken = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, parent, 0), fd, 0);
+        put_bytes(ends[1], taken < 0 ? "n" : "y", 1);
+        for (int i = 0; taken >= 0 && i < TURNS; i++) {
+            if (read(ends[1], &byte, 1) != 1) fail("the other's turn");
+            at = (2 * i + 1) * turn;
+            put(taken, turn);
+            put_bytes(ends[1], "k", 1);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) != 1 || byte != 'y') skip("the kernel gives no other process's descriptor");
+    for (int i = 0; i < TURNS; i++) {
+        at = 2 * i * turn;
+        put(fd, turn);
+        put_bytes(ends[0], "k", 1);
+        if (read(ends[0], &byte, 1) != 1) fail("the other's turn");
     }
     go();
     reap(child);
@@ -224,6 +287,8 @@ const struct method processes[] = {
     {"spawn_stdout", spawn_stdout},
     {"by_system", by_system},
     {"rights", rights},
+    {"rights_listener", rights_listener},
+    {"pidfd_turns", pidfd_turns},
     {"fork_turns", fork_turns},
     {"fork_chain", fork_chain},
     {"fork_raw", fork_raw},

@@ -1,4 +1,4 @@
-// As much of io_uring(7) as one write at a time takes, without liburing.
+// As much of io_uring(7) as one operation at a time takes, without liburing.
 #include <linux/io_uring.h>
 
 struct ring {
@@ -24,11 +24,11 @@ static struct ring ring_new(long (*call)(long, long, long, long, long, long, lon
     return ring;
 }
 
-// Writes and waits: the count, or the negative error.
-static int ring_write(struct ring *ring, int fd, const void *bytes, unsigned count) {
+// Does it and waits: the result, or the negative error.
+static int ring_do(struct ring *ring, struct io_uring_sqe entry) {
     unsigned *tail = (unsigned *)(ring->submissions + ring->layout.sq_off.tail);
     unsigned index = *tail & *(unsigned *)(ring->submissions + ring->layout.sq_off.ring_mask);
-    ring->entries[index] = (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .fd = fd, .addr = (uintptr_t)bytes, .len = count};
+    ring->entries[index] = entry;
     ((unsigned *)(ring->submissions + ring->layout.sq_off.array))[index] = index;
     __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
     long entered = ring->call(SYS_io_uring_enter, ring->fd, 1, 1, IORING_ENTER_GETEVENTS, 0, 0);
@@ -38,4 +38,8 @@ static int ring_write(struct ring *ring, int fd, const void *bytes, unsigned cou
     int result = ((struct io_uring_cqe *)(ring->completions + ring->layout.cq_off.cqes))[done].res;
     __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
     return result;
+}
+
+static int ring_write(struct ring *ring, int fd, const void *bytes, unsigned count) {
+    return ring_do(ring, (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .fd = fd, .addr = (uintptr_t)bytes, .len = count});
 }

@@ -151,6 +151,33 @@ static void sig_interrupt(void) {
     close(fd);
 }
 
+// A handler with a stack of its own, of the size that the C library recommends; what is below it belongs to others.
+static void on_small_stack(int number) {
+    static unsigned char bytes[1000];
+    fill(bytes, at, sizeof bytes);
+    put_bytes(connection, bytes, sizeof bytes), at += sizeof bytes;
+    (void)number;
+}
+
+static void alt_stack(void) {
+    enum { BELOW = 1 << 16, MARK = 0x5a };
+    size_t size = sysconf(_SC_SIGSTKSZ);
+    unsigned char *all = mmap(NULL, BELOW + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(all, MARK, BELOW);
+    stack_t own = {.ss_sp = all + BELOW, .ss_size = size};
+    struct sigaction action = {.sa_handler = on_small_stack, .sa_flags = SA_ONSTACK};
+    if (sigaltstack(&own, NULL) != 0) fail("sigaltstack");
+    sigaction(SIGUSR1, &action, NULL);
+    put(connection = take(), total / 2);
+    go();
+    raise(SIGUSR1);
+    put(connection, total - at);
+    size_t changed = 0;
+    for (size_t i = 0; i < BELOW; i++) changed += all[i] != MARK;
+    report("changed below the stack: %zu bytes", changed);
+    close(connection);
+}
+
 const struct method signals[] = {
     {"sig_write", sig_write},
     {"sig_write_restart", sig_write_restart},
@@ -160,5 +187,6 @@ const struct method signals[] = {
     {"sig_exit", sig_exit},
     {"sig_jump", sig_jump},
     {"sig_interrupt", sig_interrupt},
+    {"alt_stack", alt_stack},
     {0},
 };

@@ -35,6 +35,14 @@ static void stderr_turns(void) {
     turns(stderr, STDERR_FILENO);
 }
 
+// The connection keeps its own number too.
+static void stdout_both(void) {
+    int fd = take();
+    if (dup2(fd, STDOUT_FILENO) != STDOUT_FILENO) fail("dup2");
+    turns(stdout, fd);
+    close(fd);
+}
+
 // Written to before it becomes the standard output.
 static void stdout_late(void) {
     int fd = take();
@@ -48,6 +56,18 @@ static void stdout_accepted(void) {
     close(STDOUT_FILENO);
     if (take() != STDOUT_FILENO) fail("accept at 1");
     turns(stdout, STDOUT_FILENO);
+}
+
+// A service that inetd has started goes on by itself: the standard streams become /dev/null, and their connection ends.
+static void daemon_streams(void) {
+    int fd = take();
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) dup2(fd, i);
+    close(fd);
+    put(STDOUT_FILENO, total);
+    go();
+    if (daemon(1, 0) != 0) fail("daemon");
+    alarm(90);
+    report("ended: %d", all_ended());
 }
 
 // As inetd starts it: the connection is its standard input, output and errors.
@@ -107,8 +127,10 @@ static void dprintf_turns(void) {
 const struct method streams[] = {
     {"stdout_turns", stdout_turns},
     {"stderr_turns", stderr_turns},
+    {"stdout_both", stdout_both},
     {"stdout_late", stdout_late},
     {"stdout_accepted", stdout_accepted},
+    {"daemon_streams", daemon_streams},
     {"inetd", inetd},
     {"inetd_later", inetd_later},
     {"stream_turns", stream_turns},
