@@ -30,8 +30,11 @@ use crate::Clock;
 
 /// How often the flows are looked at. Our choice: ten round trips of a path of a site; a look costs tens of microseconds.
 const FLOWS_EVERY: Duration = Duration::from_millis(100);
-/// How often they are looked at for reports of a flow that is not known. Our choice: half of the time between two reports.
+/// How often they are looked at for reports of a flow that is not known, where no source says whose it is. Our choice: half of the time
+/// between two reports.
 const UNKNOWN_EVERY: Duration = Duration::from_millis(5);
+/// So much longer than a look took is the time to the next one. Our choice: 2.5 % of a processor, however many flows there are.
+const LOOK_SHARE: u32 = 40;
 /// How often the maps are. Our choice: a module is loaded seldom, and all maps of the machine are gone through.
 const MAPS_EVERY: Duration = Duration::from_secs(1);
 /// Flows that are served. Our choice: as many as the agent that steers flows has slots.
@@ -78,6 +81,8 @@ pub struct Agent {
     /// It is subscribed to all flows.
     all: bool,
     looked: Option<Instant>,
+    /// Time between two looks.
+    every: Duration,
     mapped: Option<Instant>,
     observe: Option<Observe>,
     figures: Figures,
@@ -118,6 +123,7 @@ impl Agent {
             heart: Heart::new(Role::Agent),
             all: false,
             looked: None,
+            every: FLOWS_EVERY,
             mapped: None,
             observe,
             figures: Figures::default(),
@@ -138,22 +144,42 @@ impl Agent {
     /// # Errors
     /// The system's, when connections cannot be asked for.
     pub fn step(&mut self, patience: Duration) -> io::Result<Option<FlowReport>> {
-        if self.looked.is_none_or(|looked| looked.elapsed() >= FLOWS_EVERY) {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= self.every) {
             self.look()?;
         }
         if self.bus.options().role == Some(Role::Agent) {
             self.heart.beat(&self.bus, Some(&self.subscription), self.flows.len());
         }
-        let rest = self.looked.map_or(Duration::ZERO, |looked| FLOWS_EVERY.saturating_sub(looked.elapsed()));
+        let rest = self.looked.map_or(Duration::ZERO, |looked| self.every.saturating_sub(looked.elapsed()));
         let Some(Message { body: Body::Flow(report), .. }) = self.subscription.next(patience.min(rest)) else {
             return Ok(None);
         };
-        let unknown = self.all && !self.flows.contains_key(&report.tuple);
-        if unknown && self.looked.is_none_or(|looked| looked.elapsed() >= UNKNOWN_EVERY) {
-            self.look()?;
+        if self.all && !self.flows.contains_key(&report.tuple) {
+            self.meet(&report.tuple)?;
         }
         self.take(&report);
         Ok(Some(report))
+    }
+
+    /// A report of a flow that is not known: it may be a new one of ours.
+    fn meet(&mut self, tuple: &Tuple) -> io::Result<()> {
+        if self.maps.has_sources() {
+            if let Some(flow) = self.maps.flow(tuple) {
+                self.serve(*tuple, flow.cookie, None);
+            }
+        } else if self.looked.is_none_or(|looked| looked.elapsed() >= UNKNOWN_EVERY.max(self.every - FLOWS_EVERY)) {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Serves a flow from now on, or counts that it does not.
+    fn serve(&mut self, tuple: Tuple, cookie: u64, srtt: Option<Nanos>) {
+        if self.flows.len() < FLOWS_MAX {
+            self.flows.insert(tuple, Flow { cookie, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() });
+        } else {
+            self.figures.unserved += 1;
+        }
     }
 
     fn take(&mut self, report: &FlowReport) {
@@ -181,11 +207,11 @@ impl Agent {
             self.maps.look();
             self.mapped = Some(Instant::now());
         }
-        self.looked = Some(Instant::now());
+        let began = Instant::now();
         let connections = self.sockets.all(FLOWS_MAX)?;
         let known = connections.iter().map(|one| (one.cookie, one.srtt));
         let known: HashMap<u64, Nanos> = known.filter(|(_, srtt)| *srtt > Nanos::ZERO).collect();
-        let ours: Vec<(Tuple, u64)> = match self.maps.sent(now, FLOWS_MAX) {
+        let ours: Vec<(Tuple, u64)> = match self.maps.sent(now) {
             Some(sent) => sent.iter().map(|one| (one.tuple, one.cookie)).collect(),
             None => connections.iter().map(|one| (one.tuple, one.cookie)).collect(),
         };
@@ -205,13 +231,12 @@ impl Agent {
             let srtt = known.get(&cookie).copied();
             if let Some(flow) = self.flows.get_mut(&tuple) {
                 flow.srtt = srtt.unwrap_or(flow.srtt);
-            } else if self.flows.len() < FLOWS_MAX {
-                let flow = Flow { cookie, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() };
-                self.flows.insert(tuple, flow);
             } else {
-                self.figures.unserved += 1;
+                self.serve(tuple, cookie, srtt);
             }
         }
+        self.looked = Some(Instant::now());
+        self.every = FLOWS_EVERY.max(began.elapsed() * LOOK_SHARE);
         if self.all {
             return Ok(());
         }

@@ -22,6 +22,14 @@ pub enum NodeError {
         /// As it was given.
         name: String,
     },
+    /// The interface was removed while the role ran.
+    #[error("{name}: the interface is gone, and the {role} with it; begin again when there is one")]
+    Gone {
+        /// The interface.
+        name: String,
+        /// Which.
+        role: &'static str,
+    },
     /// The interface's packets have headers that are not known here.
     #[error("{name}: an interface of kind {kind} (if_arp.h); take one that carries Ethernet or bare IP packets")]
     Kind {

@@ -4,16 +4,25 @@ use std::net::Ipv6Addr;
 
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use paceline_cc::Time;
+use paceline_cc::{Nanos, Time};
 use paceline_telemetry::Tuple;
 
 /// Names of the source's program and of its maps, which other processes find them by.
 const PROGRAM: &str = "pl_int_source";
 const FLOWS: &str = "pl_int_flows";
 const REPORTS: &str = "pl_int_reports";
+const HEARD: &str = "pl_int_heard";
 
 /// Octets of a flow's key.
 const TUPLE: usize = 36;
+/// Places in `struct flow` of src/bpf/source.h.
+const LAST_AT: usize = 16;
+const SEEN_AT: usize = 72;
+const ENDED_AT: usize = 92;
+/// How long a flow is kept that has sent its FIN (our choice: its last packets may be sent again), and one that sends nothing (our choice: sinks
+/// keep it as long).
+const ENDED: Nanos = Nanos::from_secs(10);
+const IDLE: Nanos = Nanos::from_secs(60);
 
 /// A flow as its source has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +45,19 @@ pub struct Flow {
 impl Flow {
     /// `struct flow` of src/bpf/source.h.
     fn read(key: &[u8], value: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?));
         Some(Self {
             tuple: read_tuple(key)?,
-            cookie: word(0)?,
-            headers: word(8)?,
-            last_ns: word(16)?,
-            paused_until_ns: word(32)?,
+            cookie: word(value, 0)?,
+            headers: word(value, 8)?,
+            last_ns: word(value, LAST_AT)?,
+            paused_until_ns: word(value, 32)?,
             sequence: u32::from_ne_bytes(*value.get(40..)?.first_chunk()?),
         })
     }
+}
+
+fn word(value: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?))
 }
 
 /// As `struct pl_tuple` of src/bpf/kernel.h: in the order of packets.
@@ -69,12 +81,13 @@ pub(crate) fn read_tuple(key: &[u8]) -> Option<Tuple> {
 pub struct FlowMaps {
     flows: MapHandle,
     reports: MapHandle,
+    heard: MapHandle,
 }
 
 impl FlowMaps {
     pub(crate) fn of(object: &libbpf_rs::Object) -> libbpf_rs::Result<Self> {
         let open = |name| MapHandle::try_from(&crate::load::map(object, name)?);
-        Ok(Self { flows: open(FLOWS)?, reports: open(REPORTS)? })
+        Ok(Self { flows: open(FLOWS)?, reports: open(REPORTS)?, heard: open(HEARD)? })
     }
 
     /// Those of every source that runs on this machine, whichever process it is of.
@@ -87,7 +100,7 @@ impl FlowMaps {
         let pairs = sources.filter_map(|program| {
             let maps = || program.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
             let named = |name| maps().find(|map| map.name() == name);
-            Some(Self { flows: named(FLOWS)?, reports: named(REPORTS)? })
+            Some(Self { flows: named(FLOWS)?, reports: named(REPORTS)?, heard: named(HEARD)? })
         });
         pairs.collect()
     }
@@ -101,11 +114,32 @@ impl FlowMaps {
 
     /// All of them; those that ended a while ago may be among them.
     pub fn flows(&self) -> Vec<Flow> {
-        let value = |key: Vec<u8>| {
-            let value = self.flows.lookup(&key, MapFlags::ANY).ok().flatten()?;
-            Flow::read(&key, &value)
+        self.entries().filter_map(|(key, value)| Flow::read(&key, &value)).collect()
+    }
+
+    /// Those that had a header at `oldest_ns` or later.
+    pub(crate) fn with_headers_since(&self, oldest_ns: u64) -> impl Iterator<Item = Flow> {
+        let lately = move |value: &[u8]| word(value, LAST_AT).is_some_and(|last| last >= oldest_ns);
+        self.entries().filter_map(move |(key, value)| lately(&value).then(|| Flow::read(&key, &value))?)
+    }
+
+    /// All by one system call: the kernel may give fewer than were asked for before the end, which libbpf-rs takes for the end.
+    fn entries(&self) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+        self.flows.lookup_batch(self.flows.max_entries(), MapFlags::ANY, MapFlags::ANY).into_iter().flatten()
+    }
+
+    /// Forgets the flows that ended [`ENDED`] ago, or that sent nothing for [`IDLE`]: one that goes on begins as a new one.
+    pub(crate) fn sweep(&self, now: Time) {
+        let is_over = |value: &[u8]| {
+            let ended = value.get(ENDED_AT..).and_then(|ended| ended.first_chunk()) != Some(&[0; 4]);
+            let silent = now.as_nanos().saturating_sub(word(value, SEEN_AT).unwrap_or(0));
+            Nanos::from_nanos(silent) >= if ended { ENDED } else { IDLE }
         };
-        self.flows.keys().filter_map(value).collect()
+        for (key, _) in self.entries().filter(|(_, value)| is_over(value)) {
+            // What is gone already has been forgotten.
+            let _ = self.flows.delete(&key);
+            let _ = self.reports.delete(&key);
+        }
     }
 
     /// A report of the flow came just now: its source goes on putting headers on it.
@@ -117,7 +151,9 @@ impl FlowMaps {
     }
 
     pub(crate) fn reported_at(&self, tuple: &Tuple, at: Time) -> libbpf_rs::Result<()> {
-        self.reports.update(&write_tuple(tuple), &at.as_nanos().to_ne_bytes(), MapFlags::ANY)
+        let at = at.as_nanos().to_ne_bytes();
+        self.reports.update(&write_tuple(tuple), &at, MapFlags::ANY)?;
+        self.heard.update(&tuple.dst.octets(), &at, MapFlags::ANY)
     }
 }
 

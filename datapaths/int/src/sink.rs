@@ -43,6 +43,8 @@ counters! {
         foreign_header,
         /// Packets where the kernel refused a change.
         failed,
+        /// Packets whose header was taken out and not read, because they are of no connection of this host or TCP would not take them.
+        foreign_flow,
     }
 }
 
@@ -53,18 +55,33 @@ pub struct SinkOptions {
     pub clock: Clock,
     /// Source and sink have that clock in common, so that delays are delays and not differences.
     pub synced: bool,
-    /// Most flows at a time; those that were silent longest make place for others. 65536 by default, the format's.
+    /// Most flows at a time; those that were silent longest make place for others. 65536 by default, the format's. Who is silent for a
+    /// minute is forgotten anyway.
     pub flows: usize,
     /// Octets of the buffer between kernel and user space, a power of two and a multiple of the page size. 1 MiB by default: some
     /// 7000 headers.
     pub ring_bytes: u32,
+    /// Flows that this machine forwards are read too, though it cannot tell what is forged of them: for a router at the edge of the
+    /// domain. `false` by default: only packets that TCP of this machine would take.
+    pub forwarded: bool,
+    /// Least hop limit of packets that are read: with 255 at all senders, 255 less the routers on the way keeps out what comes from
+    /// further away (RFC 5082). 0 by default: any.
+    pub hop_limit: u8,
     /// How the program must be held; `None`: as the kernel can.
     pub hook: Option<Hook>,
 }
 
 impl Default for SinkOptions {
     fn default() -> Self {
-        Self { clock: Clock::Machine, synced: false, flows: 65536, ring_bytes: 1 << 20, hook: None }
+        Self {
+            clock: Clock::Machine,
+            synced: false,
+            flows: 65536,
+            ring_bytes: 1 << 20,
+            forwarded: false,
+            hop_limit: 0,
+            hook: None,
+        }
     }
 }
 
@@ -94,6 +111,7 @@ impl Arrival {
 /// A sink at an interface. Dropping it takes it away, as the end of the process does, however that ends.
 pub struct Sink {
     attached: Attached,
+    interface: Interface,
     ring: RingBuffer<'static>,
     arrivals: Arc<Mutex<Vec<Arrival>>>,
     object: Object,
@@ -115,7 +133,13 @@ impl Sink {
             return Err(NodeError::Option { option: "ring bytes", reason });
         }
         let interface = Interface::find(interface)?;
-        let config = words(&[interface.l2, u32::from(options.clock == Clock::Tai), WAKE_US]);
+        let config = words(&[
+            interface.l2,
+            u32::from(options.clock == Clock::Tai),
+            WAKE_US,
+            u32::from(options.forwarded),
+            u32::from(options.hop_limit),
+        ]);
         let mut object = load(ROLE, OBJECT, &config, |object| {
             let mut ring = object.maps_mut().find(|map| map.name() == "arrivals").ok_or_else(crate::load::missing)?;
             ring.set_max_entries(options.ring_bytes)
@@ -126,12 +150,20 @@ impl Sink {
             attach(ROLE, &mut object, "pl_int_sink", &interface, (Side::Ingress, Place::Last), options.hook)?;
         let table = Table::new(options.flows, options.synced);
         let (clock, linger) = (options.clock, Instant::now());
-        Ok(Self { attached, ring, arrivals, object, table, clock, unreadable: 0, linger })
+        Ok(Self { attached, interface, ring, arrivals, object, table, clock, unreadable: 0, linger })
     }
 
     /// How its program is held.
     pub const fn hook(&self) -> Hook {
         self.attached.hook()
+    }
+
+    /// Whether it still does something; to be asked about ten times a second, in the network namespace that it was opened in.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn ensure(&self) -> Result<(), NodeError> {
+        self.interface.ensure(ROLE)
     }
 
     /// What its program has counted.

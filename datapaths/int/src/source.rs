@@ -46,9 +46,9 @@ counters! {
         not_selected,
         /// Buffers left out by sampling.
         sampled_out,
-        /// Packets left as they were because no report came.
+        /// Packets left as they were because no report has come that shows that the path carries headers.
         paused,
-        /// How often a flow began to be without headers because no report came.
+        /// How often a header was given up that no report came after: its flow has none for a while.
         pauses,
         /// Packets where the kernel refused a change.
         failed,
@@ -56,6 +56,8 @@ counters! {
         segment_sizes,
         /// Times that a router said of a flow with headers that its path is narrower.
         path_mtus,
+        /// Messages of that kind that quote no packet on its way that is longer than they say, or are damaged: they are not believed.
+        forged_mtus,
     }
 }
 
@@ -80,7 +82,8 @@ pub struct SourceOptions {
     pub clock: Clock,
     /// Longest time without a report of a flow that has headers; `None`: headers whatever comes back. 1 s by default, the format's.
     pub patience: Option<Duration>,
-    /// How long a flow has none then. 30 s by default, the format's.
+    /// How long a flow has none then; other flows to the same address neither, and twice as long with each time in a row, up to 16 times.
+    /// 30 s by default, the format's.
     pub pause: Duration,
     /// How the programs must be held; `None`: as the kernel can.
     pub hook: Option<Hook>,
@@ -165,6 +168,7 @@ impl SourceOptions {
 /// A source at an interface. Dropping it takes it away, as the end of the process does, however that ends.
 pub struct Source {
     programs: [Attached; 2],
+    interface: Interface,
     object: Object,
     flows: FlowMaps,
 }
@@ -210,12 +214,20 @@ impl Source {
         // Before a hop at the same interface, which is to write into them.
         let headers =
             attach(ROLE, &mut object, "pl_int_source", &interface, (Side::Egress, Place::First), options.hook)?;
-        Ok(Self { programs: [headers, segments], object, flows })
+        Ok(Self { programs: [headers, segments], interface, object, flows })
     }
 
     /// How its programs are held.
     pub const fn hook(&self) -> Hook {
         self.programs[0].hook()
+    }
+
+    /// Whether it still does something; to be asked about ten times a second, in the network namespace that it was opened in.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn ensure(&self) -> Result<(), NodeError> {
+        self.interface.ensure(ROLE)
     }
 
     /// What it has counted.
@@ -234,6 +246,11 @@ impl Source {
     /// What the system says.
     pub fn reported(&self, tuple: &Tuple) -> libbpf_rs::Result<()> {
         self.flows.reported(tuple)
+    }
+
+    /// Forgets the flows that are over. Call it about once a second; without it they make place for others when the map is full.
+    pub fn sweep(&self) {
+        self.flows.sweep(Clock::Machine.now());
     }
 
     /// Puts headers on packets, or does not until it is called again.

@@ -9,6 +9,8 @@ use paceline_telemetry::{FlowReport, Header, NodeReport, Sink, Tuple};
 
 /// Judged gaps that are kept for who asks (our choice: a second of many losses).
 const JUDGED_MAX: usize = 4096;
+/// How long a flow is kept of which nothing comes (our choice: as long as a source keeps one that sends nothing).
+const IDLE: Nanos = Nanos::from_secs(60);
 /// Nodes whose reports are kept (our choice: more than any header has room for).
 const NODES_MAX: usize = 256;
 
@@ -27,6 +29,8 @@ pub(crate) struct Table {
     nodes: BTreeMap<u32, NodeReport>,
     most: usize,
     synced: bool,
+    /// When those that are silent were last looked for.
+    swept: Time,
     /// Flows that made place for others.
     pub(crate) forgotten: u64,
     /// What was judged since someone asked.
@@ -36,7 +40,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(most: usize, synced: bool) -> Self {
         let (flows, due, nodes) = (HashMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { flows, due, nodes, most: most.max(1), synced, forgotten: 0, judged: Vec::new() }
+        Self { flows, due, nodes, most: most.max(1), synced, swept: Time::ZERO, forgotten: 0, judged: Vec::new() }
     }
 
     /// A header of a flow came with so many packets.
@@ -92,6 +96,17 @@ impl Table {
             let due = flow.sink.next_timeout().max(now + Nanos::from_nanos(1));
             Self::list(&mut self.due, flow, tuple, due);
         }
+        if now - self.swept >= IDLE {
+            self.swept = now;
+            let Self { flows, due, .. } = self;
+            flows.retain(|tuple, flow| {
+                let stays = now - flow.seen < IDLE;
+                if !stays {
+                    due.remove(&(flow.due, *tuple));
+                }
+                stays
+            });
+        }
     }
 
     /// A node reported.
@@ -146,6 +161,20 @@ mod tests {
         assert!(table.flows.contains_key(&tuple(99)) && table.flows.contains_key(&tuple(90)));
         assert!(!table.flows.contains_key(&tuple(80)));
         assert_eq!(table.due.len(), table.len());
+    }
+
+    #[test]
+    fn flows_that_are_silent_for_a_minute_are_forgotten() {
+        let mut table = Table::new(16, true);
+        let mut reports = Vec::new();
+        let at = |seconds| Time::ZERO + Nanos::from_secs(seconds);
+        table.poll(at(100), &mut reports);
+        table.arrive(at(100), tuple(1), &header(0), 1);
+        table.arrive(at(101), tuple(2), &header(0), 1);
+        table.poll(at(160), &mut reports);
+        assert_eq!(table.len(), 1);
+        table.poll(at(220), &mut reports);
+        assert_eq!((table.len(), table.due.len(), table.forgotten), (0, 0, 0));
     }
 
     #[test]

@@ -133,6 +133,14 @@ impl Transit {
         self.attached.hook()
     }
 
+    /// Whether it still does something; to be asked about ten times a second, in the network namespace that it was opened in.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn ensure(&self) -> Result<(), NodeError> {
+        self.interface.ensure(ROLE)
+    }
+
     /// The node's number.
     pub const fn node(&self) -> u32 {
         self.node

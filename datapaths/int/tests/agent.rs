@@ -22,6 +22,8 @@ use server::Server;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Octets of `struct flow` of src/bpf/source.h.
+const FLOW: usize = 96;
 const STEP: Duration = Duration::from_millis(20);
 /// Names the map that the other process is to read, and the key.
 const READ: &str = "PACELINE_TEST_READ";
@@ -75,7 +77,7 @@ struct Kernel {
     records: MapHandle,
     flows: MapHandle,
     reports: MapHandle,
-    _source: Source,
+    source: Source,
 }
 
 impl Kernel {
@@ -96,7 +98,7 @@ impl Kernel {
             let id = MapInfoIter::default().filter(|map| map.name == name).map(|map| map.id).max().unwrap();
             MapHandle::from_map_id(id).unwrap()
         };
-        Some(Self { records, flows: newest("pl_int_flows"), reports: newest("pl_int_reports"), _source: source })
+        Some(Self { records, flows: newest("pl_int_flows"), reports: newest("pl_int_reports"), source })
     }
 
     fn key(tuple: &Tuple) -> Vec<u8> {
@@ -106,7 +108,7 @@ impl Kernel {
 
     /// The source has just put a header on this flow.
     fn sent(&self, connection: &Connection) {
-        let mut value = [0; 64];
+        let mut value = [0; FLOW];
         value[..8].copy_from_slice(&connection.cookie.to_ne_bytes());
         value[16..24].copy_from_slice(&monotonic().to_ne_bytes());
         self.flows.update(&Self::key(&connection.tuple), &value, MapFlags::ANY).unwrap();
@@ -232,6 +234,31 @@ fn a_report_becomes_a_record_that_the_kernel_can_read() {
     kernel.flows.delete(&Kernel::key(&flow.tuple)).unwrap();
     step(&mut agent, |_| kernel.record(flow.cookie).is_none());
     drop(flow.stream);
+}
+
+#[test]
+fn flows_that_are_over_hide_none_that_is_new() {
+    let test = "flows_that_are_over_hide_none_that_is_new";
+    let (Some(kernel), Some(flow)) = (Kernel::new(test), connection(test)) else { return };
+    let mut over = [0; FLOW];
+    over[16..24].copy_from_slice(&monotonic().saturating_sub(11_000_000_000).to_ne_bytes());
+    for number in 0..60_000_u32 {
+        let tuple = Tuple { sport: number as u16, dport: 80 + (number >> 16) as u16, ..flow.tuple };
+        kernel.flows.update(&Kernel::key(&tuple), &over, MapFlags::ANY).unwrap();
+    }
+    let hub = Hub::default();
+    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
+    let mut agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), None).unwrap().hearing_all();
+    step(&mut agent, |agent| agent.figures().controllers >= 1);
+    // It is known by its first report, whenever the flows were looked at last.
+    kernel.sent(&flow);
+    for rseq in 1..=20 {
+        publish(&sink, report(flow.tuple, rseq));
+    }
+    step(&mut agent, |agent| agent.figures().taken == 20);
+    assert_eq!((agent.figures().others, agent.figures().unserved), (0, 0), "{:?}", agent.figures());
+    kernel.source.sweep();
+    assert_eq!(kernel.source.flows().flows(), []);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(super) struct SourceArgs {
     /// A header on every n-th buffer of a flow.
     #[arg(long, value_name = "N", default_value = "1", value_parser = count::<u32>)]
     pub(super) one_in: u32,
-    /// Headers even where no report comes back. By default a flow has none for 30 s when none came for 1 s.
+    /// Headers even where no report comes back. By default one packet asks whether they arrive, again after 30 s, 60 s, ... 8 min.
     #[arg(long)]
     pub(super) always: bool,
 }
@@ -87,6 +87,12 @@ pub(super) struct SinkArgs {
     /// Sender and receiver have the clock in common, as on one machine: delays are absolute.
     #[arg(long)]
     pub(super) synced: bool,
+    /// Read headers of flows that this machine forwards too, at the edge of the domain; what is forged of them cannot be told.
+    #[arg(long)]
+    pub(super) forwarded: bool,
+    /// Read headers only in packets whose hop limit is at least N: with 255 at the senders, 255 less the routers on the way.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = count::<u8>)]
+    pub(super) hop_limit: u8,
     #[command(flatten)]
     pub(super) bus: BusArgs,
 }

@@ -39,11 +39,21 @@ impl Maps {
         self.records.maps()
     }
 
-    /// Up to `most` flows that sources have put headers on lately; `None` where there is no source.
-    pub(super) fn sent(&self, now: Time, most: usize) -> Option<Vec<Flow>> {
+    /// Whether a source runs on this machine.
+    pub(super) fn has_sources(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// The flows that sources have put headers on lately; `None` where there is no source.
+    pub(super) fn sent(&self, now: Time) -> Option<Vec<Flow>> {
         let oldest = now.as_nanos().saturating_sub(FORGOTTEN.as_nanos());
-        let flows = self.sources.iter().flat_map(FlowMaps::flows).take(most);
-        (!self.sources.is_empty()).then(|| flows.filter(|flow| flow.last_ns >= oldest).collect())
+        let flows = self.sources.iter().flat_map(|source| source.with_headers_since(oldest));
+        (!self.sources.is_empty()).then(|| flows.collect())
+    }
+
+    /// The flow of these ends, if a source has put a header on it.
+    pub(super) fn flow(&self, of: &Tuple) -> Option<Flow> {
+        self.sources.iter().find_map(|source| source.flow(of))
     }
 
     /// Writes a flow's record for every controller. An error: a map refused it, because it is full.

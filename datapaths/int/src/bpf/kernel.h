@@ -35,12 +35,15 @@ enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_ADJ_ROOM_NET = 0, BPF_F_ADJ_ROOM_FIXED_GSO = 1, BPF_F_ADJ_ROOM_NO_CSUM_RESET = 1 << 5 };
 enum { BPF_F_RECOMPUTE_CSUM = 1 };
+enum { BPF_F_CURRENT_NETNS = -1 };
+enum { BPF_FIB_LKUP_RET_SUCCESS = 0, BPF_FIB_LKUP_RET_NO_NEIGH = 7 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 /* What a program answers whose packet goes on to the next one, by tcx link (TCX_NEXT) and as a filter (TC_ACT_UNSPEC). */
 #define GO_ON -1
 
 #define ETH_P_IPV6 0x86dd
 #define ETH_P_IP 0x0800
+#define AF_INET6 10
 #define IPPROTO_HOPOPTS 0
 #define IPPROTO_ICMP 1
 #define IPPROTO_TCP 6
@@ -52,7 +55,43 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 #define IPPROTO_DSTOPTS 60
 #define IPPROTO_MH 135
 
-struct bpf_sock;
+/* Of a socket that was looked up. */
+struct bpf_sock {
+	__u32 bound_dev_if;
+	__u32 family;
+	__u32 type;
+	__u32 protocol;
+	__u32 mark;
+	__u32 priority;
+	__u32 src_ip4;
+	__u32 src_ip6[4];
+	__u32 src_port;
+	__u32 dst_port;
+	__u32 dst_ip4;
+	__u32 dst_ip6[4];
+	__u32 state;
+};
+
+struct bpf_fib_lookup {
+	__u8 family;
+	__u8 l4_protocol;
+	__be16 sport;
+	__be16 dport;
+	__u16 tot_len;
+	__u32 ifindex;
+	__be32 flowinfo;
+	__be32 src[4];
+	__be32 dst[4];
+	__u32 link[4];
+};
+
+/* The part for IPv6, as packets that arrive have it. */
+struct bpf_sock_tuple {
+	__be32 saddr[4];
+	__be32 daddr[4];
+	__be16 sport;
+	__be16 dport;
+};
 
 struct bpf_spin_lock {
 	__u32 val;
@@ -118,7 +157,13 @@ struct tcphdr {
 	__u16 check;
 	__be16 urg_ptr;
 };
+#define TCP_FIN 1
 #define TCP_SYN 2
+#define TCP_RST 4
+/* include/net/tcp_states.h. */
+#define TCP_SYN_SENT 2
+#define TCP_CLOSE 7
+#define TCP_LISTEN 10
 
 /* RFC 4443 section 3.2: a packet is too big; the packet, or what fits of it, is behind this. */
 struct icmp6hdr {
@@ -163,6 +208,11 @@ struct sk_buff {
 };
 
 struct tcp_sock {
+	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 max_window;
+	__u32 rcv_wup;
+	__u32 rcv_wnd;
 	__u32 packets_out;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
@@ -206,6 +256,22 @@ static __always_inline void *packet_end(struct __sk_buff *skb)
 
 	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(end) : "r"(skb), "i"(__builtin_offsetof(struct __sk_buff, data_end)));
 	return end;
+}
+
+/*
+ * The connection of this host that a packet with these ends would arrive at; it must be released. What listens, or has not yet heard of
+ * its peer, is not one.
+ */
+static __always_inline struct bpf_sock *connection(struct __sk_buff *skb, struct bpf_sock_tuple *ends)
+{
+	struct bpf_sock *found = bpf_skc_lookup_tcp(skb, ends, sizeof(*ends), BPF_F_CURRENT_NETNS, 0);
+
+	if (!found)
+		return 0;
+	if (found->state != TCP_LISTEN && found->state != TCP_SYN_SENT && found->state != TCP_CLOSE)
+		return found;
+	bpf_sk_release(found);
+	return 0;
 }
 
 /* The two ends of a flow, as its packets have them. */

@@ -3,9 +3,11 @@
  * The sink: takes a header of telemetry out of what arrives, and gives it to user space with the flow and the time. The packet goes on
  * as its sender's TCP made it.
  *
- * A header is taken out whole or not at all: only one whose options are all ours, of our namespace, in front of TCP.
+ * A header is taken out whole or not at all: only one whose options are all ours, of our namespace, in front of TCP. It is read only if
+ * TCP would take its packet: anyone may send packets with a flow's ends, and what they say moves a sender's window.
  *
- * Source: docs/design/telemetry-wire.md; Linux net/core/filter.c (bpf_skb_adjust_room).
+ * Source: docs/design/telemetry-wire.md; Linux net/core/filter.c (bpf_skb_adjust_room); RFC 9293 section 3.10.7.4 and RFC 5961 section 5.2
+ * for the numbers that TCP takes, Linux net/ipv4/tcp_input.c (tcp_sequence, tcp_ack); RFC 5082 for the hop limit.
  */
 #include "kernel.h"
 #include "wire.h"
@@ -19,6 +21,10 @@ const volatile struct {
 	__u32 tai;
 	/* At most one wake-up of the reader in so long. */
 	__u32 wake_us;
+	/* Flows that pass on to other hosts are believed as well. */
+	__u32 forwarded;
+	/* Least hop limit of a packet that is believed. */
+	__u32 hop_limit;
 } config SEC(".rodata.config") = { .l2 = 14 };
 
 /* As src/sink.rs has them. */
@@ -29,6 +35,7 @@ enum {
 	UNKNOWN_NAMESPACE,
 	FOREIGN_HEADER,
 	FAILED,
+	FOREIGN_FLOW,
 	COUNTER_COUNT,
 };
 COUNTERS(COUNTER_COUNT)
@@ -79,6 +86,15 @@ static __always_inline __u64 wake(__u64 now)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+/* What a packet says to TCP. */
+struct segment {
+	/* Of its data. */
+	__u32 start;
+	__u32 end;
+	__u32 acknowledged;
+	__u32 hop_limit;
+};
+
 enum { OURS, FOREIGN, OTHER_NAMESPACE };
 
 static __always_inline int whose(__u8 *header, __u32 length, void *end)
@@ -118,12 +134,53 @@ static __always_inline int whose(__u8 *header, __u32 length, void *end)
 	return at == length ? answer : FOREIGN;
 }
 
+/* Whether a packet with these ends goes on to another host. */
+static __always_inline int is_forwarded(struct __sk_buff *skb, const struct pl_tuple *tuple)
+{
+	struct bpf_fib_lookup way = { .family = AF_INET6, .l4_protocol = IPPROTO_TCP, .ifindex = skb->ifindex };
+	long answer;
+
+	__builtin_memcpy(way.src, tuple->source, sizeof(way.src));
+	__builtin_memcpy(way.dst, tuple->destination, sizeof(way.dst));
+	answer = bpf_fib_lookup(skb, &way, sizeof(way), 0);
+	return answer == BPF_FIB_LKUP_RET_SUCCESS || answer == BPF_FIB_LKUP_RET_NO_NEIGH;
+}
+
+/*
+ * Whether the packet is one that TCP would take: of a connection of this host, with data within what it has offered to receive, that
+ * acknowledges what it may. A packet from off the path has both numbers right once in some million times.
+ */
+static __always_inline int is_believed(struct __sk_buff *skb, const struct pl_tuple *tuple, const struct segment *segment)
+{
+	struct bpf_sock_tuple ends = { .sport = tuple->source_port, .dport = tuple->destination_port };
+	struct bpf_sock *found;
+	struct tcp_sock *tp;
+	int answer = 0;
+
+	if (segment->hop_limit < config.hop_limit)
+		return 0;
+	__builtin_memcpy(ends.saddr, tuple->source, sizeof(ends.saddr));
+	__builtin_memcpy(ends.daddr, tuple->destination, sizeof(ends.daddr));
+	found = connection(skb, &ends);
+	if (!found)
+		return config.forwarded && is_forwarded(skb, tuple);
+	tp = bpf_skc_to_tcp_sock(found);
+	if (tp)
+		answer = (__s32)(segment->end - tp->rcv_wup) >= 0 &&
+			 (__s32)(segment->start - tp->rcv_wup - tp->rcv_wnd) <= 0 &&
+			 (__s32)(segment->acknowledged - tp->snd_una + tp->max_window) >= 0 &&
+			 (__s32)(segment->acknowledged - tp->snd_nxt) <= 0;
+	bpf_sk_release(found);
+	return answer;
+}
+
 SEC("tcx/ingress")
 int pl_int_sink(struct __sk_buff *skb)
 {
 	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, payload, packets, at;
 	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
 	struct arrival arrival = {};
+	struct segment segment;
 	struct ipv6hdr *ip;
 	struct tcphdr *tcp;
 	void *data, *end;
@@ -189,10 +246,17 @@ int pl_int_sink(struct __sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	arrival.at_ns = config.tai ? bpf_ktime_get_tai_ns() : now;
 	arrival.length = length;
-	packets = wire_packets(skb, headers + length + (tcp->words >> 4) * 4);
+	at = headers + length + (tcp->words >> 4) * 4;
+	packets = wire_packets(skb, at);
+	segment.start = bpf_ntohl(tcp->seq);
+	segment.end = segment.start + (skb->len > at ? skb->len - at : 0);
+	segment.acknowledged = bpf_ntohl(tcp->ack_seq);
+	segment.hop_limit = ip->hop_limit;
 	arrival.packets = packets < 0xffff ? packets : 0xffff;
 	at = length;
-	if (length <= SMALL) {
+	if (!is_believed(skb, &arrival.tuple, &segment)) {
+		count(FOREIGN_FLOW, packets);
+	} else if (length <= SMALL) {
 		struct small *small = bpf_ringbuf_reserve(&arrivals, sizeof(*small), 0);
 
 		if (small) {

@@ -14,8 +14,13 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* A path may become wider again: Linux net.ipv6.route.mtu_expires, its default. */
-#define MTU_EXPIRES_NS 600000000000ULL
+/* A path that carried headers so long ago may carry them no more (our choice, as MTU_EXPIRES_NS). */
+#define HEARD_NS 600000000000ULL
+/* A pause is twice as long as the one before so often (our choice: 30 s become 8 min). */
+#define DOUBLINGS 4
+/* Each time that so many buffers were spared the first header may be on one packet more (our choice: a buffer's packets are lost together,
+ * and a fast flow has hardly one of a single packet). */
+#define SPARED 32
 
 /* User space may stop and start it. */
 volatile struct {
@@ -58,42 +63,137 @@ static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
 	}
 }
 
-/* Whether there may be a header, as reports come or do not. */
-static __always_inline int may_insert(struct flow *flow, const struct pl_tuple *tuple, __u64 now, __u32 outstanding)
-{
-	__u64 *reported;
+/* What a buffer is, and where it goes. */
+struct leaving {
+	const struct pl_tuple *tuple;
+	struct to *to;
+	__u64 now;
+	__u32 packets;
+	/* Packets that have left and are not acknowledged. */
+	__u32 outstanding;
+	/* It left before. */
+	__u32 again;
+};
 
-	if (!config.patience_ms)
-		return 1;
+/* Whether a report of the flow came at that time or later. */
+static __always_inline int has_report(const struct leaving *leaving, __u64 since)
+{
+	__u64 *reported = bpf_map_lookup_elem(&pl_int_reports, leaving->tuple);
+
+	return reported && *reported >= since;
+}
+
+static __always_inline int waits_from(struct flow *flow, __u32 state, __u64 now)
+{
+	flow->state = state;
+	flow->waiting_ns = now;
+	flow->waiting_headers = flow->headers;
+	return 1;
+}
+
+/* No report came: no header of this flow for a while, and none of those that begin to the same address until a header has asked again. */
+static __always_inline int give_up(struct flow *flow, struct path *path, __u64 now)
+{
+	__u64 pause = config.pause_ms * 1000000ULL;
+
+	flow->state = UNTRIED;
+	flow->reported = 0;
+	flow->paused_until_ns = now + pause;
+	path->failed_ns = now;
+	/* What several flows find out at the same time counts once. */
+	if (now >= path->silent_until_ns) {
+		path->silent_until_ns = now + (pause << (path->silences & 7));
+		if (path->silences < DOUBLINGS)
+			path->silences++;
+	}
+	count(PAUSES, 1);
+	return 0;
+}
+
+/* Whether a buffer may ask whether headers arrive: it is lost whole where they do not. */
+static __always_inline int is_small(const struct flow *flow, const struct leaving *leaving)
+{
+	return leaving->packets <= 1 + flow->spared / SPARED;
+}
+
+/* Whether a flow of which nothing is known may have a header. */
+static __always_inline int may_begin(struct flow *flow, struct path *path, const struct leaving *leaving)
+{
+	__u64 *heard, now = leaving->now;
+
+	if (leaving->again)
+		return 0;
+	heard = bpf_map_lookup_elem(&pl_int_heard, leaving->to);
+	if (heard && *heard > path->failed_ns && now - *heard < HEARD_NS) {
+		path->asked_ns = 0;
+		path->silences = 0;
+		return waits_from(flow, OPEN, now);
+	}
+	if (now < path->silent_until_ns)
+		return 0;
+	if (path->asked_ns > path->failed_ns)
+		return now - path->asked_ns < config.patience_ms * 1000000ULL ? 0 : give_up(flow, path, now);
+	/* What is alone would be missed by TCP's timer only. */
+	if (!leaving->outstanding || !is_small(flow, leaving)) {
+		flow->spared++;
+		return 0;
+	}
+	path->asked_ns = now;
+	return waits_from(flow, ASKING, now);
+}
+
+/* Whether there may be a header, as reports come or do not: never worse than without, on a path that drops packets with one. */
+static __always_inline int may_insert(struct flow *flow, struct path *path, const struct leaving *leaving)
+{
+	__u64 now = leaving->now, patience = config.patience_ms * 1000000ULL;
+
 	if (flow->paused_until_ns) {
 		if (now < flow->paused_until_ns)
 			return 0;
 		flow->paused_until_ns = 0;
-		flow->waiting_ns = 0;
+	}
+	switch (flow->state) {
+	case OPEN:
+		/* A quarter, so that few packets ask. */
+		if (leaving->again) {
+			if (has_report(leaving, now - patience / 4))
+				return 1;
+			waits_from(flow, ASKING, now);
+			return 0;
+		}
+		/* Nothing is outstanding: what came before has arrived, and is no longer waited for. */
+		if (flow->reported && !leaving->outstanding)
+			return waits_from(flow, OPEN, now);
+		if (now - flow->waiting_ns < patience / 4)
+			return 1;
+		if (has_report(leaving, flow->waiting_ns)) {
+			flow->reported = 1;
+			return waits_from(flow, OPEN, now);
+		}
+		/* Fewer may all be lost on a radio, while the flow waits for its timeouts. */
+		if (now - flow->waiting_ns < patience || flow->headers - flow->waiting_headers < UNANSWERED)
+			return 1;
+		return give_up(flow, path, now);
+	case ASKING:
+		if (has_report(leaving, flow->waiting_ns)) {
+			flow->reported = 1;
+			waits_from(flow, OPEN, now);
+			return !leaving->again;
+		}
+		if (now - flow->waiting_ns < patience || leaving->again)
+			return 0;
+		if (!flow->reported)
+			return give_up(flow, path, now);
+		/* The flow's reports have come before, and may have been lost: one packet more asks. */
+		if (!is_small(flow, leaving)) {
+			flow->spared++;
+			return 0;
+		}
 		flow->reported = 0;
+		return waits_from(flow, ASKING, now);
+	default:
+		return may_begin(flow, path, leaving);
 	}
-	/* Nothing is outstanding: what came before has arrived, and is no longer waited for. */
-	if (!flow->waiting_ns || (flow->reported && !outstanding)) {
-		flow->waiting_ns = now;
-		flow->waiting_headers = flow->headers;
-		return 1;
-	}
-	/* A quarter, so that few packets ask. */
-	if (now - flow->waiting_ns < config.patience_ms * 250000ULL)
-		return 1;
-	reported = bpf_map_lookup_elem(&pl_int_reports, tuple);
-	if (reported && *reported >= flow->waiting_ns) {
-		flow->reported = 1;
-		flow->waiting_ns = now;
-		flow->waiting_headers = flow->headers;
-		return 1;
-	}
-	/* Fewer may all be lost on a radio, while the flow waits for its timeouts. */
-	if (now - flow->waiting_ns < config.patience_ms * 1000000ULL || flow->headers - flow->waiting_headers < UNANSWERED)
-		return 1;
-	flow->paused_until_ns = now + config.pause_ms * 1000000ULL;
-	count(PAUSES, 1);
-	return 0;
 }
 
 /* The header's octets but for the hops' room, which the kernel leaves at zero. */
@@ -144,19 +244,27 @@ static __always_inline long write_header(struct __sk_buff *skb, int full, struct
 	return error | bpf_skb_store_bytes(skb, at, edge, EDGE_SHORT, 0);
 }
 
-static __always_inline struct flow *flow_of(struct __sk_buff *skb, const struct pl_tuple *tuple)
+static __always_inline struct path *path_to(const struct to *to)
+{
+	struct path *path = bpf_map_lookup_elem(&paths, to), fresh = {};
+
+	if (path)
+		return path;
+	bpf_map_update_elem(&paths, to, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&paths, to);
+}
+
+static __always_inline struct flow *flow_of(struct __sk_buff *skb, const struct pl_tuple *tuple,
+						const struct path *path, __u32 sequence)
 {
 	struct flow *flow = bpf_map_lookup_elem(&pl_int_flows, tuple), fresh = {};
-	struct path *path;
-	struct to to;
 
 	if (flow)
 		return flow;
 	fresh.cookie = bpf_get_socket_cookie(skb);
-	copy_address(to.address, tuple->destination);
-	path = bpf_map_lookup_elem(&paths, &to);
-	if (path && bpf_ktime_get_ns() - path->at_ns < MTU_EXPIRES_NS)
-		fresh.mtu = path->mtu;
+	fresh.mtu = path->mtu;
+	fresh.mtu_ns = path->at_ns;
+	fresh.next = sequence;
 	bpf_map_update_elem(&pl_int_flows, tuple, &fresh, BPF_ANY);
 	return bpf_map_lookup_elem(&pl_int_flows, tuple);
 }
@@ -165,13 +273,15 @@ SEC("tcx/egress")
 int pl_int_source(struct __sk_buff *skb)
 {
 	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
-	__u32 headers, packets, payload, longest, mtu;
-	struct flow *flow;
+	__u32 headers, packets, payload, longest, mtu, sequence, end;
+	struct leaving leaving = {};
 	struct pl_tuple tuple = {};
 	const struct tcp_sock *tp;
 	struct packet packet;
+	struct path *path;
+	struct flow *flow;
+	struct to to;
 	int full;
-	__u64 now;
 
 	if (control.stopped || !is_tcp(skb, &packet))
 		return GO_ON;
@@ -181,24 +291,39 @@ int pl_int_source(struct __sk_buff *skb)
 	}
 	copy_address(tuple.source, packet.ip->saddr);
 	copy_address(tuple.destination, packet.ip->daddr);
+	copy_address(to.address, packet.ip->daddr);
 	tuple.source_port = packet.tcp->source;
 	tuple.destination_port = packet.tcp->dest;
-	if (packet.tcp->flags & TCP_SYN) {
-		/* What had the same ends before is over. */
+	if (packet.tcp->flags & (TCP_SYN | TCP_RST)) {
+		/* What had these ends before is over. */
 		bpf_map_delete_elem(&pl_int_flows, &tuple);
+		bpf_map_delete_elem(&pl_int_reports, &tuple);
 		return GO_ON;
+	}
+	if (packet.tcp->flags & TCP_FIN) {
+		flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
+		if (flow)
+			flow->ended = 1;
 	}
 	headers = sizeof(struct ipv6hdr) + (packet.tcp->words >> 4) * 4;
 	payload = bpf_ntohs(packet.ip->payload_len);
 	/* Acknowledgements without data stay as they are: they are not what a controller decides about. */
 	if (skb->len <= config.l2 + headers)
 		return GO_ON;
-	flow = flow_of(skb, &tuple);
+	sequence = bpf_ntohl(packet.tcp->seq);
+	path = path_to(&to);
+	flow = path ? flow_of(skb, &tuple, path, sequence) : 0;
 	if (!flow) {
 		count(FAILED, 1);
 		return GO_ON;
 	}
-	if (config.one_in > 1 && flow->seen++ % config.one_in) {
+	end = sequence + (skb->len - config.l2 - headers);
+	leaving.again = (__s32)(sequence - flow->next) < 0;
+	if ((__s32)(end - flow->next) > 0)
+		flow->next = end;
+	leaving.now = bpf_ktime_get_ns();
+	flow->seen_ns = leaving.now;
+	if (flow->seen++ % config.one_in) {
 		count(SAMPLED_OUT, 1);
 		return GO_ON;
 	}
@@ -210,7 +335,7 @@ int pl_int_source(struct __sk_buff *skb)
 	/* A packet on the wire as it is now, and the MTU of the interface or of the path, whichever is smaller. */
 	longest = skb->gso_size ? headers + skb->gso_size : skb->len - config.l2;
 	mtu = kernel_view(skb)->dev->mtu;
-	if (flow->mtu && flow->mtu < mtu)
+	if (is_fresh(flow->mtu, flow->mtu_ns, leaving.now) && flow->mtu < mtu)
 		mtu = flow->mtu;
 	if (longest + config.size > mtu || payload + config.size > 0xffff) {
 		count(TOO_BIG, packets);
@@ -218,8 +343,12 @@ int pl_int_source(struct __sk_buff *skb)
 	}
 	full = config.full_every && flow->headers % config.full_every == 0 && longest + config.full_size <= mtu &&
 	       payload + config.full_size <= 0xffff;
-	now = bpf_ktime_get_ns();
-	if (!may_insert(flow, &tuple, now, tp ? tp->packets_out : 0)) {
+	leaving.tuple = &tuple;
+	leaving.to = &to;
+	leaving.packets = packets;
+	/* Of a flow that only passes here nothing is known but that it had data before. */
+	leaving.outstanding = tp ? tp->packets_out : flow->seen - 1;
+	if (config.patience_ms && !may_insert(flow, path, &leaving)) {
 		count(PAUSED, packets);
 		return GO_ON;
 	}
@@ -227,7 +356,7 @@ int pl_int_source(struct __sk_buff *skb)
 		count(FAILED, packets);
 		return GO_ON;
 	}
-	flow->last_ns = now;
+	flow->last_ns = leaving.now;
 	fields.payload = bpf_htons(payload + (full ? config.full_size : config.size));
 	fields.nexthdr = IPPROTO_HOPOPTS;
 	if (write_header(skb, full, flow, tp, packets, &tuple) |

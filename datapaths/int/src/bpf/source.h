@@ -50,6 +50,7 @@ enum {
 	FAILED,
 	SEGMENT_SIZES,
 	PATH_MTUS,
+	FORGED_MTUS,
 	COUNTER_COUNT,
 };
 COUNTERS(COUNTER_COUNT)
@@ -84,6 +85,16 @@ struct {
 /* Headers without a report that a flow must have had before there are none for a while (our choice, the simulator's). */
 #define UNANSWERED 10
 
+/* What is known of a flow's way. */
+enum {
+	/* Nothing yet: there is no header. */
+	UNTRIED,
+	/* It carries headers: each packet of new data has one. */
+	OPEN,
+	/* One header is on its way, or reports have stopped: there is no other before a report. */
+	ASKING,
+};
+
 /* A flow with headers; what it says besides the sequence is read by user space. Times are of CLOCK_MONOTONIC. */
 struct flow {
 	__u64 cookie;
@@ -92,14 +103,24 @@ struct flow {
 	/* The first header that no report has come after; of the first of all while there was none ever. */
 	__u64 waiting_ns;
 	__u64 paused_until_ns;
-	/* Packets with a header so far, and those that were looked at. */
+	/* Packets with a header so far, and buffers that were looked at. */
 	__u32 sequence;
 	__u32 seen;
 	__u32 reported;
-	/* Of the path, where a router has said it; else 0. */
+	/* Of the path, where a router has said it at mtu_ns; else 0. */
 	__u32 mtu;
 	/* What headers was at waiting_ns. */
 	__u64 waiting_headers;
+	__u64 mtu_ns;
+	/* When its last data left. */
+	__u64 seen_ns;
+	/* TCP's sequence number behind the highest that has left. */
+	__u32 next;
+	__u32 state;
+	/* Buffers that could have had the first header and were too many packets, or alone on their way. */
+	__u32 spared;
+	/* It has sent its FIN. */
+	__u32 ended;
 };
 
 struct {
@@ -109,10 +130,17 @@ struct {
 	__type(value, struct flow);
 } pl_int_flows SEC(".maps");
 
-/* The MTU of the path to an address, where a router has said it. */
+/* What is known of the way to an address. */
 struct path {
+	/* Its MTU, where a router has said it at at_ns. */
 	__u64 at_ns;
 	__u64 mtu;
+	/* When a header left that asks whether any arrive (0: none does), when the last such question was given up, until when none is
+	 * asked, and how many were given up in a row. */
+	__u64 asked_ns;
+	__u64 failed_ns;
+	__u64 silent_until_ns;
+	__u64 silences;
 };
 
 struct to {
@@ -121,10 +149,18 @@ struct to {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 16384);
 	__type(key, struct to);
 	__type(value, struct path);
 } paths SEC(".maps");
+
+/* When a report of any flow to an address came last: user space writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct to);
+	__type(value, __u64);
+} pl_int_heard SEC(".maps");
 
 /* When a report of a flow came last: user space writes it. */
 struct {

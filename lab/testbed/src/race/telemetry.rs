@@ -115,6 +115,8 @@ impl Telemetry {
                 profile: trace.profile,
                 hops: trace.hops,
                 full_every: 0,
+                // All of the path is the race's own, and carries headers.
+                patience: None,
                 ..SourceOptions::default()
             };
             let opened = site.namespace.enter(|| {

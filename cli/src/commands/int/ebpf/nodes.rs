@@ -47,7 +47,16 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
     let source = Source::open(&args.node.interface, &options)?;
     let name = &args.node.interface;
     say(&args.node, &format!("headers on flows that leave through {name}, until this command ends"))?;
-    counting(&args.node, &ending, source, |_| Ok(()), |source| counters(source.counters().entries()))
+    let mut swept = Instant::now();
+    let sweep = |source: &mut Source| {
+        source.ensure()?;
+        if swept.elapsed() >= EVERY {
+            swept = Instant::now();
+            source.sweep();
+        }
+        Ok(())
+    };
+    counting(&args.node, &ending, source, sweep, |source| counters(source.counters().entries()))
 }
 
 pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
@@ -68,6 +77,7 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
     let name = &args.node.interface;
     say(&args.node, &format!("node {} writes at {name} until this command ends; {known}", transit.node()))?;
     let publish = |transit: &mut Transit| {
+        transit.ensure()?;
         match transit.report() {
             Ok(report) => bus.publish(Kind::Node(report.node), &Body::Node(report)),
             // Of an interface that has not been up yet.
@@ -81,7 +91,13 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
-    let options = SinkOptions { clock: clock(&args.node), synced: args.synced, ..SinkOptions::default() };
+    let options = SinkOptions {
+        clock: clock(&args.node),
+        synced: args.synced,
+        forwarded: args.forwarded,
+        hop_limit: args.hop_limit,
+        ..SinkOptions::default()
+    };
     let ending = Ends::begin()?.watched()?;
     let bus = args.bus.open(Some(Role::Sink))?;
     let limits = bus.subscribe(&[Filter::Nodes])?;
@@ -92,6 +108,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
     let mut reported = Instant::now();
     let mut sums = Sums::default();
     while !ending.has_come() {
+        sink.ensure()?;
         for report in sink.reports(ROUND)? {
             if args.node.json {
                 crate::print(&format!("{}\n", String::from_utf8_lossy(&report.to_json())))?;

@@ -1,0 +1,168 @@
+//! A source whose headers do not arrive, or of which no report comes: flows are as without it.
+#![cfg(target_os = "linux")]
+
+mod nodes;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use nodes::{B, Chain, has, opened, run};
+use paceline_int::{FlowMaps, Sink, SinkOptions, Source, SourceOptions};
+
+const PORT: u16 = 5204;
+
+fn patient(patience: Duration) -> SourceOptions {
+    SourceOptions { patience: Some(patience), ..SourceOptions::default() }
+}
+
+/// The router drops what has a Hop-by-Hop header, as many do (RFC 7872); where that cannot be had, says that the test is skipped.
+fn drop_headers(test: &str, chain: &Chain) -> bool {
+    let there = has(test, "nft", "--version");
+    if there {
+        run(&chain.r, "nft add table ip6 t");
+        run(&chain.r, "nft add chain ip6 t c { type filter hook forward priority 0 ; }");
+        run(&chain.r, "nft add rule ip6 t c ip6 nexthdr 0 counter drop");
+    }
+    there
+}
+
+/// Buffers that it has dropped.
+fn dropped(chain: &Chain) -> u64 {
+    let shown = run(&chain.r, "nft list chain ip6 t c");
+    let count = shown.split_once("packets ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    count.unwrap_or_else(|| panic!("{shown}"))
+}
+
+/// So many requests of 100 octets over one connection, each answered before the next.
+fn requests(chain: &Chain, port: u16, count: usize) {
+    let listener = chain.b.enter(|| TcpListener::bind((B, port))).unwrap().unwrap();
+    let mut client = chain.a.enter(|| TcpStream::connect((B, port))).unwrap().unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let server = thread::spawn(move || {
+        let (mut server, _) = listener.accept().unwrap();
+        for _ in 0..count {
+            server.read_exact(&mut [0; 100]).unwrap();
+            server.write_all(b"x").unwrap();
+        }
+    });
+    for _ in 0..count {
+        client.write_all(&[1; 100]).unwrap();
+        client.read_exact(&mut [0]).unwrap();
+    }
+    server.join().unwrap();
+}
+
+/// A transfer while what the sink reports is told to the source.
+fn transfer_with_reports(chain: &Chain, source: &Source, sink: &mut Sink, port: u16, octets: usize) {
+    thread::scope(|scope| {
+        let working = scope.spawn(|| chain.transfer(port, octets));
+        while !working.is_finished() {
+            for report in sink.reports(Duration::from_millis(20)).unwrap() {
+                source.reported(&report.tuple).unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_path_that_drops_headers_loses_one_packet_and_no_request() {
+    let test = "a_path_that_drops_headers_loses_one_packet_and_no_request";
+    let Some(chain) = Chain::new(test) else { return };
+    run(&chain.a, "ip link set a0 gso_max_segs 1");
+    if !drop_headers(test, &chain) {
+        return;
+    }
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &SourceOptions::default())).unwrap()) else {
+        return;
+    };
+    // What is alone on its way has no header.
+    requests(&chain, PORT, 20);
+    assert_eq!((dropped(&chain), source.counters().paused), (0, 20));
+    // Of many packets one asks; no other flow to this address does, for 30 s.
+    chain.transfer(PORT + 1, 4 << 20);
+    chain.transfer(PORT + 2, 1 << 20);
+    requests(&chain, PORT + 3, 20);
+    assert_eq!((dropped(&chain), source.counters().packets), (1, 1), "{:?}", source.counters());
+}
+
+#[test]
+fn a_path_that_begins_to_drop_headers_carries_what_is_sent_again() {
+    let test = "a_path_that_begins_to_drop_headers_carries_what_is_sent_again";
+    let Some(chain) = Chain::new(test) else { return };
+    let options = patient(Duration::from_millis(400));
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    transfer_with_reports(&chain, &source, &mut sink, PORT, 8 << 20);
+    if !drop_headers(test, &chain) {
+        return;
+    }
+    let before = source.counters();
+    // The address is known to get headers: the first packets have one, and are lost.
+    requests(&chain, PORT + 1, 50);
+    chain.transfer(PORT + 2, 1 << 20);
+    let after = source.counters();
+    assert!(dropped(&chain) > 0 && after.inserted - before.inserted < 20, "{before:?} {after:?}");
+}
+
+#[test]
+fn headers_stop_where_no_report_comes() {
+    let test = "headers_stop_where_no_report_comes";
+    let Some(chain) = Chain::new(test) else { return };
+    run(&chain.r, "tc qdisc add dev r1 root tbf rate 20mbit burst 10k limit 100000");
+    let options = patient(Duration::from_millis(200));
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    chain.transfer(PORT, 2 << 20);
+    let sent = source.counters();
+    assert!(sent.inserted == 1 && sent.pauses == 1 && sent.paused > 1000, "{sent:?}");
+    assert!(source.flows().flows()[0].paused_until_ns > 0);
+    // Another process would find the maps by their names.
+    let tuple = source.flows().flows()[0].tuple;
+    assert!(FlowMaps::find().iter().any(|maps| maps.flow(&tuple).is_some()));
+    // Whichever flow it is.
+    chain.transfer(PORT + 1, 1 << 20);
+    assert_eq!(source.counters().inserted, 1);
+}
+
+#[test]
+fn headers_go_on_where_a_report_comes_and_begin_at_once_with_the_next_flow() {
+    let test = "headers_go_on_where_a_report_comes_and_begin_at_once_with_the_next_flow";
+    let Some(chain) = Chain::new(test) else { return };
+    run(&chain.a, "ip link set a0 gso_max_segs 1");
+    run(&chain.r, "tc qdisc add dev r1 root tbf rate 20mbit burst 10k limit 100000");
+    let options = SourceOptions::default();
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    transfer_with_reports(&chain, &source, &mut sink, PORT, 4 << 20);
+    let first = source.counters();
+    assert!(first.pauses == 0 && first.packets > 20 * first.paused.max(1), "{first:?}");
+    transfer_with_reports(&chain, &source, &mut sink, PORT + 1, 4 << 20);
+    requests(&chain, PORT + 2, 5);
+    let next = source.counters();
+    assert!(next.pauses == 0 && next.paused == first.paused && next.packets > first.packets + 3000, "{next:?}");
+}
+
+#[test]
+fn flows_that_are_over_are_forgotten() {
+    let test = "flows_that_are_over_are_forgotten";
+    let Some(chain) = Chain::new(test) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &SourceOptions::default())).unwrap()) else {
+        return;
+    };
+    // One that is reset goes at once.
+    let listener = chain.b.enter(|| TcpListener::bind((B, PORT))).unwrap().unwrap();
+    let mut client = chain.a.enter(|| TcpStream::connect((B, PORT))).unwrap().unwrap();
+    client.write_all(b"x").unwrap();
+    assert_eq!(source.flows().flows().len(), 1);
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(b"x").unwrap();
+    // What has come is not read: the end is a reset.
+    while client.peek(&mut [0]).unwrap() == 0 {}
+    drop(client);
+    assert_eq!(source.flows().flows(), []);
+    // One that ended stays a while, for what may be sent again.
+    chain.transfer(PORT + 1, 10_000);
+    source.sweep();
+    assert_eq!(source.flows().flows().len(), 1);
+}
