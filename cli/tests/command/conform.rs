@@ -46,7 +46,7 @@ fn refusals_name_the_place_and_the_fix() {
         (&["conform", "--as", "vegas"], "--as: there are no rules for 'vegas'; name one of reno"),
         (&["conform", "--as", "cubic", "--qlog", "old.qlog"], "old.qlog:1: it is a qlog of version 'draft-01'"),
         (&["conform", "--as", "cubic", "--qlog", "none.qlog"], "--qlog none.qlog: cannot be read"),
-        (&["conform", "--as", "reno", "--pcap", "cut.pcap"], "cut.pcap: packet 0 is damaged or cut off"),
+        (&["conform", "--as", "reno", "--pcap", "cut.pcap"], "cut.pcap: it is damaged or cut off"),
         (&["conform", "--as", "reno", "--pcap", "cut.pcap", "--flow", "a-b"], "write SENDER:PORT-RECEIVER:PORT"),
         (&["conform", "--qlog", "old.qlog"], "--as"),
         (&["evaluate", "copa", "--only", "harms"], "--only: there is no question 'harms'; name one of alone, itself"),

@@ -1,26 +1,35 @@
-//! A TCP flow from captured packets: what is in flight at its sender, as an estimate of its window.
+//! Captured packets of any file that tcpdump and Wireshark read, and a TCP flow from them: what is in flight at its sender, as an estimate
+//! of its window.
 //!
-//! Packets must have been captured at the sender. The window is the largest flight of the last round trip: what the flow does not use
-//! of its window is not seen. A loss is seen by its repair.
+//! Packets of the flow must have been captured at the sender. The window is the largest flight of the last round trip: what the flow does
+//! not use of its window is not seen. A loss is seen by its repair.
 
+mod copies;
+mod feed;
 mod flow;
-pub mod packet;
+mod found;
+mod link;
+mod order;
+mod packet;
+mod records;
+mod sections;
+mod tcp;
 
-use std::io::{Cursor, Read};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use pcap_file::DataLink;
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::{Block, PcapNgReader};
-
-use crate::read::ReadError;
+use crate::read::{ReadError, compressed};
 use crate::trajectory::Trajectory;
+pub use copies::Copies;
 use flow::Flows;
-pub use flow::unwrap;
-
-/// Longest capture, bytes (our choice: it is in memory as a whole).
-const MOST_BYTES: u64 = 1 << 30;
+pub use flow::probes;
+use found::Findings;
+use order::Order;
+pub use packet::{Packet, Place, Segment};
+pub use records::is_capture;
+use records::{Broken, End, Halt, Record, records};
+pub use tcp::{Acked, Sent, Tcp};
 
 /// Whose packets: from where to where its data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,72 +57,66 @@ impl std::fmt::Display for FourTuple {
     }
 }
 
-/// Reads a capture (pcap or pcapng; Ethernet, raw IP, Linux "cooked", loopback): the flow that is wanted, else the one that sent most.
+/// What a file is that has to be unpacked or converted before it is read, by its first bytes: with the fix.
+pub fn unread(head: &[u8]) -> Option<String> {
+    compressed(head).or_else(|| found::other_capture(head))
+}
+
+/// Reads a capture (pcap or pcapng, of any link type that has IP packets): the flow that is wanted, else the one that sent most.
 ///
 /// # Errors
-/// [`ReadError`] when it is no capture, is damaged, has not the flow, or no TCP at all.
+/// [`ReadError`] when it is no capture, is damaged at its start, has not the flow, or no TCP at all.
 pub fn read(file: &str, from: impl Read, wanted: Option<FourTuple>) -> Result<Trajectory, ReadError> {
-    let mut bytes = Vec::new();
-    let read = from.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a capture")))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(ReadError::new(
-            file,
-            0,
-            "it is longer than 1 GiB; capture headers only (tcpdump -s 128), or less of them",
-        ));
-    }
     let mut flows = Flows::default();
-    match bytes.get(..4) {
-        Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(file, &bytes, &mut flows)?,
-        Some(
-            [0xa1, 0xb2, 0xc3, 0xd4] | [0xd4, 0xc3, 0xb2, 0xa1] | [0xa1, 0xb2, 0x3c, 0x4d] | [0x4d, 0x3c, 0xb2, 0xa1],
-        ) => pcap(file, &bytes, &mut flows)?,
-        _ => {
-            return Err(ReadError::new(
-                file,
-                0,
-                "it is no capture; give a pcap or pcapng file, such as tcpdump writes",
-            ));
+    let notes = packets(file, from, &mut |packet| flows.take(file, packet))?;
+    let mut trajectory = flows.trajectory(file, wanted)?;
+    trajectory.notes.splice(0..0, notes);
+    Ok(trajectory)
+}
+
+/// Gives every IP packet of a capture to `take`, in the order of time; the answer is what is to be said of the file, a sentence each.
+///
+/// A file that is damaged or cut off is read up to there. Each packet is given as often as it is in the file: [`Copies`] knows them again.
+///
+/// # Errors
+/// [`ReadError`] when it is no capture, is damaged at its start, or has no IP packets: with what it has. What `take` says.
+pub fn packets(
+    file: &str,
+    mut from: impl Read,
+    take: &mut impl FnMut(&Packet) -> Result<(), ReadError>,
+) -> Result<Vec<String>, ReadError> {
+    let mut head = Vec::new();
+    let read = (&mut from).take(16).read_to_end(&mut head);
+    read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a capture")))?;
+    if !is_capture(&head) {
+        let problem = unread(&head);
+        let problem =
+            problem.as_deref().unwrap_or("it is no capture; give a pcap or pcapng file, such as tcpdump writes");
+        return Err(ReadError::new(file, 0, problem));
+    }
+    let (mut findings, mut order) = (Findings::default(), Order::default());
+    let ended = records(head.as_slice().chain(from), &mut |record| match findings.packet(record) {
+        Some(packet) => order.push(packet, take),
+        None => Ok(()),
+    });
+    let broken = match ended {
+        Ok(()) => None,
+        Err(Halt::Taker(error)) => return Err(error),
+        Err(Halt::Broken(broken)) => Some(broken),
+    };
+    order.finish(take)?;
+    if findings.packets == 0 {
+        if let Some(Broken { problem, .. }) = broken {
+            let problem = format!("it is damaged or cut off ({problem}); give the whole file");
+            return Err(ReadError::new(file, 0, problem));
         }
+        return Err(ReadError::new(file, 0, findings.refusal()));
     }
-    flows.trajectory(file, wanted)
-}
-
-fn cut(file: &str, number: u64, error: &dyn std::fmt::Display) -> ReadError {
-    let problem = format!("packet {number} is damaged or cut off ({error}); give the whole file");
-    ReadError::new(file, number, problem)
-}
-
-fn pcap(file: &str, bytes: &[u8], flows: &mut Flows) -> Result<(), ReadError> {
-    let mut reader = PcapReader::new(Cursor::new(bytes)).map_err(|error| cut(file, 0, &error))?;
-    let link = reader.header().datalink;
-    let mut number = 0;
-    while let Some(packet) = reader.next_packet() {
-        number += 1;
-        let packet = packet.map_err(|error| cut(file, number, &error))?;
-        flows.take(file, number, packet.timestamp(), link, packet.data())?;
+    let mut notes = Vec::new();
+    if let Some(Broken { number, problem }) = broken {
+        notes.push(format!("It is damaged or cut off at packet {number} ({problem}): read up to there."));
     }
-    Ok(())
-}
-
-fn pcapng(file: &str, bytes: &[u8], flows: &mut Flows) -> Result<(), ReadError> {
-    let mut reader = PcapNgReader::new(Cursor::new(bytes)).map_err(|error| cut(file, 0, &error))?;
-    let mut links: Vec<DataLink> = Vec::new();
-    let mut number = 0;
-    while let Some(block) = reader.next_block() {
-        number += 1;
-        let (block, _) = block.map_err(|error| cut(file, number, &error))?;
-        match block {
-            Block::SectionHeader(_) => links.clear(),
-            Block::InterfaceDescription(interface) => links.push(interface.linktype),
-            Block::EnhancedPacket(packet) => {
-                if let Some(link) = links.get(packet.interface_id as usize) {
-                    flows.take(file, number, packet.timestamp, *link, &packet.data)?;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    notes.extend(findings.notes());
+    notes.extend(order.notes());
+    Ok(notes)
 }

@@ -9,8 +9,6 @@ use paceline_conform::{capture, qlog, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::events::EventLogs;
 use paceline_lab::qlog::Qlog;
-use pcap_file::DataLink;
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 
 /// A qlog of a run of ours.
 fn logged(contestant: &str, rig: Rig) -> String {
@@ -188,23 +186,23 @@ fn a_bad_qlog_is_one_line() {
 
 /// A capture of a sender whose window is a sawtooth of halving: a window leaves, a round trip later it is acknowledged.
 fn captured() -> Vec<u8> {
-    let header = PcapHeader { datalink: DataLink::IPV4, ..PcapHeader::default() };
-    let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
-    let (rtt, mss) = (0.05, 1000_u32);
-    let (mut seq, mut t, mut window) = (u32::MAX - 20_000, 1.0, 60_u32);
+    // Nanoseconds, IPv4 alone.
+    let mut file = [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 65535, 228].map(u32::to_le_bytes).concat();
+    let (rtt, mss) = (50_000_000, 1000_u32);
+    let (mut seq, mut at, mut window) = (u32::MAX - 20_000, 1_000_000_000_u64, 60_u32);
     for _ in 0..250 {
         for packet in 0..window {
-            write(&mut writer, t + f64::from(packet) * 1e-4, true, seq, mss);
+            write(&mut file, at + u64::from(packet) * 100_000, true, seq, mss);
             seq = seq.wrapping_add(mss);
         }
-        write(&mut writer, t + rtt, false, seq, 0);
-        t += rtt + 0.001;
+        write(&mut file, at + rtt, false, seq, 0);
+        at += rtt + 1_000_000;
         window = if window >= 120 { 60 } else { window + 1 };
     }
-    writer.into_inner()
+    file
 }
 
-fn write(writer: &mut PcapWriter<Vec<u8>>, t: f64, data: bool, number: u32, bytes: u32) {
+fn write(file: &mut Vec<u8>, at: u64, data: bool, number: u32, bytes: u32) {
     let mut packet = vec![0_u8; 40];
     packet[0] = 0x45;
     packet[2..4].copy_from_slice(&(40 + bytes as u16).to_be_bytes());
@@ -215,12 +213,14 @@ fn write(writer: &mut PcapWriter<Vec<u8>>, t: f64, data: bool, number: u32, byte
     packet[16..20].copy_from_slice(&to);
     packet[20..22].copy_from_slice(&ports[0].to_be_bytes());
     packet[22..24].copy_from_slice(&ports[1].to_be_bytes());
-    let at = if data { 24 } else { 28 };
-    packet[at..at + 4].copy_from_slice(&number.to_be_bytes());
+    let at_number = if data { 24 } else { 28 };
+    packet[at_number..at_number + 4].copy_from_slice(&number.to_be_bytes());
     packet[32] = 5 << 4;
     packet[33] = 0x10;
-    let stamp = std::time::Duration::from_secs_f64(t);
-    writer.write_packet(&PcapPacket::new(stamp, 40 + bytes, packet).unwrap()).unwrap();
+    packet[35] = 1;
+    let time = [(at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32];
+    file.extend([time[0], time[1], 40, 40 + bytes].map(u32::to_le_bytes).concat());
+    file.extend(packet);
 }
 
 #[test]
@@ -249,12 +249,17 @@ fn a_bad_capture_is_one_line() {
         complaint(&bytes, Some("10.0.0.1:443-10.0.0.3:5000")),
         "c.pcap: it has no flow 10.0.0.1:443-10.0.0.3:5000; the largest of its 2 is 10.0.0.1:443-10.0.0.2:5000"
     );
-    assert!(complaint(&bytes[..bytes.len() - 7], None).contains("is damaged or cut off"));
+    let cut = capture::read("c.pcap", &bytes[..bytes.len() - 7], None).unwrap();
+    assert!(cut.notes[0].starts_with("It is damaged or cut off at packet "), "{:?}", cut.notes);
+    assert_eq!(
+        complaint(&bytes[..20], None),
+        "c.pcap: it is damaged or cut off (the file ends within a record); give the whole file"
+    );
     assert_eq!(
         complaint(b"hello", None),
         "c.pcap: it is no capture; give a pcap or pcapng file, such as tcpdump writes"
     );
-    assert!(complaint(&bytes[..24], None).contains("it has no TCP segments"));
+    assert!(complaint(&bytes[..24], None).contains("it has no packets"));
     assert!("10.0.0.1-10.0.0.2".parse::<capture::FourTuple>().is_err());
 }
 

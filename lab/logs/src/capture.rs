@@ -5,22 +5,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::Read;
+use std::net::SocketAddr;
 
 use paceline_cc::Nanos;
-use paceline_conform::capture::packet;
+use paceline_conform::capture::{Acked, Copies, Packet, Place, Sent, Tcp, packets, probes};
 use paceline_experiment::Distribution;
 use paceline_report::logs::{CLASSES, Chart, Curve, Figure, Log};
-use pcap_file::DataLink;
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
-use pcap_file::pcapng::{Block, PcapNgReader};
 
 use crate::LogError;
 use crate::bins::{Bins, Grid};
-use crate::tcp::{Sent, Tcp};
 
 /// Most flows that are looked at (our choice: about 60 MB); what belongs to others counts in the whole alone.
 const MOST_FLOWS: usize = 256;
@@ -30,10 +24,6 @@ const DRAWN: usize = 6;
 const SMALL: u64 = 100;
 /// Most packets on their way (our choice: about 100 MB).
 const MOST_UNDER_WAY: usize = 1 << 20;
-/// Interfaces of an emulated path.
-const NEAR: &str = "near";
-const FAR: &str = "far";
-const DROPPED: &str = "dropped";
 
 /// Seconds and values of a curve.
 type Points = Vec<(f64, Option<f64>)>;
@@ -64,8 +54,8 @@ struct Way {
 
 #[derive(Default)]
 struct Seen {
-    /// Nanoseconds of the first packet.
-    begun: Option<u64>,
+    /// When the first packet came, in nanoseconds since 1970.
+    begun: Option<i64>,
     end: u64,
     packets: u64,
     all: Bins,
@@ -76,141 +66,57 @@ struct Seen {
     /// When a packet entered, by its way and its bytes; of equal ones the first.
     under_way: HashMap<(usize, u64), u64>,
     lost_sight: bool,
+    /// Packets that left before they entered.
+    backwards: u64,
+    copies: Copies,
+    probes: u64,
+    emulated: bool,
 }
 
-/// Where a packet was seen.
-#[derive(Clone, Copy)]
-enum Place {
-    /// Once.
-    Anywhere,
-    Entered(usize),
-    Left(usize),
-    Dropped,
-}
-
-/// What of an IP header is needed.
-struct Header {
-    key: Key,
-    bytes: u32,
-}
-
-pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> Result<Log, LogError> {
-    let first = from.fill_buf().map_err(|error| LogError::unreadable(file, &error))?;
-    let sections = first.first() == Some(&0x0a);
+pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<Log, LogError> {
     let mut seen = Seen::default();
-    let (ending, emulated) = if sections { pcapng(from, &mut seen) } else { (pcap(from, &mut seen), false) };
-    let mut notes = Vec::new();
-    if let Err((number, problem)) = ending {
-        if seen.packets == 0 {
-            let problem = format!("it is damaged or cut off ({problem}); give the whole file");
-            return Err(LogError::new(file, number, problem));
-        }
-        let problem: String = problem.chars().map(|c| if c.is_control() { ' ' } else { c }).take(100).collect();
-        notes.push(format!("It is damaged or cut off at packet {number} ({problem}): drawn up to there."));
+    let mut notes = packets(file, from, &mut |packet| {
+        seen.take(packet);
+        Ok(())
+    })?;
+    notes.extend(seen.copies.note());
+    notes.extend(probes(seen.probes));
+    if seen.backwards > 0 {
+        notes.push(format!("{} packets left before they entered: their delays are not counted.", seen.backwards));
     }
-    if seen.packets == 0 {
-        return Err(LogError::new(file, 0, "it has no IP packets; capture some (tcpdump -s 128 -w FILE)"));
-    }
-    Ok(seen.finish(file, emulated, notes, step))
-}
-
-type Ending = Result<(), (u64, String)>;
-
-fn pcap(from: impl Read, seen: &mut Seen) -> Ending {
-    let mut reader = PcapReader::new(from).map_err(|error| (0, error.to_string()))?;
-    let link = reader.header().datalink;
-    let mut number = 0;
-    while let Some(packet) = reader.next_packet() {
-        number += 1;
-        let packet = packet.map_err(|error| (number, error.to_string()))?;
-        let at = u64::try_from(packet.timestamp().as_nanos()).unwrap_or(u64::MAX);
-        seen.take(at, link, packet.data(), Place::Anywhere);
-    }
-    Ok(())
-}
-
-/// Also whether it is of an emulated path.
-fn pcapng(from: impl Read, seen: &mut Seen) -> (Ending, bool) {
-    let mut emulated = false;
-    let ending = pcapng_blocks(from, seen, &mut emulated);
-    (ending, emulated)
-}
-
-fn pcapng_blocks(from: impl Read, seen: &mut Seen, emulated: &mut bool) -> Ending {
-    let mut reader = PcapNgReader::new(from).map_err(|error| (0, error.to_string()))?;
-    let mut interfaces: Vec<(DataLink, String)> = Vec::new();
-    let mut number = 0;
-    while let Some(block) = reader.next_block() {
-        number += 1;
-        let (block, _) = block.map_err(|error| (number, error.to_string()))?;
-        match block {
-            Block::SectionHeader(_) => interfaces.clear(),
-            Block::InterfaceDescription(interface) => {
-                let name = interface.options.iter().find_map(|option| match option {
-                    InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
-                    _ => None,
-                });
-                interfaces.push((interface.linktype, name.unwrap_or_default()));
-                let names: Vec<&str> = interfaces.iter().map(|(_, name)| name.as_str()).collect();
-                *emulated |= names == [NEAR, FAR, DROPPED];
-            }
-            Block::EnhancedPacket(packet) => {
-                let Some((link, name)) = interfaces.get(packet.interface_id as usize) else { continue };
-                // The side of the cooked header is that of the interface: 0 came in, 4 went out.
-                let out = packet.data.get(1) == Some(&4);
-                let place = match (*emulated, name.as_str(), out) {
-                    (true, FAR, false) => Place::Entered(0),
-                    (true, NEAR, false) => Place::Entered(1),
-                    (true, NEAR, true) => Place::Left(0),
-                    (true, FAR, true) => Place::Left(1),
-                    (true, DROPPED, _) => Place::Dropped,
-                    _ => Place::Anywhere,
-                };
-                let at = u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX);
-                seen.take(at, *link, &packet.data, place);
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    Ok(seen.finish(file, notes, step))
 }
 
 impl Seen {
-    fn take(&mut self, at: u64, link: DataLink, frame: &[u8], place: Place) {
-        let Some(ip) = packet::packet(link, frame) else { return };
-        let Some(header) = header(ip) else { return };
+    fn take(&mut self, packet: &Packet) {
         self.packets += 1;
-        // Captures of several interfaces are not quite in the order of time.
-        let at = at.saturating_sub(*self.begun.get_or_insert(at));
+        let at = packet.at.saturating_sub(*self.begun.get_or_insert(packet.at)).max(0) as u64;
         self.end = self.end.max(at);
-        let bytes = f64::from(header.bytes);
-        let (sent, arrived) = match place {
+        let bytes = f64::from(packet.bytes);
+        let (sent, arrived) = match packet.place {
+            Place::Anywhere if self.copies.is_copy(packet) => return,
             Place::Anywhere => (true, true),
             Place::Entered(way) => {
+                self.emulated = true;
                 self.ways[way].packets += 1;
                 self.ways[way].entered.add(at, bytes);
                 if self.under_way.len() < MOST_UNDER_WAY {
-                    self.under_way.entry((way, fingerprint(ip))).or_insert(at);
+                    self.under_way.entry((way, packet.print)).or_insert(at);
                 } else {
                     self.lost_sight = true;
                 }
                 (true, false)
             }
             Place::Left(way) => {
-                self.ways[way].left.add(at, bytes);
-                if let Some(entered) = self.under_way.remove(&(way, fingerprint(ip))) {
-                    let delay = Nanos::from_nanos(at.saturating_sub(entered));
-                    let way = &mut self.ways[way];
-                    way.delay_ms.add(at, delay.as_millis_f64());
-                    way.delays.get_or_insert_with(|| Distribution::new(3)).record(delay);
-                }
+                self.emulated = true;
+                self.left(way, at, packet);
                 (false, true)
             }
             Place::Dropped => {
-                let print = fingerprint(ip);
+                self.emulated = true;
                 // Which way it went is known by where it entered.
                 for way in [0, 1] {
-                    if self.under_way.remove(&(way, print)).is_some() {
+                    if self.under_way.remove(&(way, packet.print)).is_some() {
                         self.ways[way].dropped.add(at, 1.0);
                         self.ways[way].lost += 1;
                         break;
@@ -222,12 +128,28 @@ impl Seen {
         if arrived {
             self.all.add(at, bytes);
         }
-        self.flow(at, &header, ip, (sent, arrived));
+        self.flow(at, packet, (sent, arrived));
     }
 
-    fn flow(&mut self, at: u64, header: &Header, ip: &[u8], (sent, arrived): (bool, bool)) {
+    fn left(&mut self, way: usize, at: u64, packet: &Packet) {
+        let entered = self.under_way.remove(&(way, packet.print));
+        let way = &mut self.ways[way];
+        way.left.add(at, f64::from(packet.bytes));
+        match entered.map(|entered| at.checked_sub(entered)) {
+            Some(Some(delay)) => {
+                let delay = Nanos::from_nanos(delay);
+                way.delay_ms.add(at, delay.as_millis_f64());
+                way.delays.get_or_insert_with(|| Distribution::new(3)).record(delay);
+            }
+            Some(None) => self.backwards += 1,
+            None => {}
+        }
+    }
+
+    fn flow(&mut self, at: u64, packet: &Packet, (sent, arrived): (bool, bool)) {
+        let key = (packet.from, packet.to, packet.protocol);
         let full = self.flows.len() >= MOST_FLOWS;
-        let flow = match self.flows.entry(header.key) {
+        let flow = match self.flows.entry(key) {
             Entry::Occupied(flow) => flow.into_mut(),
             Entry::Vacant(_) if full => {
                 self.others = true;
@@ -236,27 +158,28 @@ impl Seen {
             Entry::Vacant(vacant) => vacant.insert(Flow::default()),
         };
         if arrived {
-            flow.bytes += u64::from(header.bytes);
-            flow.arrived.add(at, f64::from(header.bytes));
+            flow.bytes += u64::from(packet.bytes);
+            flow.arrived.add(at, f64::from(packet.bytes));
         }
-        let Some(segment) = packet::internet(ip) else { return };
+        let Some(segment) = packet.segment else { return };
         if sent {
-            match flow.tcp.sent(at, &segment) {
+            match flow.tcp.sent(packet.at, &segment) {
                 Sent::Nothing => {}
                 Sent::New => flow.in_flight.add(at, flow.tcp.in_flight() as f64 / 1e3),
                 Sent::Again => flow.again.add(at, 1.0),
+                Sent::Probe => self.probes += 1,
             }
         }
-        let (from, to, protocol) = header.key;
         if arrived
-            && let Some(back) = self.flows.get_mut(&(to, from, protocol))
-            && let Some(rtt) = back.tcp.acknowledged(at, &segment)
+            && let Some(back) = self.flows.get_mut(&(packet.to, packet.from, packet.protocol))
+            && let Some(Acked { rtt: Some(rtt), .. }) = back.tcp.acknowledged(packet.at, &segment)
         {
             back.rtt_ms.add(at, rtt as f64 / 1e6);
         }
     }
 
-    fn finish(self, file: &str, emulated: bool, mut notes: Vec<String>, step: Option<Nanos>) -> Log {
+    fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> Log {
+        let emulated = self.emulated;
         let grid = Grid::new(self.end.max(1), step);
         let seconds = grid.seconds().max(1e-3);
         let mut charts = Vec::new();
@@ -372,52 +295,4 @@ fn name((from, to, protocol): &Key) -> String {
         other => format!(" protocol {other}"),
     };
     format!("{} > {}{protocol}", shown(from), shown(to))
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn header(ip: &[u8]) -> Option<Header> {
-    let (from, to, protocol, bytes, payload): (IpAddr, IpAddr, u8, u32, usize) = match ip.first()? >> 4 {
-        4 => {
-            let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?));
-            let first = u16_at(ip, 6)? & 0x1fff == 0;
-            // A later fragment has no ports.
-            let payload = if first { usize::from(ip[0] & 15) * 4 } else { usize::MAX };
-            (address(12)?.into(), address(16)?.into(), *ip.get(9)?, u32::from(u16_at(ip, 2)?), payload)
-        }
-        6 => {
-            let address = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(ip.get(at..at + 16)?).ok()?));
-            let (mut next, mut at) = (*ip.get(6)?, 40_usize);
-            // Hop-by-Hop, routing and destination options.
-            while matches!(next, 0 | 43 | 60) {
-                let Some((after, length)) = ip.get(at).zip(ip.get(at + 1)) else { break };
-                (next, at) = (*after, at + 8 + 8 * usize::from(*length));
-            }
-            (address(8)?.into(), address(24)?.into(), next, 40 + u32::from(u16_at(ip, 4)?), at)
-        }
-        _ => return None,
-    };
-    let has_ports = matches!(protocol, 6 | 17 | 132 | 136) && payload < ip.len();
-    let port = |at: usize| if has_ports { u16_at(ip, payload + at).unwrap_or(0) } else { 0 };
-    Some(Header { key: (SocketAddr::new(from, port(0)), SocketAddr::new(to, port(2)), protocol), bytes })
-}
-
-/// What a path leaves as it is: all but the ECN field and, of IPv4, the checksum over it.
-fn fingerprint(ip: &[u8]) -> u64 {
-    let mut head = [0; 128];
-    let length = ip.len().min(head.len());
-    head[..length].copy_from_slice(&ip[..length]);
-    if head[0] >> 4 == 4 {
-        head[1] = 0;
-        head[10] = 0;
-        head[11] = 0;
-    } else {
-        head[0] = 0x60;
-        head[1] &= 0x0f;
-    }
-    let mut hasher = DefaultHasher::new();
-    head[..length].hash(&mut hasher);
-    hasher.finish()
 }

@@ -9,13 +9,13 @@ mod capture;
 mod mahimahi;
 mod qlog;
 mod series;
-mod tcp;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use paceline_cc::Nanos;
+use paceline_conform::capture::{is_capture, unread};
 use paceline_lab::input::{Bounded, Bounds};
 use paceline_report::logs::Log;
 
@@ -96,19 +96,14 @@ fn open(path: &Path, name: &str) -> Result<File, LogError> {
 pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
     use paceline_lab::series::Format;
     match head {
-        [0x0a, 0x0d, 0x0d, 0x0a, ..]
-        | [0xa1, 0xb2, 0xc3, 0xd4, ..]
-        | [0xd4, 0xc3, 0xb2, 0xa1, ..]
-        | [0xa1, 0xb2, 0x3c, 0x4d, ..]
-        | [0x4d, 0x3c, 0xb2, 0xa1, ..] => return Ok(Kind::Capture),
+        _ if is_capture(head) => return Ok(Kind::Capture),
         [0x1e, ..] => return Ok(Kind::Qlog),
         [b'P', b'A', b'R', b'1', ..] => return Ok(Kind::Series(Format::Parquet)),
-        [0x1f, 0x8b, ..] => return Err(LogError::new(name, 0, "it is compressed; unpack it first (gunzip)")),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            return Err(LogError::new(name, 0, "it is compressed; unpack it first (unzstd)"));
-        }
         [] => return Err(LogError::new(name, 0, format!("it is empty; {KINDS}"))),
         _ => {}
+    }
+    if let Some(problem) = unread(head) {
+        return Err(LogError::new(name, 0, problem));
     }
     let text = String::from_utf8_lossy(head);
     let start = text.trim_start_matches('\u{feff}').trim_start();
@@ -172,7 +167,7 @@ pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<Log, LogErro
 pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -> Result<Log, LogError> {
     use paceline_lab::series::Format;
     let log = match kind {
-        Kind::Capture => capture::read(name, BufReader::with_capacity(1 << 20, from), step)?,
+        Kind::Capture => capture::read(name, from, step)?,
         Kind::Mahimahi => mahimahi::read(name, Bounded::new(from, BOUNDS), step)?,
         // Its reader bounds its records itself.
         Kind::Qlog => qlog::read(name, BufReader::new(from), step)?,
@@ -233,7 +228,7 @@ mod tests {
         }
         assert_eq!(
             kind_of("f", b"\x1f\x8b\x08").unwrap_err().to_string(),
-            "f: it is compressed; unpack it first (gunzip)"
+            "f: it is compressed (gzip); unpack it first (gunzip)"
         );
     }
 }

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use pcap_file::DataLink;
-
-use super::FourTuple;
-use super::packet::{Segment, segment};
+use super::packet::{Packet, Place, Segment};
+use super::tcp::{Acked, Sent, Tcp};
+use super::{Copies, FourTuple};
 use crate::read::ReadError;
 use crate::trajectory::{Origin, Phase, Point, Trajectory};
 
@@ -22,55 +20,43 @@ pub(super) struct Flows {
     ends: BTreeMap<(SocketAddr, SocketAddr), u32>,
     segments: Vec<Kept>,
     sent: Vec<u64>,
+    copies: Copies,
 }
 
 #[derive(Clone, Copy)]
 struct Kept {
-    at: Duration,
-    /// Seconds since the first segment.
-    t: f64,
+    at: i64,
+    place: Place,
     flow: u32,
-    seq: u32,
-    ack: u32,
-    bytes: u32,
-    syn: bool,
+    segment: Segment,
 }
 
 impl Flows {
-    pub(super) fn take(
-        &mut self,
-        file: &str,
-        number: u64,
-        at: Duration,
-        link: DataLink,
-        frame: &[u8],
-    ) -> Result<(), ReadError> {
-        let Some(Segment { from, to, seq, ack, bytes, syn }) = segment(link, frame) else { return Ok(()) };
+    pub(super) fn take(&mut self, file: &str, packet: &Packet) -> Result<(), ReadError> {
+        let Some(segment) = packet.segment else { return Ok(()) };
+        match packet.place {
+            Place::Dropped => return Ok(()),
+            Place::Anywhere if self.copies.is_copy(packet) => return Ok(()),
+            _ => {}
+        }
         if self.segments.len() >= MOST_SEGMENTS {
             let problem =
                 "it has more than 6 million TCP segments; cut it (editcap -c), or filter the flow (tcpdump port N)";
-            return Err(ReadError::new(file, number, problem));
+            return Err(ReadError::new(file, packet.number, problem));
         }
         let next = self.sent.len() as u32;
-        let flow = *self.ends.entry((from, to)).or_insert(next);
+        let flow = *self.ends.entry((packet.from, packet.to)).or_insert(next);
         if flow == next {
             self.sent.push(0);
         }
-        self.sent[flow as usize] += u64::from(bytes);
-        self.segments.push(Kept { at, t: 0.0, flow, seq, ack, bytes, syn });
+        self.sent[flow as usize] += u64::from(segment.bytes);
+        self.segments.push(Kept { at: packet.at, place: packet.place, flow, segment });
         Ok(())
     }
 
     fn largest(&self) -> Option<FourTuple> {
         let most = self.ends.iter().max_by_key(|(_, flow)| self.sent[**flow as usize])?;
         Some(FourTuple { from: most.0.0, to: most.0.1 })
-    }
-
-    /// Captures of several interfaces are not in the order of time.
-    fn order(&mut self) {
-        self.segments.sort_by_key(|segment| segment.at);
-        let begun = self.segments.first().map_or(Duration::ZERO, |first| first.at);
-        self.segments.iter_mut().for_each(|segment| segment.t = (segment.at - begun).as_secs_f64());
     }
 
     pub(super) fn trajectory(mut self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, ReadError> {
@@ -83,13 +69,17 @@ impl Flows {
             return Err(ReadError::new(file, 0, problem));
         };
         let back = self.ends.get(&(to, from)).copied();
-        self.order();
+        // Those that came too late for their place in the reader's order.
+        self.segments.sort_by_key(|kept| kept.at);
         let mut sender = Sender::default();
-        for segment in &self.segments {
-            if segment.flow == flow {
-                sender.sent(segment);
-            } else if Some(segment.flow) == back {
-                sender.acknowledged(segment);
+        for kept in &self.segments {
+            // An emulated path is seen from the sender's end.
+            match kept.place {
+                Place::Anywhere | Place::Entered(_) if kept.flow == flow => sender.sent(kept.at, &kept.segment),
+                Place::Anywhere | Place::Left(_) if Some(kept.flow) == back => {
+                    sender.acknowledged(kept.at, &kept.segment);
+                }
+                _ => {}
             }
         }
         let mss = if sender.largest > 0.0 { sender.largest } else { SMALLEST };
@@ -101,6 +91,8 @@ impl Flows {
             trajectory.push(point);
         }
         trajectory.losses = sender.losses;
+        trajectory.notes.extend(self.copies.note());
+        trajectory.notes.extend(probes(sender.probes));
         if trajectory.points.is_empty() {
             let problem = format!("{from}-{to} has no acknowledged data; capture both directions at the sender");
             return Err(ReadError::new(file, 0, problem));
@@ -109,54 +101,48 @@ impl Flows {
     }
 }
 
+/// What is to be said of probes.
+pub fn probes(count: u64) -> Option<String> {
+    (count > 0)
+        .then(|| format!("{count} segments of a byte ask whether the other end takes more: not counted as sent again."))
+}
+
 /// What a sender has in flight, in bytes.
 #[derive(Default)]
 struct Sender {
-    first: Option<(u32, f64)>,
-    /// Positions after the first byte.
-    next: u64,
-    una: u64,
+    tcp: Tcp,
+    /// When it sent its first data, ns.
+    begun: Option<i64>,
     largest: f64,
-    /// What is being timed: its end and when it left; none while repairs are under way (Karn).
-    timed: Option<(u64, f64)>,
     rtt: Option<f64>,
     /// Flights of the last round trip, falling: the first is the largest.
     flights: VecDeque<(f64, f64)>,
     points: Vec<Point>,
     losses: Vec<f64>,
-}
-
-/// Where `value` is after `origin`, near `about`: sequence numbers wrap.
-pub fn unwrap(value: u32, origin: u32, about: u64) -> u64 {
-    let low = value.wrapping_sub(origin);
-    let ahead = low.wrapping_sub(about as u32) as i32;
-    about.saturating_add_signed(i64::from(ahead))
+    probes: u64,
 }
 
 impl Sender {
-    fn sent(&mut self, segment: &Kept) {
-        if segment.bytes == 0 || segment.syn {
+    fn sent(&mut self, at: i64, segment: &Segment) {
+        let sent = self.tcp.sent(at, segment);
+        if sent == Sent::Nothing {
             return;
         }
-        let (origin, _) = *self.first.get_or_insert((segment.seq, segment.t));
-        let from = unwrap(segment.seq, origin, self.next);
-        let end = from + u64::from(segment.bytes);
+        let t = seconds(*self.begun.get_or_insert(at), at);
+        match sent {
+            Sent::Again => self.losses.push(t),
+            Sent::Probe => self.probes += 1,
+            Sent::New | Sent::Nothing => {}
+        }
         // Captures before segmentation offload have long segments.
         if segment.bytes <= 9000 {
             self.largest = self.largest.max(f64::from(segment.bytes));
         }
-        if end <= self.next {
-            self.losses.push(segment.t);
-            self.timed = None;
-        } else {
-            self.next = end;
-            self.timed = self.timed.or(Some((end, segment.t)));
-        }
-        self.flight(segment.t);
+        self.flight(t);
     }
 
     fn flight(&mut self, t: f64) -> f64 {
-        let now = self.next.saturating_sub(self.una) as f64;
+        let now = self.tcp.in_flight() as f64;
         while self.flights.back().is_some_and(|(_, flight)| *flight <= now) {
             self.flights.pop_back();
         }
@@ -168,23 +154,15 @@ impl Sender {
         now
     }
 
-    fn acknowledged(&mut self, segment: &Kept) {
-        let Some((origin, begun)) = self.first else { return };
-        let una = unwrap(segment.ack, origin, self.una).min(self.next);
-        if una <= self.una {
-            return;
-        }
-        if let Some((end, at)) = self.timed
-            && una >= end
-        {
-            self.rtt = Some((segment.t - at).max(1e-6));
-            self.timed = None;
-        }
+    fn acknowledged(&mut self, at: i64, segment: &Segment) {
+        let Some(Acked { una, rtt }) = self.tcp.acknowledged(at, segment) else { return };
+        let Some(begun) = self.begun else { return };
+        self.rtt = rtt.map(|nanos| (nanos as f64 / 1e9).max(1e-6)).or(self.rtt);
         let largest = self.flights.front().map_or(0.0, |(_, flight)| *flight);
-        self.una = una;
-        let in_flight = self.flight(segment.t);
+        let t = seconds(begun, at);
+        let in_flight = self.flight(t);
         self.points.push(Point {
-            t: (segment.t - begun).max(0.0),
+            t,
             window: largest,
             in_flight,
             rtt_ms: self.rtt.map(|rtt| rtt * 1e3),
@@ -195,15 +173,7 @@ impl Sender {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sequence_numbers_wrap() {
-        let origin = u32::MAX - 10;
-        assert_eq!(unwrap(5, origin, 0), 16);
-        assert_eq!(unwrap(origin.wrapping_add(100), origin, (1 << 32) + 50), (1 << 32) + 100);
-        assert_eq!(unwrap(origin, origin, 3), 0);
-    }
+/// Seconds from one time to another, in nanoseconds.
+fn seconds(from: i64, to: i64) -> f64 {
+    to.saturating_sub(from).max(0) as f64 / 1e9
 }

@@ -1,16 +1,13 @@
-//! IP packets and TCP headers in captured frames.
+//! IP packets and TCP headers: what is known of a packet when its bytes are gone. `etherparse` reads the headers.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 
-use pcap_file::DataLink;
+use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
 
 /// What is needed of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Who sent it.
-    pub from: SocketAddr,
-    /// To whom.
-    pub to: SocketAddr,
     /// Number of its first byte.
     pub seq: u32,
     /// The next byte that its sender waits for.
@@ -19,83 +16,220 @@ pub struct Segment {
     pub bytes: u32,
     /// Whether it opens the connection.
     pub syn: bool,
+    /// Whether it opens, ends or resets the connection.
+    pub control: bool,
+    /// Whether its sender takes no more bytes: a window of 0.
+    pub closed: bool,
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+/// Where in a capture of an emulated path (`paceline emulate --log`) a packet was seen; ways are 0 down, 1 up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In another capture: the only place.
+    Anywhere,
+    /// Where it entered the path.
+    Entered(usize),
+    /// Where it left the path.
+    Left(usize),
+    /// Where it was dropped.
+    Dropped,
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+/// A captured IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Its number in the file, from 1.
+    pub number: u64,
+    /// Nanoseconds since 1970.
+    pub at: i64,
+    /// Where it was seen.
+    pub place: Place,
+    /// A number for each interface, and for each of its directions.
+    pub interface: u64,
+    /// Who sent it; the port is 0 where there is none.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// Its protocol (IANA's numbers).
+    pub protocol: u8,
+    /// Bytes from its IP header on, on the wire.
+    pub bytes: u32,
+    /// The TCP segment in it, where there is one.
+    pub segment: Option<Segment>,
+    /// Equal for the same packet wherever it is seen: of what a path leaves as it is, of the first 128 bytes.
+    pub print: u64,
+    /// It has a number of its own (IPv4), so that another packet has another `print`.
+    pub numbered: bool,
 }
 
-/// The segment in a frame, where it holds one.
-pub fn segment(link: DataLink, frame: &[u8]) -> Option<Segment> {
-    internet(packet(link, frame)?)
-}
-
-/// The frame from its IP header on, where it may have one.
-pub fn packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
-    let skip = match link {
-        DataLink::ETHERNET => {
-            let mut at = 12;
-            // 802.1Q and 802.1ad tags.
-            while matches!(u16_at(frame, at)?, 0x8100 | 0x88a8) && at < 24 {
-                at += 4;
-            }
-            at + 2
+/// The packet whose IP header begins `bytes`; `wire` is how many there were on the wire. Its time and place are still to be filled in.
+pub(super) fn packet(bytes: &[u8], wire: u32) -> Option<Packet> {
+    let (ip, _) = LaxIpSlice::from_slice(bytes).ok()?;
+    let payload = ip.payload();
+    let (length, before, first, numbered) = match &ip {
+        LaxIpSlice::Ipv4(four) => {
+            let header = four.header();
+            let before = header.slice().len() + four.extensions().auth.map_or(0, |auth| auth.slice().len());
+            // 0 where the card was to cut it into packets, and above 65535 bytes.
+            let length = if header.total_len() == 0 { wire } else { header.total_len().into() };
+            (length, before, header.fragments_offset().value() == 0, header.identification() != 0)
         }
-        DataLink::LINUX_SLL => 16,
-        DataLink::LINUX_SLL2 => 20,
-        DataLink::NULL | DataLink::LOOP => 4,
-        _ => 0,
-    };
-    frame.get(skip..)
-}
-
-/// The segment in an IP packet, where it holds one.
-pub fn internet(packet: &[u8]) -> Option<Segment> {
-    match packet.first()? >> 4 {
-        4 => {
-            let header = usize::from(packet[0] & 15) * 4;
-            let total = u32::from(u16_at(packet, 2)?);
-            // The first fragment has the header.
-            if *packet.get(9)? != 6 || u16_at(packet, 6)? & 0x1fff != 0 || header < 20 {
-                return None;
-            }
-            let address = |at| Some(IpAddr::V4(Ipv4Addr::from(u32_at(packet, at)?)));
-            tcp(packet.get(header..)?, address(12)?, address(16)?, total.checked_sub(header as u32)?)
-        }
-        6 => {
-            let address = |at: usize| {
-                let bytes: [u8; 16] = packet.get(at..at + 16)?.try_into().ok()?;
-                Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+        LaxIpSlice::Ipv6(six) => {
+            let header = six.header();
+            let options = six.extensions().slice();
+            let length = match header.payload_length() {
+                0 if header.next_header() == IpNumber::IPV6_HEADER_HOP_BY_HOP => {
+                    jumbo(options).map_or(wire, |length| length.saturating_add(40))
+                }
+                0 => wire,
+                length => u32::from(length) + 40,
             };
-            let (mut next, mut at) = (*packet.get(6)?, 40_usize);
-            let end = 40 + u32::from(u16_at(packet, 4)?);
-            // Hop-by-Hop, routing and destination options.
-            while matches!(next, 0 | 43 | 60) {
-                next = *packet.get(at)?;
-                at += 8 + 8 * usize::from(*packet.get(at + 1)?);
-            }
-            if next != 6 {
-                return None;
-            }
-            tcp(packet.get(at..)?, address(8)?, address(24)?, end.checked_sub(at as u32)?)
+            (length, 40 + options.len(), !six.is_payload_fragmented(), false)
         }
-        _ => None,
+    };
+    let protocol = payload.ip_number.0;
+    // A later fragment has no ports.
+    let ports = payload.payload.first_chunk::<4>().filter(|_| first && matches!(protocol, 6 | 17 | 132 | 136));
+    let [from, to] = ports.map_or([0, 0], |&[a, b, c, d]| [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
+    let segment =
+        if first && protocol == 6 { segment(payload.payload, length.checked_sub(before as u32)) } else { None };
+    Some(Packet {
+        number: 0,
+        at: 0,
+        place: Place::Anywhere,
+        interface: 0,
+        from: SocketAddr::new(ip.source_addr(), from),
+        to: SocketAddr::new(ip.destination_addr(), to),
+        protocol,
+        bytes: length,
+        segment,
+        print: print(&bytes[..bytes.len().min(length as usize)], ip.source_addr()),
+        numbered,
+    })
+}
+
+/// The length that a Hop-by-Hop header says (RFC 2675 section 2).
+fn jumbo(header: &[u8]) -> Option<u32> {
+    let mut options = header.get(2..)?;
+    loop {
+        options = match options {
+            [0, rest @ ..] => rest,
+            [0xc2, 4, length @ ..] => return length.first_chunk().map(|four| u32::from_be_bytes(*four)),
+            [_, length, rest @ ..] => rest.get(usize::from(*length)..)?,
+            _ => return None,
+        };
     }
 }
 
-fn tcp(header: &[u8], from: IpAddr, to: IpAddr, length: u32) -> Option<Segment> {
-    let offset = u32::from(*header.get(12)? >> 4) * 4;
-    let flags = *header.get(13)?;
+/// The segment of which `kept` was kept, and which has `length` bytes.
+fn segment(kept: &[u8], length: Option<u32>) -> Option<Segment> {
+    // Options that were not kept are not needed, the flags are.
+    kept.get(13)?;
+    let mut header = [0; 60];
+    let count = kept.len().min(header.len());
+    header[..count].copy_from_slice(&kept[..count]);
+    let tcp = TcpHeaderSlice::from_slice(&header).ok()?;
     Some(Segment {
-        from: SocketAddr::new(from, u16_at(header, 0)?),
-        to: SocketAddr::new(to, u16_at(header, 2)?),
-        seq: u32_at(header, 4)?,
-        ack: u32_at(header, 8)?,
-        bytes: length.checked_sub(offset)?,
-        syn: flags & 2 != 0,
+        seq: tcp.sequence_number(),
+        ack: tcp.acknowledgment_number(),
+        bytes: length?.checked_sub(u32::from(tcp.data_offset()) * 4)?,
+        syn: tcp.syn(),
+        control: tcp.syn() || tcp.fin() || tcp.rst(),
+        closed: kept.len() >= 16 && tcp.window_size() == 0,
     })
+}
+
+/// Of all but the ECN field, what is left of the packet's life, and, of IPv4, the checksum over them.
+fn print(ip: &[u8], from: IpAddr) -> u64 {
+    let mut head = [0; 128];
+    let length = ip.len().min(head.len());
+    head[..length].copy_from_slice(&ip[..length]);
+    match from {
+        IpAddr::V4(_) => {
+            head[1] = 0;
+            head[8] = 0;
+            head[10] = 0;
+            head[11] = 0;
+        }
+        IpAddr::V6(_) => {
+            head[0] = 0x60;
+            head[1] &= 0x0f;
+            head[7] = 0;
+        }
+    }
+    let mut hasher = DefaultHasher::new();
+    head[..length].hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 packet with a TCP header of 20 bytes.
+    fn four(total: u16, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x45, 0, 0, 0, 0, 9, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        bytes[2..4].copy_from_slice(&total.to_be_bytes());
+        bytes.extend([1, 187, 195, 80, 0, 0, 0, 7, 0, 0, 0, 8, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn six(length: u16, next: u8, behind: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x60, 0, 0, 0, 0, 0, next, 64];
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        bytes.extend([&[0xfd; 32][..], behind].concat());
+        bytes
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_wire() {
+        let lengths =
+            |bytes: &[u8], wire| packet(bytes, wire).map(|packet| (packet.bytes, packet.segment.unwrap().bytes));
+        assert_eq!(lengths(&four(1500, &[0; 24]), 1514), Some((1500, 1460)));
+        assert_eq!(lengths(&four(0, &[0; 24]), 60_040), Some((60_040, 60_000)));
+        assert_eq!(lengths(&four(0, &[0; 24]), 200_040), Some((200_040, 200_000)));
+        let tcp = &four(0, &[])[20..];
+        assert_eq!(lengths(&six(1000, 6, tcp), 9), Some((1040, 980)));
+        assert_eq!(lengths(&six(0, 6, tcp), 100_060), Some((100_060, 100_000)));
+        // A pad, and the jumbo payload option.
+        let option = [&[6, 0, 0xc2, 4, 0, 1, 0x86, 0xa0 + 28][..], tcp].concat();
+        assert_eq!(lengths(&six(0, 0, &option), 0), Some((100_068, 100_000)));
+        let other = [&[6, 0, 1, 4, 0, 0, 0, 0][..], tcp].concat();
+        assert_eq!(lengths(&six(0, 0, &other), 100_068), Some((100_068, 100_000)));
+    }
+
+    #[test]
+    fn a_header_of_which_little_was_kept_is_read() {
+        let whole = four(1500, &[]);
+        let seen = packet(&whole, 1500).unwrap();
+        for length in 34..whole.len() {
+            assert_eq!(
+                packet(&whole[..length], 1500).unwrap().segment.map(|one| (one.seq, one.bytes)),
+                Some((7, 1460))
+            );
+        }
+        for length in 0..34 {
+            let packet = packet(&whole[..length], 1500);
+            assert_eq!(
+                packet.map(|packet| (packet.to.ip(), packet.segment)),
+                (length >= 20).then_some((seen.to.ip(), None))
+            );
+        }
+        assert_eq!((seen.to.port(), seen.from.port(), seen.numbered), (50000, 443, true));
+    }
+
+    #[test]
+    fn a_path_leaves_the_print_as_it_is() {
+        let whole = four(60, &[7; 20]);
+        let print = |bytes: &[u8]| packet(bytes, 60).unwrap().print;
+        let mut passed = whole.clone();
+        (passed[1], passed[8], passed[10]) = (3, 63, 99);
+        assert_eq!(print(&passed), print(&whole));
+        // What a card adds behind the packet is not of it.
+        passed.extend([1, 2, 3]);
+        assert_eq!(print(&passed), print(&whole));
+        passed[27] = 8;
+        assert_ne!(print(&passed), print(&whole));
+    }
 }
