@@ -11,6 +11,7 @@ mod incoming;
 mod map;
 mod outgoing;
 mod output;
+mod record;
 mod saved;
 mod share;
 mod source;
@@ -32,6 +33,7 @@ pub use saved::Saved;
 pub use stats::{FetchStats, SourceStats};
 
 use map::Map;
+use record::Records;
 use source::Source;
 
 /// Options of a fetch.
@@ -47,11 +49,13 @@ pub struct FetchConfig {
     pub hops: u8,
     /// Seconds of Unix time at the start: a signed name's record must not have expired.
     pub unix_s: u64,
+    /// The version of a signed name's record that was seen before: older ones are refused. 0: none was.
+    pub known_version: u64,
 }
 
 impl Default for FetchConfig {
     fn default() -> Self {
-        Self { flow: FlowConfig::default(), bytes: true, units: false, hops: 0, unix_s: 0 }
+        Self { flow: FlowConfig::default(), bytes: true, units: false, hops: 0, unix_s: 0, known_version: 0 }
     }
 }
 
@@ -85,7 +89,7 @@ pub enum Output {
         /// Its bytes.
         bytes: Bytes,
     },
-    /// A signed name's record, verified.
+    /// A signed name's record, verified: the one of the largest version that the sources had.
     Record(Record),
     /// All has been handed out.
     Done,
@@ -164,6 +168,7 @@ pub struct Fetch {
     outputs: VecDeque<Output>,
     /// Bytes that were handed out or wait to be, and that the application has not consumed.
     unconsumed: u64,
+    records: Records,
     done: bool,
     failure: Option<Failed>,
     stats: FetchStats,
@@ -188,6 +193,7 @@ impl Fetch {
             turn: 0,
             outputs: VecDeque::new(),
             unconsumed: 0,
+            records: Records::default(),
             done: false,
             failure: None,
             stats: FetchStats::default(),
@@ -269,9 +275,11 @@ impl Fetch {
         FetchStats { sources: self.sources.iter().map(Source::stats).collect(), ..self.stats.clone() }
     }
 
-    /// Whether another source than this one may be asked at present: it is neither silent nor busy.
+    /// Whether another source than this one may be asked at present: it is not busy, and keeps nothing waiting.
     fn has_another(&self, now: Time, id: SourceId) -> bool {
-        let at_hand = |source: &Source| source.alive && !source.flow.is_silent() && !source.flow.is_held(now);
+        let waits = |flow: &Flow| flow.is_silent() && !flow.is_idle();
+        let at_hand =
+            |source: &Source| source.alive && !source.said && !waits(&source.flow) && !source.flow.is_held(now);
         self.sources.iter().enumerate().any(|(index, source)| index != id.index() && at_hand(source))
     }
 
@@ -282,10 +290,17 @@ impl Fetch {
         for unit in source.flow.abandon(now) {
             self.stats.reassigned += u64::from(self.map.give_back(unit, id, None));
         }
-        if !self.done
-            && let Some(reason) = reason
+        if self.settle_record(now) || self.done {
+            return;
+        }
+        // Of several reasons this one says most.
+        if let Some(refused @ Failed::Record(_)) = &reason {
+            self.records.refused = Some(refused.clone());
+        }
+        if let Some(reason) = reason
             && !self.sources.iter().any(|source| source.alive)
         {
+            let reason = self.records.refused.take().unwrap_or(reason);
             self.failure.get_or_insert(reason);
         }
     }

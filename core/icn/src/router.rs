@@ -2,7 +2,8 @@
 //!
 //! A request goes through, in this order: its form; the token of its address; its source's limit; room in the queue; only then
 //! storage is asked. What is there waits for its source's turn and for the rate ([`crate::scheduler`]); what is not waits for the
-//! upstream router, where there is one. Who has no token gets three times as many bytes as it sent, at most (RFC 9000 section 8.1).
+//! upstream router, where there is one. Who has no token gets three times as many bytes as it sent, at most (RFC 9000 section 8.1), and
+//! no more than it sent where there are no units among them.
 //!
 //! Nothing is kept of receivers: all tables have their size from the start.
 
@@ -126,7 +127,10 @@ impl Router {
             None => {
                 self.stats.no_token += 1;
                 let (ranges, rest) = split(&request.ranges, answers.room_for_units());
-                if let Some(rest) = rest {
+                // A token says enough to who sent less than both have together.
+                if let Some(rest) = rest
+                    && bytes.len() >= Answers::TOKEN_AND_REFUSAL
+                {
                     answers.refuse(rest, Reason::NoToken, Nanos::from_micros(1));
                 }
                 if let Some(ranges) = ranges {
@@ -211,7 +215,7 @@ impl Router {
             self.stats.limited += 1;
             return answers.refuse(all, Reason::Busy, after.max(Nanos::from_micros(1)));
         }
-        if self.missing.len() == MOST_MISSING || !self.waiting.has_room(now, ranges.units() as usize) {
+        if self.missing.len() == MOST_MISSING || !self.waiting.has_room(now, asked.source, ranges.units() as usize) {
             self.stats.overflowed += 1;
             return answers.refuse(all, Reason::Busy, RETRY);
         }

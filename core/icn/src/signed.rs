@@ -76,7 +76,9 @@ pub enum BadRecord {
         ago_s: u64,
     },
     /// There was a newer one already.
-    #[error("the record has version {version}, and version {known} was seen before")]
+    #[error(
+        "the record has version {version}, and version {known} was seen before; a publisher who goes back signs the older object with a larger version"
+    )]
     Older {
         /// Its version.
         version: u64,

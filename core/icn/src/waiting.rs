@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 
 use paceline_cc::{Nanos, Time};
 
+use crate::limiter::Source;
 use crate::name::Name;
 use crate::ranges::{Ranges, Units};
+use crate::shares::Shares;
 
 /// Who waits for a unit.
 type Key = (Name, u64, SocketAddr, u64);
@@ -25,14 +27,15 @@ pub(crate) struct Waiting {
     units: BTreeMap<Key, Time>,
     /// In the order in which they came. Those that are not among `units` with this time are gone.
     order: VecDeque<(Time, Key)>,
-    most: usize,
+    /// Places of `order`, by who waits.
+    shares: Shares<Source>,
     patience: Nanos,
 }
 
 impl Waiting {
     /// Room for `most` units, each of which waits for `patience` at most.
     pub(crate) fn new(most: usize, patience: Nanos) -> Self {
-        Self { units: BTreeMap::new(), order: VecDeque::with_capacity(most), most, patience }
+        Self { units: BTreeMap::new(), order: VecDeque::with_capacity(most), shares: Shares::new(most), patience }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -44,8 +47,8 @@ impl Waiting {
         self.order.capacity() * size_of::<(Time, Key)>()
     }
 
-    /// Whether so many units more may wait.
-    pub(crate) fn has_room(&mut self, now: Time, units: usize) -> bool {
+    /// Whether so many units more of `who` may wait.
+    pub(crate) fn has_room(&mut self, now: Time, who: Source, units: usize) -> bool {
         while let Some((arrived, key)) = self.order.front() {
             if self.units.get(key) == Some(arrived) {
                 if now.since(*arrived) < self.patience {
@@ -53,15 +56,16 @@ impl Waiting {
                 }
                 self.units.remove(key);
             }
+            self.shares.give_back(&Source::of(key.2), 1);
             self.order.pop_front();
         }
-        self.order.len() + units <= self.most
+        self.shares.has_room(&who, units)
     }
 
     /// A unit that is asked for again by the same request waits since the first time.
     pub(crate) fn add(&mut self, now: Time, name: Name, unit: u64, to: SocketAddr, nonce: u64) {
         let key = (name, unit, to, nonce);
-        if self.order.len() < self.most && !self.units.contains_key(&key) {
+        if !self.units.contains_key(&key) && self.shares.take(Source::of(to), 1) {
             self.units.insert(key, now);
             self.order.push_back((now, key));
         }
@@ -126,20 +130,22 @@ mod tests {
     fn there_is_an_end_to_waiting_and_to_how_many_wait() {
         let mut waiting = Waiting::new(10, Nanos::from_secs(1));
         let a = SocketAddr::from(([192, 0, 2, 1], 1));
+        let (who, other) = (Source::of(a), Source::of(SocketAddr::from(([192, 0, 2, 2], 1))));
         for unit in 0..20 {
             waiting.add(Time::ZERO, name(1), unit, a, 1);
         }
-        assert_eq!(waiting.len(), 10);
-        assert!(!waiting.has_room(Time::from_millis(999), 1));
+        assert_eq!(waiting.len(), 5, "half for one who is alone");
+        let at = Time::from_millis(999);
+        assert!(!waiting.has_room(at, who, 1) && waiting.has_room(at, other, 5) && !waiting.has_room(at, other, 6));
         waiting.take(&name(1), 0..4);
-        assert!(waiting.has_room(Time::from_millis(999), 4) && !waiting.has_room(Time::from_millis(999), 5));
-        assert!(waiting.has_room(Time::from_millis(1000), 10));
+        assert!(waiting.has_room(at, who, 4) && !waiting.has_room(at, who, 5));
+        assert!(waiting.has_room(Time::from_millis(1000), who, 10));
         assert_eq!(waiting.len(), 0);
         // What waits again after it was served counts from then on.
         waiting.add(Time::from_millis(1000), name(1), 1, a, 1);
         waiting.take(&name(1), 0..4);
         waiting.add(Time::from_millis(1900), name(1), 1, a, 1);
-        assert!(waiting.has_room(Time::from_millis(2100), 1));
+        assert!(waiting.has_room(Time::from_millis(2100), who, 1));
         assert_eq!(waiting.len(), 1);
     }
 }

@@ -1,11 +1,9 @@
 //! An object from one source and from several: what comes out, and what never does.
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_icn::name::{Kind, Name};
 use paceline_icn::wire::Reason;
-use paceline_icn::{Dropped, Failed, Fetch, FetchConfig, Output, Record, UNIT};
+use paceline_icn::{Dropped, Failed, Fetch, FetchConfig, Output, UNIT};
 use proptest::prelude::*;
-use ring::signature::Ed25519KeyPair;
 
 use crate::common::origin::{Network, Object, Route, object};
 
@@ -203,22 +201,4 @@ fn a_busy_router_is_asked_later() {
     network.routes[0].origin.refuses = None;
     network.run(secs(60));
     assert!(network.fetch.is_done() && network.bytes(0) == object.bytes, "{:?}", network.fetch.stats());
-}
-
-#[test]
-fn a_signed_name_gets_its_record() {
-    let key = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any 32 bytes are a seed");
-    let target = Name::new(Kind::Object, [9; 32]);
-    let record = Record::sign(&key, "news", 4, 1000, target).expect("a good label");
-    let object = Object { bytes: Vec::new(), name: record.name(), stored: record.encode().to_vec() };
-    let run = |unix_s: u64| {
-        let config = FetchConfig { unix_s, ..FetchConfig::default() };
-        let fetch = Fetch::new(config, object.name, 0..u64::MAX, 7);
-        let mut network = Network::new(fetch, vec![Route::new(&object)]);
-        network.run(secs(60));
-        network
-    };
-    let good = run(999);
-    assert_eq!(good.outputs, [Output::Record(record.clone()), Output::Done]);
-    assert!(matches!(run(2000).fetch.failure(), Some(Failed::Record(_))));
 }

@@ -7,6 +7,7 @@ mod flow;
 mod hostile;
 mod integrity;
 mod large;
+mod records;
 mod released;
 mod resume;
 mod rough;

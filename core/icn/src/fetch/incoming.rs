@@ -9,7 +9,6 @@ use crate::UNIT;
 use crate::layout::{FANOUT, Place};
 use crate::name::Kind;
 use crate::ranges::Units;
-use crate::signed::{BadRecord, Record};
 use crate::tree::Verdict;
 use crate::wire::{Answer, Data, Nack, Reason};
 
@@ -54,26 +53,23 @@ impl Fetch {
         let source = &mut self.sources[id.index()];
         source.waited = data.waited;
         source.served();
-        source.flow.on_unit(now, unit, payload.len() as u32, ce, data.app_limited);
+        let arrived = source.flow.on_unit(now, unit, payload.len() as u32, ce, data.app_limited);
         self.stats.bytes_received += payload.len() as u64;
+        if self.name.kind() == Kind::Signed {
+            let expected = unit == 0 && arrived.is_some();
+            return if expected { self.take_record(now, id, payload) } else { Err(self.unsolicited(unit)) };
+        }
         let past = self.map.is_past(unit);
         let asked = match self.map.slot(unit) {
             Some(Slot::Asked(asked)) => Some(*asked),
             Some(Slot::Free | Slot::Doubted(_)) => None,
-            None if !past => {
-                self.stats.unsolicited += 1;
-                return Err(Dropped::Unsolicited(unit));
-            }
+            None if !past => return Err(self.unsolicited(unit)),
             Some(Slot::Ready(_) | Slot::Early(..) | Slot::Had) | None => {
                 self.stats.duplicates += 1;
                 return Err(Dropped::Duplicate(unit));
             }
         };
-        let verdict = match self.name.kind() {
-            Kind::Object => self.verifier.check(unit, payload),
-            Kind::Signed => self.take_record(now, id, payload),
-        };
-        match verdict {
+        match self.verifier.check(unit, payload) {
             Verdict::Genuine => {
                 if let Some(other) = asked.filter(|other| *other != id) {
                     self.sources[other.index()].flow.forget(now, unit);
@@ -84,27 +80,30 @@ impl Fetch {
                 Ok(())
             }
             // Nothing is known of its bytes: only who was asked for them may take the place.
-            Verdict::Early if asked.is_some_and(|other| other != id) => {
-                self.stats.unsolicited += 1;
-                Err(Dropped::Unsolicited(unit))
-            }
+            Verdict::Early if asked.is_some_and(|other| other != id) => Err(self.unsolicited(unit)),
             Verdict::Early => {
                 self.stats.early += 1;
                 self.map.hold(unit, Bytes::copy_from_slice(payload), id);
                 Ok(())
             }
-            Verdict::Corrupt => {
-                self.stats.corrupt += 1;
-                self.sources[id.index()].corrupt += 1;
-                self.map.give_back(unit, id, Some(id));
-                self.drop_liars(now);
-                Err(Dropped::Corrupt(unit))
-            }
-            Verdict::Known | Verdict::Foreign => {
-                self.stats.unsolicited += 1;
-                Err(Dropped::Unsolicited(unit))
-            }
+            Verdict::Corrupt => Err(self.corrupt(now, id, unit)),
+            Verdict::Known | Verdict::Foreign => Err(self.unsolicited(unit)),
         }
+    }
+
+    /// Counts a unit that is not what its name says: it is asked of another source.
+    pub(super) fn corrupt(&mut self, now: Time, id: SourceId, unit: u64) -> Dropped {
+        self.stats.corrupt += 1;
+        self.sources[id.index()].corrupt += 1;
+        self.map.give_back(unit, id, Some(id));
+        self.drop_liars(now);
+        Dropped::Corrupt(unit)
+    }
+
+    /// Counts a unit that is of no use.
+    fn unsolicited(&mut self, unit: u64) -> Dropped {
+        self.stats.unsolicited += 1;
+        Dropped::Unsolicited(unit)
     }
 
     /// A genuine unit goes to its place.
@@ -190,25 +189,6 @@ impl Fetch {
         }
     }
 
-    /// The record of a signed name.
-    fn take_record(&mut self, now: Time, id: SourceId, payload: &[u8]) -> Verdict {
-        let record =
-            Record::decode(payload).and_then(|record| record.verify(&self.name, self.config.unix_s).map(|_| record));
-        match record {
-            Ok(record) => {
-                self.outputs.push_back(Output::Record(record));
-                self.finish();
-                Verdict::Genuine
-            }
-            Err(expired @ BadRecord::Expired { .. }) => {
-                self.map.give_back(0, id, Some(id));
-                self.drop_source(now, id, Some(Failed::Record(expired)));
-                Verdict::Corrupt
-            }
-            Err(_) => Verdict::Corrupt,
-        }
-    }
-
     fn take_nack(&mut self, now: Time, id: SourceId, nack: &Nack) {
         let Nack { units, reason, retry_after, .. } = *nack;
         let source = &mut self.sources[id.index()];
@@ -220,7 +200,7 @@ impl Fetch {
         }
         match reason {
             // They need not wait until it has time for them.
-            Reason::Busy | Reason::NoToken if self.has_another(now, id) => {
+            Reason::Busy | Reason::NoToken if self.name.kind() == Kind::Object && self.has_another(now, id) => {
                 for unit in units.first..units.end().min(self.map.frontier_unit()) {
                     if self.sources[id.index()].flow.forget(now, unit) {
                         self.stats.reassigned += u64::from(self.map.give_back(unit, id, None));

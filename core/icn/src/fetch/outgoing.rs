@@ -63,11 +63,14 @@ impl Fetch {
             return Time::NEVER;
         }
         let alive = self.sources.iter().filter(|source| source.alive);
-        alive.map(|source| source.flow.next_timeout()).min().unwrap_or(Time::NEVER)
+        alive.map(|source| source.flow.next_timeout()).min().unwrap_or(Time::NEVER).min(self.records.due())
     }
 
     /// The time of [`Fetch::next_timeout`] has come.
     pub fn on_timeout(&mut self, now: Time) {
+        if self.settle_record(now) {
+            return;
+        }
         for index in 0..self.sources.len() {
             let others = self.sources.iter().filter(|source| source.alive).count() > 1;
             let source = &mut self.sources[index];

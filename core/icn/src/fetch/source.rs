@@ -25,6 +25,8 @@ pub(super) struct Source {
     pub(super) alive: bool,
     /// It has answered. Until then it may be dead.
     pub(super) heard: bool,
+    /// It has said which record of a signed name it has.
+    pub(super) said: bool,
     pub(super) proof: Proof,
     pub(super) token: Option<Token>,
     /// A token came since one was last refused.
@@ -50,6 +52,7 @@ impl Source {
             nonce,
             alive: true,
             heard: false,
+            said: false,
             proof: Proof::Wanted,
             token: None,
             granted: false,
@@ -80,7 +83,7 @@ impl Source {
 
     /// It may be asked: its address is proved, or nothing is on its way that might prove it.
     pub(super) fn is_ready(&self) -> bool {
-        self.alive && (self.proof == Proof::Given || self.flow.in_flight() == 0)
+        self.alive && !self.said && (self.proof == Proof::Given || self.flow.in_flight() == 0)
     }
 
     /// Something came from it over this path.

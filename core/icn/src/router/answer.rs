@@ -6,10 +6,13 @@ use paceline_cc::Nanos;
 
 use crate::UNIT;
 use crate::ranges::Units;
-use crate::wire::{DATA_HEAD, Grant, Nack, Reason, Token};
+use crate::wire::{DATA_HEAD, Grant, Nack, Reason, TOKEN_BYTES, Token};
 
 /// Bytes of a refusal.
 const NACK_BYTES: usize = 26;
+
+/// Bytes of a message with a token.
+const GRANT_BYTES: usize = 10 + TOKEN_BYTES;
 
 /// The answers to one request that leave at once.
 pub(super) struct Answers<'a> {
@@ -22,6 +25,9 @@ pub(super) struct Answers<'a> {
 }
 
 impl Answers<'_> {
+    /// Bytes of a token and a refusal.
+    pub(super) const TOKEN_AND_REFUSAL: usize = GRANT_BYTES + NACK_BYTES;
+
     pub(super) fn grant(&mut self, token: Token) -> bool {
         self.message.clear();
         Grant { nonce: self.nonce, token }.encode(self.message);

@@ -160,3 +160,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_short_request_without_a_token_gets_no_more_than_it_sent() {
+    let mut bench = Bench::new(unlimited());
+    for (padded, units) in [(0, 1), (0, 64), (58, 1), (60, 1), (90, 64), (1199, 64)] {
+        for of in [name(1), name(10), name(30)] {
+            let sent = bench.ask(NOW, address(1, 1), &Request { padded, ..request(of, 0, units) });
+            let got: usize = bench.replies.drain(..).map(|(_, bytes)| bytes.len()).sum();
+            assert!(got <= sent, "{got} for {sent}");
+            assert!(got >= 34, "a token");
+        }
+    }
+    let mut bytes = Vec::new();
+    Request { token: Some(Token([1; 24])), ..request(name(1), 0, 1) }.encode(&mut bytes);
+    bench.datagram(NOW, address(1, 1), &bytes);
+    let got: usize = bench.replies.drain(..).map(|(_, bytes)| bytes.len()).sum();
+    assert!(got <= bytes.len(), "{got} for {}", bytes.len());
+}
