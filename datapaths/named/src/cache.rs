@@ -205,6 +205,15 @@ impl Cache {
         self.open.values_mut().filter_map(Partial::pending).collect()
     }
 
+    /// Lets go of objects whose files were removed from its folder, so that they take no place on the disk for ever.
+    pub fn sweep(&mut self) {
+        let gone = self.open.iter().filter(|(_, partial)| !partial.is_in_place()).map(|(name, _)| *name);
+        let gone: Vec<Name> = gone.collect();
+        for name in gone {
+            self.remove(&name);
+        }
+    }
+
     /// Drops an object.
     pub fn remove(&mut self, name: &Name) {
         if let Some(entry) = self.objects.remove(name) {

@@ -19,11 +19,13 @@ mod link;
 mod reader;
 mod record;
 mod requester;
+mod seen;
 
 pub use file::{Fetched, fetch_to_file};
 pub use paceline_icn::fetch::{Failed, FetchStats};
 pub use reader::Reader;
-pub use record::{target, target_blocking};
+pub use record::{record, record_blocking, target, target_blocking};
+pub use seen::target_beside;
 
 /// Makes the controller of a source.
 pub type MakeController = Box<dyn FnMut(SocketAddr) -> Box<dyn Controller> + Send>;
@@ -98,6 +100,20 @@ pub enum FetchError {
         name: Name,
         /// What the requester says.
         why: Failed,
+    },
+    /// The sources have an older record of a signed name than was fetched before.
+    #[error(
+        "{name}: the sources have version {version} of it, and version {known} came before; wait until one has that, or remove {path} to go back"
+    )]
+    WentBack {
+        /// The signed name.
+        name: Name,
+        /// What the sources have.
+        version: u64,
+        /// What was seen.
+        known: u64,
+        /// The file that remembers it.
+        path: String,
     },
     /// Nothing came.
     #[error("{name}: nothing came for {} s, {bytes} bytes had; try again, it goes on from there", waited.as_secs())]

@@ -13,14 +13,17 @@ use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paceline_cc::Spec;
-use tokio::sync::Semaphore;
+use paceline_icn::Source;
 
 use crate::client::{Failed, FetchError};
 use crate::resolver::{ResolveError, Whereabouts};
+use body::Served;
+use places::{Client, Places};
 
 mod answer;
 mod body;
 mod objects;
+mod places;
 mod range;
 
 /// Where a gateway listens when nothing is said (our choice).
@@ -31,6 +34,12 @@ const CONNECTIONS: usize = 512;
 
 /// A client has so long to send its request (our choice; it may keep a connection idle as long).
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
+
+/// A connection that has waited so long for a request makes room for another (our choice: more than a round trip of any network).
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// So often it is looked which clients take or ask nothing any more (our choice).
+const LOOK: Duration = Duration::from_secs(5);
 
 /// What a gateway is made of.
 #[derive(Clone, Debug)]
@@ -99,7 +108,7 @@ impl GatewayError {
 #[derive(Debug)]
 pub struct Gateway {
     listener: TcpListener,
-    objects: Arc<objects::Objects>,
+    stock: Arc<objects::Stock>,
 }
 
 impl Gateway {
@@ -115,8 +124,8 @@ impl Gateway {
             Ok(listener)
         };
         let listener = bind().map_err(|source| GatewayError::System { what: what(), source })?;
-        let objects = objects::Objects::new(config.whereabouts.clone(), config.controller.clone(), config.patience);
-        Ok(Self { listener, objects: Arc::new(objects) })
+        let stock = objects::Stock::new(config.whereabouts.clone(), config.controller.clone(), config.patience);
+        Ok(Self { listener, stock })
     }
 
     /// Where it listens.
@@ -134,14 +143,19 @@ impl Gateway {
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), GatewayError> {
         let failed = |source| GatewayError::System { what: "the gateway's socket".into(), source };
         let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
-        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        let connections = Places::new(CONNECTIONS, SETTLED);
+        let mut look = tokio::time::interval(LOOK);
         tokio::pin!(stop);
         loop {
-            let Ok(permit) = connections.clone().acquire_owned().await else { return Ok(()) };
-            let stream = tokio::select! {
+            let (stream, peer) = tokio::select! {
                 () = &mut stop => return Ok(()),
+                _ = look.tick() => {
+                    connections.end_idle(REQUEST_WITHIN);
+                    self.stock.end_stalled();
+                    continue;
+                }
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok(accepted) => accepted,
                     // The host is out of descriptors, or the client has gone.
                     Err(_) => {
                         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -150,17 +164,30 @@ impl Gateway {
                 },
             };
             let _ = stream.set_nodelay(true);
-            let objects = self.objects.clone();
+            let client = Client { source: Source::of(peer), end: Arc::default() };
+            let (end, objects) = (Arc::clone(&client.end), self.stock.of(client.clone()));
+            // Others wait as well meanwhile: not for long, for one who may have more than its share.
+            let place = tokio::select! {
+                () = &mut stop => return Ok(()),
+                place = connections.entered(&client, 2 * SETTLED) => place,
+            };
+            let Some(place) = place.map(Arc::new) else { continue };
             tokio::spawn(async move {
-                let _permit = permit;
                 let service = service_fn(|request: Request<hyper::body::Incoming>| {
-                    let objects = objects.clone();
-                    async move { Ok::<_, std::convert::Infallible>(answer::answer(&objects, &request).await) }
+                    let (objects, place) = (objects.clone(), Arc::clone(&place));
+                    async move {
+                        place.is_awaited();
+                        let answer = answer::answer(&objects, &request).await;
+                        Ok::<_, std::convert::Infallible>(answer.map(|content| Served::new(content, &place)))
+                    }
                 });
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WITHIN);
                 // A client that goes away in the middle is its own affair.
-                let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                tokio::select! {
+                    _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                    () = end.notified() => {}
+                }
             });
         }
     }

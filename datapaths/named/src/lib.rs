@@ -4,6 +4,7 @@
 pub mod cache;
 pub mod client;
 pub mod gateway;
+mod kept;
 pub mod partial;
 pub mod resolver;
 pub mod router;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use paceline_icn::{Layout, Manifest, Name, Place, UNIT, Units, Verdict, Verifier};
 
-use crate::store::{ReadError, StoreError, write_failed};
+use crate::store::{ReadError, StoreError, is_in_place, write_failed};
 use bits::Bits;
 pub use bits::Sync;
 pub use check::SavedIndex;
@@ -66,6 +66,11 @@ impl Partial {
     /// The file of its bytes.
     pub fn path(&self) -> &Path {
         &self.paths.data
+    }
+
+    /// Whether its files still stand under their names.
+    pub(crate) fn is_in_place(&self) -> bool {
+        is_in_place(&self.data, &self.paths.data) && is_in_place(&self.map, &self.paths.map)
     }
 
     /// Units that are there; the manifest always is.

@@ -11,6 +11,7 @@ mod error;
 mod keys;
 mod list;
 mod media;
+mod open;
 mod publish;
 mod stored;
 
@@ -30,6 +31,7 @@ pub(crate) use error::{cannot, write_failed};
 pub use keys::{create_key, read_key};
 pub use list::{Stat, What};
 pub use media::media_type_of;
+pub(crate) use open::{Links, is_in_place, open_file};
 pub use publish::{Progress, Published};
 pub(crate) use stored::read_vectored;
 pub use stored::{ReadError, Stored};

@@ -34,7 +34,7 @@ pub(crate) fn start(sources: Vec<SocketAddr>, patience: Duration) -> Running {
 }
 
 /// An answer: its status, its head in lower case, its body.
-fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> (u16, String, Vec<u8>) {
+pub(crate) fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> (u16, String, Vec<u8>) {
     let mut stream = TcpStream::connect(at).unwrap();
     write!(stream, "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n").unwrap();
     let mut answer = Vec::new();
@@ -118,6 +118,27 @@ fn a_folder_is_served_by_its_paths() {
     }
     let (status, _, body) = ask(gateway.address, "GET", &format!("/{name}/none"), "");
     assert!(status == 404 && String::from_utf8(body).unwrap().contains("no file 'none'"));
+}
+
+#[test]
+fn clients_that_take_nothing_make_room_for_others() {
+    let shop = Shop::new();
+    let bytes = content(20_000_000);
+    let (name, small) = (shop.publish(&bytes), shop.publish(b"small"));
+    let server = shop.serve();
+    let gateway = start(vec![server.address()], Duration::from_secs(20));
+    // As many as there are fetches, each with far more to come than sockets hold.
+    let slow: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(gateway.address).unwrap();
+            write!(stream, "GET /{name} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            stream.read_exact(&mut [0; 100]).unwrap();
+            stream
+        })
+        .collect();
+    let (status, _, body) = ask(gateway.address, "GET", &format!("/{small}"), "");
+    assert_eq!((status, body.as_slice()), (200, &b"small"[..]));
+    drop(slow);
 }
 
 #[test]

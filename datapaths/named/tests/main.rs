@@ -8,6 +8,7 @@ mod place;
 mod resolver;
 mod resume;
 mod router;
+mod signed;
 mod store;
 mod upstream;
 mod video;

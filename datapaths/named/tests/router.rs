@@ -29,11 +29,17 @@ pub(crate) fn config(store: &Path) -> ServerConfig {
 /// A store with an object of so many stored units, and those.
 pub(crate) fn published(units: u64) -> (Place, Name, Vec<u8>) {
     let place = Place::new();
+    let (name, bytes) = published_in(&place, units);
+    (place, name, bytes)
+}
+
+/// The same, in this store.
+pub(crate) fn published_in(place: &Place, units: u64) -> (Name, Vec<u8>) {
     let length =
         (1..).map(|data| data * UNIT as u64 - 1079).find(|length| Layout::new(*length).stored_units() == units);
     let (name, _) = place.object(length.expect("some length") as usize, units);
     let bytes = std::fs::read(place.store.path_of(&name)).expect("the stored form");
-    (place, name, bytes)
+    (name, bytes)
 }
 
 /// An object that is nowhere.
@@ -55,7 +61,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn of(server: SocketAddr) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        Self::from_host(1, server)
+    }
+
+    /// From 127.0.0.`host`.
+    pub(crate) fn from_host(host: u8, server: SocketAddr) -> Self {
+        let socket = UdpSocket::bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("a port");
         socket.connect(server).expect("loopback");
         let (units, heads, nacks) = Default::default();
         Self { socket, nonce: 77, token: None, units, heads, nacks, got_bytes: 0, sent_bytes: 0 }
@@ -215,4 +226,66 @@ fn what_cannot_be_is_said_in_one_line() {
     let listen = "192.0.2.77:9".parse().expect("an address");
     let error = Server::start(&ServerConfig { listen, ..config(store.path()) }).err().expect("not of this host");
     assert!(!error.to_string().contains('\n') && error.to_string().contains("--listen"), "{error}");
+}
+
+/// What a router says of an object's first unit.
+fn said_of(client: &mut Client, name: Name) -> Option<Reason> {
+    client.units.clear();
+    client.nacks.clear();
+    client.ask(name, 0, 1, 0, 1);
+    client.nacks.last().map(|nack| nack.reason)
+}
+
+#[test]
+fn an_object_that_was_removed_is_let_go_of() {
+    let (place, name, bytes) = published(10);
+    let path = place.store.path_of(&name);
+    // Another name for the same file keeps its bytes, not its place in the store.
+    std::fs::hard_link(&path, place.store.folder().join("kept-elsewhere")).expect("one file system");
+    let server = Server::start(&config(place.store.folder())).expect("a server");
+    let mut client = Client::of(server.address());
+    client.ask(name, 0, 1, PADDED, 2);
+    assert_eq!(said_of(&mut client, name), None);
+    std::fs::remove_file(&path).expect("ours");
+    let open = || {
+        let all = std::fs::read_dir("/proc/self/fd").expect("procfs").flatten();
+        all.filter_map(|fd| std::fs::read_link(fd.path()).ok())
+            .any(|to| to.to_string_lossy().starts_with(path.to_str().expect("text")))
+    };
+    while open() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(said_of(&mut client, name), Some(Reason::NotFound));
+    // Published again, it is there again; and again, it is the same.
+    for _ in 0..2 {
+        std::fs::write(place.store.folder().join("again"), &bytes).expect("room");
+        std::fs::rename(place.store.folder().join("again"), &path).expect("ours");
+        assert_eq!(said_of(&mut client, name), None);
+        std::thread::sleep(Duration::from_millis(600));
+        assert_eq!(said_of(&mut client, name), None);
+    }
+}
+
+#[test]
+fn what_is_not_a_file_holds_up_no_one() {
+    let (place, name, _) = published(10);
+    let odd = place.store.path_of(&other());
+    let server = Server::start(&config(place.store.folder())).expect("a server");
+    let mut client = Client::of(server.address());
+    client.ask(name, 0, 1, PADDED, 2);
+    let make: [(&str, &dyn Fn()); 4] = [
+        ("pipe", &|| nix::unistd::mkfifo(&odd, nix::sys::stat::Mode::S_IRWXU).expect("ours")),
+        ("socket", &|| drop(std::os::unix::net::UnixListener::bind(&odd).expect("ours"))),
+        ("link", &|| std::os::unix::fs::symlink(place.store.path_of(&name), &odd).expect("ours")),
+        ("folder", &|| std::fs::create_dir(&odd).expect("ours")),
+    ];
+    for (what, make) in make {
+        make();
+        assert_eq!(said_of(&mut client, other()), Some(Reason::Changed), "{what}");
+        assert_eq!(said_of(&mut client, name), None, "{what}");
+        let error = place.store.stat(&other()).expect_err("not an object").to_string();
+        assert!(error.contains("is not a regular file"), "{what}: {error}");
+        let _ = std::fs::remove_file(&odd);
+    }
+    server.stop().expect("it ends");
 }

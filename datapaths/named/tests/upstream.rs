@@ -1,15 +1,17 @@
 //! Routers in a row: what one does not have it fetches from the next.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use paceline_icn::wire::{PADDED, Reason};
 use paceline_named::Store;
 use paceline_named::router::{Server, ServerConfig, ServerError, UpstreamConfig};
 
-use crate::router::{Client, config, other, published};
+use crate::router::{Client, config, other, published, published_in};
+use crate::store::Place;
 
-fn between(cache: &std::path::Path, upstream: SocketAddr) -> ServerConfig {
+pub(crate) fn between(cache: &std::path::Path, upstream: SocketAddr) -> ServerConfig {
     let upstream = UpstreamConfig {
         addresses: vec![upstream],
         controller: "bbr".parse().expect("a controller"),
@@ -108,6 +110,38 @@ fn routers_that_name_each_other_are_found_out() {
     }
     assert!(refused(&client), "{:?}", client.nacks);
     drop((first, second));
+}
+
+#[test]
+fn who_asks_for_many_objects_leaves_others_theirs() {
+    let origin = Place::new();
+    let objects: Vec<_> = (1..=16).map(|kind| origin.object(3_000_000 + kind, kind as u64).0).collect();
+    let (wanted, bytes) = published_in(&origin, 50);
+    let server = Server::start(&config(origin.store.folder())).expect("a server");
+    let cache = tempfile::tempdir().expect("a folder");
+    let router = Server::start(&between(cache.path(), server.address())).expect("a router");
+    let mut greedy = Client::from_host(2, router.address());
+    greedy.ask(objects[0], 0, 1, PADDED, 1);
+    while greedy.token.is_none() && greedy.take(Duration::from_secs(5)) {}
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for step in 0.. {
+                // One unit each, so far from the last that the fetch goes on.
+                objects.iter().for_each(|name| greedy.ask(*name, 900 * step % 2000, 1, 0, 0));
+                while greedy.take(Duration::from_millis(100)) {}
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        let mut client = Client::of(router.address());
+        let got = fetch(&mut client, wanted, 50);
+        let refused = client.nacks.iter().filter(|nack| nack.reason == Reason::Busy).count();
+        done.store(true, Ordering::Relaxed);
+        assert!(got == bytes && refused == 0, "{} bytes, refused {refused} times", got.len());
+    });
 }
 
 #[test]

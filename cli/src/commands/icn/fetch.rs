@@ -71,7 +71,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let sources = args.places.whereabouts()?.places(&args.name, patience)?;
     let mut asking = Options::new(spec.clone());
     asking.patience = patience;
-    let name = client::target_blocking(&args.name, &sources, asking)?;
+    let name = if is_standard(&out) {
+        client::target_blocking(&args.name, &sources, asking)?
+    } else {
+        client::target_beside(&args.name, &sources, &out, asking)?
+    };
     let mut qlog = args.qlog.as_deref().map(|folder| qlog_of(folder, &args.name, &sources)).transpose()?;
     let mut options = observed(&spec, &sources, qlog.as_mut());
     options.patience = patience;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_icn::fetch::FetchStats;
-use paceline_icn::{Manifest, Name};
+use paceline_icn::{Manifest, Name, Record};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -21,8 +21,8 @@ use super::FetchError;
 pub(super) enum Said {
     /// The manifest, verified; once, first.
     Manifest(Box<Manifest>),
-    /// What a signed name stands for; in place of a manifest.
-    Target(Name),
+    /// That of a signed name; in place of a manifest.
+    Record(Box<Record>),
     /// The next bytes.
     Bytes(Vec<Bytes>),
     /// Units that came, for a file.
@@ -176,7 +176,7 @@ impl Reader {
     fn hear(&mut self, said: Option<Said>) -> Result<(), FetchError> {
         match said {
             // Comes once, before there is a reader.
-            Some(Said::Manifest(_) | Said::Target(_) | Said::Units(_)) => Ok(()),
+            Some(Said::Manifest(_) | Said::Record(_) | Said::Units(_)) => Ok(()),
             Some(Said::Bytes(batch)) => {
                 self.batch = batch.into();
                 Ok(())

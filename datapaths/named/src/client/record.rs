@@ -2,15 +2,44 @@
 
 use std::net::SocketAddr;
 
-use paceline_icn::Name;
 use paceline_icn::name::Kind;
+use paceline_icn::{Name, Record};
 
 use super::reader::{Opening, Said};
 use super::requester::{self, Taker};
 use super::{FetchError, Options};
 
-/// The object that `name` stands for: itself, or what the publisher's record names, asked of `sources`. The record is one that holds
-/// now, by the wall's clock.
+/// The publisher's record of the signed name `name`: the one of the largest version that `sources` have, which holds now by the wall's clock
+/// and is not older than version `known` (0: none was seen).
+///
+/// # Errors
+/// [`FetchError`].
+pub async fn record(name: &Name, sources: &[SocketAddr], known: u64, options: Options) -> Result<Record, FetchError> {
+    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Record { known })?;
+    let _opening = Opening(Some(back));
+    of(name, queue.recv().await)
+}
+
+/// As [`record`], for threads that are not of a runtime.
+///
+/// # Errors
+/// [`FetchError`].
+///
+/// # Panics
+/// Within an asynchronous runtime.
+pub fn record_blocking(
+    name: &Name,
+    sources: &[SocketAddr],
+    known: u64,
+    options: Options,
+) -> Result<Record, FetchError> {
+    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Record { known })?;
+    let _opening = Opening(Some(back));
+    of(name, queue.blocking_recv())
+}
+
+/// The object that `name` stands for: itself, or what the publisher's [`record`] names. Whoever asks again later should remember the
+/// record's version, or an old record may be taken for the newest.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -18,9 +47,7 @@ pub async fn target(name: &Name, sources: &[SocketAddr], options: Options) -> Re
     if name.kind() == Kind::Object {
         return Ok(*name);
     }
-    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Reader)?;
-    let _opening = Opening(Some(back));
-    of(name, queue.recv().await)
+    record(name, sources, 0, options).await.map(|record| record.target)
 }
 
 /// As [`target`], for threads that are not of a runtime.
@@ -34,14 +61,12 @@ pub fn target_blocking(name: &Name, sources: &[SocketAddr], options: Options) ->
     if name.kind() == Kind::Object {
         return Ok(*name);
     }
-    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Reader)?;
-    let _opening = Opening(Some(back));
-    of(name, queue.blocking_recv())
+    record_blocking(name, sources, 0, options).map(|record| record.target)
 }
 
-fn of(name: &Name, said: Option<Said>) -> Result<Name, FetchError> {
+fn of(name: &Name, said: Option<Said>) -> Result<Record, FetchError> {
     match said {
-        Some(Said::Target(target)) => Ok(target),
+        Some(Said::Record(record)) => Ok(*record),
         Some(Said::End(_, Err(error))) => Err(error),
         _ => Err(FetchError::Gone(*name)),
     }

@@ -60,6 +60,11 @@ struct Requester {
 pub(super) enum Taker {
     /// A reader: bytes in order.
     Reader,
+    /// Who wants the record of a signed name, of this version or a later one.
+    Record {
+        /// The version that was seen; 0: none was.
+        known: u64,
+    },
     /// A file: units in the order of their arrivals, but for those that are there.
     File(Option<Resume>),
 }
@@ -89,7 +94,8 @@ pub(super) fn start(
     let flow = FlowConfig { receive_buffer: options.receive_buffer, ..FlowConfig::default() };
     let units = matches!(taker, Taker::File(_));
     let unix_s = crate::resolver::since_1970().as_secs();
-    let config = FetchConfig { flow, bytes: !units, units, unix_s, ..FetchConfig::default() };
+    let known_version = if let Taker::Record { known } = taker { known } else { 0 };
+    let config = FetchConfig { flow, bytes: !units, units, unix_s, known_version, ..FetchConfig::default() };
     let mut fetch = Fetch::new(config, name, range.clone(), seed);
     let mut given = 0;
     if let Taker::File(Some(Resume { had, bytes, saved })) = taker {
@@ -205,7 +211,7 @@ impl Requester {
                     self.sent += bytes.len() as u64;
                     self.batch.push(bytes);
                 }
-                Output::Record(record) => drop(self.said.send(Said::Target(record.target))),
+                Output::Record(record) => drop(self.said.send(Said::Record(Box::new(record)))),
                 Output::Unit { unit, bytes } => {
                     self.sent += bytes.len() as u64;
                     self.given += self.wanted_of(unit, bytes.len() as u64);

@@ -123,8 +123,8 @@ async fn found(
         }
     };
     let (manifest, reader) = if wanted {
-        let (reader, permit) = objects.open(&name, within, part.clone().unwrap_or(0..u64::MAX)).await?;
-        (reader.manifest().clone(), Some((reader, permit)))
+        let (reader, place) = objects.open(&name, within, part.clone().unwrap_or(0..u64::MAX)).await?;
+        (reader.manifest().clone(), Some((reader, place)))
     } else {
         match manifest {
             Some(manifest) => (manifest, None),
@@ -140,8 +140,8 @@ async fn found(
         put(headers, header::CONTENT_RANGE, &text);
         *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
-    if let Some((reader, permit)) = reader {
-        *answer.body_mut() = Content::Object { reader: Box::new(reader), left: length, _permit: permit };
+    if let Some((reader, place)) = reader {
+        *answer.body_mut() = Content::Object { reader: Box::new(reader), left: length, place };
     }
     Ok(answer)
 }

@@ -1,12 +1,13 @@
 //! What an answer carries.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::places::Place;
 use crate::client::{FetchError, Reader};
 
 /// The body of an answer.
@@ -21,8 +22,8 @@ pub(super) enum Content {
         reader: Box<Reader>,
         /// Bytes to come.
         left: u64,
-        /// A fetch less that others may begin.
-        _permit: OwnedSemaphorePermit,
+        /// Of the fetch among all.
+        place: Place,
     },
 }
 
@@ -33,8 +34,13 @@ impl Body for Content {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
         match self.get_mut() {
             Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Object { reader, left, .. } => {
-                let chunk = ready!(reader.poll_chunk(cx)).transpose();
+            Self::Object { reader, left, place } => {
+                let Poll::Ready(chunk) = reader.poll_chunk(cx) else {
+                    place.is_awaited();
+                    return Poll::Pending;
+                };
+                place.waits();
+                let chunk = chunk.transpose();
                 if let Some(Ok(bytes)) = &chunk {
                     *left = left.saturating_sub(bytes.len() as u64);
                 }
@@ -55,5 +61,41 @@ impl Body for Content {
             Self::Text(text) => text.as_ref().map_or(0, |text| text.len() as u64),
             Self::Object { left, .. } => *left,
         })
+    }
+}
+
+/// An answer on its way: as long as there is something of it to come, its connection does not wait for a request.
+#[derive(Debug)]
+pub(super) struct Served {
+    content: Content,
+    connection: Arc<Place>,
+}
+
+impl Served {
+    pub(super) fn new(content: Content, connection: &Arc<Place>) -> Self {
+        Self { content, connection: Arc::clone(connection) }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.connection.waits();
+    }
+}
+
+impl Body for Served {
+    type Data = Bytes;
+    type Error = FetchError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
+        Pin::new(&mut self.content).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
     }
 }

@@ -1,6 +1,5 @@
 //! What the gateway knows of objects, and how it opens them.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +7,24 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::Spec;
 use paceline_icn::{Manifest, Name};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::GatewayError;
+use super::places::{Client, Place, Places};
 use crate::client::{self, FetchError, Options, Reader};
+use crate::kept::Kept;
 use crate::resolver::Whereabouts;
 use crate::store::{COLLECTION, Collection};
 
-/// Objects of which something is kept (our choice: the segments of some hours of video).
-const KEPT: usize = 4096;
+/// Bytes of memory of the lists of files that are kept (our choice: the largest one, or thousands of usual ones).
+const COLLECTIONS: usize = 128 << 20;
+
+/// Bytes of memory of whatever else is kept of names, for each kind (our choice: some ten thousand names).
+const KEPT: usize = 8 << 20;
+
+/// Lists of files that are read at once (our choice: each takes up to 200 MB meanwhile).
+const COLLECTING: usize = 2;
 
 /// Longest collection: 64 MB (our choice: half a million files).
 const LONGEST_COLLECTION: u64 = 64_000_000;
@@ -28,90 +35,91 @@ const PLACES_FOR: Duration = Duration::from_secs(30);
 /// Fetches at once (our choice: each is a thread and up to [`BUFFER`] bytes).
 const FETCHES: usize = 64;
 
-/// Bytes of one fetch that may wait for a client (our choice: 100 ms at 640 Mbit/s).
-const BUFFER: u64 = 8_000_000;
+/// Bytes of one fetch that may wait for a client (our choice: 100 ms at 320 Mbit/s; 256 MB for all fetches together).
+const BUFFER: u64 = 4_000_000;
 
-/// A map that forgets what was put into it longest ago.
+/// A fetch whose client took nothing for so long makes room for another's (our choice: longer than a browser is busy with what it has).
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// And is ended after so long in any case (our choice: as long as a request may take; a player that was paused asks for the rest again).
+const STALLED: Duration = Duration::from_secs(60);
+
+/// All that the gateway knows.
 #[derive(Debug)]
-struct Kept<T> {
-    all: BTreeMap<Name, (u64, T)>,
-    order: BTreeMap<u64, Name>,
-    next: u64,
-}
-
-impl<T: Clone> Kept<T> {
-    const fn new() -> Self {
-        Self { all: BTreeMap::new(), order: BTreeMap::new(), next: 0 }
-    }
-
-    fn find(&self, name: &Name) -> Option<T> {
-        self.all.get(name).map(|(_, value)| value.clone())
-    }
-
-    fn keep(&mut self, name: Name, value: T) {
-        if let Some((before, _)) = self.all.insert(name, (self.next, value)) {
-            self.order.remove(&before);
-        }
-        self.order.insert(self.next, name);
-        self.next += 1;
-        while self.all.len() > KEPT {
-            let Some((_, oldest)) = self.order.pop_first() else { return };
-            self.all.remove(&oldest);
-        }
-    }
-}
-
-/// Objects by their names.
-#[derive(Debug)]
-pub(super) struct Objects {
+pub(super) struct Stock {
     whereabouts: Whereabouts,
     controller: Spec,
     patience: Duration,
-    fetches: Arc<Semaphore>,
+    fetches: Arc<Places>,
+    collecting: Semaphore,
     manifests: Mutex<Kept<Manifest>>,
     collections: Mutex<Kept<Arc<Collection>>>,
     places: Mutex<Kept<(Instant, Vec<SocketAddr>)>>,
+    /// Of signed names the largest version that was seen: none goes back while the gateway runs.
+    versions: Mutex<Kept<u64>>,
+}
+
+/// Objects by their names, for one client.
+#[derive(Clone, Debug)]
+pub(super) struct Objects {
+    stock: Arc<Stock>,
+    client: Client,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Objects {
-    pub(super) fn new(whereabouts: Whereabouts, controller: Spec, patience: Duration) -> Self {
-        Self {
+impl Stock {
+    pub(super) fn new(whereabouts: Whereabouts, controller: Spec, patience: Duration) -> Arc<Self> {
+        Arc::new(Self {
             whereabouts,
             controller,
             patience,
-            fetches: Arc::new(Semaphore::new(FETCHES)),
-            manifests: Mutex::new(Kept::new()),
-            collections: Mutex::new(Kept::new()),
-            places: Mutex::new(Kept::new()),
-        }
+            fetches: Places::new(FETCHES, SETTLED),
+            collecting: Semaphore::new(COLLECTING),
+            manifests: Mutex::new(Kept::new(KEPT)),
+            collections: Mutex::new(Kept::new(COLLECTIONS)),
+            places: Mutex::new(Kept::new(KEPT)),
+            versions: Mutex::new(Kept::new(KEPT)),
+        })
     }
 
+    /// Ends fetches whose clients take nothing.
+    pub(super) fn end_stalled(&self) {
+        self.fetches.end_idle(STALLED);
+    }
+
+    /// As one client uses it.
+    pub(super) fn of(self: &Arc<Self>, client: Client) -> Objects {
+        Objects { stock: Arc::clone(self), client }
+    }
+}
+
+impl Objects {
     /// Where `name` is. What was not announced may be where the collection is that it belongs to.
     async fn places(&self, name: &Name, within: Option<&Name>) -> Result<Vec<SocketAddr>, GatewayError> {
-        if let Some((since, places)) = locked(&self.places).find(name)
+        if let Some((since, places)) = locked(&self.stock.places).find(name)
             && since.elapsed() < PLACES_FOR
         {
             return Ok(places);
         }
-        let (whereabouts, asked, patience) = (self.whereabouts.clone(), *name, self.patience);
+        let (whereabouts, asked, patience) = (self.stock.whereabouts.clone(), *name, self.stock.patience);
         let found = spawn_blocking(move || whereabouts.places(&asked, patience)).await?;
         let places = match (found, within) {
             (Ok(places), _) => places,
             (Err(_), Some(within)) if within != name => Box::pin(self.places(within, None)).await?,
             (Err(error), _) => return Err(error.into()),
         };
-        locked(&self.places).keep(*name, (Instant::now(), places.clone()));
+        let bytes = size_of_val(places.as_slice());
+        locked(&self.stock.places).keep(*name, (Instant::now(), places.clone()), bytes);
         Ok(places)
     }
 
     fn options(&self) -> Options {
-        let mut options = Options::new(self.controller.clone());
+        let mut options = Options::new(self.stock.controller.clone());
         options.receive_buffer = BUFFER;
-        options.patience = self.patience;
+        options.patience = self.stock.patience;
         options
     }
 
@@ -121,7 +129,14 @@ impl Objects {
             return Ok(*name);
         }
         let places = self.places(name, None).await?;
-        let target = client::target(name, &places, self.options()).await?;
+        let known = locked(&self.stock.versions).find(name).unwrap_or(0);
+        let record = client::record(name, &places, known, self.options()).await?;
+        {
+            let mut versions = locked(&self.stock.versions);
+            let newest = versions.find(name).unwrap_or(0).max(record.version);
+            versions.keep(*name, newest, 0);
+        }
+        let target = record.target;
         // Whoever has the record has what it names.
         self.places(&target, Some(name)).await?;
         Ok(target)
@@ -129,7 +144,7 @@ impl Objects {
 
     /// What an object is.
     pub(super) async fn manifest(&self, name: &Name, within: Option<&Name>) -> Result<Manifest, GatewayError> {
-        if let Some(manifest) = locked(&self.manifests).find(name) {
+        if let Some(manifest) = locked(&self.stock.manifests).find(name) {
             return Ok(manifest);
         }
         let (reader, _) = self.open(name, within, 0..0).await?;
@@ -142,21 +157,31 @@ impl Objects {
         name: &Name,
         within: Option<&Name>,
         range: Range<u64>,
-    ) -> Result<(Reader, OwnedSemaphorePermit), GatewayError> {
-        let permit = tokio::time::timeout(self.patience, self.fetches.clone().acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else { return Err(GatewayError::Busy) };
+    ) -> Result<(Reader, Place), GatewayError> {
+        let place = self.stock.fetches.entered(&self.client, self.stock.patience).await;
+        let place = place.ok_or(GatewayError::Busy)?;
+        place.is_awaited();
         let places = self.places(name, within).await?;
         let reader = client::fetch(name, &places, range, self.options()).await?;
-        locked(&self.manifests).keep(*name, reader.manifest().clone());
-        Ok((reader, permit))
+        let manifest = reader.manifest().clone();
+        let bytes = manifest.media_type.len();
+        locked(&self.stock.manifests).keep(*name, manifest, bytes);
+        Ok((reader, place))
     }
 
     /// The files of a collection.
     pub(super) async fn collection(&self, name: &Name) -> Result<Arc<Collection>, GatewayError> {
-        if let Some(collection) = locked(&self.collections).find(name) {
+        let known = || locked(&self.stock.collections).find(name);
+        if let Some(collection) = known() {
             return Ok(collection);
         }
-        let (mut reader, _permit) = self.open(name, None, 0..u64::MAX).await?;
+        let turn = tokio::time::timeout(self.stock.patience, self.stock.collecting.acquire()).await;
+        let Ok(Ok(_turn)) = turn else { return Err(GatewayError::Busy) };
+        // Another request may have brought it meanwhile.
+        if let Some(collection) = known() {
+            return Ok(collection);
+        }
+        let (mut reader, _place) = self.open(name, None, 0..u64::MAX).await?;
         let manifest = reader.manifest();
         if manifest.media_type != COLLECTION {
             let is = if manifest.media_type.is_empty() { "a file" } else { manifest.media_type.as_str() };
@@ -171,7 +196,7 @@ impl Objects {
         }
         let collection = Collection::from_json(&json).map_err(|error| GatewayError::Collection(error.to_string()))?;
         let collection = Arc::new(collection);
-        locked(&self.collections).keep(*name, collection.clone());
+        locked(&self.stock.collections).keep(*name, collection.clone(), collection.memory());
         Ok(collection)
     }
 }

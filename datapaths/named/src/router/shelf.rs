@@ -16,6 +16,9 @@ const OPEN: usize = 256;
 /// An object is looked at again after so long, before it is served: it may have been removed or changed since (our choice).
 const FRESH: Duration = Duration::from_millis(500);
 
+/// So often it is looked whether objects that are open were removed, so that they take no place on the disk for ever (our choice).
+const SWEEP: Duration = Duration::from_secs(1);
+
 /// Units cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
@@ -39,11 +42,12 @@ pub(super) struct Shelf {
     uses: u64,
     /// The objects that units were read of.
     read: Vec<Name>,
+    swept: Instant,
 }
 
 impl Shelf {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, open: BTreeMap::new(), uses: 0, read: Vec::new() }
+        Self { store, open: BTreeMap::new(), uses: 0, read: Vec::new(), swept: Instant::now() }
     }
 
     fn entry(&mut self, name: &Name) -> Result<Option<&mut Entry>, StoreError> {
@@ -105,17 +109,31 @@ impl Shelf {
 }
 
 impl Shelf {
+    /// Lets go, once in a while, of objects that were removed, or replaced by the same ones published again.
+    pub(super) fn sweep(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.swept) > SWEEP {
+            self.swept = now;
+            self.open.retain(|_, entry| entry.stored.is_in_place());
+        }
+    }
+
     pub(super) fn find(&mut self, name: &Name) -> Found {
         let now = Instant::now();
-        let Ok(entry) = self.entry(name) else { return Found::Changed };
-        let Some(entry) = entry else { return Found::Elsewhere };
-        if now.duration_since(entry.checked) > FRESH {
+        if let Some(entry) = self.open.get_mut(name)
+            && now.duration_since(entry.checked) > FRESH
+        {
             entry.checked = now;
-            if entry.stored.is_changed() {
+            let (gone, changed) = (!entry.stored.is_in_place(), entry.stored.is_changed());
+            if gone || changed {
                 self.open.remove(name);
+            }
+            if changed && !gone {
                 return Found::Changed;
             }
         }
+        let Ok(entry) = self.entry(name) else { return Found::Changed };
+        let Some(entry) = entry else { return Found::Elsewhere };
         Found::Here { stored_units: Some(entry.stored.stored_units()), whole: true }
     }
 }

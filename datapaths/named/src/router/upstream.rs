@@ -14,18 +14,25 @@ use bytes::Bytes;
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_clock::Clock;
 use paceline_icn::wire::Reason;
-use paceline_icn::{Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Place, Router, UNIT, Units};
+use paceline_icn::{
+    Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Place, Router, Source, UNIT, Units, makes_room,
+};
 use paceline_udp::Offload;
 use paceline_udp::socket::Socket;
 
 use super::UpstreamConfig;
 use super::keeper::Keeper;
 use crate::Cache;
+use crate::kept::Kept;
 use crate::store::StoreError;
 use job::{AHEAD, Job};
 
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
+
+/// A fetch that was asked for nothing in so long makes room for any other (our choice: several round trips, so that whoever still fetches
+/// has asked since).
+const SETTLED: Nanos = Nanos::from_millis(500);
 
 /// Bytes that a fetch has on its way or out of order (our choice: a round trip of 100 ms at 320 Mbit/s).
 const BUFFER: u64 = 4 << 20;
@@ -33,6 +40,12 @@ const BUFFER: u64 = 4 << 20;
 /// A request that went through more routers than our own, and comes while nothing of ours was answered, is our own: after so long it
 /// is refused as a loop (our choice: longer than a round trip).
 const LOOP: Nanos = Nanos::from_millis(300);
+
+/// Bytes of the versions of signed names that are remembered (our choice: some ten thousand names).
+const VERSIONS: usize = 4 << 20;
+
+/// So often it is looked whether objects were removed from the cache's folder (our choice).
+const SWEEP: Nanos = Nanos::from_secs(1);
 
 type Reply<'a> = &'a mut dyn FnMut(SocketAddr, &[u8]);
 
@@ -44,11 +57,14 @@ pub(super) struct Upstream {
     cache: Cache,
     keeper: Keeper,
     admission: Admission,
+    /// Of signed names the largest version that was seen: none goes back while the router runs.
+    versions: Kept<u64>,
     jobs: Vec<Job>,
     seed: u64,
     message: Vec<u8>,
-    /// What the cache said last when it could not keep something.
-    pub(super) trouble: Option<StoreError>,
+    sweep_at: Time,
+    /// What went wrong last that its operator should know.
+    pub(super) trouble: Option<String>,
 }
 
 impl Upstream {
@@ -61,9 +77,11 @@ impl Upstream {
             cache,
             keeper,
             admission: Admission::new(seed),
+            versions: Kept::new(VERSIONS),
             jobs: Vec::new(),
             seed,
             message: Vec::new(),
+            sweep_at: Time::ZERO,
             trouble: None,
         }
     }
@@ -77,6 +95,7 @@ impl Upstream {
     }
 
     pub(super) fn find(&mut self, name: &Name) -> Found {
+        self.jobs.iter_mut().filter(|job| job.name == *name).for_each(|job| job.used = true);
         if let Some(partial) = self.cache.find(name) {
             return Found::Here { stored_units: Some(partial.layout().stored_units()), whole: partial.is_whole() };
         }
@@ -89,6 +108,15 @@ impl Upstream {
         let rest = units.first + u64::from(cached)..units.end();
         let recent = rest.take_while(|unit| self.recent(name, *unit).is_some()).count() as u32;
         cached + recent
+    }
+
+    /// Lets go, once in a while, of what was removed from the cache's folder.
+    pub(super) fn sweep(&mut self) {
+        let now = self.clock.now();
+        if now >= self.sweep_at {
+            self.sweep_at = now + SWEEP;
+            self.cache.sweep();
+        }
     }
 
     fn recent(&self, name: &Name, unit: u64) -> Option<&Bytes> {
@@ -104,8 +132,16 @@ impl Upstream {
         self.cache.find(name)?.read(unit, buffer.first_chunk_mut::<UNIT>()?).ok()
     }
 
-    /// Sees to it that units come.
-    pub(super) fn want(&mut self, now: Time, unix_s: u64, missing: &Missing) -> Result<(), Reason> {
+    /// Sees to it that units come. A fetch that makes room for another ends: what was awaited of it is refused as of a busy router.
+    pub(super) fn want(
+        &mut self,
+        now: Time,
+        unix_s: u64,
+        missing: &Missing,
+        router: &mut Router,
+        reply: Reply<'_>,
+    ) -> Result<(), Reason> {
+        let source = Source::of(missing.from);
         let name = missing.name;
         let again = self.admission.missed(&name, missing.nonce);
         let (Some(first), Some(last)) = (missing.ranges.as_slice().first(), missing.ranges.as_slice().last()) else {
@@ -124,12 +160,14 @@ impl Upstream {
             }
             job.kept |= again;
             job.wanted = job.wanted.max(last.end());
-            job.wanted_at = now;
+            job.asked_by(source, now);
             return Ok(());
         }
         self.jobs.retain(|job| !job.is_idle(now));
         if self.jobs.len() == JOBS {
-            return Err(Reason::Busy);
+            let all: Vec<_> = self.jobs.iter().map(|job| job.standing(now)).collect();
+            let gone = self.jobs.swap_remove(makes_room(&all, source, SETTLED).ok_or(Reason::Busy)?);
+            router.failed(&gone.name, 0..u64::MAX, Reason::Busy, reply);
         }
         let job = self.begin(now, unix_s, missing, first.first, last.end(), again).map_err(|_| Reason::Busy)?;
         self.jobs.push(job);
@@ -154,7 +192,9 @@ impl Upstream {
             Place::Index { first, .. } | Place::Data { index: first } => first,
         });
         let hops = missing.hops + 1;
-        let mut config = FetchConfig { bytes: false, units: true, hops, unix_s, ..FetchConfig::default() };
+        let known_version = self.versions.find(&name).unwrap_or(0);
+        let mut config =
+            FetchConfig { bytes: false, units: true, hops, unix_s, known_version, ..FetchConfig::default() };
         config.flow.receive_buffer = BUFFER;
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let mut fetch = Fetch::new(config, name, data * UNIT as u64..u64::MAX, self.seed);
@@ -179,6 +219,8 @@ impl Upstream {
             hops,
             began: now,
             wanted_at: now,
+            askers: vec![(Source::of(missing.from), now)],
+            used: false,
             from,
             wanted: end,
             furthest: 0,
@@ -186,6 +228,7 @@ impl Upstream {
             manifest: None,
             recent: BTreeMap::new(),
             record: false,
+            version: 0,
             done: false,
         })
     }
@@ -194,18 +237,26 @@ impl Upstream {
     pub(super) fn drive(&mut self, now: Time, router: &mut Router, reply: Reply<'_>) {
         for index in 0..self.jobs.len() {
             let job = &mut self.jobs[index];
+            // A record may be another one by now, so that its fetch ends whoever goes on asking.
+            if std::mem::take(&mut job.used) && !job.record {
+                job.wanted_at = now;
+            }
             job.receive(self.clock);
             if job.fetch.next_timeout() <= now {
                 job.fetch.on_timeout(now);
             }
             let came = job.take();
+            if job.version > 0 {
+                let newest = self.versions.find(&job.name).unwrap_or(0).max(job.version);
+                self.versions.keep(job.name, newest, 0);
+            }
             let (name, stored, kept) = (job.name, job.stored_units(), job.kept && !job.record);
             if kept && let Some(manifest) = job.manifest.clone() {
                 let kept =
                     came.iter().try_for_each(|(unit, bytes)| keep(&mut self.cache, &name, &manifest, *unit, bytes));
                 if let Err(trouble) = kept {
                     self.jobs[index].kept = false;
-                    self.trouble = Some(trouble);
+                    self.trouble = Some(trouble.to_string());
                 }
             }
             for units in runs(came.iter().map(|(unit, _)| *unit)) {
@@ -221,6 +272,9 @@ impl Upstream {
                     Failed::Silent => Reason::Busy,
                     Failed::NotFound | Failed::Corrupt(_) | Failed::Record(_) => Reason::NotFound,
                 };
+                if let Failed::Record(_) = failed {
+                    self.trouble = Some(format!("{name}: {failed}"));
+                }
                 router.failed(&name, 0..u64::MAX, reason, reply);
                 job.done = true;
                 job.wanted_at = Time::ZERO;

@@ -57,6 +57,7 @@ impl Worker {
         let (mut woke, mut busy) = (Time::ZERO, false);
         while !shared.stopped() {
             let now = self.clock.now();
+            self.view.sweep();
             while let Some(burst) = self.next_burst(now) {
                 self.read(&burst);
             }
@@ -106,7 +107,7 @@ impl Worker {
         let now = clock.now();
         let mut reply = |to, message: &[u8]| counts.refused += u64::from(!batch.push(to, message));
         while let Some(missing) = router.missing() {
-            if let Err(reason) = upstream.want(now, unix_s(), &missing) {
+            if let Err(reason) = upstream.want(now, unix_s(), &missing, router, &mut reply) {
                 for units in missing.ranges.as_slice() {
                     router.failed(&missing.name, units.iter(), reason, &mut reply);
                 }
@@ -197,12 +198,20 @@ impl Worker {
             *place = self.counts;
         }
         if let Some(trouble) = self.view.upstream.as_mut().and_then(|upstream| upstream.trouble.take()) {
-            shared.set_trouble(trouble.to_string());
+            shared.set_trouble(trouble);
         }
     }
 }
 
 impl View {
+    /// Lets go of what was removed from the disk.
+    fn sweep(&mut self) {
+        self.shelf.sweep();
+        if let Some(upstream) = &mut self.upstream {
+            upstream.sweep();
+        }
+    }
+
     /// See [`Shelf::read`].
     fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
         let read = self.shelf.read(name, units, messages);

@@ -37,6 +37,11 @@ impl Collection {
         self.files.len()
     }
 
+    /// Bytes of memory that it takes, about: each file has a node's place, its path and the head of that.
+    pub fn memory(&self) -> usize {
+        self.files.keys().map(|path| path.len() + 128).sum()
+    }
+
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()

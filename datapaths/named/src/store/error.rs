@@ -30,6 +30,12 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A pipe, a device, a folder or a link where a file should be.
+    #[error("{}: is not a regular file; remove it, and publish or fetch the object again", path.display())]
+    NotAFile {
+        /// What is there.
+        path: PathBuf,
+    },
     /// There is no store.
     #[error("{}: there is no such store; paceline icn publish makes one", path.display())]
     NoStore {

@@ -1,6 +1,6 @@
 //! Files and folders become objects of a store, in memory that does not depend on their size.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::collection::{COLLECTION, Collection};
 use super::draft::Draft;
 use super::error::{StoreError, cannot};
 use super::media::media_type_of;
-use super::{CACHE, Store};
+use super::{CACHE, Links, Store, open_file};
 
 /// Data units that are read and written at once: as many as stand in a row in the stored form.
 const GROUP: usize = FANOUT as usize * UNIT;
@@ -90,9 +90,9 @@ impl Store {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Published, StoreError> {
         let unreadable = |error| cannot("read", path, error);
-        let mut file = File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
-        let published = self.put(path, length, media_type, &mut file, progress)?;
+        let opened = open_file(path, Links::Followed)?;
+        let (mut file, found) = opened.ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))?;
+        let published = self.put(path, found.len(), media_type, &mut file, progress)?;
         Ok(published)
     }
 

@@ -11,6 +11,7 @@ use paceline_icn::name::Kind;
 use paceline_icn::{Layout, Manifest, Name, Record, UNIT, Units};
 
 use super::error::{StoreError, cannot};
+use super::{Links, is_in_place, open_file};
 
 /// An object in its stored form, or a record, open for reading. Any number of threads may read at once.
 #[derive(Debug)]
@@ -60,16 +61,8 @@ pub enum ReadError {
 
 impl Stored {
     pub(super) fn open(path: &Path, name: &Name) -> Result<Option<Self>, StoreError> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(cannot("read", path, error)),
-        };
+        let Some((file, found)) = open_file(path, Links::Refused)? else { return Ok(None) };
         let damaged = |units, why| StoreError::Damaged { path: path.to_owned(), unit: 0, units, why };
-        let found = file.metadata().map_err(|error| cannot("read", path, error))?;
-        if !found.is_file() {
-            return Err(StoreError::Odd { path: path.to_owned(), what: "is no file" });
-        }
         let mut first = [0; UNIT];
         match file.read_exact_at(&mut first, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(damaged(0, "is cut off")),
@@ -149,6 +142,12 @@ impl Stored {
     /// Whether the file was changed since it was opened: one system call.
     pub fn is_changed(&self) -> bool {
         self.file.metadata().map_or(true, |found| Mark::of(&found) != self.mark)
+    }
+
+    /// Whether the file still stands under its name. One that was removed, or replaced by another of the same bytes, can be read as long as
+    /// it is open; whoever serves it lets go of it.
+    pub fn is_in_place(&self) -> bool {
+        is_in_place(&self.file, &self.path)
     }
 
     /// Reads one unit into `buffer`, and says how many bytes it has.

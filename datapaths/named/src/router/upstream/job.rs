@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use paceline_cc::{Nanos, Time};
 use paceline_clock::Clock;
-use paceline_icn::{Fetch, Name, Output, SourceId};
+use paceline_icn::{Fetch, Name, Output, Source, SourceId, Standing};
 use paceline_path::Codepoint;
 use paceline_udp::socket::Socket;
 
@@ -19,6 +19,9 @@ const RECENT: usize = 2048;
 /// A fetch that no request needed for so long ends.
 const IDLE: Nanos = Nanos::from_secs(3);
 
+/// Those who asked for a fetch that are remembered (our choice: who is not among them is served all the same).
+const ASKERS: usize = 8;
+
 /// Datagrams of one fetch that are taken before others have their turn.
 const TAKEN: usize = 128;
 
@@ -30,6 +33,10 @@ pub(super) struct Job {
     pub(super) hops: u8,
     pub(super) began: Time,
     pub(super) wanted_at: Time,
+    /// Who missed something of it lately, and when last.
+    pub(super) askers: Vec<(Source, Time)>,
+    /// It was asked for since the router last turned to it.
+    pub(super) used: bool,
     /// The first unit that can still come, or is still in memory.
     pub(super) from: u64,
     pub(super) wanted: u64,
@@ -39,6 +46,8 @@ pub(super) struct Job {
     pub(super) recent: BTreeMap<u64, Bytes>,
     /// A signed name's record: all of its stored form.
     pub(super) record: bool,
+    /// The record's version, once it has come.
+    pub(super) version: u64,
     pub(super) done: bool,
 }
 
@@ -49,6 +58,22 @@ impl Job {
 
     pub(super) fn is_idle(&self, now: Time) -> bool {
         now.since(self.wanted_at) > IDLE
+    }
+
+    /// A source missed something of it.
+    pub(super) fn asked_by(&mut self, source: Source, now: Time) {
+        self.wanted_at = now;
+        self.askers.retain(|(other, at)| *other != source && now.since(*at) <= IDLE);
+        if self.askers.len() == ASKERS {
+            self.askers.remove(0);
+        }
+        self.askers.push((source, now));
+    }
+
+    /// As it stands where another wants its place.
+    pub(super) fn standing(&self, now: Time) -> Standing {
+        let idle = if self.used { Nanos::ZERO } else { now.since(self.wanted_at) };
+        Standing { askers: self.askers.iter().map(|(source, _)| *source).collect(), idle }
     }
 
     /// Takes what came from the other routers, one batch of each after the other.
@@ -81,6 +106,7 @@ impl Job {
                 Output::Unit { unit, bytes } => (unit, bytes),
                 Output::Record(record) => {
                     self.record = true;
+                    self.version = record.version;
                     (0, Bytes::copy_from_slice(&record.encode()))
                 }
                 Output::Done => {
