@@ -1,6 +1,6 @@
 //! Somebody's qlog: JSON with traces, and JSON text sequences, of the versions 0.3 and 0.4 (draft-ietf-quic-qlog-main-schema-02 to
-//! -06), and draft-00 as picoquic writes it. Three writers are tested: paceline, quinn-proto 0.11.19, whose round trips are in seconds,
-//! and picoquic of August 2026.
+//! -06; sequences also with a text in each line), and draft-00 as picoquic and mvfst write it. Three writers are tested: paceline,
+//! quinn-proto 0.11.19, whose round trips are in seconds, and picoquic of August 2026.
 //!
 //! The window, what is in flight, and round trips come from `recovery:metrics_updated`; losses from `recovery:packet_lost`; whether
 //! they are being repaired from `recovery:congestion_state_updated`; the size of packets and what was sent from
@@ -9,14 +9,16 @@
 //! qlog has round trips in milliseconds. Time stamps say how long packets were in flight; where every round trip is far below that,
 //! the log is one in seconds, and the trajectory has a note of it.
 
+mod event;
 mod form;
 
 use std::collections::VecDeque;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
-use crate::read::ReadError;
+use crate::read::{ReadError, compressed};
 use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory, median};
-use form::{Event, contained, sequence};
+use event::Event;
+use form::{SEPARATOR, contained, sequence};
 
 /// Bytes of a full packet where no packet was logged (QUIC's smallest, RFC 9000 section 14.1).
 const SMALLEST: f64 = 1200.0;
@@ -28,26 +30,33 @@ const FEWEST: usize = 10;
 /// What is said of such a log.
 const NOTE: &str = "its round trips are in seconds, by its time stamps; qlog has milliseconds: converted";
 
-/// Reads the log of one connection; of several traces in a file the one with the most events.
+/// Reads the log of one connection; of several traces in a file the one that says most of a window. A file that is damaged or cut off
+/// is read up to there, and has a note of it.
 ///
 /// # Errors
-/// [`ReadError`] when it is no qlog of a version that is known here, is damaged or too long, or says nothing of a window.
+/// [`ReadError`] when it is no qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
 pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, ReadError> {
-    let bad = |line, problem: &str| ReadError::new(file, line, problem);
-    let first = from.fill_buf().map_err(|error| bad(0, &format!("cannot be read ({error}); name a qlog file")))?;
-    let mut course = Course::default();
-    if first.first() == Some(&0x1e) {
-        sequence(file, from, &mut course)?;
-    } else {
-        contained(file, from, &mut course)?;
+    let mut head = Vec::new();
+    let read = (&mut from).take(8).read_to_end(&mut head);
+    read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
+    if let Some(problem) = compressed(&head) {
+        return Err(ReadError::new(file, 0, problem));
     }
+    let head = head.strip_prefix(&BOM).unwrap_or(&head);
+    let whole = head.chain(from);
+    let course = match head.first() {
+        Some(&SEPARATOR) => sequence(file, whole, SEPARATOR)?,
+        _ => contained(file, whole)?,
+    };
     course.finish(file)
 }
+
+/// The mark that some editors put before UTF-8.
+const BOM: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// What is known so far, in bytes.
 #[derive(Default)]
 struct Course {
-    headed: bool,
     /// Times are those since the event before.
     delta: bool,
     clock: f64,
@@ -64,10 +73,22 @@ struct Course {
     flights: Vec<f64>,
     /// The longest round trip, as it is written.
     longest: f64,
+    /// Why no more was read.
+    broken: Option<ReadError>,
+    notes: Vec<String>,
 }
 
 impl Course {
-    fn take(&mut self, event: &Event) {
+    fn new(delta: bool) -> Self {
+        Self { delta, ..Self::default() }
+    }
+
+    /// How much it says of a window.
+    fn points(&self) -> usize {
+        self.points.len()
+    }
+
+    fn take(&mut self, event: &Event<'_>) {
         if !event.time.is_finite() || self.points.len() >= MOST_POINTS {
             return;
         }
@@ -76,9 +97,9 @@ impl Course {
         // Threads of a sender may log out of order.
         self.now.t = ((self.clock - begun) / 1e3).max(self.now.t);
         let data = &event.data;
-        match event.name.as_str() {
+        match &*event.name {
             "transport:packet_sent" | "quic:packet_sent" => {
-                let length = data.length();
+                let length = data.length;
                 self.sent += length.unwrap_or(SMALLEST);
                 self.largest = self.largest.max(length.unwrap_or(0.0));
                 if self.flying.len() < MOST_POINTS {
@@ -86,14 +107,16 @@ impl Course {
                 }
             }
             "recovery:packet_lost" | "quic:packet_lost" => {
-                self.lost += data.length().unwrap_or(self.largest.max(SMALLEST));
-                if self.losses.len() < MOST_POINTS {
-                    self.losses.push(self.now.t);
+                self.lose(1.0, data.length.unwrap_or(self.largest.max(SMALLEST)));
+            }
+            // mvfst tells of all at once.
+            "loss:packets_lost" => {
+                if let Some((packets, bytes)) = data.lost {
+                    self.lose(packets, bytes);
                 }
             }
             "recovery:congestion_state_updated" => {
-                let new = data.new.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
-                self.now.phase = match new {
+                self.now.phase = match data.new.as_deref().unwrap_or_default() {
                     "recovery" => Phase::Repairing,
                     // picoquic writes the number of a state of the controller's own.
                     number if number.bytes().all(|digit| digit.is_ascii_digit()) => Phase::Unknown,
@@ -101,7 +124,12 @@ impl Course {
                 };
                 self.push();
             }
-            "recovery:metrics_updated" | "quic:recovery_metrics_updated" => {
+            "recovery:metrics_updated"
+            | "quic:recovery_metrics_updated"
+            // mvfst's.
+            | "recovery:metric_update"
+            | "recovery:congestion_metric_update"
+            | "metric_update:congestion_metric_update" => {
                 self.now.window = data.congestion_window.and_then(sane).unwrap_or(self.now.window);
                 self.now.in_flight = data.bytes_in_flight.and_then(sane).unwrap_or(self.now.in_flight);
                 let rtt = data.latest_rtt.or(data.smoothed_rtt).and_then(sane).filter(|rtt| *rtt > 0.0);
@@ -112,6 +140,16 @@ impl Course {
                 self.push();
             }
             _ => {}
+        }
+    }
+
+    fn lose(&mut self, packets: f64, bytes: f64) {
+        self.lost += bytes;
+        for _ in 0..packets as usize {
+            if self.losses.len() >= MOST_POINTS {
+                break;
+            }
+            self.losses.push(self.now.t);
         }
     }
 
@@ -142,12 +180,20 @@ impl Course {
 
     fn finish(mut self, file: &str) -> Result<Trajectory, ReadError> {
         if self.points.is_empty() {
+            if let Some(broken) = self.broken {
+                return Err(broken);
+            }
             let problem = "it says nothing of a congestion window (recovery:metrics_updated); log those events too";
             return Err(ReadError::new(file, 0, problem));
         }
         let mss = if self.largest > 0.0 { self.largest } else { SMALLEST };
         let mut trajectory = Trajectory::new(file, Origin::Qlog, mss);
         let unit = if self.in_seconds() { 1e3 } else { 1.0 };
+        trajectory.notes = self.notes;
+        if let Some(ReadError { problem, .. }) = self.broken {
+            let problem = problem.trim_end_matches("; give the whole file");
+            trajectory.notes.push(format!("Read up to where {problem}."));
+        }
         if unit > 1.0 {
             trajectory.notes.push(NOTE.to_owned());
         }

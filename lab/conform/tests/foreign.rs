@@ -184,6 +184,95 @@ fn a_bad_qlog_is_one_line() {
     assert!(complaint("p.qlog", br#"{"qlog_version":"0.3","traces":[]}"#).contains("it has no traces"));
 }
 
+#[test]
+fn a_qlog_that_is_cut_anywhere_says_what_is_before() {
+    let sent = |number| format!(r#"{{"header":{{"packet_number":{number},"packet_size":1400}}}}"#);
+    let sequence = synthetic(sent, "39.5");
+    let events = sequence.split('\u{1e}').skip(2).collect::<Vec<_>>().join(",");
+    let contained = format!(r#"{{"qlog_version":"0.3","traces":[{{"events":[{events}]}}]}}"#);
+    let lines = sequence.replace('\u{1e}', "").replacen("JSON-SEQ", "NDJSON", 1);
+    for (name, text) in [
+        ("sequence", sequence),
+        ("contained", contained),
+        ("lines", lines),
+        ("arrays", in_arrays(&synthetic(sent, "39.5"))),
+    ] {
+        let mut points = 0;
+        for length in (0..text.len()).step_by(499).chain([text.len()]) {
+            match qlog::read("log", Cursor::new(&text.as_bytes()[..length])) {
+                Ok(read) => {
+                    assert!(read.points.len() >= points, "{name}, {length}");
+                    points = read.points.len();
+                    let said = read.notes.iter().any(|note| note.starts_with("Read up to where "));
+                    // A sequence may end with any record.
+                    assert!(said || name != "contained" || length == text.len(), "{name}, {length}: {:?}", read.notes);
+                }
+                Err(error) => assert!(points == 0 && !error.to_string().contains('\n'), "{name}, {length}: {error}"),
+            }
+        }
+        assert_eq!(points, 60, "{name}");
+    }
+}
+
+#[test]
+fn forms_that_writers_have_are_read() {
+    let sent = |number| format!(r#"{{"header":{{"packet_number":{number},"packet_size":1400}}}}"#);
+    let text = synthetic(sent, "39.5");
+    let read = |text: &str| qlog::read("log", Cursor::new(text.as_bytes())).unwrap_or_else(|error| panic!("{error}"));
+    let plain = read(&text);
+    let same = |what: &str, text: &str| {
+        let other = read(text);
+        assert_eq!((other.points.len(), other.mss, other.losses.len()), (60, 1400.0, plain.losses.len()), "{what}");
+        for (one, other) in plain.points.iter().zip(&other.points) {
+            assert!(
+                (one.t - other.t).abs() < 1e-6 && (one.rtt_ms.unwrap() - other.rtt_ms.unwrap()).abs() < 1e-6,
+                "{what}"
+            );
+            assert_eq!(
+                (one.window, one.in_flight, one.delivered),
+                (other.window, other.in_flight, other.delivered),
+                "{what}"
+            );
+        }
+        other.notes
+    };
+    assert!(same("a mark", &format!("\u{feff}{text}")).is_empty());
+    let twice =
+        text.replace("{\"latest_rtt\"", "{\"congestion_window\":7,\"cwnd\":9,\"bytes_in_flight\":null,\"latest_rtt\"");
+    assert!(same("keys twice", &twice).is_empty());
+    let quoted = text
+        .replace("\"packet_size\":1400", "\"packet_size\":\"1400\",\"raw\":null")
+        .replace("{\"time\":0,", "{\"time\":\"0\",");
+    assert!(same("numbers in quotes", &quoted).is_empty());
+    let nothing =
+        text.replacen("\"trace\":{}", "\"trace\":{\"common_fields\":null,\"vantage_point\":null},\"title\":null", 1);
+    assert!(same("null", &nothing).is_empty());
+    let nameless = text.replacen("\u{1e}{\"time\"", "\u{1e}{\"time\":0,\"data\":null}\n\u{1e}{\"time\"", 1);
+    assert!(same("without a name", &nameless).is_empty());
+    // mvfst: capitals, times in quotes, names of its own.
+    let arrays = in_arrays(&text);
+    let capitals = arrays.replacen("\"category\",\"event\",\"data\"", "\"CATEGORY\",\"EVENT_TYPE\",\"DATA\"", 1);
+    assert!(same("capitals", &capitals).is_empty());
+    let own = capitals
+        .replace("metrics_updated", "metric_update")
+        .replace("\"cwnd\"", "\"current_cwnd\"")
+        .replace("[0, ", "[\"0\", ");
+    assert!(same("mvfst", &own).is_empty());
+    // The other end's trace is longer, and says nothing of a window.
+    let events = text.split('\u{1e}').skip(2).collect::<Vec<_>>().join(",");
+    let idle = vec![r#"{"time":1,"name":"transport:packet_received","data":{}}"#; 5000].join(",");
+    let (client, server) =
+        (r#"{"vantage_point":{"type":"client"},"events":["#, r#"{"vantage_point":{"type":"server"},"events":["#);
+    let both = format!(r#"{{"qlog_version":"0.3","traces":[{client}{idle}]}},{server}{events}]}},{client}]}},null]}}"#);
+    let note = "Of its 4 traces number 2 (by the server) is read, which says most of a window.";
+    assert_eq!(same("several traces", &both), [note]);
+    let draft = text.replace('\u{1e}', "").replacen("\"0.3\"", "\"draft-02\"", 1).replacen("JSON-SEQ", "NDJSON", 1);
+    assert!(
+        complaint("p.qlog", draft.as_bytes()).starts_with("p.qlog:1: it is a qlog of version 'draft-02'; write one")
+    );
+    assert_eq!(complaint("p.qlog", b"\x1f\x8b\x08\0"), "p.qlog: it is compressed (gzip); unpack it first (gunzip)");
+}
+
 /// A capture of a sender whose window is a sawtooth of halving: a window leaves, a round trip later it is acknowledged.
 fn captured() -> Vec<u8> {
     // Nanoseconds, IPv4 alone.

@@ -97,7 +97,7 @@ pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
     use paceline_lab::series::Format;
     match head {
         _ if is_capture(head) => return Ok(Kind::Capture),
-        [0x1e, ..] => return Ok(Kind::Qlog),
+        [0x1e, ..] | [0xef, 0xbb, 0xbf, 0x1e, ..] => return Ok(Kind::Qlog),
         [b'P', b'A', b'R', b'1', ..] => return Ok(Kind::Series(Format::Parquet)),
         [] => return Err(LogError::new(name, 0, format!("it is empty; {KINDS}"))),
         _ => {}
@@ -210,6 +210,7 @@ mod tests {
             ("# mahimahi mm-link (uplink)\n# base timestamp: 0\n", Kind::Mahimahi),
             ("{\n \"qlog_version\": \"0.3\"", Kind::Qlog),
             ("\u{1e}{}", Kind::Qlog),
+            ("\u{feff}\u{1e}{}", Kind::Qlog),
             ("contestant,run,time_s,flow\n", Kind::Series(Format::Csv)),
             ("{\"contestant\":\"a@b\",\"run\":1,\"time_s\":0.1}\n", Kind::Series(Format::JsonLines)),
             ("{\"scenario\":\"s\",\"trace\":null,\"controller\":\"copa\"}\n", Kind::Records),

@@ -1,12 +1,14 @@
-//! The forms of a qlog file: which versions, one JSON text or a sequence of them, and what an event looks like in each.
+//! The forms of a qlog file: which versions, one JSON text or a sequence of them, and its traces.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{BufRead, Read};
 
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Course, sane};
+use super::Course;
+use super::event::{Event, Fields, Places};
 use crate::read::ReadError;
 
 /// Longest file in one piece, bytes: it is in memory as a whole (our choice).
@@ -19,135 +21,29 @@ const MOST_EVENTS: u64 = 200_000_000;
 const VERSIONS: [&str; 2] = ["0.3", "0.4"];
 /// The version whose events are arrays: names of their places stand before them, times have a unit of their own.
 const ARRAYS: &str = "draft-00";
+/// What begins a record (RFC 7464).
+pub(super) const SEPARATOR: u8 = 0x1e;
 
-#[derive(Deserialize)]
-struct Header<'a> {
-    #[serde(default)]
-    qlog_version: Option<String>,
-    #[serde(default)]
-    file_schema: Option<String>,
-    #[serde(borrow, default)]
-    trace: Option<Trace<'a>>,
-    #[serde(borrow, default)]
+/// What a file says of itself, and its traces, as far as it goes.
+#[derive(Default)]
+struct File<'a> {
+    version: Option<String>,
+    format: Option<String>,
     traces: Vec<Trace<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Trace<'a> {
-    #[serde(default)]
-    common_fields: Common,
-    #[serde(default)]
-    configuration: Configuration,
-    #[serde(default)]
+    /// The vantage point: a client, a server.
+    seen_by: Option<String>,
+    time_format: Option<String>,
+    time_units: Option<String>,
     event_fields: Vec<String>,
-    #[serde(borrow, default)]
     events: Vec<&'a RawValue>,
 }
 
-#[derive(Deserialize, Default)]
-struct Common {
-    #[serde(default)]
-    time_format: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct Configuration {
-    #[serde(default)]
-    time_units: Option<String>,
-}
-
-/// Something that happened; times in milliseconds.
-#[derive(Deserialize)]
-pub(super) struct Event {
-    /// When, or how long after the event before.
-    pub time: f64,
-    /// Category and type, with a colon between them.
-    pub name: String,
-    /// What is known of it.
-    #[serde(default)]
-    pub data: Data,
-}
-
-/// The fields that are read, of all events together.
-#[derive(Deserialize, Default)]
-pub(super) struct Data {
-    #[serde(alias = "cwnd")]
-    pub congestion_window: Option<f64>,
-    pub bytes_in_flight: Option<f64>,
-    pub latest_rtt: Option<f64>,
-    pub smoothed_rtt: Option<f64>,
-    pub pacing_rate: Option<f64>,
-    pub new: Option<serde_json::Value>,
-    raw: Option<Raw>,
-    header: Option<PacketHeader>,
-    packet_size: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    length: Option<f64>,
-    payload_length: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct PacketHeader {
-    length: Option<f64>,
-    packet_size: Option<f64>,
-}
-
-impl Data {
-    /// Bytes of a packet, under the names of the drafts.
-    pub(super) fn length(&self) -> Option<f64> {
-        let raw = self.raw.as_ref();
-        let header = self.header.as_ref();
-        raw.and_then(|raw| raw.length)
-            .or_else(|| header.and_then(|header| header.length.or(header.packet_size)))
-            .or(self.packet_size)
-            .or_else(|| raw.and_then(|raw| raw.payload_length))
-            .and_then(sane)
-    }
-}
-
-/// Where the parts of an event stand in an array, and how many milliseconds the unit of its times is.
-struct Places {
-    time: usize,
-    category: usize,
-    event: usize,
-    data: usize,
-    unit: f64,
-}
-
-impl Places {
-    fn of(trace: &Trace<'_>) -> Option<Self> {
-        let at = |names: &[&str]| trace.event_fields.iter().position(|field| names.contains(&field.as_str()));
-        Some(Self {
-            time: at(&["relative_time", "delta_time", "time"])?,
-            category: at(&["category"])?,
-            event: at(&["event", "event_type"])?,
-            data: at(&["data"])?,
-            unit: if trace.configuration.time_units.as_deref() == Some("us") { 1e-3 } else { 1.0 },
-        })
-    }
-
-    /// The event that an array says; its own error where it is none.
-    fn event(&self, text: &str) -> serde_json::Result<Event> {
-        use serde::de::Error;
-        let parts: Vec<&RawValue> = serde_json::from_str(text)?;
-        let part = |at: usize, name| parts.get(at).map(|part| part.get()).ok_or_else(|| Error::missing_field(name));
-        let time: f64 = serde_json::from_str(part(self.time, "time")?)?;
-        let category: Cow<'_, str> = serde_json::from_str(part(self.category, "category")?)?;
-        let event: Cow<'_, str> = serde_json::from_str(part(self.event, "event")?)?;
-        let mut data: Data = serde_json::from_str(part(self.data, "data")?)?;
-        for rtt in [&mut data.latest_rtt, &mut data.smoothed_rtt].into_iter().flatten() {
-            *rtt *= self.unit;
-        }
-        Ok(Event { time: time * self.unit, name: format!("{category}:{event}"), data })
-    }
-}
-
 /// The version of a file, where it is one that is read.
-fn check<'a>(file: &str, header: &'a Header<'_>) -> Result<&'a str, ReadError> {
-    let version = header.qlog_version.as_deref().or(header.file_schema.as_deref());
+fn check<'a>(file: &str, version: Option<&'a str>) -> Result<&'a str, ReadError> {
     match version {
         Some(version) if VERSIONS.contains(&version) || version == ARRAYS => Ok(version),
         Some(version) => {
@@ -161,71 +57,98 @@ fn check<'a>(file: &str, header: &'a Header<'_>) -> Result<&'a str, ReadError> {
     }
 }
 
-/// Reads a file in one piece.
-pub(super) fn contained(file: &str, from: impl BufRead, course: &mut Course) -> Result<(), ReadError> {
+/// Reads a file in one piece; of several traces the one that says most of a window.
+pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, ReadError> {
     let mut text = Vec::new();
     let read = from.take(MOST_CONTAINED + 1).read_to_end(&mut text);
     read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
     if text.len() as u64 > MOST_CONTAINED {
         return Err(ReadError::new(file, 0, "it is longer than 256 MiB; write the log as JSON-SEQ, or a shorter one"));
     }
-    let broken = |error: &serde_json::Error| {
-        let problem = format!("it is no qlog, or damaged or cut off ({error}); give the whole file");
-        ReadError::new(file, error.line() as u64, problem)
-    };
-    // The version first: a file of another one may have other shapes below.
-    #[derive(Deserialize)]
-    struct Version {
-        qlog_version: Option<String>,
-        file_schema: Option<String>,
+    let mut found = File::default();
+    let mut json = serde_json::Deserializer::from_slice(&text);
+    let whole = FileSeed(&mut found).deserialize(&mut json);
+    // A file of another version may have other shapes below.
+    if whole.is_ok() || found.version.is_some() {
+        check(file, found.version.as_deref())?;
     }
-    let Version { qlog_version, file_schema } = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
-    let header = Header { qlog_version, file_schema, trace: None, traces: Vec::new() };
-    let arrays = check(file, &header)? == ARRAYS;
-    let header: Header<'_> = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
-    let Some(trace) = header.traces.into_iter().max_by_key(|trace| trace.events.len()) else {
-        return Err(ReadError::new(file, 0, "it has no traces; give a log of a connection"));
+    if found.format.as_deref() == Some("NDJSON") {
+        return sequence(file, &text[..], b'\n');
+    }
+    let broken = match whole.and_then(|()| json.end()) {
+        Ok(()) => None,
+        Err(error) => {
+            let problem = format!("it is no qlog, or damaged or cut off ({error}); give the whole file");
+            let error = ReadError::new(file, error.line() as u64, problem);
+            if found.traces.iter().all(|trace| trace.events.is_empty()) {
+                return Err(error);
+            }
+            Some(error)
+        }
     };
-    let places = match Places::of(&trace) {
-        _ if !arrays => None,
-        None => {
+    let arrays = found.version.as_deref() == Some(ARRAYS);
+    let (all, mut best): (usize, Option<Course>) = (found.traces.len(), None);
+    for (number, trace) in found.traces.iter().enumerate() {
+        let mut course = trace.course(file, arrays)?;
+        if all > 1 {
+            let by = trace.seen_by.as_deref().map_or_else(String::new, |by| format!(" (by the {by})"));
+            course
+                .notes
+                .push(format!("Of its {all} traces number {}{by} is read, which says most of a window.", number + 1));
+        }
+        if best.as_ref().is_none_or(|best| course.points() > best.points()) {
+            best = Some(course);
+        }
+    }
+    let mut course = best.ok_or_else(|| ReadError::new(file, 0, "it has no traces; give a log of a connection"))?;
+    course.broken = broken;
+    Ok(course)
+}
+
+impl Trace<'_> {
+    fn course(&self, file: &str, arrays: bool) -> Result<Course, ReadError> {
+        let places = Places::of(&self.event_fields, self.time_units.as_deref());
+        if arrays && places.is_none() && !self.events.is_empty() {
             let problem = "its event_fields lack a time, category, event or data; write a qlog of version 0.3 or 0.4";
             return Err(ReadError::new(file, 1, problem));
         }
-        places => places,
-    };
-    course.delta =
-        trace.common_fields.is_delta() || arrays && trace.event_fields.iter().any(|field| field == "delta_time");
-    for (number, event) in trace.events.iter().enumerate() {
-        let read = match &places {
-            Some(places) => places.event(event.get()),
-            None => serde_json::from_str(event.get()),
-        };
-        let read = read.map_err(|error| {
-            let problem =
-                format!("event {number} is not as the version has it ({error}); give a log as its writer made it");
-            ReadError::new(file, 0, problem)
-        })?;
-        course.take(&read);
+        let places = places.filter(|_| arrays);
+        let by_field = self.event_fields.iter().any(|field| field.eq_ignore_ascii_case("delta_time"));
+        let mut course = Course::new(self.time_format.as_deref() == Some("delta") || arrays && by_field);
+        for (number, text) in self.events.iter().enumerate() {
+            let read = match &places {
+                Some(places) => places.event(text).map(Some),
+                None => Event::of(text),
+            };
+            let read = read.map_err(|error| {
+                let problem =
+                    format!("event {number} is not as the version has it ({error}); give a log as its writer made it");
+                ReadError::new(file, 0, problem)
+            })?;
+            if let Some(event) = read {
+                course.take(&event);
+            }
+        }
+        Ok(course)
     }
-    Ok(())
 }
 
-/// Reads a sequence of JSON texts (RFC 7464).
-pub(super) fn sequence(file: &str, mut from: impl BufRead, course: &mut Course) -> Result<(), ReadError> {
+/// Reads a sequence of JSON texts: RFC 7464's, or one in each line.
+pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Result<Course, ReadError> {
     let mut record = Vec::new();
+    let mut course: Option<Course> = None;
     for number in 0..=MOST_EVENTS {
         record.clear();
-        let read = (&mut from).take(MOST_RECORD + 1).read_until(0x1e, &mut record);
+        let read = (&mut from).take(MOST_RECORD + 1).read_until(separator, &mut record);
         let read =
             read.map_err(|error| ReadError::new(file, number, format!("cannot be read ({error}); name a qlog file")))?;
         if read == 0 {
-            return Ok(());
+            return course.ok_or_else(|| ReadError::new(file, 0, "it has no records; give a log of a connection"));
         }
         if read as u64 > MOST_RECORD {
             return Err(ReadError::new(file, number, "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ"));
         }
-        let text = record.strip_suffix(b"\x1e").unwrap_or(&record).trim_ascii();
+        let text = record.strip_suffix(&[separator]).unwrap_or(&record).trim_ascii();
         if text.is_empty() {
             continue;
         }
@@ -233,22 +156,140 @@ pub(super) fn sequence(file: &str, mut from: impl BufRead, course: &mut Course) 
             let problem = format!("record {number} is damaged or cut off ({error}); give the whole file");
             ReadError::new(file, number, problem)
         };
-        if course.headed {
-            course.take(&serde_json::from_slice(text).map_err(broken)?);
-        } else {
-            let header: Header<'_> = serde_json::from_slice(text).map_err(broken)?;
-            if check(file, &header)? == ARRAYS {
-                return Err(ReadError::new(file, 1, "draft-00 has no sequences; write a qlog of version 0.3 or 0.4"));
+        match &mut course {
+            Some(course) => {
+                match serde_json::from_slice::<Fields<'_>>(text).and_then(|fields| Event::of_fields(&fields)) {
+                    Ok(Some(event)) => course.take(&event),
+                    Ok(None) => {}
+                    Err(error) => {
+                        course.broken = Some(broken(error));
+                        break;
+                    }
+                }
             }
-            course.headed = true;
-            course.delta = header.trace.is_some_and(|trace| trace.common_fields.is_delta());
+            None => {
+                let mut found = File::default();
+                let mut json = serde_json::Deserializer::from_slice(text);
+                FileSeed(&mut found).deserialize(&mut json).and_then(|()| json.end()).map_err(broken)?;
+                if check(file, found.version.as_deref())? == ARRAYS {
+                    return Err(ReadError::new(
+                        file,
+                        1,
+                        "draft-00 has no sequences; write a qlog of version 0.3 or 0.4",
+                    ));
+                }
+                let format = found.traces.first().and_then(|trace| trace.time_format.as_deref());
+                course = Some(Course::new(format == Some("delta")));
+            }
         }
     }
-    Err(ReadError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log"))
-}
-
-impl Common {
-    fn is_delta(&self) -> bool {
-        self.time_format.as_deref() == Some("delta")
+    match course {
+        Some(course) if course.broken.is_some() => Ok(course),
+        _ => Err(ReadError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log")),
     }
 }
+
+/// Fills what it borrows, so that what stands before the end of a file that is cut off is there.
+struct FileSeed<'f, 'a>(&'f mut File<'a>);
+struct TracesSeed<'f, 'a>(&'f mut Vec<Trace<'a>>);
+struct TraceSeed<'f, 'a>(&'f mut Trace<'a>);
+struct EventsSeed<'f, 'a>(&'f mut Vec<&'a RawValue>);
+
+/// Implements a seed by its visitor, which is the same thing; `null` leaves everything as it is.
+macro_rules! seed {
+    ($name:ident, $expecting:literal, $visit:item) => {
+        impl<'de> DeserializeSeed<'de> for $name<'_, 'de> {
+            type Value = ();
+
+            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+                from.deserialize_any(self)
+            }
+        }
+
+        impl<'de> Visitor<'de> for $name<'_, 'de> {
+            type Value = ();
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($expecting)
+            }
+
+            fn visit_unit<E>(self) -> Result<(), E> {
+                Ok(())
+            }
+
+            $visit
+        }
+    };
+}
+
+seed!(
+    FileSeed,
+    "an object",
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                // The newest drafts name a schema instead.
+                "qlog_version" => self.0.version = map.next_value()?,
+                "file_schema" => self.0.version = map.next_value::<Option<String>>()?.or(self.0.version.take()),
+                "qlog_format" => self.0.format = map.next_value()?,
+                "traces" => map.next_value_seed(TracesSeed(&mut self.0.traces))?,
+                "trace" => {
+                    let mut trace = Trace::default();
+                    map.next_value_seed(TraceSeed(&mut trace))?;
+                    self.0.traces.push(trace);
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+);
+
+seed!(
+    TracesSeed,
+    "a list of traces",
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        loop {
+            // In its place before it is read: it may be cut off.
+            self.0.push(Trace::default());
+            let Some(trace) = self.0.last_mut() else { return Ok(()) };
+            if seq.next_element_seed(TraceSeed(trace))?.is_none() {
+                self.0.pop();
+                return Ok(());
+            }
+        }
+    }
+);
+
+seed!(
+    TraceSeed,
+    "a trace",
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            let text = |fields: Option<Fields<'de>>, key: &str| match fields.map(|fields| fields.text(key)) {
+                Some(Ok(text)) => text.map(Cow::into_owned),
+                _ => None,
+            };
+            match key.as_str() {
+                "common_fields" => self.0.time_format = text(map.next_value()?, "time_format"),
+                "configuration" => self.0.time_units = text(map.next_value()?, "time_units"),
+                "vantage_point" => self.0.seen_by = text(map.next_value()?, "type"),
+                "event_fields" => self.0.event_fields = map.next_value::<Option<Vec<String>>>()?.unwrap_or_default(),
+                "events" => map.next_value_seed(EventsSeed(&mut self.0.events))?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+);
+
+seed!(
+    EventsSeed,
+    "a list of events",
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(event) = seq.next_element()? {
+            self.0.push(event);
+        }
+        Ok(())
+    }
+);

@@ -8,8 +8,6 @@ pub(crate) const MS: u64 = 1_000_000;
 #[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) at: u64,
-    /// Whether it was sent where it was captured.
-    pub(crate) out: bool,
     /// As much as is kept.
     pub(crate) ip: Vec<u8>,
     /// Bytes on the wire.
@@ -48,7 +46,7 @@ pub(crate) fn four(at: u64, out: bool, id: u16, numbers: [u32; 2], bytes: u32) -
     ip.extend(ends);
     ip.extend(tcp(out, numbers));
     ip.resize(80, 0);
-    Seen { at: BEGUN + at, out, ip, wire }
+    Seen { at: BEGUN + at, ip, wire }
 }
 
 /// A segment in IPv6, with these options before it; `length` is what its header says.
@@ -61,7 +59,7 @@ pub(crate) fn six(at: u64, out: bool, options: &[u8], length: u16, numbers: [u32
     ip.extend(options);
     ip.extend(tcp(out, numbers));
     ip.resize(100, 0);
-    Seen { at: BEGUN + at, out, ip, wire: 72 + options.len() as u32 + bytes }
+    Seen { at: BEGUN + at, ip, wire: 72 + options.len() as u32 + bytes }
 }
 
 /// What stands before a packet: a link type, and its header.
