@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::Builder;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow};
@@ -38,6 +37,7 @@ use crate::shared::{Hooks, Shared};
 use crate::socket::Socket;
 use crate::sockopt::NotSentLowat;
 use crate::stats::Totals;
+use crate::threads;
 
 /// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
 const NOT_SENT: u32 = 32 * 1024;
@@ -69,7 +69,7 @@ impl Engine {
         // The thread inherits the mask, so that no signal can reach it even at its start.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
-        let thread = Builder::new().name("alcc".to_owned()).spawn(move || {
+        let thread = threads::builder("alcc").spawn(move || {
             theirs.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
             (hooks.enter)();
             theirs.run();

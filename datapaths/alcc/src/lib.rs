@@ -38,6 +38,7 @@ pub mod socket;
 mod sockopt;
 mod stamps;
 pub mod stats;
+pub mod threads;
 pub mod transfer;
 
 pub use engine::{Engine, Observe};

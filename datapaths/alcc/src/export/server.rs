@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
@@ -21,6 +21,7 @@ use super::survey::Survey;
 use super::{Line, News, Process, Settings, Source, client, metrics};
 use crate::descriptors::lift;
 use crate::engine::Engine;
+use crate::threads;
 
 /// Most connections at a time; one more ends the oldest (our choice).
 const CLIENTS: usize = 16;
@@ -28,8 +29,6 @@ const CLIENTS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a process tries to take over the address of the metrics from one that ended (our choice).
 const TAKE_OVER: Duration = Duration::from_secs(5);
-/// Stack of the thread.
-const STACK: usize = 256 << 10;
 /// Flags of every socket.
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
@@ -83,9 +82,8 @@ impl Export {
             Server { source, stop: stopped, place: own, listener, scrapes, logs, survey: None, clients: Vec::new() };
         // Signals are for the application's threads.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
-        let thread = thread::Builder::new().name("paceline-export".to_owned()).stack_size(STACK);
         let (entered, begun) = mpsc::channel();
-        let thread = thread.spawn(move || {
+        let thread = threads::builder("paceline-export").spawn(move || {
             enter();
             let _ = entered.send(());
             server.run();
