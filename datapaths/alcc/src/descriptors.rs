@@ -4,7 +4,7 @@
 //! it opens, or close numbers that it takes for unused.
 
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 static FLOOR: AtomicI32 = AtomicI32::new(0);
@@ -21,4 +21,12 @@ pub(crate) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
         floor if floor > 0 => Ok(rustix::io::fcntl_dupfd_cloexec(&fd, floor)?),
         _ => Ok(fd),
     }
+}
+
+/// What `fd` means is closed, though somebody may hold it for ever (a call that was left by a jump): from now on it means what `other`
+/// does.
+#[expect(unsafe_code, reason = "the safe call wants the only holder")]
+pub(crate) fn vacate(fd: &OwnedFd, other: &OwnedFd) {
+    // SAFETY: both are open, and the number stays so, as its owner expects.
+    let _ = unsafe { libc::dup3(other.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
 }

@@ -15,6 +15,7 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::clock;
+use crate::descriptors::vacate;
 use crate::ends::{Closing, DAY, nanos};
 use crate::figures::SocketStats;
 use crate::flow::Flow;
@@ -303,6 +304,7 @@ impl Inner {
                     bypassed: state.bypassed.into(),
                 };
                 self.shared.forget(self.id, &self.fd, state.scheduled, &did);
+                vacate(&self.fd, &self.shared.wake);
                 return;
             }
         }

@@ -201,6 +201,11 @@ impl Socket {
         Ok(())
     }
 
+    /// Whether the engine is watching already, so that [`Socket::wrote`] has nothing to do. Takes no lock.
+    pub fn is_watched(&self) -> bool {
+        self.inner.watched.load(Ordering::Acquire)
+    }
+
     /// In mode [`Mode::Inline`]: the application has written to the kernel, not by [`Socket::send`]. Cheap while the engine is
     /// watching already. A call that may block is also reported before it.
     pub fn wrote(&self) {

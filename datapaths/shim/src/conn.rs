@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use crate::notice::Notice;
 use crate::own;
 use crate::pending::Pending;
 use crate::set::Set;
+use crate::stack;
 use crate::state::State;
 use crate::table::Kind;
 
@@ -88,7 +89,18 @@ pub(crate) struct Conn {
     inherited: bool,
     /// That process may still be sending what it had queued.
     pending: Option<Arc<Pending>>,
+    /// Bytes that the application has asked to write before an engine cared for it, and when it first did, in nanoseconds of the
+    /// monotonic clock.
+    first: AtomicUsize,
+    begun: AtomicU64,
 }
+
+/// Bytes that need no controller: TCP sends so many before it has heard of the path, whatever is above it (RFC 6928, of packets for
+/// Ethernet).
+const FIRST_WINDOW: usize = 14_600;
+/// A connection that is written to after so much time is one to watch (our choice: an answer that is all of a connection is written
+/// sooner).
+const BRIEF: Duration = Duration::from_millis(50);
 
 /// How long another process's bytes may take to be acknowledged before this one goes on. What comes later is taken for a
 /// stamp all the same (our choice: many round trips).
@@ -116,6 +128,8 @@ impl Conn {
             kept: Mutex::default(),
             inherited: false,
             pending: None,
+            first: AtomicUsize::new(0),
+            begun: AtomicU64::new(0),
         }
     }
 
@@ -217,6 +231,24 @@ impl Conn {
         }
     }
 
+    /// Whether TCP's first window has room for `count` bytes more, and they may go there as if we were not there: most connections of a
+    /// program that has a process for each never need an engine.
+    pub(crate) fn is_early(&self, count: usize) -> bool {
+        if self.pending.is_some() || self.inherited {
+            return false;
+        }
+        let now = monotonic();
+        let begun = match self.begun.load(Ordering::Relaxed) {
+            0 => {
+                self.begun.store(now, Ordering::Relaxed);
+                now
+            }
+            begun => begun,
+        };
+        let before = self.first.fetch_add(count.min(FIRST_WINDOW + 1), Ordering::Relaxed);
+        before + count.min(FIRST_WINDOW + 1) <= FIRST_WINDOW && now - begun < BRIEF.as_nanos() as u64
+    }
+
     /// Leaves it to the kernel for good; `why` is said once.
     pub(crate) fn leave(&self, state: &State, why: &Notice) {
         let _places = self.places();
@@ -226,7 +258,8 @@ impl Conn {
         }
     }
 
-    /// Gives it to the engine at its first write.
+    /// Gives it to the engine at its first write, or a later one: a thread cannot be started in a signal handler, which may have
+    /// interrupted `malloc`.
     pub(crate) fn adopt(&self, state: &State, fd: c_int) {
         let places = self.places();
         if self.via() != Via::Undecided || !ask::can_send(fd) {
@@ -238,6 +271,9 @@ impl Conn {
             return;
         }
         self.take_over(fd);
+        if !state.has_threads() && stack::in_handler() {
+            return;
+        }
         match self.give(state, fd) {
             Ok(()) => {
                 for place in places.iter() {
@@ -302,8 +338,10 @@ impl Conn {
     pub(crate) fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
         let Some(socket) = self.socket() else { return call() };
         let wrote = || {
-            let _inside = Inside::enter();
-            socket.wrote();
+            if !socket.is_watched() {
+                let _inside = Inside::enter();
+                socket.wrote();
+            }
         };
         wrote();
         let answer = call();
@@ -493,6 +531,14 @@ fn handlers_restart() -> bool {
         let handled = known && action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
         !handled || action.sa_flags & libc::SA_RESTART != 0
     })
+}
+
+/// Nanoseconds of the monotonic clock; never 0.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for one value.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).max(1)
 }
 
 /// Waits until the peer has acknowledged everything, as close with `SO_LINGER` does.

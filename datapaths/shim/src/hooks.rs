@@ -67,6 +67,18 @@ impl Parts {
         (count <= libc::UIO_MAXIOV as usize).then_some(Self::Several(parts, count))
     }
 
+    /// Bytes of it; [`usize::MAX`] where what the application names cannot be read.
+    fn len(&self, process: libc::pid_t) -> usize {
+        match self {
+            Self::One([part]) => part.iov_len,
+            Self::Several(parts, count) => {
+                let _inside = Inside::enter();
+                let parts = memory::load(process, *parts, *count);
+                parts.map_or(usize::MAX, |parts| parts.iter().fold(0, |all, part| all.saturating_add(part.iov_len)))
+            }
+        }
+    }
+
     /// What of it can be read.
     ///
     /// # Errors
@@ -86,7 +98,7 @@ impl Parts {
 /// Writes `parts` into the queue of the socket behind `fd`, or by `kernel`, which calls the next definition.
 fn queue(fd: c_int, parts: &Parts, flags: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(state) = state::get() else { return kernel() };
-    let conn = match state.route(fd) {
+    let conn = match state.route(fd, || parts.len(state.process)) {
         Route::Kernel => return kernel(),
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,

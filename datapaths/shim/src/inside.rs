@@ -6,11 +6,12 @@ use std::ffi::c_int;
 use std::mem;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use dlmalloc::GlobalDlmalloc;
+use paceline_alcc::threads;
 
 use crate::end;
 use crate::next;
@@ -20,17 +21,9 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Signals wait while a thread is in our code: there are queues, and a handler that writes must find them whole.
-static BLOCKS_SIGNALS: AtomicBool = AtomicBool::new(false);
-
 /// Kernel numbers of our own threads. More than there are kinds of them (our choice); one that finds no place is taken for
 /// the application's.
 static OWN: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
-
-/// From now on no handler of the application runs while its thread is in our code.
-pub(crate) fn block_signals() {
-    BLOCKS_SIGNALS.store(true, Ordering::Relaxed);
-}
 
 unsafe extern "C" {
     /// POSIX's, which the libc crate does not have for Linux.
@@ -40,8 +33,9 @@ unsafe extern "C" {
 /// `PTHREAD_CANCEL_DISABLE` of glibc's and musl's pthread.h.
 const CANCEL_DISABLE: c_int = 1;
 
-/// While it lives, hooks called by this thread pass, and the thread is not cancelled: nothing of ours can be unwound. What the
-/// application sees of `errno` does not change.
+/// While it lives, hooks called by this thread pass, no handler of the application runs, and the thread is not cancelled: a handler that
+/// writes finds all of ours whole, and none of it can be unwound or left by a jump. What the application sees of `errno` does
+/// not change.
 pub(crate) struct Inside {
     before: bool,
     errno: i32,
@@ -55,7 +49,7 @@ impl Inside {
         let errno = next::errno();
         let outermost = !INSIDE.get();
         // Before the flag is set: a handler that runs in between is outside.
-        let mask = (outermost && BLOCKS_SIGNALS.load(Ordering::Relaxed)).then(block);
+        let mask = outermost.then(block);
         let cancel = outermost.then(|| set_cancel(CANCEL_DISABLE));
         Self { before: INSIDE.replace(true), errno, mask, cancel }
     }
@@ -105,7 +99,7 @@ pub(crate) struct Allocator;
 
 /// While memory is asked for outside of our guarded code.
 fn guarded() -> Option<Inside> {
-    (BLOCKS_SIGNALS.load(Ordering::Relaxed) && !INSIDE.get()).then(Inside::enter)
+    (!INSIDE.get()).then(Inside::enter)
 }
 
 // SAFETY: all is left to an allocator that keeps the contract.
@@ -173,7 +167,7 @@ pub(crate) fn leave() {
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
     let mask = block();
     // Without a thread the work is not done: no thread could wait for it.
-    let _ = thread::Builder::new().name(name.to_owned()).spawn(move || {
+    let _ = threads::builder(name).spawn(move || {
         stay();
         work();
     });

@@ -31,6 +31,7 @@ mod notice;
 mod own;
 mod pending;
 mod set;
+mod stack;
 mod start;
 mod state;
 mod table;

@@ -3,6 +3,8 @@
 
 use std::ffi::c_int;
 use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{c_void, iovec};
@@ -52,31 +54,69 @@ pub(crate) unsafe fn readable<'a>(process: libc::pid_t, parts: &[iovec]) -> Resu
 
 /// Copies `count` values that the application names; `None` where the kernel would answer `EFAULT`.
 pub(crate) fn load<T: Copy>(process: libc::pid_t, from: *const T, count: usize) -> Option<Vec<T>> {
-    let bytes = count.checked_mul(size_of::<T>())?;
-    let mut copy: Vec<T> = Vec::with_capacity(count);
+    let bytes = count.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize)?;
+    let mut copy: Vec<T> = Vec::new();
+    copy.try_reserve_exact(count).ok()?;
+    // SAFETY: there is room for so many bytes.
+    let copied = unsafe { copy_in(process, from.cast(), copy.as_mut_ptr().cast(), bytes) };
+    if copied {
+        // SAFETY: they were just filled in.
+        unsafe { copy.set_len(count) };
+    }
+    copied.then_some(copy)
+}
+
+/// Copies what the application names; says whether all of it can be read.
+///
+/// # Safety
+/// There is room for so many bytes.
+unsafe fn copy_in(process: libc::pid_t, from: *const u8, to: *mut u8, bytes: usize) -> bool {
     if bytes > 0 && !REFUSED.load(Ordering::Relaxed) {
-        let room = iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: bytes };
+        let room = iovec { iov_base: to.cast(), iov_len: bytes };
         let source = iovec { iov_base: from.cast_mut().cast(), iov_len: bytes };
-        // SAFETY: there is room for so many bytes; what cannot be read is an error.
+        // SAFETY: the caller's room; what cannot be read is an error.
         let read = unsafe { libc::process_vm_readv(process, &room, 1, &source, 1, 0) };
-        if read == bytes as isize {
-            // SAFETY: the kernel has just filled them in.
-            unsafe { copy.set_len(count) };
-            return Some(copy);
-        }
         if read >= 0 || crate::next::errno() == libc::EFAULT {
-            return None;
+            return read == bytes as isize;
         }
         REFUSED.store(true, Ordering::Relaxed);
     }
-    if from.is_null() && bytes > 0 {
-        return None;
+    if from.is_null() {
+        return bytes == 0;
     }
-    for at in 0..count {
-        // SAFETY: the application vouches for them.
-        copy.push(unsafe { from.add(at).read_unaligned() });
+    // SAFETY: the application vouches for them, and the caller for the room.
+    unsafe { ptr::copy_nonoverlapping(from, to, bytes) };
+    true
+}
+
+/// A value that the application names; `None` where the kernel would answer `EFAULT`.
+pub(crate) fn load_one<T: Copy>(process: libc::pid_t, from: *const T) -> Option<T> {
+    let mut value = MaybeUninit::<T>::uninit();
+    // SAFETY: room for the value.
+    let copied = unsafe { copy_in(process, from.cast(), value.as_mut_ptr().cast(), size_of::<T>()) };
+    // SAFETY: it was just filled in.
+    copied.then(|| unsafe { value.assume_init() })
+}
+
+/// Puts values where the application names; says whether it can be written to. The kernel would answer `EFAULT` where not.
+pub(crate) fn store<T: Copy>(process: libc::pid_t, to: *mut T, values: &[T]) -> bool {
+    let bytes = size_of_val(values);
+    if bytes > 0 && !REFUSED.load(Ordering::Relaxed) {
+        let source = iovec { iov_base: values.as_ptr().cast_mut().cast(), iov_len: bytes };
+        let room = iovec { iov_base: to.cast(), iov_len: bytes };
+        // SAFETY: what cannot be written to is an error.
+        let written = unsafe { libc::process_vm_writev(process, &source, 1, &room, 1, 0) };
+        if written >= 0 || crate::next::errno() == libc::EFAULT {
+            return written == bytes as isize;
+        }
+        REFUSED.store(true, Ordering::Relaxed);
     }
-    Some(copy)
+    if to.is_null() {
+        return bytes == 0;
+    }
+    // SAFETY: the application vouches for the room.
+    unsafe { ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), to.cast::<u8>(), bytes) };
+    true
 }
 
 /// Bytes from the beginning of `parts` up to the first page that cannot be read.
@@ -84,7 +124,7 @@ fn sound_bytes(process: libc::pid_t, parts: &[iovec]) -> usize {
     let mut pages = parts.iter().flat_map(pages).peekable();
     let mut sound = 0_usize;
     while pages.peek().is_some() {
-        let nothing = iovec { iov_base: std::ptr::null_mut(), iov_len: 1 };
+        let nothing = iovec { iov_base: ptr::null_mut(), iov_len: 1 };
         let (mut ask, mut spans, mut count) = ([nothing; BATCH], [0; BATCH], 0);
         for ((ask, span), (address, bytes)) in ask.iter_mut().zip(&mut spans).zip(pages.by_ref().take(BATCH)) {
             (ask.iov_base, *span) = (address as *mut c_void, bytes);

@@ -1,5 +1,7 @@
 //! The functions that the hooks replace, as the next library in line (usually the C library) defines them.
 //!
+//! A thread that is cancelled in one of them leaves it by unwinding (glibc's `pthread_cancel`), so all of them, and the hooks, let that through.
+//!
 //! They are found by name at their first use, since a program may call before this library is set up. They are safe to
 //! name here because they do with the arguments what the application asked for: who called the hook vouches for them.
 
@@ -84,7 +86,7 @@ macro_rules! next {
             // SAFETY: the C library's function of this name has this signature, or takes any number of arguments, which on the
             // architectures served lie where these do.
             let function = unsafe {
-                mem::transmute::<*mut c_void, unsafe extern "C" fn($($kind),*) $(-> $answer)?>(found)
+                mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($kind),*) $(-> $answer)?>(found)
             };
             // SAFETY: the arguments are the application's, or built as the function wants them.
             unsafe { function($($argument),*) }

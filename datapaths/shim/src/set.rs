@@ -238,11 +238,13 @@ impl Set {
         self.watched.store(entries.by_data.len() + entries.past.len(), Ordering::Release);
     }
 
+    /// Whether some of its events must be looked at. Takes no lock.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Acquire) > 0
+    }
+
     /// Turns what the kernel reported into what it would have reported of the sockets alone; answers how many events are left.
     pub(crate) fn sift(&self, events: &mut [epoll_event]) -> usize {
-        if self.watched.load(Ordering::Acquire) == 0 {
-            return events.len();
-        }
         let mut entries = self.lock();
         let Entries { by_fd, by_data, past } = &mut *entries;
         let mut kept = 0;

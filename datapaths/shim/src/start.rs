@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use crate::config::Config;
 use crate::end;
-use crate::inside::{self, Inside};
+use crate::inside::Inside;
 use crate::next;
 use crate::notice;
 use crate::state;
@@ -34,9 +34,6 @@ extern "C" fn begin() {
         notice::say(&format!("TCP sockets are served: {}", config.describe()), config.log.as_deref());
         // SAFETY: the program has not begun, so no other thread reads the environment.
         unsafe { std::env::set_var(SAID, "1") };
-    }
-    if config.queues() {
-        inside::block_signals();
     }
     state::begin(config);
     // SAFETY: the function is of this library, which is never unloaded. It runs after the program's own.

@@ -18,10 +18,11 @@ use crate::ask;
 use crate::config::Config;
 use crate::conn::{Conn, Via};
 use crate::end;
-use crate::inside::{self, Inside};
+use crate::inside;
 use crate::next;
 use crate::notice::{self, Notice};
 use crate::own;
+use crate::stack;
 use crate::table::{Kind, Table};
 
 pub(crate) use routing::Route;
@@ -54,8 +55,7 @@ pub(crate) fn get() -> Option<&'static State> {
     }
     let state = any()?;
     if fork::is_copy() {
-        let _inside = Inside::enter();
-        fork::begin_child();
+        stack::apart(fork::begin_child);
         return any();
     }
     Some(state)

@@ -4,7 +4,7 @@
 mod common;
 
 use paceline_fixture::until;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -105,26 +105,31 @@ fn thousand_connections() {
     }
 }
 
-/// Open connections without traffic cost nothing, and little memory.
+/// Open connections without traffic cost nothing, and little memory; those that have had no more than TCP's first window no thread either.
 #[test]
 fn idle() {
     let folder = folder("idle");
     let file = folder.path().join("file");
-    std::fs::write(&file, letters(1000, 4)).unwrap();
     let count = 500;
-    let Some((server, port)) = serve("idle", &file, count, &[("PACELINE_MODE", "queue")]) else {
-        return skip("idle", "no C compiler");
-    };
-    let clients: Vec<TcpStream> = (0..count).map(|_| connect(port)).collect();
-    for mut client in &clients {
-        client.read_exact(&mut [0; 10]).unwrap();
+    for (bytes, mode, engine) in
+        [(1000, "queue", false), (1000, "inline", false), (20_000, "queue", true), (20_000, "inline", true)]
+    {
+        std::fs::write(&file, letters(bytes, 4)).unwrap();
+        let Some((server, port)) = serve("idle", &file, count, &[("PACELINE_MODE", mode)]) else {
+            return skip("idle", "no C compiler");
+        };
+        let clients: Vec<TcpStream> = (0..count).map(|_| connect(port)).collect();
+        for mut client in &clients {
+            client.read_exact(&mut vec![0; bytes]).unwrap();
+        }
+        server.settle();
+        assert_eq!(has_engine(&server), engine, "{bytes} bytes, {mode}");
+        let before = server.ticks();
+        thread::sleep(Duration::from_secs(1));
+        assert!(server.ticks() - before <= 1, "{} ticks", server.ticks() - before);
+        let memory = server.memory();
+        assert!(memory < 40_000, "{memory} kB");
     }
-    server.settle();
-    let before = server.ticks();
-    thread::sleep(Duration::from_secs(2));
-    assert!(server.ticks() - before <= 1, "{} ticks", server.ticks() - before);
-    let memory = server.memory();
-    assert!(memory < 40_000, "{memory} kB");
 }
 
 /// A server stopped in mid-transfer: what it handles itself (here by `exit`) loses nothing that it wrote, and in no case does
@@ -221,6 +226,39 @@ fn own_sigaction() {
     for mode in ["inline", "queue"] {
         let output = shimmed(&program, &[("PACELINE_MODE", mode)]).output().unwrap();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"ok\n".as_slice()), "{mode}");
+    }
+}
+
+/// The C library lays a program's thread-local storage into each stack, that of our threads too.
+#[test]
+fn thread_local_storage() {
+    let Some(compiler) = common::installed("cc") else { return skip("thread_local_storage", "no C compiler") };
+    let folder = folder("thread_local_storage");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/local.c");
+    for bytes in [1 << 10, 200_000, 1 << 20, 4 << 20] {
+        let path = |name: &str| folder.path().join(format!("{name}{bytes}"));
+        let (alone, linked, library) = (path("alone"), path("linked"), path("library"));
+        let compile = |name: &str, options: &[&str], to: &std::path::Path, more: &[&std::path::Path]| {
+            let mut command = std::process::Command::new(&compiler);
+            command.args(["-O1", "-w", &format!("-DLOCAL={bytes}"), &format!("-DLOCAL_NAME={name}")]).args(options);
+            assert!(command.arg("-o").arg(to).arg(source).args(more).arg("-ldl").status().unwrap().success());
+        };
+        compile("library_storage", &["-DLIBRARY", "-shared", "-fPIC"], &library, &[]);
+        compile("program_storage", &[], &alone, &[]);
+        compile("program_storage", &["-DLINKED"], &linked, &[&library]);
+        for mode in ["inline", "queue"] {
+            for (program, opened) in [(&alone, None), (&alone, Some(&library)), (&linked, None)] {
+                let mut command = shimmed(program, &[("PACELINE_MODE", mode)]);
+                command.args(opened).stdout(Stdio::piped());
+                let mut server = common::Running(command.spawn().unwrap());
+                let mut line = String::new();
+                BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+                let got = Digest::read(connect(line.trim().parse().unwrap())).unwrap();
+                let said = format!("{bytes} bytes, {}, {opened:?}, {mode}", program.display());
+                assert_eq!(got, Digest::of(&vec![0; 300_000]), "{said}");
+                assert!(server.wait().success(), "{said}");
+            }
+        }
     }
 }
 

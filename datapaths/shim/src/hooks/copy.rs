@@ -9,24 +9,35 @@ use libc::{off_t, size_t, ssize_t};
 
 use super::answer;
 use crate::conn::Conn;
+use crate::inside::Inside;
+use crate::memory;
 use crate::next;
 use crate::state::{self, Route};
 
 /// Bytes copied at a time (our choice: small beside a queue, large beside a system call).
 const PIECE: usize = 128 * 1024;
+/// What a file that is read past the kernel's cache (`O_DIRECT`) wants a buffer to be aligned to, at most (open(2)).
+const PAGE: usize = 4096;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE]);
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+pub(super) extern "C-unwind" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
     let kernel = || next::sendfile(to, from, offset, count);
-    let conn = match route(to) {
+    let conn = match route(to, count) {
         Route::Kernel => return kernel(),
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,
     };
-    // SAFETY: null, or the application's.
-    let mut place = unsafe { offset.as_mut() };
-    let start = place.as_deref().copied().unwrap_or_else(|| next::lseek(from, 0, libc::SEEK_CUR));
-    if start < 0 {
+    let Some(state) = state::get() else { return kernel() };
+    let start = match offset.is_null() {
+        true => next::lseek(from, 0, libc::SEEK_CUR),
+        false => guarded(|| memory::load_one(state.process, offset)).unwrap_or(-1),
+    };
+    // What the kernel refuses it says best.
+    if start < 0 || !is_readable(from) {
         return kernel();
     }
     let sent = copy(&conn, to, count, |buffer, done| {
@@ -34,23 +45,32 @@ pub(super) extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, co
     });
     if let Ok(sent) = sent {
         let end = start + sent as off_t;
-        match &mut place {
-            Some(place) => **place = end,
-            None => {
-                next::lseek(from, end, libc::SEEK_SET);
-            }
+        if offset.is_null() {
+            next::lseek(from, end, libc::SEEK_SET);
+        } else if !guarded(|| memory::store(state.process, offset, &[end])) {
+            return answer(Err(io::Error::from_raw_os_error(libc::EFAULT)), false);
         }
     }
     answer(sent, false)
 }
 
+fn guarded<T>(work: impl FnOnce() -> T) -> T {
+    let _inside = Inside::enter();
+    work()
+}
+
+fn is_readable(fd: c_int) -> bool {
+    let flags = next::fcntl(fd, libc::F_GETFL, 0);
+    flags >= 0 && flags & libc::O_ACCMODE != libc::O_WRONLY
+}
+
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+pub(super) extern "C-unwind" fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
     sendfile(to, from, offset, count)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn splice(
+pub(super) extern "C-unwind" fn splice(
     from: c_int,
     from_at: *mut i64,
     to: c_int,
@@ -59,7 +79,11 @@ pub(super) extern "C" fn splice(
     flags: c_uint,
 ) -> ssize_t {
     let kernel = || next::splice(from, from_at, to, to_at, len, flags);
-    let conn = match route(to) {
+    if !from_at.is_null() || !to_at.is_null() {
+        // A pipe and a socket have no places: the kernel says so.
+        return kernel();
+    }
+    let conn = match route(to, len) {
         Route::Kernel => return kernel(),
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,
@@ -70,8 +94,8 @@ pub(super) extern "C" fn splice(
 }
 
 /// How the bytes go.
-fn route(fd: c_int) -> Route {
-    state::get().map_or(Route::Kernel, |state| state.route(fd))
+fn route(fd: c_int, count: usize) -> Route {
+    state::get().map_or(Route::Kernel, |state| state.route(fd, || count))
 }
 
 /// Copies up to `count` bytes, read by `read` (buffer, offset from the beginning), into the queue; answers how many were taken.
@@ -81,7 +105,9 @@ fn copy(
     count: usize,
     mut read: impl FnMut(&mut [u8], usize) -> io::Result<usize>,
 ) -> io::Result<usize> {
-    let mut buffer = vec![0; PIECE.min(count)];
+    let mut pages = vec![Page([0; PAGE]); PIECE.min(count).div_ceil(PAGE)];
+    // SAFETY: the same memory, for as long.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast::<u8>(), pages.len() * PAGE) };
     let mut taken = 0;
     while taken < count {
         let want = buffer.len().min(count - taken);
@@ -108,18 +134,19 @@ fn copy(
 /// Bytes read from a pipe are gone from it, so no more are read than there is room for, and all are queued.
 fn splice_through(conn: &Conn, from: c_int, to: c_int, len: usize, dont_wait: bool) -> io::Result<usize> {
     let socket = conn.socket().ok_or(io::ErrorKind::NotConnected)?;
-    while socket.room() == 0 {
+    let room = || guarded(|| socket.room());
+    while room() == 0 {
         conn.wait_for_room(to, dont_wait)?;
     }
     let mut pipe = libc::pollfd { fd: from, events: libc::POLLIN, revents: 0 };
     if dont_wait && next::poll(&mut pipe, 1, 0) == 0 {
         return Err(io::ErrorKind::WouldBlock.into());
     }
-    let mut buffer = vec![0; PIECE.min(len).min(socket.room())];
+    let mut buffer = vec![0; PIECE.min(len).min(room())];
     let got = result(next::read(from, buffer.as_mut_ptr().cast(), buffer.len()))?;
     let mut taken = 0;
     while taken < got {
-        match socket.send(&[IoSlice::new(&buffer[taken..got])], true) {
+        match guarded(|| socket.send(&[IoSlice::new(&buffer[taken..got])], true)) {
             Ok(sent) => taken += sent,
             // Another thread took the room: there is no way back for these bytes.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

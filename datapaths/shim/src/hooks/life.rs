@@ -12,7 +12,7 @@ use crate::state;
 use crate::table::Kind;
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub(super) extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let fd = next::socket(domain, kind, protocol);
     if fd >= 0
         && let Some(state) = state::own()
@@ -33,12 +33,17 @@ fn is_tcp(protocol: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn accept(fd: c_int, from: *mut sockaddr, from_len: *mut socklen_t) -> c_int {
+pub(super) extern "C-unwind" fn accept(fd: c_int, from: *mut sockaddr, from_len: *mut socklen_t) -> c_int {
     accepted(fd, next::accept(fd, from, from_len))
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn accept4(fd: c_int, from: *mut sockaddr, from_len: *mut socklen_t, flags: c_int) -> c_int {
+pub(super) extern "C-unwind" fn accept4(
+    fd: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
     accepted(fd, next::accept4(fd, from, from_len, flags))
 }
 
@@ -64,7 +69,7 @@ fn lend_if_standard(fd: c_int) {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn connect(fd: c_int, to: *const sockaddr, to_len: socklen_t) -> c_int {
+pub(super) extern "C-unwind" fn connect(fd: c_int, to: *const sockaddr, to_len: socklen_t) -> c_int {
     if let Some(state) = state::own()
         && matches!(state.table.get(fd), Kind::Other)
     {
@@ -75,12 +80,12 @@ pub(super) extern "C" fn connect(fd: c_int, to: *const sockaddr, to_len: socklen
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __connect(fd: c_int, to: *const sockaddr, to_len: socklen_t) -> c_int {
+pub(super) extern "C-unwind" fn __connect(fd: c_int, to: *const sockaddr, to_len: socklen_t) -> c_int {
     connect(fd, to, to_len)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub(super) extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     let queued =
         state::get().and_then(|state| state.cared_for(fd)).filter(|conn| conn.via() == Via::Queue && conn.is(fd));
     let Some(socket) = queued.as_ref().and_then(|conn| conn.socket()) else { return next::shutdown(fd, how) };
@@ -96,7 +101,7 @@ pub(super) extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn close(fd: c_int) -> c_int {
+pub(super) extern "C-unwind" fn close(fd: c_int) -> c_int {
     if inside::inside() {
         if let Some(state) = state::any()
             && matches!(state.table.get(fd), Kind::Own)
@@ -118,12 +123,12 @@ pub(super) extern "C" fn close(fd: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __close(fd: c_int) -> c_int {
+pub(super) extern "C-unwind" fn __close(fd: c_int) -> c_int {
     close(fd)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub(super) extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let only_marks = flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0;
     // The calling thread gets a table of its own: what the others have stays open.
     let leaves = flags & libc::CLOSE_RANGE_UNSHARE as c_int != 0;
@@ -151,7 +156,7 @@ pub(super) extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn closefrom(first: c_int) {
+pub(super) extern "C-unwind" fn closefrom(first: c_int) {
     close_range(first.max(0) as c_uint, c_uint::MAX, 0);
 }
 
@@ -167,12 +172,12 @@ fn duplicated(from: c_int, to: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn dup(fd: c_int) -> c_int {
+pub(super) extern "C-unwind" fn dup(fd: c_int) -> c_int {
     duplicated(fd, next::dup(fd))
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+pub(super) extern "C-unwind" fn dup2(from: c_int, to: c_int) -> c_int {
     if from == to || !make_way(from, to) {
         return next::dup2(from, to);
     }
@@ -180,12 +185,12 @@ pub(super) extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __dup2(from: c_int, to: c_int) -> c_int {
+pub(super) extern "C-unwind" fn __dup2(from: c_int, to: c_int) -> c_int {
     dup2(from, to)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+pub(super) extern "C-unwind" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     if from == to || !make_way(from, to) {
         return next::dup3(from, to, flags);
     }
@@ -207,7 +212,7 @@ fn make_way(from: c_int, to: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     let answer = next::fcntl(fd, command, argument);
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, answer),
@@ -216,11 +221,11 @@ pub(super) extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
     fcntl(fd, command, argument)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     fcntl(fd, command, argument)
 }

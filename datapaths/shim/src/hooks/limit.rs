@@ -10,18 +10,18 @@ use crate::next;
 use crate::state;
 
 #[unsafe(no_mangle)]
-extern "C" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
+extern "C-unwind" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
     before(resource);
     next::setrlimit(resource, limit)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn setrlimit64(resource: c_uint, limit: *const rlimit) -> c_int {
+extern "C-unwind" fn setrlimit64(resource: c_uint, limit: *const rlimit) -> c_int {
     setrlimit(resource, limit)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+extern "C-unwind" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     // SAFETY: always succeeds.
     if !new.is_null() && (process == 0 || process == unsafe { libc::getpid() }) {
         before(resource);
@@ -30,7 +30,7 @@ extern "C" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old:
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+extern "C-unwind" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     prlimit(process, resource, new, old)
 }
 

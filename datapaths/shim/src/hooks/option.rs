@@ -26,7 +26,7 @@ const SO_TIMESTAMPING_NEW: c_int = 65;
 const SIOCOUTQNSD: c_ulong = 0x894B;
 
 #[unsafe(no_mangle)]
-extern "C" fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int {
+extern "C-unwind" fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int {
     if let Some(state) = state::get()
         && concerns_us(level, name)
         && !value.is_null()
@@ -57,7 +57,7 @@ fn concerns_us(level: c_int, name: c_int) -> bool {
 /// Answers in the kernel's place: 0 or an error number; `None` leaves it to the kernel.
 fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const c_void, len: usize) -> Option<c_int> {
     let number = || -> Option<c_int> {
-        (len >= size_of::<c_int>()).then(|| memory::load(state.process, value.cast::<c_int>(), 1)?.pop())?
+        (len >= size_of::<c_int>()).then(|| memory::load_one(state.process, value.cast::<c_int>()))?
     };
     let cared_for = matches!(conn.via(), Via::Queue | Via::Inline);
     match (level, name) {
@@ -65,8 +65,7 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
             if len < size_of::<Linger>() {
                 return Some(libc::EINVAL);
             }
-            let Some(linger) = memory::load(state.process, value.cast::<Linger>(), 1).and_then(|mut all| all.pop())
-            else {
+            let Some(linger) = memory::load_one(state.process, value.cast::<Linger>()) else {
                 return Some(libc::EFAULT);
             };
             conn.kept().linger = linger;
@@ -108,33 +107,45 @@ fn keep_out(state: &State, conn: &Conn, why: &Notice) -> Option<c_int> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int {
-    let kept =
-        state::get().filter(|_| concerns_us(level, name)).and_then(|state| state.cared_for(fd)).and_then(|conn| {
-            let kept = *conn.kept();
-            let queued = conn.via() == Via::Queue;
-            match (level, name) {
-                (libc::SOL_SOCKET, libc::SO_LINGER) => Some([kept.linger.on, kept.linger.seconds].to_vec()),
-                (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => Some([kept.nodelay].to_vec()),
-                (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => Some([kept.cork].to_vec()),
-                _ => None,
-            }
-        });
-    let Some(kept) = kept.filter(|_| !value.is_null() && !len.is_null()) else {
-        return next::getsockopt(fd, level, name, value, len);
-    };
-    // SAFETY: the application vouches for it.
-    let room = unsafe { *len } as usize;
-    let bytes = room.min(kept.len() * size_of::<c_int>());
-    // SAFETY: the application has room for `room` bytes.
-    unsafe { std::ptr::copy_nonoverlapping(kept.as_ptr().cast::<u8>(), value.cast::<u8>(), bytes) };
-    // SAFETY: as above.
-    unsafe { *len = bytes as socklen_t };
-    0
+extern "C-unwind" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    let answer = state::get().filter(|_| concerns_us(level, name)).and_then(|state| {
+        let conn = state.cared_for(fd)?;
+        let _inside = Inside::enter();
+        let kept = *conn.kept();
+        let queued = conn.via() == Via::Queue;
+        let words = match (level, name) {
+            (libc::SOL_SOCKET, libc::SO_LINGER) => [kept.linger.on, kept.linger.seconds].to_vec(),
+            (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => [kept.nodelay].to_vec(),
+            (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => [kept.cork].to_vec(),
+            _ => return None,
+        };
+        Some(tell(state, &words, value, len))
+    });
+    match answer {
+        None => next::getsockopt(fd, level, name, value, len),
+        Some(0) => 0,
+        Some(error) => fail(error),
+    }
+}
+
+/// Puts a value where the application has room for it, as the kernel would; answers 0 or an error number.
+fn tell(state: &State, words: &[c_int], value: *mut c_void, len: *mut socklen_t) -> c_int {
+    let Some(room) = memory::load_one(state.process, len) else { return libc::EFAULT };
+    let Ok(room) = usize::try_from(room.cast_signed()) else { return libc::EINVAL };
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take(room).collect();
+    let told = memory::store(state.process, len, &[bytes.len() as socklen_t])
+        && memory::store(state.process, value.cast::<u8>(), &bytes);
+    if told { 0 } else { libc::EFAULT }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     let answer = next::ioctl(fd, request, argument);
     if answer == 0
         && matches!(request, libc::TIOCOUTQ | SIOCOUTQNSD)

@@ -11,14 +11,14 @@ use crate::notice::Notice;
 use crate::state;
 
 #[unsafe(no_mangle)]
-extern "C" fn _exit(status: c_int) -> ! {
+extern "C-unwind" fn _exit(status: c_int) -> ! {
     end::finish();
     next::_exit(status);
     std::process::abort()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn _Exit(status: c_int) -> ! {
+extern "C-unwind" fn _Exit(status: c_int) -> ! {
     _exit(status)
 }
 
@@ -37,37 +37,43 @@ fn before_exec() {
 type Words = *const *const c_char;
 
 #[unsafe(no_mangle)]
-extern "C" fn execve(path: *const c_char, words: Words, variables: Words) -> c_int {
+extern "C-unwind" fn execve(path: *const c_char, words: Words, variables: Words) -> c_int {
     before_exec();
     next::execve(path, words, variables)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn execv(path: *const c_char, words: Words) -> c_int {
+extern "C-unwind" fn execv(path: *const c_char, words: Words) -> c_int {
     before_exec();
     next::execv(path, words)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn execvp(file: *const c_char, words: Words) -> c_int {
+extern "C-unwind" fn execvp(file: *const c_char, words: Words) -> c_int {
     before_exec();
     next::execvp(file, words)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn execvpe(file: *const c_char, words: Words, variables: Words) -> c_int {
+extern "C-unwind" fn execvpe(file: *const c_char, words: Words, variables: Words) -> c_int {
     before_exec();
     next::execvpe(file, words, variables)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn fexecve(fd: c_int, words: Words, variables: Words) -> c_int {
+extern "C-unwind" fn fexecve(fd: c_int, words: Words, variables: Words) -> c_int {
     before_exec();
     next::fexecve(fd, words, variables)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn execveat(folder: c_int, path: *const c_char, words: Words, variables: Words, flags: c_int) -> c_int {
+extern "C-unwind" fn execveat(
+    folder: c_int,
+    path: *const c_char,
+    words: Words,
+    variables: Words,
+    flags: c_int,
+) -> c_int {
     before_exec();
     next::execveat(folder, path, words, variables, flags)
 }
@@ -189,7 +195,7 @@ extern "C" fn before_pthread_exit() -> *mut c_void {
 
 /// The parent of the process that goes on ends without calling our hooks.
 #[unsafe(no_mangle)]
-extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
+extern "C-unwind" fn daemon(stay: c_int, keep: c_int) -> c_int {
     if let Some(state) = state::own() {
         let _inside = Inside::enter();
         state.finish();
@@ -198,7 +204,7 @@ extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     match option {
         libc::PR_SET_SECCOMP => filtered(),
         libc::PR_SET_KEEPCAPS | libc::PR_SET_SECUREBITS => rights(),
@@ -217,20 +223,20 @@ fn rights() {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn capset(header: *mut c_void, data: *const c_void) -> c_int {
+extern "C-unwind" fn capset(header: *mut c_void, data: *const c_void) -> c_int {
     rights();
     next::capset(header, data)
 }
 
 /// The kernel refuses some of these to a process with threads.
 #[unsafe(no_mangle)]
-extern "C" fn unshare(flags: c_int) -> c_int {
+extern "C-unwind" fn unshare(flags: c_int) -> c_int {
     rights();
     next::unshare(flags)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
+extern "C-unwind" fn setns(fd: c_int, kind: c_int) -> c_int {
     rights();
     next::setns(fd, kind)
 }
@@ -265,7 +271,15 @@ fn forked(call: impl FnOnce() -> c_long) -> c_long {
 /// System calls by number: those that have a hook go there. It is declared with any number of arguments; on the
 /// architectures served these lie where six whole ones do.
 #[unsafe(no_mangle)]
-extern "C" fn syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long {
+extern "C-unwind" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
     let fd = a as c_int;
     match number {
         libc::SYS_write => write::write(fd, b as _, c as _) as c_long,

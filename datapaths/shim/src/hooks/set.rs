@@ -8,10 +8,10 @@ use libc::{epoll_event, sigset_t, timespec};
 use crate::inside::Inside;
 use crate::memory;
 use crate::next;
-use crate::state;
+use crate::state::{self, State};
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+pub(super) extern "C-unwind" fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
     let kernel = || next::epoll_ctl(set, operation, fd, event);
     let Some(state) = state::get() else { return kernel() };
     let conn = state.tcp(fd);
@@ -20,16 +20,17 @@ pub(super) extern "C" fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, even
         let answer = kernel();
         if answer == 0 {
             let _inside = Inside::enter();
-            // SAFETY: the kernel has just read it, where there is one.
-            let event = unsafe { event.as_ref() }.copied().filter(|_| operation != libc::EPOLL_CTL_DEL);
-            known.note(fd, event, conn.as_ref());
+            // The kernel does not look at the event of one that leaves.
+            let adds = operation != libc::EPOLL_CTL_DEL;
+            known.note(fd, adds.then(|| memory::load_one(state.process, event)).flatten(), conn.as_ref());
         }
         return answer;
     }
-    let Some(conn) = conn else { return kernel() };
+    let known_operation = matches!(operation, libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD | libc::EPOLL_CTL_DEL);
+    let Some(conn) = conn.filter(|_| known_operation) else { return kernel() };
     let (answer, error) = {
         let _inside = Inside::enter();
-        let wanted = memory::load(state.process, event, usize::from(!event.is_null())).and_then(|mut all| all.pop());
+        let wanted = memory::load_one(state.process, event);
         (known.control(operation, fd, wanted, &conn), next::errno())
     };
     if answer != 0 {
@@ -39,62 +40,70 @@ pub(super) extern "C" fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, even
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn epoll_wait(set: c_int, events: *mut epoll_event, room: c_int, limit: c_int) -> c_int {
-    wait(set, events, millis(limit), |left| next::epoll_wait(set, events, room, to_millis(left)))
+pub(super) extern "C-unwind" fn epoll_wait(set: c_int, events: *mut epoll_event, room: c_int, limit: c_int) -> c_int {
+    wait(set, events, |_| millis(limit), |left| next::epoll_wait(set, events, room, left.map_or(limit, to_millis)))
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn epoll_pwait(
+pub(super) extern "C-unwind" fn epoll_pwait(
     set: c_int,
     events: *mut epoll_event,
     room: c_int,
     limit: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    wait(set, events, millis(limit), |left| next::epoll_pwait(set, events, room, to_millis(left), mask))
+    let call = |left: Option<Duration>| next::epoll_pwait(set, events, room, left.map_or(limit, to_millis), mask);
+    wait(set, events, |_| millis(limit), call)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn epoll_pwait2(
+pub(super) extern "C-unwind" fn epoll_pwait2(
     set: c_int,
     events: *mut epoll_event,
     room: c_int,
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: null, or the application's.
-    let span = unsafe { limit.as_ref() }.map(|limit| Duration::new(limit.tv_sec.max(0) as u64, limit.tv_nsec as u32));
+    // The kernel reads the limit, and says if it is none, before there are events.
+    let span = |state: &State| memory::load_one(state.process, limit).map(span);
     wait(set, events, span, |left| {
         let left = left.map(|left| timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
-        next::epoll_pwait2(set, events, room, left.as_ref().map_or(std::ptr::null(), |left| left), mask)
+        next::epoll_pwait2(set, events, room, left.as_ref().map_or(limit, |left| left), mask)
     })
 }
 
-/// Waits by `call` until there is an event that the application may see.
+/// Waits by `call` until there is an event that the application may see: at first for as long as the application says, then for what is
+/// left of the `limit`.
 fn wait(
     set: c_int,
     events: *mut epoll_event,
-    limit: Option<Duration>,
+    limit: impl Fn(&State) -> Option<Duration>,
     call: impl Fn(Option<Duration>) -> c_int,
 ) -> c_int {
     let begun = Instant::now();
-    let mut left = limit;
+    let mut left = None;
     loop {
         let count = call(left);
         if count <= 0 {
             return count;
         }
-        let Some(known) = state::get().and_then(|state| state.set(set, false)) else { return count };
+        let Some(state) = state::get() else { return count };
+        let Some(known) = state.set(set, false).filter(|known| known.is_watched()) else { return count };
         let kept = {
             let _inside = Inside::enter();
             // SAFETY: the kernel has just filled in that many.
             known.sift(unsafe { std::slice::from_raw_parts_mut(events, count as usize) })
         };
-        left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        left = limit(state).map(|limit| limit.saturating_sub(begun.elapsed()));
         if kept > 0 || left.is_some_and(|left| left.is_zero()) {
             return kept as c_int;
         }
     }
+}
+
+/// A valid span.
+pub(super) fn span(limit: timespec) -> Duration {
+    Duration::new(limit.tv_sec.max(0) as u64, limit.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
 /// A limit in milliseconds; none when negative.
@@ -103,6 +112,6 @@ pub(super) fn millis(limit: c_int) -> Option<Duration> {
 }
 
 /// The same, rounded up.
-fn to_millis(left: Option<Duration>) -> c_int {
-    left.map_or(-1, |left| c_int::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX))
+fn to_millis(left: Duration) -> c_int {
+    c_int::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
 }

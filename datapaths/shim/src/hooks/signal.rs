@@ -16,7 +16,7 @@ fn concerns(signal: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+extern "C-unwind" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     if !concerns(signal) {
         return next::sigaction(signal, new, old);
     }
@@ -33,7 +33,7 @@ extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut li
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+extern "C-unwind" fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     sigaction(signal, new, old)
 }
 
@@ -48,31 +48,31 @@ fn set(number: c_int, handler: sighandler_t, call: fn(c_int, sighandler_t) -> si
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+extern "C-unwind" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::signal)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+extern "C-unwind" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::signal)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
+extern "C-unwind" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::signal)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn __sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+extern "C-unwind" fn __sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::__sysv_signal)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+extern "C-unwind" fn sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::__sysv_signal)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn sigset(number: c_int, handler: sighandler_t) -> sighandler_t {
+extern "C-unwind" fn sigset(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::sigset)
 }

@@ -17,7 +17,7 @@ use crate::table::Kind;
 type Words = *const *mut c_char;
 
 #[unsafe(no_mangle)]
-extern "C" fn posix_spawn(
+extern "C-unwind" fn posix_spawn(
     process: *mut pid_t,
     path: *const c_char,
     actions: *const c_void,
@@ -30,7 +30,7 @@ extern "C" fn posix_spawn(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn posix_spawnp(
+extern "C-unwind" fn posix_spawnp(
     process: *mut pid_t,
     file: *const c_char,
     actions: *const c_void,
@@ -43,19 +43,19 @@ extern "C" fn posix_spawnp(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, from: c_int, to: c_int) -> c_int {
+extern "C-unwind" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, from: c_int, to: c_int) -> c_int {
     lend(from);
     next::posix_spawn_file_actions_adddup2(actions, from, to)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn system(command: *const c_char) -> c_int {
+extern "C-unwind" fn system(command: *const c_char) -> c_int {
     lend_standard();
     next::system(command)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
+extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
     lend_standard();
     next::popen(command, mode)
 }

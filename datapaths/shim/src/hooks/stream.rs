@@ -12,7 +12,7 @@ use crate::notice::Notice;
 use crate::state::{self, Route};
 
 #[unsafe(no_mangle)]
-extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     if !mode.is_null() {
         // SAFETY: the application vouches for it.
         let mode = unsafe { std::ffi::CStr::from_ptr(mode) }.to_bytes();
@@ -24,7 +24,7 @@ extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn fclose(file: *mut FILE) -> c_int {
+extern "C-unwind" fn fclose(file: *mut FILE) -> c_int {
     if let Some(state) = state::own()
         && !file.is_null()
     {
@@ -43,13 +43,13 @@ extern "C" fn fclose(file: *mut FILE) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn vdprintf(fd: c_int, format: *const c_char, values: *mut c_void) -> c_int {
+extern "C-unwind" fn vdprintf(fd: c_int, format: *const c_char, values: *mut c_void) -> c_int {
     written_past_us(fd);
     next::vdprintf(fd, format, values)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, values: *mut c_void) -> c_int {
+extern "C-unwind" fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, values: *mut c_void) -> c_int {
     written_past_us(fd);
     next::__vdprintf_chk(fd, flag, format, values)
 }
@@ -74,7 +74,7 @@ pub(super) fn written_past_us(fd: c_int) {
     let Some(state) = state::get() else { return };
     let Some(conn) = state.tcp(fd) else { return };
     conn.go_direct();
-    match state.route(fd) {
+    match state.route(fd, || usize::MAX) {
         Route::Kernel => return,
         Route::Inline(conn) => conn.written_by(|| ()),
         Route::Queue(conn) => {

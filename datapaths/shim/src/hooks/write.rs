@@ -15,12 +15,12 @@ use crate::state::{self, Route, State};
 const UNQUEUED: c_int = libc::MSG_OOB | libc::MSG_FASTOPEN;
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
+pub(super) extern "C-unwind" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     queue(fd, &Parts::one(data, len), 0, || next::write(fd, data, len))
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+pub(super) extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let kernel = || next::writev(fd, parts, count);
     match Parts::several(parts, count as usize) {
         Some(parts) => queue(fd, &parts, 0, kernel),
@@ -29,7 +29,7 @@ pub(super) extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) ->
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn pwritev2(
+pub(super) extern "C-unwind" fn pwritev2(
     fd: c_int,
     parts: *const iovec,
     count: c_int,
@@ -46,7 +46,7 @@ pub(super) extern "C" fn pwritev2(
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn pwritev64v2(
+pub(super) extern "C-unwind" fn pwritev64v2(
     fd: c_int,
     parts: *const iovec,
     count: c_int,
@@ -57,13 +57,13 @@ pub(super) extern "C" fn pwritev64v2(
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+pub(super) extern "C-unwind" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     let kernel = || next::send(fd, data, len, flags);
     if goes_past(fd, flags) { kernel() } else { queue(fd, &Parts::one(data, len), flags, kernel) }
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn sendto(
+pub(super) extern "C-unwind" fn sendto(
     fd: c_int,
     data: *const c_void,
     len: size_t,
@@ -72,18 +72,24 @@ pub(super) extern "C" fn sendto(
     to_len: socklen_t,
 ) -> ssize_t {
     let kernel = || next::sendto(fd, data, len, flags, to, to_len);
-    if goes_past(fd, flags) { kernel() } else { queue(fd, &Parts::one(data, len), flags, kernel) }
+    if !is_name(to, to_len) || goes_past(fd, flags) {
+        kernel()
+    } else {
+        queue(fd, &Parts::one(data, len), flags, kernel)
+    }
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub(super) extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let kernel = || next::sendmsg(fd, message, flags);
     let Some(state) = state::get() else { return kernel() };
     if !state.config.queues() {
-        return passed(state, fd, kernel);
+        let count = || load(state, message).and_then(|header| length(state, &header)).unwrap_or(usize::MAX);
+        return passed(state, fd, count, kernel);
     }
     let Some(header) = load(state, message) else { return kernel() };
-    if is_controlled(state, fd, &header) || goes_past(fd, flags) {
+    if !is_name(header.msg_name.cast(), header.msg_namelen) || is_controlled(state, fd, &header) || goes_past(fd, flags)
+    {
         return kernel();
     }
     match Parts::several(header.msg_iov, header.msg_iovlen) {
@@ -93,11 +99,11 @@ pub(super) extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+pub(super) extern "C-unwind" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     let kernel = || next::sendmmsg(fd, messages, count, flags);
     let Some(state) = state::get().filter(|state| state.tcp(fd).is_some()) else { return kernel() };
     if !state.config.queues() {
-        return passed(state, fd, kernel);
+        return passed(state, fd, || usize::MAX, kernel);
     }
     let mut sent = 0;
     // More are not taken in one call (Linux `__sys_sendmmsg`).
@@ -111,8 +117,12 @@ pub(super) extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
         if taken < 0 {
             return if sent > 0 { sent } else { -1 };
         }
-        // SAFETY: as above, and the application expects it to be written.
-        unsafe { (*message).msg_len = taken as c_uint };
+        // SAFETY: computes an address.
+        let length = unsafe { &raw mut (*message).msg_len };
+        let _inside = Inside::enter();
+        if !memory::store(state.process, length, &[taken as c_uint]) {
+            break;
+        }
         sent += 1;
         if (taken as usize) < wanted {
             break;
@@ -121,18 +131,26 @@ pub(super) extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
     sent
 }
 
-/// A call without a queue to go to: the kernel's.
-fn passed<T>(state: &State, fd: c_int, kernel: impl FnOnce() -> T) -> T {
-    match state.route(fd) {
+/// A call without a queue to go to, for `count` bytes: the kernel's.
+fn passed<T>(state: &State, fd: c_int, count: impl Fn() -> usize, kernel: impl FnOnce() -> T) -> T {
+    match state.route(fd, count) {
         Route::Inline(conn) => conn.written_by(kernel),
         Route::Kernel | Route::Queue(_) => kernel(),
     }
 }
 
+/// A name of a peer, or none: TCP ignores it once it is connected, but the kernel reads it.
+fn is_name(name: *const sockaddr, len: socklen_t) -> bool {
+    let Some(state) = state::get().filter(|state| state.config.queues() && !name.is_null()) else { return true };
+    let _inside = Inside::enter();
+    len as usize <= size_of::<libc::sockaddr_storage>()
+        && memory::load(state.process, name.cast::<u8>(), len as usize).is_some()
+}
+
 /// A value that the application names.
 fn load<T: Copy>(state: &State, from: *const T) -> Option<T> {
     let _inside = Inside::enter();
-    memory::load(state.process, from, 1)?.pop()
+    memory::load_one(state.process, from)
 }
 
 /// Bytes of a message.
@@ -144,17 +162,17 @@ fn length(state: &State, header: &msghdr) -> Option<usize> {
 
 /// The names by which the C library's own parts and a few programs call the same functions.
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
+pub(super) extern "C-unwind" fn __write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     write(fd, data, len)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+pub(super) extern "C-unwind" fn __send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     send(fd, data, len, flags)
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn __sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+pub(super) extern "C-unwind" fn __sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     sendmmsg(fd, messages, count, flags)
 }
 

@@ -12,6 +12,7 @@ use crate::inside::{self, Inside};
 use crate::next;
 use crate::pending::{Fork, Pending};
 use crate::set::Set;
+use crate::stack;
 use crate::table::{Kind, Table};
 
 /// A page that the kernel empties in every child that gets a copy of this process, `fork` handlers or not.
@@ -73,8 +74,7 @@ pub(crate) extern "C" fn after_fork() {
 }
 
 extern "C" fn after_fork_in_child() {
-    let _inside = Inside::enter();
-    begin_child();
+    stack::apart(begin_child);
 }
 
 /// Starts again in a copy of the process: the parent's engine is the parent's.

@@ -8,6 +8,7 @@ use crate::ask;
 use crate::conn::{Conn, Via};
 use crate::inside::Inside;
 use crate::set::Set;
+use crate::stack;
 use crate::table::Kind;
 
 /// How a call that writes goes on.
@@ -58,8 +59,8 @@ impl State {
         }
     }
 
-    /// How bytes written to a descriptor go.
-    pub(crate) fn route(&self, fd: c_int) -> Route {
+    /// How bytes written to a descriptor go: `count` by this call, [`usize::MAX`] where that is not known.
+    pub(crate) fn route(&self, fd: c_int, count: impl Fn() -> usize) -> Route {
         loop {
             let Some(conn) = self.tcp(fd) else { return Route::Kernel };
             match conn.via() {
@@ -69,9 +70,9 @@ impl State {
                     let _inside = Inside::enter();
                     self.lost(fd);
                 }
+                Via::Undecided if conn.is_early(count()) => return Route::Kernel,
                 Via::Undecided => {
-                    let _inside = Inside::enter();
-                    conn.adopt(self, fd);
+                    stack::apart(|| conn.adopt(self, fd));
                     if conn.via() == Via::Undecided {
                         return Route::Kernel;
                     }

@@ -369,7 +369,7 @@ static void serve(int fd) {
         }
     } else if (is("idle")) {
         // Stays open.
-        if (write(fd, data, 10) != 10) die("write");
+        put_all(fd, 0, size);
         return;
     } else if (is("oob")) {
         put_all(fd, 0, size - 1);

@@ -111,8 +111,15 @@ cases! {
     sig_blocked: Case { bytes: 4_000_000, woven: true, ..KEEN };
     sig_exit: Case { least: Some(200_000), ..USUAL };
     sig_jump: Case { clients: 2, least: Some(0), reader: Reader::Gated, ..KEEN };
+    sig_jump_often: TWO;
     sig_interrupt: KEEN;
     alt_stack: USUAL;
+
+    // Little stack, stacks.c.
+    small_thread: USUAL;
+    small_thread_forks: USUAL;
+    fiber_writes: USUAL;
+    fiber_serves: KEEN;
 
     // The C library's streams, streams.c.
     stdout_turns: USUAL;

@@ -140,6 +140,50 @@ static void sig_jump(void) {
     close(fd);
 }
 
+// Where a connection of the program's own ends: reads until it does.
+static void *read_all(void *socket) {
+    static char bytes[65536];
+    while (read((int)(intptr_t)socket, bytes, sizeof bytes) > 0) {}
+    return NULL;
+}
+
+// Out of writes again and again, wherever they are, from a connection that has both its ends here.
+static void sig_jump_often(void) {
+    static unsigned char buffer[1 << 16];
+    int own = socket(AF_INET, SOCK_STREAM, 0), peer = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    if (bind(own, (void *)&address, len) != 0 || listen(own, 1) != 0) fail("listen");
+    getsockname(own, (void *)&address, &len);
+    if (connect(peer, (void *)&address, len) != 0) fail("connect");
+    int fd = accept(own, NULL, NULL);
+    sigset_t only;
+    sigemptyset(&only), sigaddset(&only, SIGUSR1);
+    // The thread that reads hears no signal.
+    pthread_sigmask(SIG_BLOCK, &only, NULL);
+    pthread_t reader;
+    pthread_create(&reader, NULL, read_all, (void *)(intptr_t)peer);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+    volatile int jumps = 0;
+    tick(jump, 0);
+    while (sigsetjmp(out, 1) != 0) jumps++;
+    while (jumps < 5000) {
+        put_bytes(fd, buffer, 1 + jumps % sizeof buffer);
+        for (int i = 0; i < 50; i++) put_bytes(fd, buffer, 1);
+    }
+    tick_no_more();
+    answered("close", close(fd));
+    pthread_join(reader, NULL);
+    report("it ends");
+    go();
+    for (int i = 0; i < 2; i++) {
+        at = 0;
+        fd = take();
+        put(fd, total);
+        close(fd);
+    }
+}
+
 // Handlers without SA_RESTART: calls come back with EINTR, or less than was asked.
 static void nothing(int number) { (void)number; }
 
@@ -186,6 +230,7 @@ const struct method signals[] = {
     {"sig_blocked", sig_blocked},
     {"sig_exit", sig_exit},
     {"sig_jump", sig_jump},
+    {"sig_jump_often", sig_jump_often},
     {"sig_interrupt", sig_interrupt},
     {"alt_stack", alt_stack},
     {0},
