@@ -2,6 +2,8 @@
 prints what became of each transfer."""
 import json
 import os
+import resource
+import socket
 import sys
 import threading
 import time
@@ -51,9 +53,9 @@ class Client:
                 result["digest"] = session.up(result["name"], os.path.join(self.job["folder"], name), last)
                 result["bytes"] = size
         except Left:
-            result["left"] = True
+            result["left"], result["bytes"], result["digest"] = True, sink.bytes, sink.digest()
         except Wrong as error:
-            result["error"], result["bytes"] = str(error), sink.bytes
+            result["error"], result["end"], result["bytes"], result["digest"] = str(error), error.end, sink.bytes, sink.digest()
         except Exception as error:  # Whatever it is, the other clients go on.
             result["error"] = f"{type(error).__name__}: {error}"
         result["seconds"] = round(time.monotonic() - began, 2)
@@ -61,6 +63,25 @@ class Client:
             session.close()
             return None
         return session
+
+
+def be_idle(idle, port):
+    """Connections that ask for nothing, all at once, for some seconds."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    connections = [socket.socket() for _ in range(idle["count"])]
+    for connection in connections:
+        connection.setblocking(False)
+        connection.connect_ex((os.environ["PACELINE_BASE"], port))
+    time.sleep(idle["seconds"])
+    for connection in connections:
+        try:
+            connection.send(idle["word"].encode())
+        except OSError:
+            pass  # It is not let in.
+    time.sleep(idle["seconds"])
+    for connection in connections:
+        connection.close()
 
 
 def settle():
@@ -75,6 +96,8 @@ def settle():
 
 def main():
     job = json.load(sys.stdin)
+    if job["idle"]:
+        be_idle(job["idle"], job["options"]["port"])
     clients = [Client(job, number) for number in range(len(job["clients"]))]
     threads = [threading.Thread(target=client.run, daemon=True) for client in clients]
     for thread in threads:

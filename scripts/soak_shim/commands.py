@@ -56,12 +56,12 @@ class Command:
         pass
 
 
-def into(sink, fetch):
-    """What `fetch` puts into a file."""
+def into(sink, fetch, inside=""):
+    """What `fetch` puts into a file, or into a file of this name inside of a folder."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "got")
         fetch(path)
-        with open(path, "rb") as file:
+        with open(os.path.join(path, inside) if inside else path, "rb") as file:
             while block := file.read(BLOCK):
                 sink.hash.update(block)
                 sink.bytes += len(block)
@@ -127,6 +127,85 @@ class Ssh(Command):
         return int(name[-1]) % 2 == 1
 
 
+class Curl(Command):
+    """By the protocol that its options name."""
+
+    def __init__(self, host, behaviour, timeout, port, scheme, words):
+        super().__init__(host, behaviour, timeout, port)
+        self.curl = ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", *words]
+        self.url = f"{scheme}://{host}:{port}"
+
+    def down(self, name, sink, last=True):
+        self.run([*self.curl, f"{self.url}/files/{name}"], sink)
+
+
+class Mqtt(Command):
+    def words(self, program, name):
+        return [program, "-h", self.host, "-p", str(self.port), "-q", "1", "-k", "1200", "-t", name]
+
+    def down(self, name, sink, last=True):
+        self.run([*self.words("mosquitto_sub", name), "-C", "1", "-N"], sink)
+
+    def up(self, name, path, last=True):
+        self.run([*self.words("mosquitto_pub", name), "-r", "-f", path])
+
+
+class Axfr(Command):
+    def down(self, name, sink, last=True):
+        self.run(["dig", f"@{self.host}", "-p", str(self.port), "+noall", "+answer", "+onesoa", "+time=1200", name, "AXFR"], Rows(sink))
+
+
+class Rows:
+    """What the text records of dig's output have in quotes, a line each."""
+
+    def __init__(self, sink):
+        self.sink, self.rest = sink, b""
+
+    def block(self):
+        return self.sink.block()
+
+    def write(self, block):
+        *lines, self.rest = (self.rest + block).split(b"\n")
+        texts = [line.split(b'"')[1] for line in lines if b'"' in line]
+        self.sink.write(b"".join(text + b"\n" for text in texts))
+
+
+class Git(Command):
+    """A repository for each file; what is sent is a branch."""
+
+    def down(self, name, sink, last=True):
+        into(sink, lambda path: self.clone(name, path), name)
+
+    def clone(self, name, path):
+        self.run(["git", "clone", "-q", f"git://{self.host}:{self.port}/{name}", path])
+        self.run(["git", "-C", path, "fsck", "--full", "--no-progress"])
+
+    def up(self, name, path, last=True):
+        with tempfile.TemporaryDirectory() as folder:
+            for words in committing(folder, path, name):
+                self.run(words)
+            self.run(["git", "-C", folder, "push", "-q", f"git://{self.host}:{self.port}/up", f"HEAD:refs/heads/{name}"])
+
+
+def committing(folder, path, name):
+    """Commands that make a repository of one file."""
+    git = ["git", "-C", folder, "-c", "user.name=soak", "-c", "user.email=soak@localhost"]
+    return [["git", "init", "-q", folder], ["cp", path, f"{folder}/{name}"], [*git, "add", name], [*git, "commit", "-q", "-m", name]]
+
+
+class Svn(Command):
+    def down(self, name, sink, last=True):
+        self.run(["svn", "cat", "--non-interactive", f"svn://{self.host}:{self.port}/files/{name}"], sink)
+
+    def up(self, name, path, last=True):
+        self.run(["svn", "import", "-q", "--non-interactive", "-m", name, path, f"svn://{self.host}:{self.port}/up/{name}"])
+
+
+class Hg(Command):
+    def down(self, name, sink, last=True):
+        into(sink, lambda path: self.run(["hg", "clone", "-q", f"http://{self.host}:{self.port}/{name}", path]), name)
+
+
 class Replica(Command):
     """A redis that copies another one."""
 
@@ -163,4 +242,5 @@ class Replica(Command):
 
 
 SESSIONS = {"http": sessions.Http, "line": sessions.Line, "redis": sessions.Redis, "memcached": sessions.Memcached,
-            "ftp": sessions.Ftp, "psql": Psql, "mariadb": Mariadb, "rsync": Rsync, "ssh": Ssh, "replica": Replica}
+            "beanstalk": sessions.Beanstalk, "ftp": sessions.Ftp, "psql": Psql, "mariadb": Mariadb, "rsync": Rsync, "ssh": Ssh,
+            "curl": Curl, "mqtt": Mqtt, "axfr": Axfr, "git": Git, "svn": Svn, "hg": Hg, "replica": Replica}

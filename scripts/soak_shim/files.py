@@ -117,6 +117,17 @@ def vsftpd_of_root(work):
     return Server(vsftpd(work, lines), "ftp", {"port": PORT})
 
 
+@program("pure-ftpd", "pure-ftpd openssl", "pure-ftpd pure-pw openssl")
+def pure_ftpd(work):
+    """With a user of its own: it takes anonymous ones only where the system has a user ftp. pure-pw's own hashes cost seconds a login."""
+    table = os.path.join(work.folder, "users.pdb")
+    hashed = work.run(["openssl", "passwd", "-1", "soak"]).decode().strip()
+    users = work.write("users", f"soak:{hashed}:65534:65534::{work.www}/./::::::::::::\n")
+    work.run(["pure-pw", "mkdb", table, "-f", users])
+    argv = ["pure-ftpd", "-4", "-H", "-S", f"0.0.0.0,{PORT}", "-l", f"puredb:{table}", "-c", "200", "-C", "200", "-I", "1200", "-u", "1"]
+    return Server(argv, "ftp", {"port": PORT, "user": "soak"})
+
+
 @program("sshd", "openssh-server openssh-client", "/usr/sbin/sshd ssh scp ssh-keygen", keep=False)
 def sshd(work):
     """By turns `cat` over ssh, and scp."""

@@ -2,6 +2,8 @@
 import math
 import random
 
+from . import kinds
+
 MODES = ("plain", "auto", "queue", "inline")
 # Shares of the rounds' volume, and sizes at which something begins or ends: nothing, one byte, a packet, TCP's first ten, a pipe.
 EDGES = (0, 1, 1448, 14480, 14481, 65535, 65536, 65537)
@@ -28,9 +30,13 @@ def order(names, seed):
         number += 1
 
 
-def drawn(program, seed, number):
-    """The random round of a program."""
+def drawn(program, seed, number, kind=None):
+    """The random round of a program. Where it cannot be of the kind that is asked for, it is a usual one."""
     draw = random.Random(f"{seed} {number} {program.name}")
+    possible = kinds.fit(program)
+    shares = [share for share, name in zip(kinds.SHARES, kinds.KINDS) if name in possible]
+    of_itself = draw.choices(possible, shares)[0]
+    kind = of_itself if kind is None else kind if kind in possible else "usual"
     mode = draw.choice(MODES[1:])
     rate, delay = spread(draw, 1.5, 50), draw.uniform(5, 60)
     lossy, queue = draw.random() < LOSSY, draw.choice(QUEUES)
@@ -46,8 +52,11 @@ def drawn(program, seed, number):
     path = {"rate": f"{rate:.2f}Mbit/s", "delay": f"{delay:.1f}ms", "queue": queue, "seed": draw.randrange(1 << 31)}
     if lossy:
         path["loss"] = LOSS
-    return {"program": program.name, "mode": mode, "seed": seed, "round": number, "path": path, "files": sizes,
+    plan = {"program": program.name, "mode": mode, "seed": seed, "round": number, "kind": kind, "path": path, "files": sizes,
             "phases": [clients], "timeout": 180 + PATIENCE * (seconds + MOST), "also_plain": draw.random() < 1 / 8}
+    if change := kinds.KINDS[kind]:
+        change(draw, program, plan)
+    return plan
 
 
 def spread(draw, low, high):
@@ -84,5 +93,5 @@ def fixed(program, mode, seed, check):
                for number in range(count)] for way in program.ways if way in check.ways]
     path = {"rate": f"{check.rate:g}Mbit/s", "delay": f"{check.delay:g}ms", "queue": check.queue, "seed": 1}
     seconds = check.megabytes * 8 / check.rate
-    return {"program": program.name, "mode": mode, "seed": seed, "round": 0, "path": path, "files": sizes, "phases": phases,
+    return {"program": program.name, "mode": mode, "seed": seed, "round": 0, "kind": "usual", "path": path, "files": sizes, "phases": phases,
             "timeout": 180 + PATIENCE * seconds, "also_plain": False}

@@ -45,6 +45,10 @@ class Program:
     clients: int = 50
     largest: int = 1 << 30
     files: int = 4
+    # The most idle connections beside; it need not serve others meanwhile. None where each would take a thread or a process.
+    idle: int = 0
+    # Whether it can live with 64 descriptors.
+    little: bool = True
     # Whether it says at the end of a TLS connection that it is one (close_notify).
     notifies: bool = True
     # A package that cannot be there as well.

@@ -4,9 +4,9 @@ import signal
 from .program import ORIGIN_PORT, PORT, Server, program
 
 
-def proxy(work, argv, tls=False, **more):
+def proxy(work, argv, tls=False, socks=None, **more):
     work.origin()
-    return Server(argv, "http", {"port": PORT, "tls": tls}, **more)
+    return Server(argv, "http", {"port": PORT, "tls": tls, "socks": socks}, **more)
 
 
 def haproxy(work, bind, lines):
@@ -28,7 +28,7 @@ backend back
     return {"argv": ["haproxy", "-db", "-f", config], "stop": signal.SIGUSR1, "user": "nobody"}
 
 
-@program("haproxy-tcp", "haproxy", "haproxy")
+@program("haproxy-tcp", "haproxy", "haproxy", idle=400, little=False)
 def haproxy_tcp(work):
     return proxy(work, **haproxy(work, "", "  mode tcp"))
 
@@ -97,6 +97,60 @@ def varnish(work):
     argv = ["varnishd", "-F", "-j", "none", "-n", f"{work.tmp}/varnish", "-a", f"0.0.0.0:{PORT}",
             "-b", f"127.0.0.1:{ORIGIN_PORT}", "-s", "malloc,512m", *settings]
     return proxy(work, argv)
+
+
+@program("nghttpx", "nghttp2-proxy", "nghttpx", idle=400)
+def nghttpx(work):
+    names = ("frontend-read", "frontend-write", "frontend-keep-alive", "backend-read", "backend-write", "backend-keep-alive", "stream-read",
+             "stream-write")
+    argv = ["nghttpx", "--conf=/dev/null", f"--frontend=0.0.0.0,{PORT};no-tls", f"--backend=127.0.0.1,{ORIGIN_PORT}", "--workers=2",
+            f"--errorlog-file={work.tmp}/errors", *(f"--{name}-timeout=1200" for name in names)]
+    return proxy(work, argv, stop=signal.SIGQUIT, user="nobody")
+
+
+@program("tinyproxy", "tinyproxy-bin", "tinyproxy", keep=False)
+def tinyproxy(work):
+    config = work.write("tinyproxy.conf", f"""
+Port {PORT}
+Listen 0.0.0.0
+Timeout 1200
+MaxClients 200
+LogLevel Error
+ReverseOnly Yes
+ReversePath "/" "http://127.0.0.1:{ORIGIN_PORT}/"
+""")
+    return proxy(work, ["tinyproxy", "-d", "-c", config], user="nobody")
+
+
+@program("dante", "dante-server", "danted", little=False)
+def dante(work):
+    """SOCKS5. Hands connections from process to process."""
+    config = work.write("danted.conf", f"""
+logoutput: stderr
+internal: 0.0.0.0 port = {PORT}
+external: 127.0.0.1
+clientmethod: none
+socksmethod: none
+user.privileged: root
+user.unprivileged: nobody
+client pass {{ from: 0.0.0.0/0 to: 0.0.0.0/0 }}
+socks pass {{ from: 0.0.0.0/0 to: 0.0.0.0/0 }}
+""")
+    return proxy(work, ["danted", "-f", config], socks=ORIGIN_PORT)
+
+
+@program("hitch", "hitch openssl", "hitch openssl")
+def hitch(work):
+    certificate, key = work.certificate()
+    both = work.write("both.pem", open(certificate).read() + open(key).read())
+    config = work.write("hitch.conf", f"""
+frontend = "[*]:{PORT}"
+backend = "[127.0.0.1]:{ORIGIN_PORT}"
+pem-file = "{both}"
+workers = 2
+daemon = off
+""")
+    return proxy(work, ["hitch", f"--config={config}"], tls=True, user="nobody")
 
 
 def socat(work, options):

@@ -11,9 +11,10 @@ def numbers(plan, result):
     """A round as one flat object."""
     transfers = result["transfers"]
     moved = {way: sum(one["bytes"] for one in transfers if one["way"] == way) for way in ("down", "up")}
-    compared = [one for one in transfers if "left" not in one]
+    compared = [one for one in transfers if "left" not in one and "cut" not in one]
     wrong = [one for one in compared if "error" in one]
-    return {"program": plan["program"], "mode": plan["mode"], "seed": plan["seed"], "round": plan["round"], "path": plan["path"],
+    return {"program": plan["program"], "mode": plan["mode"], "seed": plan["seed"], "round": plan["round"],
+            "kind": plan["kind"], "path": plan["path"],
             "clients": max(map(len, plan["phases"])), "bytes_down": moved["down"], "bytes_up": moved["up"],
             "whole": len(compared) - len(wrong), "total": len(compared), "left": len(transfers) - len(compared),
             "seconds": result["seconds"], "stop_seconds": result["stop_seconds"], "emulator": result.get("emulator", []),
@@ -46,7 +47,7 @@ class Report:
                 self.wrong += 1
                 self.clear()
                 path = " ".join(f"{name} {value}" for name, value in row["path"].items())
-                print(f"{row['program']}, {row['mode']}, round {row['round']}, {path}: "
+                print(f"{row['program']}, {row['mode']}, round {row['round']} ({row['kind']}), {path}: "
                       f"{row['whole']} of {row['total']} transfers whole")
                 for line in lines[:MOST]:
                     print(f"  {line}")

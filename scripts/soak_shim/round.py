@@ -3,6 +3,7 @@ port is free. Reads the round from standard input, prints what became of it."""
 import base64
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -10,9 +11,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
-from . import files, relays, stores, web  # noqa: F401  (they fill the table)
+from . import kinds
+from . import files, languages, relays, repositories, stores, web  # noqa: F401  (they fill the table)
 from .program import ALL, ORIGIN_PORT, PATH, PORT
 from .stream import Wrong
 
@@ -66,6 +69,11 @@ class Work:
         os.chmod(path, 0o644)
         return digest.hexdigest()
 
+    def beginning(self, number, count):
+        """SHA-256 of the first bytes of a file."""
+        with open(self.files()[number][1], "rb") as file:
+            return hashlib.sha256(file.read(count)).hexdigest()
+
     def write(self, name, text):
         path = os.path.join(self.folder, name)
         with open(path, "w") as file:
@@ -77,13 +85,15 @@ class Work:
         """One of the small servers."""
         return os.path.join(self.folder, "servers", name)
 
-    def run(self, argv, user=None):
-        """A command that prepares something."""
+    def run(self, argv, user=None, env=None):
+        """A command that prepares something, or asks for it; what it prints."""
         done = subprocess.run(argv, user=user, group=group(user), extra_groups=[] if user else None, cwd=self.tmp,
-                              env={**os.environ, "PATH": PATH}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, check=False)
+                              env={**os.environ, "PATH": PATH, **(env or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
-            raise Fault(f"{argv[0]} ended with {done.returncode}: {done.stdout[-500:].decode(errors='replace')}")
+            said = (done.stdout + done.stderr)[-500:].decode(errors="replace")
+            raise Fault(f"{argv[0]} ended with {done.returncode}: {said}")
+        return done.stdout
 
     def run_when_ready(self, argv):
         """A command that a server refuses for as long as it only listens."""
@@ -141,7 +151,7 @@ class Round:
             self.start()
             for phase in self.plan["phases"]:
                 transfers += self.clients(phase)
-            if self.process.poll() is not None:
+            if self.process.poll() is not None and "stop" not in self.plan:
                 faults.append(f"the server ended with {self.process.returncode} before the clients did")
             self.check(transfers)
             taken = round(time.monotonic() - began, 2)
@@ -157,6 +167,7 @@ class Round:
         self.server = self.program.start(self.work)
         prefix = [] if self.plan["mode"] == "plain" else \
             [self.paceline, "shim", "--mode", self.plan["mode"], "--log", self.said, "--"]
+        prefix = ["prlimit", f"--nofile={self.plan.get('limit', kinds.SOFT)}", "--", *prefix]
         environment = {**os.environ, "PATH": PATH, "XDG_RUNTIME_DIR": os.path.join(self.work.folder, "run"), **self.server.env}
         user = self.server.user
         self.work.write("library.log", "")
@@ -174,7 +185,7 @@ class Round:
         options = dict(self.server.options)
         if options.get("tls"):
             options["notifies"] = self.program.notifies
-        job = {"protocol": self.server.protocol, "options": options, "files": self.plan["files"], "clients": phase,
+        job = {"protocol": self.server.protocol, "options": options, "files": self.plan["files"], "clients": phase, "idle": self.plan.get("idle"),
                "folder": os.path.join(self.work.www, "files"), "timeout": self.plan["timeout"]}
         path = [word for name, value in self.plan["path"].items() for word in (f"--{name}", str(value))]
         argv = [self.paceline, "emulate", *path, "--", sys.executable, "-m", "soak_shim.client"]
@@ -182,11 +193,16 @@ class Round:
         for left in reversed(range(TRIES)):
             run = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
                                    start_new_session=True)
+            stopping = threading.Timer(self.plan.get("stop", math.inf), self.process.send_signal, [self.server.stop])
+            if "stop" in self.plan:
+                stopping.start()
             try:
                 out, said = run.communicate(json.dumps(job).encode(), timeout=self.plan["timeout"] + START)
             except subprocess.TimeoutExpired as error:
                 run.kill()
                 raise Fault("the clients did not end") from error
+            finally:
+                stopping.cancel()
             said = said.decode(errors="replace").strip()
             if run.returncode == 0 and out:
                 self.emulator += said.splitlines()[-1:]
@@ -199,6 +215,7 @@ class Round:
         for one in transfers:
             due = self.work.digests[one["file"]]
             if "error" in one or "left" in one:
+                self.check_part(one)
                 continue
             if one["way"] == "up" and one["digest"] is None:
                 try:
@@ -207,6 +224,14 @@ class Round:
                     one["digest"] = f"could not be asked ({error})"
             if one["digest"] != due:
                 one["error"] = f"SHA-256 {one['digest']} where {due} is due"
+
+    def check_part(self, one):
+        """What came of a transfer that did not end must be a beginning. The stop of the server may cut it."""
+        if one["way"] == "down" and "digest" in one and one["digest"] != self.work.beginning(one["file"], one["bytes"]):
+            one["error"] = f"wrong bytes among {one['bytes']}; {one.get('error', 'the client left')}"
+        elif "stop" in self.plan and "end" in one:
+            one["cut"] = one["end"]
+            del one["error"]
 
     def stop(self, faults):
         """Ends the server in order; returns the seconds that took."""

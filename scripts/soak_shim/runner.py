@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 
+from . import kinds
 from .round import START, STOP
 
 # Above what a round bounds itself: the files have to be made, and removed.
@@ -51,8 +52,8 @@ class Runner:
             process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def run(self, plan):
-        """What became of a plan; adds `kept`, where logs were kept."""
+    def run(self, plan, plain=None):
+        """What became of a plan; adds `kept`, where logs were kept. `plain`: what did without the library."""
         folder = tempfile.mkdtemp(dir=self.folder)
         os.chmod(folder, 0o755)
         limit = START + STOP * 2 + MARGIN + len(plan["phases"]) * (plan["timeout"] + START)
@@ -77,6 +78,8 @@ class Runner:
             self.running.discard(process)
             if self.closed:
                 return None
+        if plain:
+            result["faults"] += kinds.differences(plan, result, plain)
         if result["faults"] or any("error" in one for one in result["transfers"]):
             result["kept"] = self.keep_logs(plan, result, folder)
         shutil.rmtree(folder, ignore_errors=True)

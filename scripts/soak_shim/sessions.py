@@ -12,9 +12,9 @@ HASH = re.compile(rb"[0-9a-f]{64}")
 class Session:
     """Of a protocol above one connection."""
 
-    def __init__(self, host, behaviour, timeout, port, tls=False, notifies=True):
+    def __init__(self, host, behaviour, timeout, port, tls=False, notifies=True, socks=None):
         self.behaviour, self.goes_on = behaviour, True
-        self.stream = Stream(host, port, behaviour, timeout, tls, notifies)
+        self.stream = Stream(host, port, behaviour, timeout, tls, notifies, socks)
 
     def behave(self, behaviour):
         """From the next transfer on."""
@@ -148,15 +148,48 @@ class Memcached(Session):
             self.stream.end()
 
 
-class Ftp(Session):
-    """Passive, anonymous."""
+class Beanstalk(Session):
+    """A tube for each file, with one job that stays."""
 
-    def __init__(self, host, behaviour, timeout, port):
+    def down(self, name, sink, last=False):
+        self.use(name)
+        self.stream.send(b"peek-ready\r\n")
+        answer = self.stream.line().split()
+        if answer[:1] != [b"FOUND"]:
+            raise Wrong(f"peek-ready is answered with {answer!r}")
+        self.stream.take(int(answer[2]), sink)
+        self.stream.skip(b"\r\n")
+        self.finish(last)
+
+    def up(self, name, path, last=False):
+        self.use(name)
+        self.stream.send(b"put 1 0 1200 %d\r\n" % os.path.getsize(path))
+        self.stream.send_file(path, self.behaviour)
+        self.stream.send(b"\r\n")
+        answer = self.stream.line()
+        if not answer.startswith(b"INSERTED"):
+            raise Wrong(f"put is answered with {answer!r}")
+        self.finish(last)
+
+    def use(self, name):
+        self.stream.send(f"use {name}\r\n".encode())
+        self.stream.skip(f"USING {name}\r\n".encode())
+
+    def finish(self, last):
+        if last:
+            self.stream.send(b"quit\r\n")
+            self.stream.end()
+
+
+class Ftp(Session):
+    """Passive, anonymous unless a user is named."""
+
+    def __init__(self, host, behaviour, timeout, port, user="anonymous"):
         # What is slow is the connection of the data.
         super().__init__(host, FAST, timeout, port)
         self.behaviour, self.timeout = behaviour, timeout
         self.expect(b"220")
-        self.command("USER anonymous", b"331", b"230")
+        self.command(f"USER {user}", b"331", b"230")
         self.command("PASS soak", b"230")
         self.command("TYPE I", b"200")
 

@@ -36,7 +36,7 @@ def redis(work, protocol):
     return Server(argv, protocol, {"port": PORT}, user="nobody", **over_loopback(sessions.Redis))
 
 
-@program("redis", "redis-server", "redis-server", largest=256 << 20)
+@program("redis", "redis-server", "redis-server", largest=256 << 20, idle=1300)
 def redis_clients(work):
     return redis(work, "redis")
 
@@ -47,12 +47,55 @@ def redis_replica(work):
     return redis(work, "replica")
 
 
-@program("memcached", "memcached", "memcached", largest=32 << 20)
+@program("memcached", "memcached", "memcached", largest=32 << 20, idle=1300)
 def memcached(work):
     # Uploads all have to fit: nothing may be thrown out before it was compared.
     megabytes = 256 + 2 * work.volume // 1_000_000
     argv = ["memcached", "-l", "0.0.0.0", "-p", str(PORT), "-m", str(megabytes), "-I", "64m", "-M"]
     return Server(argv, "memcached", {"port": PORT}, user="nobody", **over_loopback(sessions.Memcached))
+
+
+@program("beanstalkd", "beanstalkd", "beanstalkd", largest=64 << 20, idle=1300)
+def beanstalkd(work):
+    argv = ["beanstalkd", "-l", "0.0.0.0", "-p", str(PORT), "-z", str(64 << 20)]
+    return Server(argv, "beanstalk", {"port": PORT}, user="nobody", **over_loopback(sessions.Beanstalk))
+
+
+# Empty messages are not retained.
+@program("mosquitto", "mosquitto mosquitto-clients", "mosquitto mosquitto_pub mosquitto_sub", keep=False, largest=64 << 20, files=3,
+         idle=1300)
+def mosquitto(work):
+    """Retained messages."""
+    config = work.write("mosquitto.conf", f"listener {PORT} 0.0.0.0\nallow_anonymous true\npersistence false\nlog_type error\n")
+    retained = ["mosquitto_pub", "-h", "127.0.0.1", "-p", str(PORT), "-r", "-q", "1"]
+
+    def load(work):
+        for name, path in work.files():
+            work.run([*retained, "-t", name, "-f", path])
+
+    def stored(_, name):
+        return printed(["mosquitto_sub", "-h", "127.0.0.1", "-p", str(PORT), "-t", name, "-C", "1", "-N", "-q", "1"])
+    return Server(["mosquitto", "-c", config], "mqtt", {"port": PORT}, user="nobody", load=load, stored=stored)
+
+
+@program("bind", "bind9 bind9-dnsutils", "named dig", ways=("down",), keep=False, largest=4 << 20, little=False)
+def bind(work):
+    """Zones of one record a line, which are transferred as a whole."""
+    zones = ""
+    for name, path in work.files():
+        with open(path) as lines:
+            rows = "".join(f'l{number:08} TXT "{line.rstrip()}"\n' for number, line in enumerate(lines))
+        zone = work.write(f"tmp/{name}.zone", f"$TTL 60\n@ SOA ns nobody 1 60 60 60 60\n@ NS ns\nns A 127.0.0.1\n{rows}")
+        zones += f'zone "{name}" {{ type primary; file "{zone}"; check-names ignore; }};\n'
+    config = work.write("named.conf", f"""
+options {{
+  directory "{work.tmp}"; pid-file none; session-keyfile "{work.tmp}/session.key"; listen-on port {PORT} {{ any; }}; listen-on-v6 {{ none; }};
+  allow-transfer {{ any; }}; recursion no; notify no; dnssec-validation no; tcp-clients 300; transfers-out 300; managed-keys-directory "{work.tmp}";
+  max-transfer-time-out 60; max-transfer-idle-out 60; tcp-idle-timeout 1200;
+}};
+controls {{ }};
+{zones}""")
+    return Server(["named", "-f", "-g", "-n", "2", "-c", config], "axfr", {"port": PORT}, user="nobody")
 
 
 @program("mariadb", "mariadb-server", "mariadbd mariadb", keep=False)

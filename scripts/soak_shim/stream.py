@@ -12,6 +12,17 @@ FAST = {}
 
 class Wrong(Exception):
     """A transfer did not end as it does without the library."""
+    end = "an error"
+
+
+class Cut(Wrong):
+    """The end came early, and in order."""
+    end = "an early end"
+
+
+class Reset(Wrong):
+    """The connection was reset."""
+    end = "reset"
 
 
 class Left(Exception):
@@ -55,7 +66,7 @@ class Sink:
 class Stream:
     """A TCP connection, with TLS or without."""
 
-    def __init__(self, host, port, behaviour, timeout, tls=False, notifies=True):
+    def __init__(self, host, port, behaviour, timeout, tls=False, notifies=True, socks=None):
         self.rest, self.notifies = b"", notifies
         raw = socket.socket()
         if behaviour.get("buffer"):
@@ -68,6 +79,16 @@ class Stream:
         except OSError as error:
             raw.close()
             raise Wrong(f"no connection: {error}") from error
+        if socks:
+            self.ask_for(socks)
+
+    def ask_for(self, port):
+        """Lets the other end pass it on to a port of its own (RFC 1928)."""
+        self.send(b"\x05\x01\x00")
+        self.skip(b"\x05\x00")
+        self.send(b"\x05\x01\x00\x01" + socket.inet_aton("127.0.0.1") + port.to_bytes(2, "big"))
+        self.skip(b"\x05\x00\x00\x01")
+        self.take(6, Sink())
 
     @classmethod
     def over(cls, connected):
@@ -92,11 +113,11 @@ class Stream:
         except ssl.SSLEOFError as error:
             if not self.notifies:
                 return b""
-            raise Wrong("an end that TLS did not announce") from error
+            raise Cut("an end that TLS did not announce") from error
         except TimeoutError as error:
             raise Wrong(f"silence for {self.socket.gettimeout():.0f} s") from error
         except OSError as error:
-            raise Wrong(f"reset: {error}") from error
+            raise Reset(f"reset: {error}") from error
 
     def line(self):
         line = b""
@@ -104,7 +125,7 @@ class Stream:
             if not self.rest:
                 self.rest = self.receive()
                 if not self.rest:
-                    raise Wrong(f"the end after {line!r}")
+                    raise Cut(f"the end after {line!r}")
             end = self.rest.find(b"\n") + 1 or len(self.rest)
             line, self.rest = line + self.rest[:end], self.rest[end:]
         return line.rstrip(b"\r\n")
@@ -114,7 +135,7 @@ class Stream:
         while count:
             block = self.receive(min(count, sink.block()))
             if not block:
-                raise Wrong(f"the end, {count} bytes early")
+                raise Cut(f"the end, {count} bytes early")
             count -= len(block)
             sink.write(block)
 
@@ -133,7 +154,7 @@ class Stream:
         try:
             self.socket.sendall(data)
         except OSError as error:
-            raise Wrong(f"sending: {error}") from error
+            raise Reset(f"sending: {error}") from error
 
     def send_file(self, path, behaviour):
         """All of a file; as slowly as the client is."""

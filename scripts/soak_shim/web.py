@@ -14,7 +14,7 @@ def nginx(work, listen, sendfile):
     bodies = "".join(f"{name}_temp_path {work.tmp}/{name};" for name in
                      ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     config = work.write("nginx.conf", f"""
-daemon off; user www-data; worker_processes 2; pid {work.tmp}/pid; events {{ worker_connections 1024; }}
+daemon off; user www-data; worker_processes 2; pid {work.tmp}/pid; events {{ worker_connections 2048; }}
 http {{
   access_log off; sendfile {sendfile}; tcp_nopush on; {bodies}
   client_max_body_size 0; keepalive_timeout 20m; keepalive_requests 100000;
@@ -25,7 +25,7 @@ http {{
     return ["nginx", "-c", config, "-e", f"{work.tmp}/errors"]
 
 
-@program("nginx", "nginx-light", "nginx")
+@program("nginx", "nginx-light", "nginx", idle=1300)
 def nginx_plain(work):
     return http(work, nginx(work, "", "on"), stop=signal.SIGQUIT)
 
@@ -78,7 +78,7 @@ def apache_tls(work):
     return http(work, apache(work, ("ssl",), lines), tls=True, stop=signal.SIGWINCH)
 
 
-@program("lighttpd", "lighttpd lighttpd-mod-webdav", "lighttpd /usr/lib/lighttpd/mod_webdav.so")
+@program("lighttpd", "lighttpd lighttpd-mod-webdav", "lighttpd /usr/lib/lighttpd/mod_webdav.so", idle=1300)
 def lighttpd(work):
     config = work.write("lighttpd.conf", f"""
 server.port = {PORT}
@@ -98,50 +98,6 @@ $HTTP["url"] =~ "^/up/" {{ webdav.activate = "enable" }}
     return http(work, ["lighttpd", "-D", "-f", config], stop=signal.SIGINT)
 
 
-@program("node", "nodejs", "node")
-def node(work):
-    return http(work, ["node", work.source("http.js"), work.www, str(PORT)], user="nobody")
-
-
-@program("java-http", "default-jdk-headless", "java javac")
-def java_http(work):
-    return http(work, ["java", "-Xmx512m", work.source("Http.java"), work.www, str(PORT)], user="nobody")
-
-
-@program("java-transfer", "default-jdk-headless", "java javac", keep=False)
-def java_transfer(work):
-    """Non-blocking channels, and transferTo (sendfile)."""
-    argv = ["java", "-Xmx512m", work.source("Transfer.java"), work.www, str(PORT)]
-    return Server(argv, "line", {"port": PORT}, user="nobody")
-
-
-@program("erlang", "erlang-base erlang-inets", "erl /usr/lib/erlang/lib/inets-*", ways=("down",))
-def erlang(work):
-    start = (f'ok = inets:start(), {{ok, _}} = inets:start(httpd, [{{port, {PORT}}}, {{bind_address, {{0,0,0,0}}}}, '
-             f'{{server_name, "soak"}}, {{server_root, "{work.tmp}"}}, {{document_root, "{work.www}"}}, '
-             f'{{modules, [mod_get, mod_head]}}, {{keep_alive_timeout, 1200}}]).')
-    return http(work, ["erl", "-noshell", "-noinput", "-eval", start], user="nobody", env={"HOME": work.tmp})
-
-
-@program("puma", "puma", "puma")
-def puma(work):
-    argv = ["puma", "-q", "-b", f"tcp://0.0.0.0:{PORT}", "-t", "64:64", work.source("config.ru")]
-    return http(work, argv, user="nobody", cwd=work.tmp, env={"SOAK_WWW": work.www})
-
-
-@program("gunicorn", "gunicorn", "gunicorn")
-def gunicorn(work):
-    argv = ["gunicorn", "--bind", f"0.0.0.0:{PORT}", "--workers", "2", "--threads", "32", "--timeout", "1200",
-            "--keep-alive", "1200", "--chdir", work.source(""), "wsgi:application"]
-    return http(work, argv, user="nobody", env={"SOAK_WWW": work.www, "PYTHONDONTWRITEBYTECODE": "1"})
-
-
-@program("python", "python3", "/usr/bin/python3", ways=("down",), keep=False)
-def python(work):
-    argv = ["/usr/bin/python3", "-m", "http.server", "--bind", "0.0.0.0", "--directory", work.www, str(PORT)]
-    return http(work, argv, stop=signal.SIGINT, user="nobody")
-
-
 @program("busybox", "busybox", "busybox", ways=("down",), keep=False)
 def busybox(work):
     return http(work, ["busybox", "httpd", "-f", "-p", str(PORT), "-h", work.www], user="nobody")
@@ -153,3 +109,55 @@ def openssl(work):
     certificate, key = work.certificate()
     argv = ["openssl", "s_server", "-WWW", "-quiet", "-accept", str(PORT), "-cert", certificate, "-key", key]
     return http(work, argv, tls=True, cwd=work.www)
+
+
+def h2o(work, listen):
+    config = work.write("h2o.conf", f"""
+listen:
+  port: {PORT}
+{listen}
+num-threads: 2
+max-connections: 4096
+http1-request-timeout: 1200
+http2-idle-timeout: 1200
+http2-graceful-shutdown-timeout: 1200
+temp-buffer-path: {work.tmp}
+hosts:
+  default:
+    paths:
+      "/":
+        file.dir: {work.www}
+""")
+    return ["h2o", "-c", config]
+
+
+@program("h2o", "h2o", "h2o", ways=("down",), idle=1300)
+def h2o_plain(work):
+    return http(work, h2o(work, ""), user="nobody")
+
+
+@program("h2o-http2", "h2o openssl curl", "h2o openssl curl", ways=("down",), keep=False)
+def h2o_over_http2(work):
+    certificate, key = work.certificate()
+    listen = f"  ssl:\n    certificate-file: {certificate}\n    key-file: {key}"
+    options = {"port": PORT, "scheme": "https", "words": ["--http2", "--insecure"]}
+    return Server(h2o(work, listen), "curl", options, user="nobody")
+
+
+@program("nghttpd", "nghttp2-server curl", "nghttpd curl", ways=("down",), keep=False)
+def nghttpd(work):
+    """HTTP/2 without TLS."""
+    argv = ["nghttpd", "--no-tls", "--address=0.0.0.0", f"--htdocs={work.www}", str(PORT)]
+    return Server(argv, "curl", {"port": PORT, "scheme": "http", "words": ["--http2-prior-knowledge"]}, user="nobody")
+
+
+@program("mini-httpd", "mini-httpd", "mini_httpd", ways=("down",), keep=False)
+def mini_httpd(work):
+    """A process for each connection."""
+    return http(work, ["mini_httpd", "-D", "-p", str(PORT), "-d", work.www], user="nobody")
+
+
+@program("webfs", "webfs", "webfsd", ways=("down",), keep=False, idle=1300)
+def webfs(work):
+    """Waits by select, for as many clients as its limit of descriptors lets in."""
+    return http(work, ["webfsd", "-F", "-4", "-p", str(PORT), "-r", work.www, "-c", "4000", "-t", "1200"], user="nobody")
