@@ -5,6 +5,7 @@
 
 mod aio;
 mod copy;
+mod exec;
 mod life;
 mod limit;
 mod option;

@@ -20,6 +20,7 @@
 static ALLOCATOR: inside::Allocator = inside::Allocator;
 
 mod ask;
+mod child;
 mod config;
 mod conn;
 mod end;

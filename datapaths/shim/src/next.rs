@@ -143,8 +143,6 @@ next! {
     fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, values: *mut c_void) -> c_int;
 
     fn execve(path: *const c_char, words: *const *const c_char, variables: *const *const c_char) -> c_int;
-    fn execv(path: *const c_char, words: *const *const c_char) -> c_int;
-    fn execvp(file: *const c_char, words: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, words: *const *const c_char, variables: *const *const c_char) -> c_int;
     fn fexecve(fd: c_int, words: *const *const c_char, variables: *const *const c_char) -> c_int;
     fn execveat(
@@ -163,6 +161,7 @@ next! {
     fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE;
     fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int;
     fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int;
+    fn chroot(path: *const c_char) -> c_int;
     fn daemon(stay: c_int, keep: c_int) -> c_int;
     fn capset(header: *mut c_void, data: *const c_void) -> c_int;
     fn unshare(flags: c_int) -> c_int;

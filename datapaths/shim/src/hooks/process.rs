@@ -1,9 +1,9 @@
-//! The end of the program, other programs in its place, and `syscall`.
+//! The end of the program, what it does to itself, and `syscall`.
 
-use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
+use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::sync::atomic::AtomicPtr;
 
-use super::{copy, life, set, spawn, write};
+use super::{copy, exec, life, set, write};
 use crate::end;
 use crate::inside::Inside;
 use crate::next;
@@ -20,62 +20,6 @@ extern "C-unwind" fn _exit(status: c_int) -> ! {
 #[unsafe(no_mangle)]
 extern "C-unwind" fn _Exit(status: c_int) -> ! {
     _exit(status)
-}
-
-/// The new program has no engine that would send what is queued.
-fn before_exec() {
-    match state::own() {
-        Some(state) => {
-            let _inside = Inside::enter();
-            state.before_exec();
-        }
-        // After `vfork` the program goes on beside the new one.
-        None => spawn::lend_standard(),
-    }
-}
-
-type Words = *const *const c_char;
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn execve(path: *const c_char, words: Words, variables: Words) -> c_int {
-    before_exec();
-    next::execve(path, words, variables)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn execv(path: *const c_char, words: Words) -> c_int {
-    before_exec();
-    next::execv(path, words)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn execvp(file: *const c_char, words: Words) -> c_int {
-    before_exec();
-    next::execvp(file, words)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn execvpe(file: *const c_char, words: Words, variables: Words) -> c_int {
-    before_exec();
-    next::execvpe(file, words, variables)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn fexecve(fd: c_int, words: Words, variables: Words) -> c_int {
-    before_exec();
-    next::fexecve(fd, words, variables)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn execveat(
-    folder: c_int,
-    path: *const c_char,
-    words: Words,
-    variables: Words,
-    flags: c_int,
-) -> c_int {
-    before_exec();
-    next::execveat(folder, path, words, variables, flags)
 }
 
 /// Defines a function with any number of arguments: calls `$first` with the first of them, which answers the next
@@ -162,28 +106,6 @@ macro_rules! before {
     };
 }
 pub(super) use before;
-
-before!(execl, before_execl);
-before!(execle, before_execle);
-before!(execlp, before_execlp);
-
-extern "C" fn before_execl() -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    before_exec();
-    next::find_any(&SLOT, c"execl")
-}
-
-extern "C" fn before_execle() -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    before_exec();
-    next::find_any(&SLOT, c"execle")
-}
-
-extern "C" fn before_execlp() -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    before_exec();
-    next::find_any(&SLOT, c"execlp")
-}
 
 before!(pthread_exit, before_pthread_exit);
 
@@ -298,7 +220,8 @@ extern "C-unwind" fn syscall(
         libc::SYS_epoll_ctl => c_long::from(set::epoll_ctl(fd, b as _, c as _, d as _)),
         libc::SYS_epoll_pwait => c_long::from(set::epoll_pwait(fd, b as _, c as _, d as _, e as _)),
         libc::SYS_epoll_pwait2 => c_long::from(set::epoll_pwait2(fd, b as _, c as _, d as _, e as _)),
-        libc::SYS_execve => c_long::from(execve(a as _, b as _, c as _)),
+        libc::SYS_execve => c_long::from(exec::execve(a as _, b as _, c as _)),
+        libc::SYS_execveat => c_long::from(exec::execveat(fd, b as _, c as _, d as _, e as _)),
         libc::SYS_exit_group => {
             end::finish();
             next::syscall(number, a, b, c, d, e, f)

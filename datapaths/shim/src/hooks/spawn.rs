@@ -8,6 +8,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libc::{FILE, pid_t};
 
+use super::exec::text;
+use crate::child::{Program, with_variables};
 use crate::conn::Via;
 use crate::inside::Inside;
 use crate::next;
@@ -26,7 +28,9 @@ extern "C-unwind" fn posix_spawn(
     variables: Words,
 ) -> c_int {
     lend_standard();
-    next::posix_spawn(process, path, actions, attributes, words, variables)
+    with_variables(Program::At(libc::AT_FDCWD, text(path)), variables.cast(), |variables| {
+        next::posix_spawn(process, path, actions, attributes, words, variables.cast())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -39,7 +43,9 @@ extern "C-unwind" fn posix_spawnp(
     variables: Words,
 ) -> c_int {
     lend_standard();
-    next::posix_spawnp(process, file, actions, attributes, words, variables)
+    with_variables(Program::Named(text(file)), variables.cast(), |variables| {
+        next::posix_spawnp(process, file, actions, attributes, words, variables.cast())
+    })
 }
 
 #[unsafe(no_mangle)]
