@@ -117,7 +117,7 @@ def vsftpd_of_root(work):
     return Server(vsftpd(work, lines), "ftp", {"port": PORT})
 
 
-@program("pure-ftpd", "pure-ftpd openssl", "pure-ftpd pure-pw openssl")
+@program("pure-ftpd", "pure-ftpd openssl", "pure-ftpd pure-pw openssl", excludes="vsftpd")
 def pure_ftpd(work):
     """With a user of its own: it takes anonymous ones only where the system has a user ftp. pure-pw's own hashes cost seconds a login."""
     table = os.path.join(work.folder, "users.pdb")

@@ -11,7 +11,7 @@ SOFT, EQUAL, LITTLE = "1024:", "1024:1024", "64:4096"
 
 
 def idle(draw, program, plan):
-    """More clients than a `select` can see come first, say a word or nothing, and go without having asked."""
+    """After the first client has its answers, more come than a `select` can see, say a word or nothing, and go without having asked."""
     plan["idle"] = {"count": draw.choice((program.idle // 4, program.idle)), "seconds": 3, "word": draw.choice(("", "GET "))}
     plan["limit"] = draw.choice((SOFT, EQUAL))
 
