@@ -16,6 +16,7 @@ use paceline_alcc::threads;
 use crate::end;
 use crate::next;
 use crate::own;
+use crate::sandbox;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -152,7 +153,7 @@ pub(crate) fn stay_apart() {
     stay();
     // SAFETY: the calls concern descriptors of this thread alone once it has its own table.
     unsafe {
-        if libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) == 0 {
+        if sandbox::may_be_apart() && libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) == 0 {
             libc::syscall(libc::SYS_close_range, 0, own::floor() - 1, 0);
         }
     }

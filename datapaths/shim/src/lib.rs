@@ -31,6 +31,7 @@ mod next;
 mod notice;
 mod own;
 mod pending;
+mod sandbox;
 mod set;
 mod stack;
 mod start;

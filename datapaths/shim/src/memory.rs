@@ -17,6 +17,11 @@ const BATCH: usize = 64;
 /// The kernel does not let a process read itself so (a container's filter): buffers are taken as they are.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
+/// Buffers are to be taken as they are.
+pub(crate) fn refuse() {
+    REFUSED.store(true, Ordering::Relaxed);
+}
+
 /// What can be read of `parts`, up to the first byte that cannot.
 ///
 /// # Errors

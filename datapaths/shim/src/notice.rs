@@ -26,6 +26,8 @@ pub(crate) enum Notice {
     Stream,
     /// The program forbids itself system calls.
     Filter,
+    /// A filter that was there before the program ends it at calls of this library.
+    Sandbox,
     /// The program changes what its threads may do.
     Rights,
     /// Bytes got to the kernel past a queue that held earlier ones.
@@ -48,6 +50,7 @@ impl Notice {
             Self::Filter => 7,
             Self::Bypassed => 8,
             Self::Rights => 9,
+            Self::Sandbox => 10,
         }
     }
 }
@@ -67,6 +70,9 @@ impl fmt::Display for Notice {
             Self::Stream => f.write_str("a socket written through the C library's streams is served inline"),
             Self::Filter => f.write_str(
                 "the program forbids itself system calls (seccomp): its sockets are left to the kernel from here on",
+            ),
+            Self::Sandbox => f.write_str(
+                "a filter of system calls (seccomp) that was there before the program ends it at calls of this library: its sockets are left to the kernel",
             ),
             Self::Rights => f.write_str(
                 "the program changes its own rights or namespaces: its open connections are left to the kernel, later ones are served",

@@ -6,7 +6,8 @@ use crate::config::Config;
 use crate::end;
 use crate::inside::Inside;
 use crate::next;
-use crate::notice;
+use crate::notice::{self, Notice};
+use crate::sandbox;
 use crate::state;
 
 /// Variable that the first program of a tree of programs sets: the line at the start was written.
@@ -30,6 +31,12 @@ extern "C" fn begin() {
             return;
         }
     };
+    if !sandbox::leaves_room() {
+        if !config.quiet {
+            notice::say(&Notice::Sandbox.to_string(), config.log.as_deref());
+        }
+        return;
+    }
     if !config.quiet && std::env::var_os(SAID).is_none() {
         notice::say(&format!("TCP sockets are served: {}", config.describe()), config.log.as_deref());
         // SAFETY: the program has not begun, so no other thread reads the environment.

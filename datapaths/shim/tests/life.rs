@@ -186,6 +186,58 @@ fn limited() {
     assert!(server.wait().success());
 }
 
+/// A filter of system calls that was there before the program may end it at calls that only the library makes: it does without them,
+/// or leaves all to the kernel and says so.
+#[test]
+fn filtered() {
+    let Some(compiler) = common::installed("cc") else { return skip("filtered", "no C compiler") };
+    let folder = folder("filtered");
+    let program = folder.path().join("filtered");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/filtered.c");
+    let mut command = std::process::Command::new(compiler);
+    assert!(command.args(["-O1", "-w", "-o"]).arg(&program).arg(source).status().unwrap().success());
+    let (file, log) = (folder.path().join("file"), folder.path().join("log"));
+    let bytes = letters(1_000_000, 14);
+    std::fs::write(&file, &bytes).unwrap();
+    let cases = [
+        (libc::SYS_unshare, true),
+        (libc::SYS_process_vm_readv, true),
+        (libc::SYS_process_vm_writev, true),
+        (libc::SYS_close_range, true),
+        (libc::SYS_timerfd_create, false),
+        (libc::SYS_eventfd2, false),
+        (libc::SYS_clone3, false),
+        (libc::SYS_getsockopt, false),
+        (libc::SYS_prctl, false),
+    ];
+    for (call, served) in cases {
+        for mode in ["inline", "queue"] {
+            let said = format!("call {call}, {mode}");
+            let _ = std::fs::remove_file(&log);
+            let mut command = std::process::Command::new(&program);
+            let library = common::library();
+            command.arg(call.to_string()).arg(common::server().unwrap()).arg("write").arg(&file).arg("1");
+            command.env("LOADS", library).env("PACELINE_MODE", mode).env("PACELINE_LOG", &log).stdout(Stdio::piped());
+            let mut server = common::Running(command.spawn().unwrap());
+            let mut line = String::new();
+            BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            if line.starts_with("skip") {
+                return skip("filtered", "no seccomp here");
+            }
+            let port = line.trim().parse().unwrap_or_else(|_| panic!("{said}: no port: {line:?}"));
+            assert_eq!(Digest::read(connect(port)).unwrap(), Digest::of(&bytes), "{said}");
+            assert!(server.wait().success(), "{said}");
+            let log = std::fs::read_to_string(&log).unwrap();
+            let first = if served {
+                "TCP sockets are served"
+            } else {
+                "a filter of system calls (seccomp) that was there before"
+            };
+            assert!(log.lines().count() == 1 && log.contains(first), "{said}: {log}");
+        }
+    }
+}
+
 /// Asking for kernel TLS changes nothing when it is refused: the socket keeps its queue.
 #[test]
 fn kernel_tls_refused() {
