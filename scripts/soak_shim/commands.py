@@ -242,5 +242,6 @@ class Replica(Command):
 
 
 SESSIONS = {"http": sessions.Http, "line": sessions.Line, "redis": sessions.Redis, "memcached": sessions.Memcached,
-            "beanstalk": sessions.Beanstalk, "ftp": sessions.Ftp, "psql": Psql, "mariadb": Mariadb, "rsync": Rsync, "ssh": Ssh,
-            "curl": Curl, "mqtt": Mqtt, "axfr": Axfr, "git": Git, "svn": Svn, "hg": Hg, "replica": Replica}
+            "beanstalk": sessions.Beanstalk, "ftp": sessions.Ftp, "imap": sessions.Imap, "psql": Psql, "mariadb": Mariadb,
+            "rsync": Rsync, "ssh": Ssh, "curl": Curl, "mqtt": Mqtt, "axfr": Axfr, "git": Git, "svn": Svn, "hg": Hg,
+            "replica": Replica}

@@ -15,7 +15,7 @@ import threading
 import time
 
 from . import kinds
-from . import files, languages, relays, repositories, stores, web  # noqa: F401  (they fill the table)
+from . import files, languages, mail, relays, repositories, stores, web  # noqa: F401  (they fill the table)
 from .program import ALL, ORIGIN_PORT, PATH, PORT
 from .stream import Wrong
 

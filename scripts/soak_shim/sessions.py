@@ -181,6 +181,64 @@ class Beanstalk(Session):
             self.stream.end()
 
 
+class Imap(Session):
+    """Each file is the mail of a mailbox, which the server sends with CR and LF at its lines' ends."""
+
+    def __init__(self, host, behaviour, timeout, port):
+        super().__init__(host, behaviour, timeout, port)
+        self.stream.line()
+        self.command("LOGIN soak soak")
+
+    def command(self, text):
+        self.stream.send(f"a {text}\r\n".encode())
+        self.answer()
+
+    def answer(self):
+        while not (line := self.stream.line()).startswith(b"a "):
+            pass
+        if not line.startswith(b"a OK"):
+            raise Wrong(f"IMAP answers {line!r}")
+
+    def down(self, name, sink, last=False):
+        self.command(f"EXAMINE {name}")
+        self.stream.send(b"a FETCH 1 BODY.PEEK[]\r\n")
+        line = self.stream.line()
+        found = re.search(rb"\{(\d+)\}$", line)
+        if not found:
+            raise Wrong(f"FETCH is answered with {line!r}")
+        self.stream.take(int(found[1]), Lines(sink))
+        self.answer()
+        self.finish(last)
+
+    def up(self, name, path, last=False):
+        self.command(f"CREATE {name}")
+        self.stream.send(f"a APPEND {name} {{{os.path.getsize(path)}}}\r\n".encode())
+        if not (line := self.stream.line()).startswith(b"+"):
+            raise Wrong(f"APPEND is answered with {line!r}")
+        self.stream.send_file(path, self.behaviour)
+        self.stream.send(b"\r\n")
+        self.answer()
+        self.finish(last)
+
+    def finish(self, last):
+        if last:
+            self.command("LOGOUT")
+            self.stream.end()
+
+
+class Lines:
+    """Passes lines on without CR, which no file here has."""
+
+    def __init__(self, sink):
+        self.sink = sink
+
+    def block(self):
+        return self.sink.block()
+
+    def write(self, block):
+        self.sink.write(block.replace(b"\r", b""))
+
+
 class Ftp(Session):
     """Passive, anonymous unless a user is named."""
 
