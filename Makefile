@@ -19,7 +19,6 @@ features := $(subst $(comma), ,$(FEATURES))
 kernel := $(if $(filter ebpf,$(features)),,--exclude paceline-kernel --exclude paceline-int)
 tested = --workspace --exclude paceline-python $(if $(filter quic,$(features)),,--exclude paceline-quic) $(kernel) $(if $(kernel),--exclude paceline-bus) \
     --features '$(addprefix paceline-cli/,parquet $(filter quic ebpf,$(features)))'
-FUZZ := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
@@ -162,9 +161,9 @@ bench-tables: ## measure again what docs/results/benchmarks.md says of the simul
 	@$(CARGO) bench $(QUIET) --locked -p paceline-sim --bench dumbbell | scripts/write-table docs/results/benchmarks.md 'packets per CPU second'
 	@scripts/bench-instructions --write
 
-fuzz: ## fuzz each parser for SECONDS=60
+fuzz: ## fuzz each parser for SECONDS=60, JOBS=1 at once; what was found is said at the end
 	@scripts/setup fuzz
-	@set -e; for target in $(FUZZ); do scripts/fuzz $$target $(SECONDS); done
+	@scripts/fuzz all $(SECONDS) $(JOBS)
 
 docs: ## the API's documentation, warnings are errors
 	@scripts/setup build

@@ -56,6 +56,10 @@ fn threads_change_nothing_and_counts_add_up() {
     ] {
         assert!(Counts::read(text).unwrap_err().to_string().starts_with(error), "{text}");
     }
+    let header = "# delay: level\n# epoch_ms: 20\n# moves: 40 2\n# above: 3 1.5\n# below: 0 0\n2,1,2,1,2,0,10,10\n";
+    let largest = format!("# paceline mdi counts 1\n{header}{}", format!("{0},{0},{0},0\n", u64::MAX).repeat(4));
+    let model = Counts::read(&largest).unwrap().model(0.02, Vec::new()).text(false);
+    assert!(model.lines().last().unwrap().starts_with("0.5,0.5,1,0"), "{model}");
     let short = one.text().lines().take(20).collect::<Vec<_>>().join("\n");
     assert!(Counts::read(&short).unwrap_err().to_string().contains("the text ends before its last row"));
 }

@@ -231,9 +231,10 @@ impl Counts {
 
 /// A block of counts as shares in thousandths, which add up to 1; all 0 for nothing.
 fn shares(block: &[u64], noise: f64) -> Vec<f64> {
-    let sum: u64 = block.iter().sum();
+    // Counts of a file are any numbers, and their sum may be larger than one of them can be.
+    let sum: u128 = block.iter().map(|count| u128::from(*count)).sum();
     let kept = |count: u64| if count as f64 >= noise * sum as f64 { count } else { 0 };
-    let total: u64 = block.iter().map(|count| kept(*count)).sum();
+    let total: u128 = block.iter().map(|count| u128::from(kept(*count))).sum();
     if total == 0 {
         // All of a block may be noise where it is wide and flat.
         return if sum == 0 { vec![0.0; block.len()] } else { shares(block, 0.0) };
