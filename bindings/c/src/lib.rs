@@ -191,7 +191,7 @@ pub extern "C" fn alcc_close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn alcc_writable(fd: c_int) -> c_int {
     answer(|| match state().serve(fd)? {
-        Some(socket) => Ok(socket.full().as_raw_fd()),
+        Some(socket) => Ok(socket.full().map_or(fd, |full| full.as_raw_fd())),
         None if state().is_noted(fd) => Err(Failure::plain(libc::ENOTCONN)),
         None => Ok(fd),
     })

@@ -27,7 +27,8 @@ pub(crate) fn poll(fds: &mut [pollfd], timeout: c_int) -> Outcome<c_int> {
     }
     let rooms: Vec<usize> = (0..fds.len()).filter(|&at| served[at].is_some() && fds[at].events & ROOM != 0).collect();
     for &at in &rooms {
-        let fd = served[at].as_ref().map_or(-1, |socket| socket.full().as_raw_fd());
+        let full = served[at].as_ref().and_then(|socket| socket.full());
+        let fd = full.map_or(-1, |full| full.as_raw_fd());
         asked.push(pollfd { fd, events: POLLOUT, revents: 0 });
     }
     loop {

@@ -4,29 +4,29 @@
 //! it opens, or close numbers that it takes for unused.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
-static FLOOR: AtomicI32 = AtomicI32::new(0);
+static DUPLICATE: OnceLock<fn(BorrowedFd<'_>) -> io::Result<OwnedFd>> = OnceLock::new();
 
-/// From now on the descriptors of engines and of what shows them to others have this number or a higher one. It must be
-/// below the limit of open files; sockets are left where they are.
-pub fn keep_above(floor: RawFd) {
-    FLOOR.store(floor, Ordering::Relaxed);
+/// From now on the descriptors of engines are those that `duplicate` makes of the kernel's, at numbers of its choice. Sockets
+/// that engines are given are left where they are. Only the first call counts.
+pub fn made_by(duplicate: fn(BorrowedFd<'_>) -> io::Result<OwnedFd>) {
+    let _ = DUPLICATE.set(duplicate);
 }
 
-/// Moves a descriptor up.
-pub(crate) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
-    match FLOOR.load(Ordering::Relaxed) {
-        floor if floor > 0 => Ok(rustix::io::fcntl_dupfd_cloexec(&fd, floor)?),
-        _ => Ok(fd),
+/// A duplicate, where it is out of the way.
+pub(crate) fn duplicate(fd: &impl AsFd) -> io::Result<OwnedFd> {
+    match DUPLICATE.get() {
+        Some(duplicate) => duplicate(fd.as_fd()),
+        None => fd.as_fd().try_clone_to_owned(),
     }
 }
 
-/// What `fd` means is closed, though somebody may hold it for ever (a call that was left by a jump): from now on it means what `other`
-/// does.
-#[expect(unsafe_code, reason = "the safe call wants the only holder")]
-pub(crate) fn vacate(fd: &OwnedFd, other: &OwnedFd) {
-    // SAFETY: both are open, and the number stays so, as its owner expects.
-    let _ = unsafe { libc::dup3(other.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
+/// Moves a descriptor out of the way.
+pub(crate) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
+    match DUPLICATE.get() {
+        Some(duplicate) => duplicate(fd.as_fd()),
+        None => Ok(fd),
+    }
 }

@@ -76,7 +76,7 @@ impl Inner {
             }
             if until.time(&state.flow) <= clock::now() {
                 // It may have taken something since anybody looked.
-                state.flow.look_now(&self.fd);
+                state.flow.look_now(&self.fd());
                 self.advance(&mut state);
                 if state.is_drained() {
                     return true;
@@ -102,25 +102,38 @@ impl Inner {
 
     /// The socket is closed for good once the queue is empty.
     pub(crate) fn close(&self, linger: Duration) {
+        if !self.is_held() {
+            // The program's close would reset the connection.
+            self.wait_for_queue(u64::MAX, Until::Silent(clock::now(), nanos(linger)));
+        }
         let wait = {
             let mut state = self.lock();
-            if state.gone || state.closing.is_some() {
+            if state.gone || state.closing.is_some() || self.is_lost(&mut state) {
                 return;
             }
+            // The program's own close comes, and is the kernel's in everything.
+            let is_kernels = self.held.is_lent() && state.flow.is_inline();
             // Of no time, what TCP does not have is dropped: as with an `SO_LINGER` of zero.
             let at_once = linger.is_zero() && state.flow.link.is_protected();
-            let wait = if at_once { Some(Duration::ZERO) } else { state.flow.link.linger(&self.fd) };
+            let wait = match at_once {
+                true => Some(Duration::ZERO),
+                false if is_kernels => None,
+                false => state.flow.link.linger(&self.fd()),
+            };
             match wait {
                 Some(Duration::ZERO) => {
                     state.flow.link.die();
                     // The kernel resets when the last descriptor is closed.
-                    let _ = set_socket_linger(&self.fd, wait);
+                    let _ = set_socket_linger(self.fd(), wait);
                 }
                 // The engine's thread must not wait when it lets go.
-                Some(_) => drop(state.flow.link.set_linger(&self.fd, None)),
+                Some(_) => drop(state.flow.link.set_linger(&self.fd(), None)),
                 None => {}
             }
             state.closing = Some(Closing { since: clock::now(), linger: nanos(linger) });
+            if self.held.is_lent() {
+                self.unname();
+            }
             self.advance(&mut state);
             wait
         };
@@ -129,12 +142,31 @@ impl Inner {
         }
     }
 
+    /// What waits in the queue can leave after the program's close: without room for a duplicate it cannot.
+    fn is_held(&self) -> bool {
+        let state = self.lock();
+        if state.is_drained() || !self.held.is_lent() {
+            return true;
+        }
+        self.held.hold();
+        self.held.own_number().is_some()
+    }
+
+    /// The program may have closed the socket, by a call that was not seen, while bytes of it wait in the queue: they leave as after any
+    /// other close.
+    pub(crate) fn close_if_orphan(&self, state: &mut State) {
+        if state.closing.is_none() && self.held.is_orphan() {
+            let linger = nanos(self.shared.options.linger);
+            state.closing = Some(Closing { since: clock::now(), linger });
+        }
+    }
+
     /// The time may have come at which a socket that was closed is given up.
     pub(crate) fn give_up_if_silent(&self, state: &mut State) {
         let is_over = |state: &State| state.closing.is_some_and(|closing| closing.ends(&state.flow) <= clock::now());
         if is_over(state) {
             // The peer may have taken something since the last look.
-            state.flow.look_now(&self.fd);
+            state.flow.look_now(&self.fd());
             if is_over(state) {
                 self.reset(state);
             }
@@ -155,7 +187,7 @@ impl Inner {
         state.flow.link.die();
         state.error = Some(Errno::CONNRESET);
         // Where the next call is refused (Linux 6.4 to 6.6 while a thread waits in the socket), closing it resets.
-        let _ = set_socket_linger(&self.fd, Some(Duration::ZERO));
-        let _ = connect_unspec(&self.fd);
+        let _ = set_socket_linger(self.fd(), Some(Duration::ZERO));
+        let _ = connect_unspec(self.fd());
     }
 }

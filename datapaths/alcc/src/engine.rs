@@ -4,7 +4,7 @@ mod thread;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,11 +24,12 @@ use crate::descriptors::lift;
 use crate::figures::SocketStats;
 use crate::flow::Flow;
 use crate::frame::MAX_HEADER;
+use crate::held::{Given, Held, Lent};
 use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
 use crate::layer::Framing;
-use crate::link::{self, Link};
+use crate::link::{self, Link, Program};
 use crate::options::{Acks, Lower, Mode, Options};
 use crate::queue::Queue;
 use crate::queued::{self, Source};
@@ -51,7 +52,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the thread. It blocks every signal.
+    /// Starts the thread. It blocks every signal. In mode [`Mode::Inline`] it has no descriptor before a socket of another mode.
     ///
     /// # Errors
     /// The operating system's, and [`io::ErrorKind::Unsupported`] on a kernel before Linux 4.10.
@@ -65,7 +66,10 @@ impl Engine {
     /// As [`Engine::start`].
     pub fn start_with(options: Options, hooks: Hooks) -> io::Result<Arc<Self>> {
         check_kernel()?;
-        let shared = Arc::new(Shared::new(options, hooks)?);
+        let shared = Arc::new(Shared::new(options, hooks));
+        if shared.options.mode != Mode::Inline {
+            shared.poller()?;
+        }
         // The thread inherits the mask, so that no signal can reach it even at its start.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
@@ -98,7 +102,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_observed(&self, fd: OwnedFd, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
-        self.take(fd, self.shared.options.mode, Framing::default(), observe)
+        self.take(Given::Own(fd), self.shared.options.mode, Framing::default(), observe)
     }
 
     /// As [`Engine::adopt`], with another mode than the engine's.
@@ -106,7 +110,16 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
-        self.take(fd, mode, Framing::default(), &|_| None)
+        self.take(Given::Own(fd), mode, Framing::default(), &|_| None)
+    }
+
+    /// As [`Engine::adopt_as`], by the program's own descriptor, which the program may close at any time, by whatever call: its
+    /// connection then ends as it does without us. [`Socket::is_at`] says that the program has another number for it.
+    ///
+    /// # Errors
+    /// As [`Engine::adopt`].
+    pub fn adopt_lent(&self, fd: Lent, mode: Mode) -> io::Result<Arc<Socket>> {
+        self.take(Given::Lent(fd), mode, Framing::default(), &|_| None)
     }
 
     /// As [`Engine::adopt`], in mode [`Mode::Framed`], with what a framed socket may have beside its frames.
@@ -114,43 +127,50 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_framed(&self, fd: OwnedFd, framing: Framing) -> io::Result<Arc<Socket>> {
-        self.take(fd, Mode::Framed, framing, &|_| None)
+        self.take(Given::Own(fd), Mode::Framed, framing, &|_| None)
     }
 
-    fn take(&self, fd: OwnedFd, mode: Mode, framing: Framing, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
+    fn take(&self, given: Given, mode: Mode, framing: Framing, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
         // Whether the other end reads frames is known to whoever asks for them.
         let way = if mode == Mode::Auto { Mode::Queue } else { mode };
         if let Err(misfit) = way.datapath().carries(&options.controller) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, misfit.to_string()));
         }
-        let mut info = Info::of(&fd)?;
+        let fd: &OwnedFd = &given;
+        let mut info = Info::of(fd)?;
         if !info.is_connected() {
             return Err(Errno::NOTCONN.into());
         }
-        let local = getsockname(&fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
-        let peer = getpeername(&fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
-        let full = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
+        let program = Program::of(fd);
+        let local = getsockname(fd).ok().and_then(|name| SocketAddr::try_from(name).ok());
+        let peer = getpeername(fd).ok().flatten().and_then(|name| SocketAddr::try_from(name).ok());
+        let room = || lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        // A program that lends a socket to be served inline waits for the socket itself.
+        let waits = mode == Mode::Inline && matches!(given, Given::Lent(_));
+        let full = (!waits).then(room).transpose()?;
         match &options.lower {
             Lower::Named(name) => {
                 if mode == Mode::Inline {
-                    inline::begin(&fd, name, info.mss);
+                    inline::begin(fd, name, info.mss);
                 }
-                set_tcp_congestion(&fd, name).map_err(|error| no_such(name, error))?;
+                set_tcp_congestion(fd, name).map_err(|error| no_such(name, error))?;
             }
             Lower::Auto if mode != Mode::Inline => {
                 if let Some(name) = options.controller.entry().lower {
                     // Without it the program's does, only less well.
-                    let _ = set_tcp_congestion(&fd, name);
+                    let _ = set_tcp_congestion(fd, name);
                 }
             }
             Lower::Auto | Lower::Keep => {}
         }
         let acks = if matches!(mode, Mode::Inline | Mode::Framed) { Acks::Info } else { options.acks };
-        let source = queued::choose(&fd, acks, info.is_quiet())?;
-        let nodelay = tcp_nodelay(&fd)?;
-        set_tcp_nodelay(&fd, true)?;
-        nix::sys::socket::setsockopt(&fd, NotSentLowat, &NOT_SENT)?;
+        let source = queued::choose(fd, acks, info.is_quiet())?;
+        let nodelay = tcp_nodelay(fd)?;
+        if mode != Mode::Inline {
+            set_tcp_nodelay(fd, true)?;
+            nix::sys::socket::setsockopt(fd, NotSentLowat, &NOT_SENT)?;
+        }
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let v6 = local.is_some_and(|address| address.is_ipv6());
         if mode == Mode::Framed {
@@ -166,27 +186,31 @@ impl Engine {
         // Flows with one controller have one clock.
         let epoch = if options.aggregate { self.shared.started } else { clock::now() };
         let queue = Queue::new(options.queue, self.shared.budget.clone());
-        let link = Link::new(controller, queue, &info, epoch, nodelay, group, self.shared.rtts.clone());
+        let mut link = Link::new(controller, queue, &info, epoch, nodelay, group, self.shared.rtts.clone());
+        link.program = program;
         let flow = match mode {
-            Mode::Auto | Mode::Queue => Flow::queued(link, &fd, source, v6),
-            Mode::Inline => Flow::inline(link, &fd),
+            Mode::Auto | Mode::Queue => Flow::queued(link, fd, source, v6),
+            Mode::Inline => Flow::inline(link, fd),
             Mode::Framed => Flow::framed(link, framing),
         };
-        let inner = Arc::new(Inner::new(id, fd, full, local, peer, self.shared.clone(), flow));
-        self.shared.sockets().insert(id, inner.clone());
         // Stamps raise ERR, the end of the connection HUP, whether asked for or not. Of several exclusive entries Linux
         // wakes the first that somebody waits for: an application whose own is one too hears of no stamp while we wait.
         let room = epoll::EventFlags::OUT;
         let flags = match (mode, source) {
-            // Room in the kernel is the application's business.
-            (Mode::Inline, _) => epoll::EventFlags::empty(),
-            (Mode::Framed, _) => room | epoll::EventFlags::IN,
-            (_, Source::Stamps(_)) => room | epoll::EventFlags::EXCLUSIVE,
-            (_, Source::Info) => room,
+            // Room in the kernel, and the end, are the application's business.
+            (Mode::Inline, _) => None,
+            (Mode::Framed, _) => Some(room | epoll::EventFlags::IN),
+            (_, Source::Stamps(_)) => Some(room | epoll::EventFlags::EXCLUSIVE),
+            (_, Source::Info) => Some(room),
         };
-        if let Err(error) = self.shared.hear(id, inner.fd(), flags) {
+        let held = Held::new(given)?;
+        let inner = Arc::new(Inner::new(id, held, full, (local, peer), self.shared.clone(), flow, flags));
+        self.shared.sockets().insert(id, inner.clone());
+        if let Some(flags) = flags
+            && let Err(error) = self.shared.hear(id, &inner.fd(), flags)
+        {
             self.shared.sockets().remove(&id);
-            return Err(error.into());
+            return Err(error);
         }
         match mode {
             // The others hear that there is room.
@@ -254,12 +278,18 @@ impl Engine {
         self.shared.wake_ups.load(Ordering::Relaxed)
     }
 
+    /// No socket is steered any more, for the end of a program or another in its place: what the kernel holds leaves at TCP's own pace,
+    /// by the program's own options. One that is written to afterwards is steered again.
+    pub fn let_go(&self) {
+        self.shared.all().iter().for_each(|socket| socket.let_go());
+    }
+
     /// Every descriptor that the engine holds. A child after `fork(2)` has copies of them and none of the threads: it
     /// closes them, forgets this engine, and starts its own.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let mut list = self.shared.descriptors().to_vec();
+        let mut list = self.shared.descriptors();
         for socket in self.shared.all() {
-            list.extend([socket.fd().as_raw_fd(), socket.full_fd().as_raw_fd()]);
+            list.extend(socket.descriptors());
         }
         list
     }

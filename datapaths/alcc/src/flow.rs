@@ -8,17 +8,19 @@ mod tests;
 
 use std::os::fd::OwnedFd;
 
+use nix::sys::socket::setsockopt;
 use paceline_cc::{ReceiverHalf, Time};
 use rustix::io::Errno;
 
 use crate::clock;
 use crate::frame::Violation;
 use crate::framed::Framed;
-use crate::inline::{self, Inline};
+use crate::inline::Inline;
 use crate::layer::Framing;
-use crate::link::Link;
+use crate::link::{Link, Program};
 use crate::options::Acks;
 use crate::queued::{Queued, Source};
+use crate::sockopt::MaxPacingRate;
 use crate::stamps::Reader;
 
 /// One connection.
@@ -172,10 +174,27 @@ impl Flow {
         self.link.protect(fd, busy);
     }
 
-    /// In inline mode: the application has written.
-    pub(crate) fn watch(&mut self) {
-        if self.is_inline() {
-            inline::watch(&mut self.link);
+    /// In inline mode: the application writes.
+    pub(crate) fn watch(&mut self, fd: &OwnedFd) {
+        if let Mode::Inline(inline) = &mut self.mode {
+            inline.watch(&mut self.link, fd);
+        }
+    }
+
+    /// The kernel's options are the program's again; in inline mode until it writes.
+    pub(crate) fn let_go(&mut self, fd: &OwnedFd) {
+        self.link.program.restore(fd);
+        if let Mode::Inline(inline) = &mut self.mode {
+            inline.rest(&mut self.link);
+        }
+    }
+
+    /// The program has set options of its own that the engine uses as well.
+    pub(crate) fn set_program(&mut self, fd: &OwnedFd, program: Program) {
+        self.link.program = program;
+        match &mut self.mode {
+            Mode::Inline(inline) => inline.set_program(&self.link, fd),
+            Mode::Queue(_) | Mode::Framed(_) => drop(setsockopt(fd, MaxPacingRate, &program.pacing)),
         }
     }
 

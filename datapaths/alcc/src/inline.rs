@@ -18,7 +18,7 @@ mod law;
 
 use std::os::fd::OwnedFd;
 
-use nix::sys::socket::setsockopt;
+use nix::sys::socket::{getsockopt, setsockopt};
 use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_transport::{Arrived, Delivered, Took};
 use rustix::net::sockopt::tcp_congestion;
@@ -80,7 +80,9 @@ pub(crate) struct Inline {
     limit: Limit,
     /// Bytes that were taken for sent and never were: the kernel counts segments, and not all were full.
     never_sent: u64,
-    /// `TCP_NOTSENT_LOWAT`, as set last.
+    /// `SO_MAX_PACING_RATE`, as set last.
+    rate: u64,
+    /// `TCP_NOTSENT_LOWAT`, as wanted last.
     not_sent: u64,
     /// Bytes that had arrived by the newest look, and whether some were on their way.
     arrived: u64,
@@ -96,19 +98,10 @@ pub(crate) fn begin(fd: &OwnedFd, lower: &str, mss: u32) {
     }
 }
 
-/// The application writes to the kernel: look at the connection from now on.
-pub(crate) fn watch(link: &mut Link) {
-    if link.look_at == Time::NEVER {
-        link.look_at = link.local(clock::now()) + LOOK;
-    }
-}
-
 impl Inline {
     /// Begins it; the queue is empty.
     pub(crate) fn new(link: &mut Link, fd: &OwnedFd) -> Self {
         let not_sent = NOT_SENT.0;
-        // A kernel that does not know it lets more wait; nothing else changes.
-        let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
         // Positions count from what is acknowledged now where they could not be known before.
         let before = link.info.acked.saturating_sub(link.acked);
         link.base.get_or_insert(before);
@@ -118,12 +111,59 @@ impl Inline {
             _ => Limit::Below,
         };
         link.obeys = limit != Limit::Below;
-        if link.obeys {
-            let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
-        }
-        watch(link);
         let (arrived, on_their_way) = (link.info.arrived(), false);
-        Self { limit, never_sent: 0, not_sent, arrived, on_their_way, delivery: Rate::ZERO }
+        let rate = link.program.pacing;
+        let mut inline = Self { limit, never_sent: 0, rate, not_sent, arrived, on_their_way, delivery: Rate::ZERO };
+        inline.bound(link, fd);
+        link.look_at = Time::NEVER;
+        inline.watch(link, fd);
+        inline
+    }
+
+    /// The application writes to the kernel: looks at the connection from now on, and steers it.
+    pub(crate) fn watch(&mut self, link: &mut Link, fd: &OwnedFd) {
+        if link.look_at == Time::NEVER {
+            link.look_at = link.local(clock::now()) + LOOK;
+            self.steer(link, fd);
+        }
+    }
+
+    /// What the kernel is to go by at present is set.
+    fn steer(&mut self, link: &Link, fd: &OwnedFd) {
+        let rate = match self.limit {
+            Limit::Below | Limit::Rate(_) => self.limit.raw().min(link.program.pacing),
+            Limit::Window(_) => self.limit.raw(),
+        };
+        if rate != self.rate {
+            self.rate = rate;
+            // Where it is refused, what the kernel's own control permits is sent.
+            let _ = setsockopt(fd, MaxPacingRate, &rate);
+        }
+    }
+
+    /// What may wait in the kernel is set.
+    fn bound(&self, link: &Link, fd: &OwnedFd) {
+        // A kernel that does not know it lets more wait; nothing else changes.
+        let _ = setsockopt(fd, NotSentLowat, &link.program.not_sent(self.not_sent));
+    }
+
+    /// The program's own rate holds, and nothing is looked at before the program writes.
+    pub(crate) fn rest(&mut self, link: &mut Link) {
+        self.rate = link.program.pacing;
+        link.look_at = Time::NEVER;
+    }
+
+    /// The program has set bounds of its own.
+    pub(crate) fn set_program(&mut self, link: &Link, fd: &OwnedFd) {
+        // It is not known what the kernel has.
+        self.rate = 0;
+        self.steer(link, fd);
+        self.bound(link, fd);
+    }
+
+    /// Somebody else has set another rate: another process holds the socket, and its rate is not ours to change.
+    fn is_taken(&self, fd: &OwnedFd) -> bool {
+        getsockopt(fd, MaxPacingRate).is_ok_and(|rate| rate != self.rate)
     }
 
     /// A time has come: reads `TCP_INFO`, informs the controller, and sets the rate.
@@ -175,8 +215,19 @@ impl Inline {
         // A controller with a clock permits so much until it rings again.
         let rings = link.above.controller().next_tick().max(now + LOOK);
         let next = (now + look_gap(link)).min(rings);
+        if self.is_taken(fd) {
+            self.rest(link);
+            return;
+        }
         self.set_limit(link, fd, next - now);
-        link.look_at = if info.is_quiet() { Time::NEVER } else { next };
+        link.look_at = next;
+        if info.is_quiet() {
+            // While it is not looked at it has no rate of ours: another holder may write to it.
+            if self.rate != link.program.pacing {
+                let _ = setsockopt(fd, MaxPacingRate, &link.program.pacing);
+            }
+            self.rest(link);
+        }
     }
 
     /// The RTT of what was acknowledged since the look before, without the time that a burst takes to pass. The kernel's samples
@@ -230,13 +281,14 @@ impl Inline {
         let before = self.limit.raw();
         if limit.raw().abs_diff(before) as f64 > before as f64 * WORTH {
             self.limit = limit;
-            // Where it is refused, what the kernel's own control permits is sent.
-            let _ = setsockopt(fd, MaxPacingRate, &limit.raw());
+            if !info.is_quiet() {
+                self.steer(link, fd);
+            }
         }
         let not_sent = rate.bytes_in(NOT_SENT_TIME).clamp(NOT_SENT.0, NOT_SENT.1);
         if not_sent >= self.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= self.not_sent {
             self.not_sent = not_sent;
-            let _ = setsockopt(fd, NotSentLowat, &(not_sent as u32));
+            self.bound(link, fd);
         }
     }
 }

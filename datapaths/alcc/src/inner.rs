@@ -1,8 +1,10 @@
 //! What the engine's thread and the application share of a socket.
 
+mod lent;
+
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,10 +17,10 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::clock;
-use crate::descriptors::vacate;
 use crate::ends::{Closing, DAY, nanos};
 use crate::figures::SocketStats;
 use crate::flow::Flow;
+use crate::held::{Given, Held};
 use crate::options::Mode;
 use crate::shared::Shared;
 use crate::stamps::Reader;
@@ -30,8 +32,11 @@ const FULL: u64 = u64::MAX - 1;
 /// What the engine and the application share.
 pub(crate) struct Inner {
     pub(crate) id: u64,
-    pub(crate) fd: OwnedFd,
-    pub(crate) full: OwnedFd,
+    pub(crate) held: Held,
+    /// The events of it that the engine's thread hears.
+    hears: Option<epoll::EventFlags>,
+    /// Not ready for writing while the queue is full; where there is none, the socket itself says when to write.
+    full: Option<OwnedFd>,
     peer: Option<SocketAddr>,
     local: Option<SocketAddr>,
     pub(crate) shared: Arc<Shared<Self>>,
@@ -42,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) inline: AtomicBool,
     /// In this mode: a reading is due, so that no thread has to ask for one.
     pub(crate) watched: AtomicBool,
+    /// The program has closed it, unseen.
+    pub(crate) lost: AtomicBool,
     /// The queue is empty, or will never be.
     pub(crate) drained: Condvar,
     /// In framed mode: the peer's bytes have come, or will never.
@@ -89,13 +96,14 @@ impl State {
 impl Inner {
     pub(crate) fn new(
         id: u64,
-        fd: OwnedFd,
-        full: OwnedFd,
-        local: Option<SocketAddr>,
-        peer: Option<SocketAddr>,
+        held: Held,
+        full: Option<OwnedFd>,
+        ends: (Option<SocketAddr>, Option<SocketAddr>),
         shared: Arc<Shared<Self>>,
         flow: Flow,
+        hears: Option<epoll::EventFlags>,
     ) -> Self {
+        let (local, peer) = ends;
         let (framed, inline) = (flow.is_framed(), flow.is_inline());
         let state = State {
             flow,
@@ -111,7 +119,8 @@ impl Inner {
         };
         Self {
             id,
-            fd,
+            held,
+            hears,
             full,
             peer,
             local,
@@ -120,17 +129,24 @@ impl Inner {
             framed,
             inline: AtomicBool::new(inline),
             watched: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             drained: Condvar::new(),
             arrived: Condvar::new(),
         }
     }
 
-    pub(crate) fn fd(&self) -> &OwnedFd {
-        &self.fd
+    pub(crate) fn fd(&self) -> Arc<Given> {
+        self.held.fd()
     }
 
-    pub(crate) fn full_fd(&self) -> &OwnedFd {
-        &self.full
+    /// An eventfd that is ready for writing while the queue has room; `None` where there is no queue.
+    pub(crate) fn full(&self) -> Option<&OwnedFd> {
+        self.full.as_ref()
+    }
+
+    /// Descriptors that are the engine's.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.held.own_number().into_iter().chain(self.full.as_ref().map(AsRawFd::as_raw_fd))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -151,9 +167,10 @@ impl Inner {
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         let (mut done, mut rest) = (0, bufs.to_vec());
         let mut rest = &mut rest[..];
+        let fd = self.fd();
         loop {
             let flags = SendFlags::NOSIGNAL | if nonblocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
-            let stop = match sendmsg(&self.fd, rest, &mut SendAncillaryBuffer::default(), flags) {
+            let stop = match sendmsg(&fd, rest, &mut SendAncillaryBuffer::default(), flags) {
                 Ok(taken) => {
                     done += taken;
                     if done == total || nonblocking {
@@ -163,7 +180,7 @@ impl Inner {
                     continue;
                 }
                 // The descriptor itself may be non-blocking though this call is not.
-                Err(Errno::AGAIN) if !nonblocking => match self.wait_for(&self.fd) {
+                Err(Errno::AGAIN) if !nonblocking => match self.wait_for(&fd) {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
@@ -176,8 +193,11 @@ impl Inner {
     /// The socket has news.
     pub(crate) fn on_events(&self, events: epoll::EventFlags, reader: &mut Reader) {
         let mut state = self.lock();
+        if state.gone || self.is_lost(&mut state) {
+            return;
+        }
         if events.contains(epoll::EventFlags::ERR) {
-            state.flow.read_stamps(&self.fd, reader);
+            state.flow.read_stamps(&self.fd(), reader);
         }
         if events.contains(epoll::EventFlags::OUT) {
             state.flow.link.blocked = false;
@@ -186,7 +206,7 @@ impl Inner {
             self.read_frames(&mut state);
         }
         if events.contains(epoll::EventFlags::HUP) {
-            state.flow.look_now(&self.fd);
+            state.flow.look_now(&self.fd());
         }
         self.advance(&mut state);
     }
@@ -194,21 +214,22 @@ impl Inner {
     /// The time has come for which it was scheduled.
     pub(crate) fn on_timer(&self, reader: &mut Reader) {
         let mut state = self.lock();
-        if state.gone {
+        if state.gone || self.is_lost(&mut state) {
             return;
         }
         state.scheduled = Time::NEVER;
         // Before the reading: a thread that writes after it finds no watcher, and waits for the lock.
         self.watched.swap(false, Ordering::AcqRel);
         self.give_up_if_silent(&mut state);
-        state.flow.timer(&self.fd, reader);
+        self.close_if_orphan(&mut state);
+        state.flow.timer(&self.fd(), reader);
         self.watched.store(state.flow.is_watched(), Ordering::Release);
         self.advance(&mut state);
     }
 
     /// In framed mode: reads what has come.
     fn read_frames(&self, state: &mut State) {
-        if let Err(error) = state.flow.read_frames(&self.fd) {
+        if let Err(error) = state.flow.read_frames(&self.fd()) {
             state.error = Some(error);
         }
         self.arrived.notify_all();
@@ -276,10 +297,13 @@ impl Inner {
             return;
         }
         let all = state.ended || state.closing.is_some();
-        if let Err(error) = state.flow.pump(&self.fd, all) {
+        if let Err(error) = state.flow.pump(&self.fd(), all) {
             state.error = Some(error);
         }
-        state.flow.protect(&self.fd);
+        if !state.flow.is_empty() {
+            self.held.hold();
+        }
+        state.flow.protect(&self.fd());
         if state.flow.link.is_bypassed() && !state.bypassed {
             state.bypassed = true;
             self.reset(state);
@@ -292,21 +316,17 @@ impl Inner {
                 state.shut = true;
                 state.flow.shut();
                 // It may be over already; then there is nothing to end.
-                let _ = shutdown(&self.fd, Shutdown::Write);
+                let _ = shutdown(self.fd(), Shutdown::Write);
             }
             if state.closing.is_some() {
-                state.gone = true;
-                let link = &state.flow.link;
-                let did = Totals {
-                    sockets: 1,
-                    delivered: link.above.next().max(link.counters.delivered),
-                    retransmits: link.info.retransmits.into(),
-                    bypassed: state.bypassed.into(),
-                };
-                self.shared.forget(self.id, &self.fd, state.scheduled, &did);
-                vacate(&self.fd, &self.shared.wake);
+                let fd = self.fd();
+                state.flow.let_go(&fd);
+                // Other processes may hold the socket; this one hears of it no more.
+                self.shared.hear_nothing(&fd);
+                self.forget(state);
                 return;
             }
+            self.held.release();
         }
         let given_up = state.closing.map_or(Time::NEVER, |closing| closing.ends(&state.flow));
         let wake = state.flow.next_wake().min(given_up);
@@ -316,27 +336,50 @@ impl Inner {
         }
     }
 
+    /// The engine has nothing to do with the socket any more.
+    fn forget(&self, state: &mut State) {
+        state.gone = true;
+        self.held.release();
+        let link = &state.flow.link;
+        let did = Totals {
+            sockets: 1,
+            delivered: link.above.next().max(link.counters.delivered),
+            retransmits: link.info.retransmits.into(),
+            bypassed: state.bypassed.into(),
+        };
+        self.shared.forget(self.id, state.scheduled, &did);
+    }
+
     /// Sets the eventfd by the room in the queue.
     fn show_room(&self, state: &mut State) {
+        let Some(full) = &self.full else { return };
         if !state.full && state.flow.link.queue.room() == 0 {
-            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+            state.full = write(full, &FULL.to_ne_bytes()).is_ok();
         } else if state.full && (state.flow.link.queue.has_fallen() || state.flow.link.dead) {
-            state.full = read(&self.full, &mut [0; 8]).is_err();
+            state.full = read(full, &mut [0; 8]).is_err();
         }
     }
 
     /// It was reported to the application that not all fits: the eventfd will say when there is, even if some has become
     /// free since. Edge-triggered sets wait for it.
     pub(crate) fn refuse(&self, state: &mut State) {
-        if !state.full {
-            state.full = write(&self.full, &FULL.to_ne_bytes()).is_ok();
+        if let Some(full) = self.full.as_ref().filter(|_| !state.full) {
+            state.full = write(full, &FULL.to_ne_bytes()).is_ok();
         }
         self.show_room(state);
     }
 
+    /// Blocks until the queue has room.
+    pub(crate) fn wait_for_room(&self) -> Result<(), Errno> {
+        match &self.full {
+            Some(full) => self.wait_for(full),
+            None => self.wait_for(&self.fd()),
+        }
+    }
+
     /// Blocks until `what` is ready for writing, at most for the socket's `SO_SNDTIMEO`.
     pub(crate) fn wait_for(&self, what: &OwnedFd) -> Result<(), Errno> {
-        let limit = socket_timeout(&self.fd, Timeout::Send)?;
+        let limit = socket_timeout(self.fd(), Timeout::Send)?;
         let limit =
             limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
         match poll(&mut [PollFd::new(what, PollFlags::OUT)], limit.as_ref())? {

@@ -24,6 +24,7 @@ mod flow;
 pub mod frame;
 mod framed;
 mod group;
+mod held;
 mod info;
 mod inline;
 mod inner;
@@ -43,6 +44,7 @@ pub mod transfer;
 
 pub use engine::{Engine, Observe};
 pub use figures::SocketStats;
+pub use held::Lent;
 pub use layer::{Framing, Layer};
 pub use options::{Acks, Lower, Mode, Options, OptionsError};
 pub use rtts::Rtts;

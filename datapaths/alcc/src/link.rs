@@ -1,6 +1,7 @@
 //! What a connection has in every mode: the controller above TCP, the queue, and what the kernel reports of the TCP below.
 
 mod guard;
+mod program;
 
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
@@ -10,6 +11,7 @@ use paceline_cc::{Controller, Nanos, Time};
 use paceline_transport::{Above, Config, News};
 
 use self::guard::Guard;
+pub(crate) use self::program::Program;
 use crate::clock;
 use crate::group::Group;
 use crate::info::Info;
@@ -85,6 +87,8 @@ pub(crate) struct Link {
     pub(crate) fill_until: Option<Time>,
     /// What protects the stream while the queue holds bytes.
     guard: Guard,
+    /// The program's own options, which hold again when the engine lets go.
+    pub(crate) program: Program,
     /// When TCP last took or delivered a byte.
     progress: Time,
     /// The connection is over.
@@ -135,6 +139,7 @@ impl Link {
             nodelay,
             fill_until: None,
             guard: Guard::default(),
+            program: Program::default(),
             progress: Time::ZERO,
             dead: false,
         }

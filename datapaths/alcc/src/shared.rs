@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use paceline_cc::Time;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -44,11 +45,11 @@ impl Default for Hooks {
 /// What the thread and the sockets share; a socket is an `S`.
 pub(crate) struct Shared<S> {
     pub(crate) options: Options,
-    pub(crate) epoll: OwnedFd,
-    pub(crate) wake: OwnedFd,
-    /// Rings at the first sending time.
-    pub(crate) alarm: OwnedFd,
+    /// Once there is a socket whose events the thread waits for.
+    poller: OnceLock<Poller>,
     timers: Mutex<Timers>,
+    /// Wakes the thread while there is none.
+    turn: Condvar,
     sockets: Mutex<HashMap<u64, Arc<S>>>,
     /// Sockets without a holder, for the engine's thread to close.
     left: Mutex<Vec<S>>,
@@ -74,6 +75,40 @@ pub(crate) struct Timers {
     pub(crate) due: BTreeSet<(Time, u64)>,
     /// Until then the thread sleeps; [`Time::ZERO`] while it is awake.
     pub(crate) asleep_until: Time,
+    /// The thread was called, and has not heard it yet.
+    called: bool,
+}
+
+impl Timers {
+    /// The first time at which a socket wants to be called.
+    pub(crate) fn first(&self) -> Time {
+        self.due.first().map_or(Time::NEVER, |&(at, _)| at)
+    }
+}
+
+/// What the thread waits with for events of sockets. Above inline sockets it waits for times alone, and has no descriptor.
+pub(crate) struct Poller {
+    pub(crate) epoll: OwnedFd,
+    pub(crate) wake: OwnedFd,
+    /// Rings at the first sending time.
+    pub(crate) alarm: OwnedFd,
+}
+
+impl Poller {
+    fn new() -> io::Result<Self> {
+        let poller = Self {
+            epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
+            wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
+            alarm: lift(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)?,
+        };
+        poller.hear(WAKE, &poller.wake, epoll::EventFlags::IN)?;
+        poller.hear(ALARM, &poller.alarm, epoll::EventFlags::IN)?;
+        Ok(poller)
+    }
+
+    fn hear(&self, id: u64, fd: &OwnedFd, events: epoll::EventFlags) -> rustix::io::Result<()> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id), events | epoll::EventFlags::ET)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,17 +118,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<S> Shared<S> {
     /// An engine without sockets.
-    ///
-    /// # Errors
-    /// The operating system's.
-    pub(crate) fn new(options: Options, hooks: Hooks) -> io::Result<Self> {
+    pub(crate) fn new(options: Options, hooks: Hooks) -> Self {
         let budget = Budget::new(options.memory);
-        let shared = Self {
+        Self {
             options,
-            epoll: lift(epoll::create(epoll::CreateFlags::CLOEXEC)?)?,
-            wake: lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?,
-            alarm: lift(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)?,
-            timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO }),
+            poller: OnceLock::new(),
+            timers: Mutex::new(Timers { due: BTreeSet::new(), asleep_until: Time::ZERO, called: false }),
+            turn: Condvar::new(),
             sockets: Mutex::new(HashMap::new()),
             left: Mutex::default(),
             groups: Mutex::new(Groups::default()),
@@ -107,10 +138,48 @@ impl<S> Shared<S> {
             wake_ups: AtomicU64::new(0),
             thread: AtomicI32::new(0),
             ending: AtomicBool::new(false),
-        };
-        shared.hear(WAKE, &shared.wake, epoll::EventFlags::IN)?;
-        shared.hear(ALARM, &shared.alarm, epoll::EventFlags::IN)?;
-        Ok(shared)
+        }
+    }
+
+    /// What the thread waits with, made when it is first wanted.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn poller(&self) -> io::Result<&Poller> {
+        if let Some(poller) = self.poller.get() {
+            return Ok(poller);
+        }
+        let poller = Poller::new()?;
+        // Two threads may make one each: the first counts.
+        let _ = self.poller.set(poller);
+        // The thread goes over to it.
+        self.call();
+        self.poller()
+    }
+
+    /// What the thread waits with, if a socket has events.
+    pub(crate) fn polls(&self) -> Option<&Poller> {
+        self.poller.get()
+    }
+
+    /// Waits without a [`Poller`]: for a call, or the first time at which a socket wants to be called.
+    pub(crate) fn rest(&self) {
+        let mut timers = self.timers();
+        while !timers.called && self.polls().is_none() {
+            let (until, now) = (timers.first(), clock::now());
+            if until <= now {
+                break;
+            }
+            timers.asleep_until = until;
+            timers = if until == Time::NEVER {
+                self.turn.wait(timers).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let left = Duration::from_nanos((until - now).as_nanos());
+                self.turn.wait_timeout(timers, left).unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+        timers.called = false;
+        timers.asleep_until = Time::ZERO;
     }
 
     pub(crate) fn timers(&self) -> MutexGuard<'_, Timers> {
@@ -139,8 +208,9 @@ impl<S> Shared<S> {
     }
 
     /// Its own descriptors.
-    pub(crate) fn descriptors(&self) -> [RawFd; 3] {
-        [&self.epoll, &self.wake, &self.alarm].map(AsRawFd::as_raw_fd)
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let of = |poller: &Poller| [&poller.epoll, &poller.wake, &poller.alarm].map(AsRawFd::as_raw_fd);
+        self.polls().map(of).into_iter().flatten().collect()
     }
 
     /// Others have written past a socket's queue.
@@ -150,8 +220,12 @@ impl<S> Shared<S> {
 
     /// Wakes the thread.
     pub(crate) fn call(&self) {
-        // It fails when the counter is full of calls that were not heard yet.
-        let _ = write(&self.wake, &1_u64.to_ne_bytes());
+        self.timers().called = true;
+        self.turn.notify_one();
+        if let Some(poller) = self.polls() {
+            // It fails when the counter is full of calls that were not heard yet.
+            let _ = write(&poller.wake, &1_u64.to_ne_bytes());
+        }
     }
 
     /// Socket `id` wants to be called at `wake`, and no more at `before`.
@@ -169,20 +243,19 @@ impl<S> Shared<S> {
     }
 
     /// The thread is woken up by these events of a descriptor, once for each.
-    pub(crate) fn hear(&self, id: u64, fd: &OwnedFd, events: epoll::EventFlags) -> rustix::io::Result<()> {
-        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id), events | epoll::EventFlags::ET)
+    pub(crate) fn hear(&self, id: u64, fd: &OwnedFd, events: epoll::EventFlags) -> io::Result<()> {
+        Ok(self.poller()?.hear(id, fd, events)?)
     }
 
-    /// Room in the kernel is the application's business now.
-    pub(crate) fn hear_only_the_end(&self, id: u64, fd: &OwnedFd) {
-        // An exclusive entry cannot be changed.
-        let _ = epoll::delete(&self.epoll, fd);
-        // The set has held it: there is room. If not, the next look finds the end of the connection.
-        let _ = self.hear(id, fd, epoll::EventFlags::empty());
+    /// The thread is not woken up by a descriptor's events any more.
+    pub(crate) fn hear_nothing(&self, fd: &OwnedFd) {
+        if let Some(poller) = self.polls() {
+            let _ = epoll::delete(&poller.epoll, fd);
+        }
     }
 
-    /// Socket `id` is closed and drained; it wanted to be called at `scheduled`.
-    pub(crate) fn forget(&self, id: u64, fd: &OwnedFd, scheduled: Time, did: &Totals) {
+    /// Socket `id` is closed and drained, or not there any more; it wanted to be called at `scheduled`.
+    pub(crate) fn forget(&self, id: u64, scheduled: Time, did: &Totals) {
         let mut past = self.past();
         past.sockets += did.sockets;
         past.delivered += did.delivered;
@@ -190,8 +263,6 @@ impl<S> Shared<S> {
         past.bypassed += did.bypassed;
         drop(past);
         self.timers().due.remove(&(scheduled, id));
-        // Other processes may hold the socket; this one hears of it no more.
-        let _ = epoll::delete(&self.epoll, fd);
         let last = {
             let mut sockets = self.sockets();
             sockets.remove(&id);

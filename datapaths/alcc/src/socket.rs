@@ -1,7 +1,7 @@
 //! A connected socket in the care of an engine.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::figures::SocketStats;
+use crate::held::Lent;
 use crate::inner::Inner;
 use crate::options::Mode;
 use crate::stamps::Reader;
@@ -58,7 +59,7 @@ impl Socket {
                 Some(error) => error,
                 None if done == total => return Ok(done),
                 None if nonblocking => Errno::AGAIN,
-                None => match self.inner.wait_for(&self.inner.full) {
+                None => match self.inner.wait_for_room() {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
@@ -163,18 +164,59 @@ impl Socket {
     /// # Errors
     /// The operating system's.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        Ok(self.inner.lock().flow.link.set_linger(&self.inner.fd, linger)?)
+        Ok(self.inner.lock().flow.link.set_linger(&self.inner.fd(), linger)?)
     }
 
     /// An eventfd that is ready for writing (`POLLOUT`) while the queue has room: it stops when the queue is full, and
-    /// is ready again when a quarter of it is free. Put it into a set in the socket's place.
-    pub fn full(&self) -> BorrowedFd<'_> {
-        self.inner.full.as_fd()
+    /// is ready again when a quarter of it is free. Put it into a set in the socket's place; `None` for one that
+    /// was [lent](crate::Lent) and inline from the start, which says itself when there is room.
+    pub fn full(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.full().map(AsFd::as_fd)
     }
 
-    /// The socket.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.inner.fd.as_fd()
+    /// Another descriptor of the socket.
+    ///
+    /// # Errors
+    /// The operating system's: too many descriptors.
+    pub fn try_clone(&self) -> io::Result<OwnedFd> {
+        self.inner.fd().try_clone()
+    }
+
+    /// Of one that the program [lends](crate::Lent): it is about to close the number that it lent, and has this one as well. One that
+    /// means another socket is not taken; says whether it is.
+    pub fn is_at(&self, fd: Lent) -> bool {
+        self.inner.rename(fd)
+    }
+
+    /// Of one that the program [lends](crate::Lent): it was closed by a call that was not seen, and the engine has forgotten it.
+    pub fn is_lost(&self) -> bool {
+        self.inner.lost.load(Ordering::Acquire)
+    }
+
+    /// Another process has the socket from now on, or another program in this one: it is as the program has it, until this program
+    /// writes to it again.
+    pub fn let_go(&self) {
+        self.inner.let_go();
+    }
+
+    /// The program's own `SO_MAX_PACING_RATE` in bytes a second, which bounds the controller's.
+    pub fn max_pacing_rate(&self) -> u64 {
+        self.inner.program().pacing
+    }
+
+    /// Sets it.
+    pub fn set_max_pacing_rate(&self, rate: u64) {
+        self.inner.set_program(|program| program.pacing = rate);
+    }
+
+    /// The program's own `TCP_NOTSENT_LOWAT` in bytes, which bounds the engine's; zero is none.
+    pub fn not_sent_lowat(&self) -> u32 {
+        self.inner.program().not_sent
+    }
+
+    /// Sets it.
+    pub fn set_not_sent_lowat(&self, bytes: u32) {
+        self.inner.set_program(|program| program.not_sent = bytes);
     }
 
     /// How bytes reach TCP at present; never [`Mode::Auto`].
@@ -192,11 +234,11 @@ impl Socket {
         if state.flow.is_framed() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        if !state.flow.go_inline(&self.inner.fd) {
+        if state.gone || !state.flow.go_inline(&self.inner.fd()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.inner.inline.store(true, Ordering::Release);
-        self.inner.shared.hear_only_the_end(self.inner.id, &self.inner.fd);
+        self.inner.shared.hear_nothing(&self.inner.fd());
         self.inner.advance(&mut state);
         Ok(())
     }
@@ -210,9 +252,7 @@ impl Socket {
     /// watching already. A call that may block is also reported before it.
     pub fn wrote(&self) {
         if self.inner.inline.load(Ordering::Acquire) && !self.inner.watched.swap(true, Ordering::AcqRel) {
-            let mut state = self.inner.lock();
-            state.flow.watch();
-            self.inner.advance(&mut state);
+            self.inner.watch();
         }
     }
 

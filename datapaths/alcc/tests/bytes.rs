@@ -54,7 +54,7 @@ fn inline_writes_arrive_and_the_rate_is_the_controllers() {
     assert_eq!((socket.mode(), socket.queued()), (Mode::Inline, 0));
     // Idle: no one looks. Then a write through another descriptor, of which the engine is told.
     until("nothing is in flight", || socket.stats().in_flight == 0);
-    std::net::TcpStream::from(socket.fd().try_clone_to_owned().unwrap()).write_all(&[2; 1000]).unwrap();
+    std::net::TcpStream::from(socket.try_clone().unwrap()).write_all(&[2; 1000]).unwrap();
     socket.wrote();
     until("it is seen", || socket.stats().delivered == 1_001_000);
     drop(socket);
@@ -145,7 +145,7 @@ fn a_stalled_peer_stops_the_application_and_loses_nothing() {
     // The other direction is the application's own.
     peer.write_all(b"hello").unwrap();
     let mut back = [0; 5];
-    std::net::TcpStream::from(socket.fd().try_clone_to_owned().unwrap()).read_exact(&mut back).unwrap();
+    std::net::TcpStream::from(socket.try_clone().unwrap()).read_exact(&mut back).unwrap();
     assert_eq!(&back, b"hello");
     drop(socket);
     drop(peer);

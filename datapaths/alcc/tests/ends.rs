@@ -124,7 +124,7 @@ fn the_end_of_a_program_does_not_wait_for_what_is_written_meanwhile() {
 fn an_abort_resets_though_others_hold_the_socket() {
     let engine = engine(|options| options.queue = LARGE);
     let (socket, mut peer) = narrow(&engine);
-    let mut held = TcpStream::from(socket.fd().try_clone_to_owned().unwrap());
+    let mut held = TcpStream::from(socket.try_clone().unwrap());
     fill(&socket);
     socket.abort();
     assert_eq!(ending(&mut peer).1, Err(ErrorKind::ConnectionReset));
@@ -140,9 +140,9 @@ fn an_empty_queue_ends_the_stream_and_the_applications_linger_comes_back() {
     let engine = engine(|options| options.queue = LARGE);
     let own = Some(Duration::from_secs(7));
     let (socket, mut peer) = narrow(&engine);
-    sockopt::set_socket_linger(socket.fd(), own).unwrap();
+    sockopt::set_socket_linger(socket.try_clone().unwrap(), own).unwrap();
     let written = fill(&socket);
-    let at = |socket: &paceline_alcc::Socket| sockopt::socket_linger(socket.fd()).unwrap();
+    let at = |socket: &paceline_alcc::Socket| sockopt::socket_linger(socket.try_clone().unwrap()).unwrap();
     assert_eq!(at(&socket), Some(Duration::ZERO), "the end of the process must reset");
     // What the kernel holds may differ from one time to the next.
     let mut bytes = vec![0; written + HELD];
@@ -157,7 +157,7 @@ fn an_empty_queue_ends_the_stream_and_the_applications_linger_comes_back() {
             socket.set_linger(own).unwrap();
             assert_eq!(at(&socket), Some(Duration::ZERO));
         } else {
-            sockopt::set_socket_linger(socket.fd(), own).unwrap();
+            sockopt::set_socket_linger(socket.try_clone().unwrap(), own).unwrap();
         }
         peer.read_exact(&mut bytes[..written]).unwrap();
         assert!(socket.drain(PATIENCE));

@@ -27,13 +27,13 @@ const LARGE: usize = 5 * HELD;
 fn readiness_to_write_means_room_in_the_queue() {
     let engine = engine(|options| options.queue = LARGE);
     let (socket, peer) = narrow(&engine);
-    let full = socket.full();
+    let full = socket.full().unwrap();
     let mut ready = [PollFd::new(&full, PollFlags::OUT)];
     let level = |ready: &mut [PollFd<'_>; 1], limit: &Timespec| poll(ready, Some(limit)).unwrap() == 1;
     assert!(level(&mut ready, &SOON), "a new socket has room");
     let edges = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
-    epoll::add(&edges, socket.full(), epoll::EventData::new_u64(1), flags).unwrap();
+    epoll::add(&edges, socket.full().unwrap(), epoll::EventData::new_u64(1), flags).unwrap();
     let edge = |limit: &Timespec| {
         let mut events = Vec::with_capacity(4);
         epoll::wait(&edges, rustix::buffer::spare_capacity(&mut events), Some(limit)).unwrap();

@@ -78,7 +78,7 @@ fn clients_that_do_not_read_cost_no_more_than_the_budget_and_a_floor_each() {
     let edges = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
     for (at, (socket, _)) in pairs.iter().enumerate() {
-        let full = socket.full();
+        let full = socket.full().unwrap();
         assert_eq!(poll(&mut [PollFd::new(&full, PollFlags::OUT)], Some(&NOW)).unwrap(), 0, "{}", socket.queued());
         epoll::add(&edges, full, epoll::EventData::new_u64(at as u64), flags).unwrap();
     }
@@ -98,7 +98,7 @@ fn clients_that_do_not_read_cost_no_more_than_the_budget_and_a_floor_each() {
     };
     hear(STALLED / 2..STALLED);
     for socket in &sockets[STALLED / 2..] {
-        let full = socket.full();
+        let full = socket.full().unwrap();
         assert_eq!(poll(&mut [PollFd::new(&full, PollFlags::OUT)], Some(&LATE)).unwrap(), 1);
     }
     readers.push(read_all(peers));

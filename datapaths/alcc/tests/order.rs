@@ -20,40 +20,72 @@ const V4: &str = "127.0.0.1:0";
 
 /// Another descriptor of the socket, as somebody has who knows nothing of us.
 fn somebody(socket: &Socket) -> TcpStream {
-    TcpStream::from(socket.fd().try_clone_to_owned().unwrap())
+    TcpStream::from(socket.try_clone().unwrap())
+}
+
+/// How a stream ended.
+#[derive(Debug, PartialEq)]
+enum Ended {
+    /// In order, with all of these.
+    After(Vec<u8>),
+    Reset,
 }
 
 /// Reads until the end or the reset.
-fn is_reset(peer: &mut TcpStream) -> bool {
+fn read_out(peer: &mut TcpStream) -> Ended {
     peer.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut sink = vec![0; 1 << 20];
-    loop {
-        match peer.read(&mut sink) {
-            Ok(0) => return false,
-            Ok(_) => {}
-            Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+    let mut bytes = Vec::new();
+    match peer.read_to_end(&mut bytes) {
+        Ok(_) => Ended::After(bytes),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+            Ended::Reset
+        }
+    }
+}
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Counts the calls of the engine's hook.
+const HOOKS: Hooks = Hooks {
+    enter: || {},
+    bypassed: || {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+    },
+};
+
+#[test]
+fn bytes_that_overtake_the_queue_reset_the_connection() {
+    let mut found = 0;
+    for acks in [Acks::Stamps, Acks::Info] {
+        for bytes in [1, 1000] {
+            // One packet at a time: the queue waits for the window, and TCP has room for others.
+            let controller = "fixed:window=1".parse().unwrap();
+            let options = Options { acks, controller, queue: 5 * HELD, ..Options::default() };
+            let engine = Engine::start_with(options, HOOKS).unwrap();
+            let (socket, mut peer) = narrow(&engine);
+            fill(&socket);
+            let mut other = somebody(&socket);
+            other.write_all(&vec![7; bytes]).unwrap();
+            socket.close(PATIENCE);
+            assert_eq!(read_out(&mut peer), Ended::Reset, "{acks} {bytes}");
+            found += 1;
+            until("the engine lets go", || engine.sockets().is_empty());
+            assert_eq!((engine.past().bypassed, CALLS.load(Ordering::Relaxed)), (1, found));
         }
     }
 }
 
 #[test]
-fn bytes_that_overtake_the_queue_reset_the_connection() {
-    static CALLS: AtomicU32 = AtomicU32::new(0);
-    let hooks = Hooks {
-        bypassed: || {
-            CALLS.fetch_add(1, Ordering::Relaxed);
-        },
-        ..Hooks::default()
-    };
-    let mut found = 0;
+fn bytes_that_come_as_the_queue_empties_are_in_order_or_reset_the_connection() {
     for acks in [Acks::Stamps, Acks::Info] {
         for bytes in [1, 1000] {
-            let engine = Engine::start_with(Options { acks, queue: 5 * HELD, ..Options::default() }, hooks).unwrap();
+            let engine = engine(|options| (options.acks, options.queue) = (acks, 5 * HELD));
             let (socket, mut peer) = narrow(&engine);
-            fill(&socket);
+            let ours = fill(&socket);
             let mut other = somebody(&socket);
             other.set_nonblocking(true).unwrap();
-            // The kernel takes some of it as soon as there is room.
+            // The kernel takes some of it when there is room: before the last of the queue, or after it.
             let overtaking = thread::spawn(move || {
                 let mut left = vec![7; bytes];
                 until("the kernel takes it", || match other.write(&left) {
@@ -65,11 +97,13 @@ fn bytes_that_overtake_the_queue_reset_the_connection() {
                 });
             });
             socket.close(PATIENCE);
-            assert!(is_reset(&mut peer), "{acks} {bytes}");
+            let ended = read_out(&mut peer);
             overtaking.join().unwrap();
-            found += 1;
-            until("the engine lets go", || engine.sockets().is_empty());
-            assert_eq!((engine.past().bypassed, CALLS.load(Ordering::Relaxed)), (1, found));
+            if let Ended::After(stream) = ended {
+                let (first, last) = stream.split_at(ours);
+                let in_order = first.iter().all(|&byte| byte == 5) && last == vec![7; bytes];
+                assert!(in_order, "{acks} {bytes}: others' bytes are among ours");
+            }
         }
     }
 }

@@ -2,25 +2,24 @@
 
 use std::ffi::c_int;
 use std::io::{self, IoSlice};
-use std::os::fd::AsRawFd;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use paceline_alcc::{Acks, Mode, Socket};
+use paceline_alcc::{Acks, Lent, Mode, Socket};
 
 use crate::ask;
 use crate::end;
 use crate::inside::Inside;
 use crate::next;
 use crate::notice::Notice;
-use crate::own;
 use crate::pending::Pending;
 use crate::set::Set;
 use crate::stack;
-use crate::state::State;
-use crate::table::Kind;
+use crate::state::{self, State};
 
 /// How what the application writes goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +53,24 @@ pub(crate) struct Linger {
     pub(crate) seconds: c_int,
 }
 
-/// Options that the application set and we keep to ourselves, since the engine needs others on the socket.
-#[derive(Clone, Copy, Default)]
+/// Options that the application set and we keep to ourselves, since the engine needs others on the socket: the first three while there
+/// is a queue.
+#[derive(Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) linger: Linger,
     pub(crate) nodelay: c_int,
     pub(crate) cork: c_int,
+    /// `SO_MAX_PACING_RATE`.
+    pub(crate) pacing: u64,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub(crate) not_sent: u32,
+}
+
+impl Default for Kept {
+    /// Of a socket of which nothing was set.
+    fn default() -> Self {
+        Self { linger: Linger::default(), nodelay: 0, cork: 0, pacing: u64::MAX, not_sent: 0 }
+    }
 }
 
 /// Where a socket is registered: a set of `epoll`, under a descriptor.
@@ -75,6 +86,13 @@ impl Place {
     }
 }
 
+impl Linger {
+    /// A close waits.
+    pub(crate) fn waits(self) -> bool {
+        self.on != 0 && self.seconds != 0
+    }
+}
+
 /// A TCP socket of the application, under one or several descriptors.
 pub(crate) struct Conn {
     via: AtomicU8,
@@ -82,10 +100,12 @@ pub(crate) struct Conn {
     direct: AtomicBool,
     care: OnceLock<Care>,
     /// Descriptors of this process that name it.
-    names: AtomicUsize,
+    names: Mutex<Vec<c_int>>,
     places: Mutex<Vec<Place>>,
     kept: Mutex<Kept>,
-    /// The engine of a process that forked this one reads its stamps. Some may come that were not asked for here.
+    /// The engine of a process that forked this one steers it.
+    steered: bool,
+    /// That engine reads its stamps. Some may come that were not asked for here.
     inherited: bool,
     /// That process may still be sending what it had queued.
     pending: Option<Arc<Pending>>,
@@ -107,25 +127,26 @@ const BRIEF: Duration = Duration::from_millis(50);
 const ACKED: Duration = Duration::from_secs(2);
 
 impl Conn {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self::with(Via::Undecided))
+    pub(crate) fn new(fd: c_int) -> Arc<Self> {
+        Arc::new(Self::with(Via::Undecided, vec![fd]))
     }
 
     /// A socket that this process was given by another: that may write to it too.
-    pub(crate) fn given() -> Arc<Self> {
-        let conn = Self::new();
+    pub(crate) fn given(fd: c_int) -> Arc<Self> {
+        let conn = Self::new(fd);
         conn.go_direct();
         conn
     }
 
-    fn with(via: Via) -> Self {
+    fn with(via: Via, names: Vec<c_int>) -> Self {
         Self {
             via: AtomicU8::new(via as u8),
             direct: AtomicBool::new(false),
             care: OnceLock::new(),
-            names: AtomicUsize::new(1),
+            names: Mutex::new(names),
             places: Mutex::default(),
             kept: Mutex::default(),
+            steered: false,
             inherited: false,
             pending: None,
             first: AtomicUsize::new(0),
@@ -136,14 +157,21 @@ impl Conn {
     /// The same socket in a forked child. What the parent's engine cares for the child's may care for later: inline, since
     /// there is one error queue, and after what the parent had queued.
     pub(crate) fn in_child(&self, pending: Option<&Arc<Pending>>) -> Arc<Self> {
-        let mut conn = Self::with(self.via());
+        // Another thread of the parent's may have been in there: such a name is found by its next use.
+        let copy = |names: &Mutex<Vec<c_int>>| names.try_lock().map(|names| names.clone()).unwrap_or_default();
+        let mut conn = Self::with(self.via(), copy(&self.names));
+        conn.steered = self.steered || self.care.get().is_some();
+        if conn.steered
+            && let Ok(kept) = self.kept.try_lock()
+        {
+            conn.kept = Mutex::new(*kept);
+        }
         if self.care.get().is_some() {
             conn.pending = pending.filter(|_| self.via() == Via::Queue).cloned();
             conn.inherited = self.is_stamped();
             conn.go_direct();
             conn.go(Via::Undecided);
         }
-        conn.names.store(self.names.load(Ordering::Relaxed), Ordering::Relaxed);
         Arc::new(conn)
     }
 
@@ -184,9 +212,18 @@ impl Conn {
         }
     }
 
+    /// The engine has found that it was closed by a call that we did not see.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.socket().is_some_and(|socket| socket.is_lost())
+    }
+
+    fn names(&self) -> MutexGuard<'_, Vec<c_int>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One more descriptor names it.
-    pub(crate) fn named_again(&self) {
-        self.names.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn named_again(&self, fd: c_int) {
+        self.names().push(fd);
     }
 
     /// Places where it is registered. Held while the way it goes changes.
@@ -249,6 +286,19 @@ impl Conn {
         before + count.min(FIRST_WINDOW + 1) <= FIRST_WINDOW && now - begun < BRIEF.as_nanos() as u64
     }
 
+    /// With a queue: the application sets `SO_LINGER`. One of zero is the kernel's at once, so that whatever closes the socket resets it; one
+    /// that waits is not, since the engine's thread must not wait in close.
+    pub(crate) fn set_linger(&self, linger: Linger) {
+        let mut kept = self.kept();
+        // Linux `sk_setsockopt`: switched off, it keeps the time.
+        kept.linger = if linger.on == 0 { Linger { on: 0, ..kept.linger } } else { Linger { on: 1, ..linger } };
+        let at_once = (linger.on != 0 && linger.seconds == 0).then_some(Duration::ZERO);
+        if let Some(socket) = self.socket() {
+            // It is a TCP socket, which takes it.
+            let _ = socket.set_linger(at_once);
+        }
+    }
+
     /// Leaves it to the kernel for good; `why` is said once.
     pub(crate) fn leave(&self, state: &State, why: &Notice) {
         let _places = self.places();
@@ -291,14 +341,28 @@ impl Conn {
 
     fn give(&self, state: &State, fd: c_int) -> io::Result<()> {
         let engine = state.engine()?;
-        let copy = own::duplicate(fd)?;
-        let cookie = ask::cookie(copy.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
+        let cookie = ask::cookie(fd).ok_or_else(io::Error::last_os_error)?;
         let mut kept = self.kept();
-        kept.linger = ask::option(fd, libc::SOL_SOCKET, libc::SO_LINGER).unwrap_or_default();
-        kept.nodelay = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap_or_default();
+        if self.steered {
+            // What is set is another engine's: it finds that this one has taken over.
+            restore(fd, &kept);
+        }
+        kept.pacing = ask::option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE).unwrap_or(u64::MAX);
+        kept.not_sent = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT).unwrap_or_default();
         let seen = !self.direct.load(Ordering::Relaxed) && !state.is_bypassed();
         let mode = if state.config.queues() && seen { Mode::Queue } else { Mode::Inline };
+        let mut socket = None;
         if mode == Mode::Queue {
+            kept.linger = ask::option(fd, libc::SOL_SOCKET, libc::SO_LINGER).unwrap_or_default();
+            kept.nodelay = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap_or_default();
+            // Without descriptors for a queue it is served without one.
+            socket = or_none_left(engine.adopt_lent(lend(fd), mode))?;
+        }
+        if socket.is_some() {
+            if kept.linger.waits() {
+                // The engine's thread must not wait in close.
+                ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, Linger { on: 0, ..kept.linger });
+            }
             // A full packet that waits for more in the kernel would never leave.
             kept.cork = ask::option(fd, libc::IPPROTO_TCP, libc::TCP_CORK).unwrap_or_default();
             if kept.cork != 0 {
@@ -306,46 +370,47 @@ impl Conn {
             }
             end::drain_on_term();
         }
-        let socket = engine.adopt_as(copy, mode)?;
-        state.table.set(socket.full().as_raw_fd(), Kind::Own);
-        if kept.linger.on != 0 {
-            // The engine's thread must not wait in close.
-            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, Linger::default());
-        }
+        let socket = match socket {
+            Some(socket) => socket,
+            None => engine.adopt_lent(lend(fd), Mode::Inline)?,
+        };
         let stats = socket.stats();
         let stamped = stats.acks == Acks::Stamps;
         let via = if socket.mode() == Mode::Inline { Via::Inline } else { Via::Queue };
         let _ = self.care.set(Care { socket, cookie, stamped });
         drop(kept);
-        if via == Via::Inline {
-            self.give_back(fd);
-        }
         self.go(via);
         Ok(())
     }
 
-    /// Inline the kernel packs what the application writes, as the application has it.
+    /// Inline the kernel packs what the application writes, and ends it, as the application has it.
     fn give_back(&self, fd: c_int) {
         let kept = *self.kept();
         ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, kept.nodelay);
         if kept.cork != 0 {
             ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_CORK, kept.cork);
         }
+        if kept.linger.waits() {
+            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, kept.linger);
+        }
     }
 
-    /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It is informed before as well, since
+    /// The application is about to write to the kernel.
+    pub(crate) fn writes(&self) {
+        if let Some(socket) = self.socket()
+            && !socket.is_watched()
+            && !state::any().is_some_and(|state| state.ending.load(Ordering::Relaxed))
+        {
+            let _inside = Inside::enter();
+            socket.wrote();
+        }
+    }
+
+    /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It was informed before as well, since
     /// the call may block.
     pub(crate) fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
-        let Some(socket) = self.socket() else { return call() };
-        let wrote = || {
-            if !socket.is_watched() {
-                let _inside = Inside::enter();
-                socket.wrote();
-            }
-        };
-        wrote();
         let answer = call();
-        wrote();
+        self.writes();
         answer
     }
 
@@ -364,7 +429,9 @@ impl Conn {
             return false;
         }
         self.go(Via::Inline);
-        self.give_back(care.socket.fd().as_raw_fd());
+        if let Some(&fd) = self.names().iter().find(|&&fd| self.is(fd)) {
+            self.give_back(fd);
+        }
         for place in places.iter() {
             if let Some(set) = place.set.upgrade() {
                 set.renew(place.fd);
@@ -430,7 +497,8 @@ impl Conn {
         let limit = libc::timespec { tv_sec: seconds, tv_nsec: micros * 1000 };
         let limit = if seconds == 0 && micros == 0 { ptr::null() } else { &raw const limit };
         loop {
-            let mut set = libc::pollfd { fd: socket.full().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+            let full = socket.full().map_or(fd, |full| full.as_raw_fd());
+            let mut set = libc::pollfd { fd: full, events: libc::POLLOUT, revents: 0 };
             match next::ppoll(&mut set, 1, limit, ptr::null()) {
                 0 => return Err(io::ErrorKind::WouldBlock.into()),
                 -1 if next::errno() == libc::EINTR && handlers_restart() => {}
@@ -449,30 +517,39 @@ impl Conn {
         self.let_go(fd);
     }
 
-    /// No engine will steer it any more: the kernel gets it with the options that the application set.
+    /// Others have it from now on, and no engine steers it before this process writes to it again: the kernel gets it with the options
+    /// that the application set. An engine of the process that forked this one finds by them that it is not its own any more.
     pub(crate) fn let_go(&self, fd: c_int) {
-        if self.socket().is_some() {
-            ask::set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX);
-            ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, 0);
-            let linger = self.kept().linger;
-            if linger.on != 0 {
-                ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
-            }
+        let served = self.socket();
+        if served.is_some() || self.steered {
+            restore(fd, &self.kept());
+        }
+        if let Some(socket) = served.filter(|_| state::any().is_some_and(State::is_of_this_process)) {
+            socket.let_go();
         }
     }
 
     /// The same socket after all of ours has ended: the kernel's, if it was served.
     pub(crate) fn left_to_kernel(&self) -> Arc<Self> {
-        let conn = Self::with(if self.socket().is_some() { Via::Kernel } else { self.via() });
+        let via = if self.socket().is_some() { Via::Kernel } else { self.via() };
+        let conn = Self::with(via, self.names().clone());
         conn.direct.store(self.direct.load(Ordering::Relaxed), Ordering::Relaxed);
-        conn.names.store(self.names.load(Ordering::Relaxed), Ordering::Relaxed);
         Arc::new(conn)
     }
 
-    /// The last descriptor of this process is about to be closed: everything queued is sent by the engine.
+    /// A descriptor is about to be closed, or was closed by a call that we did not see. With the last one of this process everything
+    /// queued is sent by the engine.
     pub(crate) fn unname(&self, state: &State, fd: c_int) {
-        if self.names.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
+        {
+            let mut names = self.names();
+            names.retain(|&name| name != fd);
+            if let Some(&other) = names.iter().find(|&&fd| self.is(fd)) {
+                if let Some(socket) = self.socket() {
+                    socket.is_at(lend(other));
+                }
+                return;
+            }
+            names.clear();
         }
         for place in self.places().drain(..) {
             if let Some(set) = place.set.upgrade() {
@@ -481,7 +558,7 @@ impl Conn {
         }
         let Some(socket) = self.socket() else { return };
         let linger = self.kept().linger;
-        if linger.on == 0 {
+        if linger.on == 0 || self.via() == Via::Inline {
             socket.close(state.config.options.linger);
         } else if linger.seconds == 0 {
             // It is a TCP socket, which takes it.
@@ -492,7 +569,9 @@ impl Conn {
             let end = Instant::now() + limit;
             let _ = socket.set_linger(Some(limit));
             socket.close(state.config.options.linger);
-            wait_until_acked(fd, end);
+            if self.is(fd) {
+                wait_until_acked(fd, end);
+            }
         }
     }
 }
@@ -502,6 +581,29 @@ impl Drop for Conn {
         // The descriptors of the engine are closed here, which the application could not.
         let _inside = Inside::enter();
         self.care.take();
+    }
+}
+
+/// The application's descriptor, by which the engine reaches the socket.
+fn lend(fd: c_int) -> Lent {
+    // SAFETY: it is never closed by this, and the engine asks before each use that it means the socket still.
+    Lent::new(ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// `None` when there are too many descriptors.
+fn or_none_left<T>(adopted: io::Result<T>) -> io::Result<Option<T>> {
+    match adopted {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::EINVAL)) => Ok(None),
+        adopted => adopted.map(Some),
+    }
+}
+
+/// Options that an engine uses for itself are the application's again.
+fn restore(fd: c_int, kept: &Kept) {
+    ask::set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, kept.pacing);
+    ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, kept.not_sent);
+    if kept.linger.waits() {
+        ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, kept.linger);
     }
 }
 

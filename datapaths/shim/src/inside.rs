@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::mem;
 use std::path::Path;
 use std::ptr;
@@ -15,11 +15,12 @@ use paceline_alcc::threads;
 
 use crate::end;
 use crate::next;
-use crate::own;
 use crate::sandbox;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The thread has a table of descriptors of its own.
+    static APART: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Kernel numbers of our own threads. More than there are kinds of them (our choice); one that finds no place is taken for
@@ -147,16 +148,22 @@ pub(crate) fn stay() {
 }
 
 /// As [`stay`], for a thread that opens and closes descriptors while the program runs: it gets a table of its own, so that these
-/// never have numbers that the program counts on, and the program closes none of them. Of the program's it keeps none open, and there
-/// must be no duplicate of ours yet: a connection that it held would never end.
+/// never have numbers that the program counts on, and the program closes none of them. Of the program's and of other threads of ours it
+/// keeps none open: a connection that it held would never end.
 pub(crate) fn stay_apart() {
     stay();
     // SAFETY: the calls concern descriptors of this thread alone once it has its own table.
-    unsafe {
-        if sandbox::may_be_apart() && libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) == 0 {
-            libc::syscall(libc::SYS_close_range, 0, own::floor() - 1, 0);
-        }
-    }
+    let apart = unsafe {
+        sandbox::may_be_apart()
+            && libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) == 0
+            && libc::syscall(libc::SYS_close_range, 0, c_uint::MAX, 0) == 0
+    };
+    APART.set(apart);
+}
+
+/// Whether the descriptors of this thread are not the program's.
+pub(crate) fn is_apart() -> bool {
+    APART.get()
 }
 
 /// Makes the calls of a thread that was ours the application's.

@@ -6,7 +6,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Fork {
         }
         // SAFETY: the kernel has just made them for us.
         let [read, write] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        Ok(Some(Self { sockets, read: own::duplicate(read.as_raw_fd())?, write: own::duplicate(write.as_raw_fd())? }))
+        Ok(Some(Self { sockets, read: own::duplicate(read.as_fd())?, write: own::duplicate(write.as_fd())? }))
     }
 
     /// In the child.

@@ -65,6 +65,7 @@ const CALLS: &[Call] = &[
     Call(libc::SYS_ppoll, NONE, Without::Nothing),
     Call(libc::SYS_pipe2, NONE, Without::Nothing),
     Call(libc::SYS_fcntl, NONE, Without::Nothing),
+    Call(libc::SYS_prlimit64, NONE, Without::Nothing),
     Call(libc::SYS_dup3, NONE, Without::Nothing),
     Call(libc::SYS_ioctl, NONE, Without::Nothing),
     Call(libc::SYS_lseek, NONE, Without::Nothing),

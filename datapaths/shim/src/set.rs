@@ -355,7 +355,7 @@ impl Entry {
 
     /// Makes a set of both halves stand in the set, armed.
     fn stand_joined(&mut self, set: c_int, fd: c_int) -> c_int {
-        let Some(socket) = self.conn.socket() else { return -1 };
+        let Some(full) = self.conn.socket().and_then(|socket| socket.full()) else { return -1 };
         let (known, inner) = match &self.joint {
             Some(joint) => (true, joint.as_raw_fd()),
             None => {
@@ -370,7 +370,7 @@ impl Entry {
             if answer == 0 { answer } else { raw(inner, libc::EPOLL_CTL_ADD, fd, events, data) }
         };
         let answer = half(fd, self.events & !OUT & !STYLE, 0);
-        half(socket.full().as_raw_fd(), if self.events & OUT == 0 { 0 } else { libc::EPOLLOUT as u32 }, ROOM);
+        half(full.as_raw_fd(), if self.events & OUT == 0 { 0 } else { libc::EPOLLOUT as u32 }, ROOM);
         if answer != 0 {
             return answer;
         }
@@ -445,11 +445,11 @@ impl Entry {
                 self.room = None;
             }
             (None, true) => {
-                let Some(socket) = self.conn.socket() else { return };
-                let mut room = socket.full().as_raw_fd();
+                let Some(full) = self.conn.socket().and_then(|socket| socket.full()) else { return };
+                let mut room = full.as_raw_fd();
                 let mut answer = raw(set, libc::EPOLL_CTL_ADD, room, events, self.data);
                 if answer != 0 && next::errno() == libc::EEXIST {
-                    let Ok(copy) = own::duplicate(room) else { return };
+                    let Ok(copy) = own::duplicate(full) else { return };
                     room = copy.as_raw_fd();
                     self.spare = Some(copy);
                     answer = raw(set, libc::EPOLL_CTL_ADD, room, events, self.data);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paceline_alcc::export::Export;
-use paceline_alcc::{Engine, Hooks, Socket};
+use paceline_alcc::{Engine, Hooks, Mode, Options, Socket};
 
 use crate::ask;
 use crate::config::Config;
@@ -64,8 +64,7 @@ pub(crate) fn get() -> Option<&'static State> {
 /// As [`get`], for calls that change what a descriptor means. `None` also in a child that shares our memory but not our
 /// descriptors, as `vfork` and `posix_spawn` make it.
 pub(crate) fn own() -> Option<&'static State> {
-    // SAFETY: always succeeds.
-    get().filter(|state| state.process == unsafe { libc::getpid() })
+    get().filter(|state| state.is_of_this_process())
 }
 
 /// The state, wherever we are.
@@ -102,24 +101,27 @@ impl State {
         }
     }
 
+    /// Not one that shares our memory alone.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        // SAFETY: always succeeds.
+        self.process == unsafe { libc::getpid() }
+    }
+
     /// The engine, started at the first socket.
     pub(crate) fn engine(&self) -> io::Result<Arc<Engine>> {
         let mut running = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = &*running {
             return Ok(running.engine.clone());
         }
-        paceline_alcc::descriptors::keep_above(own::floor());
+        paceline_alcc::descriptors::made_by(own::duplicate);
         let hooks = Hooks { enter: inside::stay, bypassed };
-        let engine = Engine::start_with(self.config.options.clone(), hooks)?;
-        for fd in engine.descriptors() {
-            self.table.set(fd, Kind::Own);
-        }
+        let mode = if self.config.queues() { Mode::Queue } else { Mode::Inline };
+        let engine = Engine::start_with(Options { mode, ..self.config.options.clone() }, hooks)?;
         let export = Export::of(&engine, &self.config.settings, inside::stay_apart);
         let mut export = export.map_err(|error| self.note(&Notice::Export(error))).ok();
         if let Some(why) = export.as_mut().and_then(Export::hidden) {
             self.note(&Notice::Export(why));
         }
-        own::mark(&self.table);
         *running = Some(Running { engine: engine.clone(), export });
         end::threads_began();
         Ok(engine)
@@ -180,10 +182,12 @@ impl State {
         }
     }
 
-    /// Sends what all sockets have queued, at most as long as lingering may take. For the end of the program and for exec.
+    /// Sends what all sockets have queued, at most as long as lingering may take; what the kernel then has leaves at its own pace. For the
+    /// end of the program and for exec.
     pub(crate) fn finish(&self) {
         if let Some(engine) = self.running() {
             engine.drain(self.config.options.linger);
+            engine.let_go();
         }
     }
 

@@ -21,6 +21,8 @@ use crate::set::Set;
 
 const PAGE: usize = 1024;
 const PAGES: usize = 1024;
+/// Descriptors that the table has room for.
+pub(crate) const NUMBERS: u64 = (PAGE * PAGES) as u64;
 
 /// What a descriptor is.
 #[derive(Clone, Default)]

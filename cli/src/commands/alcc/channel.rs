@@ -88,10 +88,10 @@ impl Channel {
     pub(super) fn offer(&self, bytes: &[u8]) -> anyhow::Result<usize> {
         match self.socket.send(&[IoSlice::new(bytes)], true) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let full = self.socket.full();
+                let full = self.socket.full().map(|full| PollFd::from_borrowed_fd(full, PollFlags::OUT));
                 let moment = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
                 // An interrupted wait is a short one.
-                let _ = poll(&mut [PollFd::new(&full, PollFlags::OUT)], Some(&moment));
+                let _ = poll(&mut Vec::from_iter(full), Some(&moment));
                 Ok(0)
             }
             sent => sent.context("the connection is lost"),

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use paceline_cc::{Nanos, Time};
 use rustix::event::{Timespec, epoll};
-use rustix::io::read;
 use rustix::thread::nanosleep;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
@@ -41,14 +40,11 @@ impl Shared<Inner> {
             let before = last;
             last = clock::now();
             self.wake_ups.fetch_add(1, Ordering::Relaxed);
+            self.close_left();
             for event in &events {
                 let (id, flags) = (event.data.u64(), event.flags);
-                if id == WAKE {
-                    // Only the edge counts; the number of calls does not.
-                    let _ = read(&self.wake, &mut [0; 8]);
-                    self.close_left();
-                } else if id == ALARM {
-                    // It was set again, or will be.
+                if id == WAKE || id == ALARM {
+                    // Only the edge counts: the number of calls is never read. The alarm was set again, or will be.
                 } else if let Some(socket) = self.find(id) {
                     socket.on_events(flags, &mut reader);
                 }
@@ -75,20 +71,21 @@ impl Shared<Inner> {
         self.sockets().get(&id).cloned()
     }
 
-    /// Waits for an event or the first timer, in `epoll_wait` itself: see [`crate::Engine::adopt_as`]. The alarm `rings_at` that time.
+    /// Waits for an event or the first timer, in `epoll_wait` itself where there may be events: see [`crate::Engine::adopt_as`]. The
+    /// alarm `rings_at` that time.
     fn sleep(&self, events: &mut Vec<epoll::Event>, rings_at: &mut Time) {
+        let Some(poller) = self.polls() else { return self.rest() };
         let until = {
             let mut timers = self.timers();
-            let until = timers.due.first().map_or(Time::NEVER, |&(at, _)| at);
-            timers.asleep_until = until;
-            until
+            timers.asleep_until = timers.first();
+            timers.asleep_until
         };
         let due = until <= clock::now();
         if !due && until != *rings_at && until != Time::NEVER {
             *rings_at = until;
             let once = Itimerspec { it_interval: NO_TIME, it_value: clock::timespec(until - Time::ZERO) };
             // It takes any time.
-            let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &once);
+            let _ = timerfd_settime(&poller.alarm, TimerfdTimerFlags::ABSTIME, &once);
         }
         self.look(events, due.then_some(&NO_TIME));
         self.timers().asleep_until = Time::ZERO;
@@ -96,7 +93,8 @@ impl Shared<Inner> {
 
     /// Takes what has happened; waits for it unless there is a `limit`.
     fn look(&self, events: &mut Vec<epoll::Event>, limit: Option<&Timespec>) {
-        if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), limit).is_err() {
+        let Some(poller) = self.polls() else { return };
+        if epoll::wait(&poller.epoll, rustix::buffer::spare_capacity(events), limit).is_err() {
             events.clear();
         }
     }

@@ -3,16 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 use paceline_scrape::{Format, Names, Request, Scrape, answer, parse};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, recv, send,
-    shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    getsockname, listen, recv, send, sendto, shutdown, socket_with, sockopt,
 };
 
 use super::place::{self, Identity, Place};
@@ -36,9 +37,7 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 #[derive(Debug)]
 pub struct Export {
     thread: Option<JoinHandle<()>>,
-    stop: OwnedFd,
-    socket: Option<(Place, Identity)>,
-    hidden: Option<io::Error>,
+    opened: Opened,
     /// A child that a fork made has no thread of its own.
     pid: u32,
 }
@@ -58,46 +57,37 @@ impl Export {
         Self::start(settings, enter, Box::new(source))
     }
 
-    /// Starts to answer. The thread calls `enter` first, before this returns. Without a folder for the Unix socket there is none, and
+    /// Starts to answer. The thread calls `enter` first, and opens all that it needs after it, before this returns: where `enter` gives it
+    /// a table of descriptors of its own, the program's has none of it. Without a folder for the Unix socket there is none, and
     /// [`Export::hidden`] says why. Of several processes with the same address for metrics one answers, for all of this
     /// user's, and another takes over when it ends.
     ///
     /// # Errors
     /// When the address for metrics cannot be had, the folder for logs cannot be made, or there are no resources.
     pub fn start(settings: &Settings, enter: fn(), source: Source) -> io::Result<Self> {
-        let (listener, place, hidden) = match place::listen_in_own(CLIENTS as i32) {
-            Ok((listener, place)) => (Some(listener), Some(place), None),
-            Err(error) => (None, None, Some(error)),
-        };
-        let stop = lift(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
-        let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
-        let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
-        let stopped = lift(rustix::io::fcntl_dupfd_cloexec(&stop, 0)?)?;
-        let own = place.clone();
-        let socket = place.and_then(|place| {
-            let file = place.open().and_then(|file| place::identity(&file)).ok()?;
-            Some((place, file))
-        });
-        let server =
-            Server { source, stop: stopped, place: own, listener, scrapes, logs, survey: None, clients: Vec::new() };
+        let settings = settings.clone();
         // Signals are for the application's threads.
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let (entered, begun) = mpsc::channel();
         let thread = threads::builder("paceline-export").spawn(move || {
             enter();
-            let _ = entered.send(());
-            server.run();
+            match Server::open(&settings, source) {
+                Ok((server, opened)) => {
+                    let _ = entered.send(Ok(opened));
+                    server.run();
+                }
+                Err(error) => drop(entered.send(Err(error))),
+            }
         });
         mask.thread_set_mask()?;
         let thread = thread?;
-        // What `enter` does to descriptors must not concern any that are opened from now on.
-        let _ = begun.recv();
-        Ok(Self { thread: Some(thread), stop, socket, hidden, pid: std::process::id() })
+        let opened = begun.recv().map_err(io::Error::other)??;
+        Ok(Self { thread: Some(thread), opened, pid: std::process::id() })
     }
 
     /// Why `paceline top` cannot see this process, if so: one line with what to do. The first call has it.
     pub fn hidden(&mut self) -> Option<io::Error> {
-        self.hidden.take()
+        self.opened.hidden.take()
     }
 }
 
@@ -106,12 +96,49 @@ impl Drop for Export {
         if self.pid != std::process::id() {
             return;
         }
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
+        let heard = self.opened.bell.ring().is_ok();
+        // One that cannot be told goes on until the process ends.
+        if let Some(thread) = self.thread.take().filter(|_| heard) {
             let _ = thread.join();
         }
-        if let Some((place, file)) = &self.socket {
+        if let Some((place, file)) = &self.opened.socket {
             place.remove(*file);
+        }
+    }
+}
+
+/// What the thread has opened, as others need it.
+#[derive(Debug)]
+struct Opened {
+    bell: Arc<Bell>,
+    socket: Option<(Place, Identity)>,
+    hidden: Option<io::Error>,
+}
+
+/// Tells the thread to end. It may have descriptors of its own, so that is said to an address.
+#[derive(Debug)]
+struct Bell {
+    name: SocketAddrUnix,
+    /// What comes to the address may be another's.
+    rung: AtomicBool,
+}
+
+impl Bell {
+    /// A socket, at a name that the kernel gives it.
+    fn hang() -> io::Result<(OwnedFd, Arc<Self>)> {
+        let socket = lift(socket_with(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None)?)?;
+        bind(&socket, &SocketAddrUnix::new_unnamed())?;
+        let name = SocketAddrUnix::try_from(getsockname(&socket)?)?;
+        Ok((socket, Arc::new(Self { name, rung: AtomicBool::new(false) })))
+    }
+
+    fn ring(&self) -> rustix::io::Result<()> {
+        self.rung.store(true, Ordering::Release);
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None)?;
+        match sendto(&socket, &[0], SendFlags::NOSIGNAL, &self.name) {
+            // Others have woken the thread.
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }
@@ -161,7 +188,8 @@ impl Scrapes {
 
 struct Server {
     source: Source,
-    stop: OwnedFd,
+    bell: Arc<Bell>,
+    bell_socket: OwnedFd,
     place: Option<Place>,
     listener: Option<OwnedFd>,
     scrapes: Option<Scrapes>,
@@ -172,6 +200,23 @@ struct Server {
 }
 
 impl Server {
+    fn open(settings: &Settings, source: Source) -> io::Result<(Self, Opened)> {
+        let (listener, place, hidden) = match place::listen_in_own(CLIENTS as i32) {
+            Ok((listener, place)) => (Some(listener), Some(place), None),
+            Err(error) => (None, None, Some(error)),
+        };
+        let (bell_socket, bell) = Bell::hang()?;
+        let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
+        let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
+        let socket = place.clone().and_then(|place| {
+            let file = place.open().and_then(|file| place::identity(&file)).ok()?;
+            Some((place, file))
+        });
+        let opened = Opened { bell: bell.clone(), socket, hidden };
+        let clients = Vec::new();
+        Ok((Self { source, bell, bell_socket, place, listener, scrapes, logs, survey: None, clients }, opened))
+    }
+
     fn run(mut self) {
         if let Some(place) = &self.place {
             client::sweep(place);
@@ -234,14 +279,17 @@ impl Server {
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         let listener = self.listener.as_ref();
         let scrapes = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref());
-        let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN)];
+        let mut polled = vec![PollFd::new(&self.bell_socket, PollFlags::IN)];
         polled.extend(listener.into_iter().chain(scrapes).map(|listener| PollFd::new(listener, PollFlags::IN)));
         polled.extend(self.clients.iter().map(Client::interest));
         polled.extend(self.survey.iter().flat_map(Survey::polled));
         poll(&mut polled, timeout.as_ref()).ok()?;
         let mut events = polled.iter().map(|one| !one.revents().is_empty());
         let mut next = || events.next().unwrap_or(false);
-        let stop = next();
+        if next() {
+            let _ = recv(&self.bell_socket, &mut [0_u8; 1], RecvFlags::DONTWAIT);
+        }
+        let stop = self.bell.rung.load(Ordering::Acquire);
         let (listener, scrapes) = (listener.is_some() && next(), scrapes.is_some() && next());
         Some(Ready { stop, listener, scrapes, clients: events.take(self.clients.len()).collect() })
     }

@@ -150,7 +150,7 @@ fn splice_through(conn: &Conn, from: c_int, to: c_int, len: usize, dont_wait: bo
             Ok(sent) => taken += sent,
             // Another thread took the room: there is no way back for these bytes.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let mut set = libc::pollfd { fd: raw(socket), events: libc::POLLOUT, revents: 0 };
+                let mut set = libc::pollfd { fd: shows_room(socket), events: libc::POLLOUT, revents: 0 };
                 next::poll(&mut set, 1, -1);
             }
             Err(error) => return Err(error),
@@ -159,9 +159,10 @@ fn splice_through(conn: &Conn, from: c_int, to: c_int, len: usize, dont_wait: bo
     Ok(taken)
 }
 
-fn raw(socket: &paceline_alcc::Socket) -> c_int {
+/// What says that the queue has room.
+fn shows_room(socket: &paceline_alcc::Socket) -> c_int {
     use std::os::fd::AsRawFd;
-    socket.full().as_raw_fd()
+    socket.full().map_or(-1, |full| full.as_raw_fd())
 }
 
 fn result(answer: ssize_t) -> io::Result<usize> {

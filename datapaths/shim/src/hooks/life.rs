@@ -20,7 +20,7 @@ pub(super) extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
         let _inside = Inside::enter();
         let tcp =
             matches!(domain, libc::AF_INET | libc::AF_INET6) && kind & KINDS == libc::SOCK_STREAM && is_tcp(protocol);
-        state.opened(fd, if tcp { Kind::Tcp(Conn::new()) } else { Kind::Unknown });
+        state.opened(fd, if tcp { Kind::Tcp(Conn::new(fd)) } else { Kind::Unknown });
     }
     fd
 }
@@ -54,7 +54,7 @@ fn accepted(listener: c_int, fd: c_int) -> c_int {
         let tcp = state.tcp(listener).is_some();
         {
             let _inside = Inside::enter();
-            state.opened(fd, if tcp { Kind::Tcp(Conn::new()) } else { Kind::Other });
+            state.opened(fd, if tcp { Kind::Tcp(Conn::new(fd)) } else { Kind::Other });
         }
         lend_if_standard(fd);
     }
@@ -104,6 +104,7 @@ pub(super) extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
 pub(super) extern "C-unwind" fn close(fd: c_int) -> c_int {
     if inside::inside() {
         if let Some(state) = state::any()
+            && !inside::is_apart()
             && matches!(state.table.get(fd), Kind::Own)
         {
             state.table.take(fd);

@@ -7,11 +7,14 @@ use libc::{pid_t, rlimit};
 
 use crate::inside::Inside;
 use crate::next;
+use crate::own;
 use crate::state;
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
     before(resource);
+    let _inside = Inside::enter();
+    let _limit = own::limit_is_the_programs();
     next::setrlimit(resource, limit)
 }
 
@@ -26,6 +29,8 @@ extern "C-unwind" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimi
     if !new.is_null() && (process == 0 || process == unsafe { libc::getpid() }) {
         before(resource);
     }
+    let _inside = Inside::enter();
+    let _limit = own::limit_is_the_programs();
     next::prlimit(process, resource, new, old)
 }
 

@@ -44,9 +44,16 @@ extern "C-unwind" fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *co
 fn concerns_us(level: c_int, name: c_int) -> bool {
     match level {
         libc::SOL_SOCKET => {
-            matches!(name, libc::SO_LINGER | libc::SO_ZEROCOPY | libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
+            matches!(
+                name,
+                libc::SO_LINGER
+                    | libc::SO_MAX_PACING_RATE
+                    | libc::SO_ZEROCOPY
+                    | libc::SO_TIMESTAMPING
+                    | SO_TIMESTAMPING_NEW
+            )
         }
-        libc::IPPROTO_TCP => matches!(name, libc::TCP_NODELAY | libc::TCP_CORK),
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_NODELAY | libc::TCP_CORK | libc::TCP_NOTSENT_LOWAT),
         libc::SOL_TLS => name == TLS_TX,
         libc::IPPROTO_IP => name == libc::IP_RECVERR,
         libc::IPPROTO_IPV6 => name == libc::IPV6_RECVERR,
@@ -61,14 +68,31 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
     };
     let cared_for = matches!(conn.via(), Via::Queue | Via::Inline);
     match (level, name) {
-        (libc::SOL_SOCKET, libc::SO_LINGER) if cared_for => {
+        (libc::SOL_SOCKET, libc::SO_LINGER) if conn.via() == Via::Queue => {
             if len < size_of::<Linger>() {
                 return Some(libc::EINVAL);
             }
             let Some(linger) = memory::load_one(state.process, value.cast::<Linger>()) else {
                 return Some(libc::EFAULT);
             };
-            conn.kept().linger = linger;
+            conn.set_linger(linger);
+            Some(0)
+        }
+        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) if cared_for => {
+            let rate = if len >= size_of::<u64>() {
+                memory::load_one(state.process, value.cast::<u64>())?
+            } else {
+                // Linux `sk_setsockopt`: the largest number is no limit.
+                number().map(|rate| rate as u32).map(|rate| if rate == u32::MAX { u64::MAX } else { rate.into() })?
+            };
+            conn.kept().pacing = rate;
+            conn.socket()?.set_max_pacing_rate(rate);
+            Some(0)
+        }
+        (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT) if cared_for => {
+            let bytes = number()? as u32;
+            conn.kept().not_sent = bytes;
+            conn.socket()?.set_not_sent_lowat(bytes);
             Some(0)
         }
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) if conn.via() == Via::Queue => {
@@ -114,34 +138,34 @@ extern "C-unwind" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    let answer = state::get().filter(|_| concerns_us(level, name)).and_then(|state| {
-        let conn = state.cared_for(fd)?;
-        let _inside = Inside::enter();
-        let kept = *conn.kept();
-        let queued = conn.via() == Via::Queue;
-        let words = match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_LINGER) => [kept.linger.on, kept.linger.seconds].to_vec(),
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => [kept.nodelay].to_vec(),
-            (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => [kept.cork].to_vec(),
-            _ => return None,
-        };
-        Some(tell(state, &words, value, len))
-    });
-    match answer {
-        None => next::getsockopt(fd, level, name, value, len),
-        Some(0) => 0,
-        Some(error) => fail(error),
+    let answer = next::getsockopt(fd, level, name, value, len);
+    if answer != 0 {
+        return answer;
     }
-}
-
-/// Puts a value where the application has room for it, as the kernel would; answers 0 or an error number.
-fn tell(state: &State, words: &[c_int], value: *mut c_void, len: *mut socklen_t) -> c_int {
-    let Some(room) = memory::load_one(state.process, len) else { return libc::EFAULT };
-    let Ok(room) = usize::try_from(room.cast_signed()) else { return libc::EINVAL };
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take(room).collect();
-    let told = memory::store(state.process, len, &[bytes.len() as socklen_t])
-        && memory::store(state.process, value.cast::<u8>(), &bytes);
-    if told { 0 } else { libc::EFAULT }
+    let known = state::get().filter(|_| concerns_us(level, name)).and_then(|state| state.cared_for(fd));
+    let Some(conn) = known.filter(|conn| conn.is(fd)) else { return answer };
+    let _inside = Inside::enter();
+    let kept = *conn.kept();
+    let queued = conn.via() == Via::Queue;
+    let bytes: &[u8] = match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_LINGER) if queued => {
+            &[kept.linger.on.to_ne_bytes(), kept.linger.seconds.to_ne_bytes()].concat()
+        }
+        (libc::IPPROTO_TCP, libc::TCP_NODELAY) if queued => &kept.nodelay.to_ne_bytes(),
+        (libc::IPPROTO_TCP, libc::TCP_CORK) if queued => &kept.cork.to_ne_bytes(),
+        (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT) => &kept.not_sent.to_ne_bytes(),
+        // SAFETY: the kernel has just written there.
+        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) if unsafe { *len } as usize >= size_of::<u64>() => {
+            &kept.pacing.to_ne_bytes()
+        }
+        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) => &u32::try_from(kept.pacing).unwrap_or(u32::MAX).to_ne_bytes(),
+        _ => return answer,
+    };
+    // SAFETY: as above, so many bytes.
+    let room = unsafe { *len } as usize;
+    // SAFETY: as above.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast::<u8>(), room.min(bytes.len())) };
+    answer
 }
 
 #[unsafe(no_mangle)]

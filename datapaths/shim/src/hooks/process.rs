@@ -118,10 +118,7 @@ extern "C" fn before_pthread_exit() -> *mut c_void {
 /// The parent of the process that goes on ends without calling our hooks.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn daemon(stay: c_int, keep: c_int) -> c_int {
-    if let Some(state) = state::own() {
-        let _inside = Inside::enter();
-        state.finish();
-    }
+    settle_all();
     next::daemon(stay, keep)
 }
 
@@ -180,6 +177,14 @@ fn rings() {
     }
 }
 
+/// What is queued goes first.
+fn settle_all() {
+    if let Some(state) = state::own() {
+        let _inside = Inside::enter();
+        state.finish();
+    }
+}
+
 /// A fork with more to it, of which the C library does not know. The child finds out by itself.
 fn forked(call: impl FnOnce() -> c_long) -> c_long {
     state::fork::before_fork();
@@ -228,6 +233,11 @@ extern "C-unwind" fn syscall(
         }
         // SAFETY: the same, but for locks of the C library that our threads may hold, of which the program knows nothing.
         libc::SYS_clone if a == c_long::from(libc::SIGCHLD) && b == 0 => c_long::from(unsafe { libc::fork() }),
+        libc::SYS_clone if a & c_long::from(libc::CLONE_VM | libc::CLONE_FILES) == c_long::from(libc::CLONE_FILES) => {
+            // Its child has our descriptors: what is queued leaves first.
+            settle_all();
+            next::syscall(number, a, b, c, d, e, f)
+        }
         libc::SYS_clone if a & c_long::from(libc::CLONE_VM) == 0 => forked(|| next::syscall(number, a, b, c, d, e, f)),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -81,9 +81,10 @@ pub(super) fn lend(fd: c_int) {
         _ => None,
     };
     let Some(conn) = conn.filter(|conn| conn.is(fd)) else { return };
+    let _inside = Inside::enter();
     if matches!(conn.via(), Via::Undecided | Via::Queue) {
-        let _inside = Inside::enter();
         conn.go_direct();
         conn.hand_over(fd, state.config.options.linger);
     }
+    conn.let_go(fd);
 }

@@ -127,14 +127,14 @@ fn wait(
             asked.extend(entries.iter().map(|entry| pollfd { revents: 0, ..*entry }));
             for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.events & OUT != 0) {
                 if let Some(conn) = state.cared_for(entry.fd).filter(|conn| conn.via() == Via::Queue)
-                    && let Some(socket) = conn.socket()
+                    && let Some(full) = conn.socket().and_then(|socket| socket.full())
                 {
                     asked[at].events &= !OUT;
                     if asked[at].events == 0 {
                         // A negative descriptor is passed over.
                         asked[at].fd = -1;
                     }
-                    asked.push(pollfd { fd: socket.full().as_raw_fd(), events: libc::POLLOUT, revents: 0 });
+                    asked.push(pollfd { fd: full.as_raw_fd(), events: libc::POLLOUT, revents: 0 });
                     stands_for.push(at);
                 }
             }

@@ -84,6 +84,7 @@ pub(super) extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags
     let kernel = || next::sendmsg(fd, message, flags);
     let Some(state) = state::get() else { return kernel() };
     if !state.config.queues() {
+        hand_over_passed(state, fd, message);
         let count = || load(state, message).and_then(|header| length(state, &header)).unwrap_or(usize::MAX);
         return passed(state, fd, count, kernel);
     }
@@ -101,7 +102,14 @@ pub(super) extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags
 #[unsafe(no_mangle)]
 pub(super) extern "C-unwind" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     let kernel = || next::sendmmsg(fd, messages, count, flags);
-    let Some(state) = state::get().filter(|state| state.tcp(fd).is_some()) else { return kernel() };
+    let Some(state) = state::get() else { return kernel() };
+    if state.tcp(fd).is_none() {
+        for at in 0..count.min(libc::UIO_MAXIOV as c_uint) as usize {
+            // It is the first field.
+            hand_over_passed(state, fd, messages.wrapping_add(at).cast());
+        }
+        return kernel();
+    }
     if !state.config.queues() {
         return passed(state, fd, || usize::MAX, kernel);
     }
@@ -185,6 +193,18 @@ fn goes_past(fd: c_int, flags: c_int) -> bool {
     past
 }
 
+/// Over a socket that is not TCP's, others may be passed.
+fn hand_over_passed(state: &State, fd: c_int, message: *const msghdr) {
+    let _inside = Inside::enter();
+    if state.has_threads()
+        && state.tcp(fd).is_none()
+        && let Some(header) = load(state, message)
+        && header.msg_controllen > 0
+    {
+        settle_passed(state, &header);
+    }
+}
+
 /// What control data asks of the kernel concerns these bytes alone, so they follow what is queued.
 fn is_controlled(state: &State, fd: c_int, header: &msghdr) -> bool {
     let controlled = header.msg_controllen > 0 && !header.msg_control.is_null();
@@ -224,8 +244,9 @@ fn settle_passed(state: &State, header: &msghdr) {
             for at in 0..bytes.min(held) / size_of::<c_int>() {
                 // SAFETY: within this part, and within the control data.
                 let fd = unsafe { data.cast::<c_int>().add(at).read_unaligned() };
-                if let Some(conn) = state.cared_for(fd) {
+                if let Some(conn) = state.cared_for(fd).filter(|conn| conn.is(fd)) {
                     conn.hand_over(fd, state.config.options.linger);
+                    conn.let_go(fd);
                 }
             }
         }

@@ -10,6 +10,7 @@ use crate::conn::Conn;
 use crate::end;
 use crate::inside::{self, Inside};
 use crate::next;
+use crate::own;
 use crate::pending::{Fork, Pending};
 use crate::set::Set;
 use crate::stack;
@@ -63,17 +64,23 @@ pub(crate) extern "C" fn before_fork() {
     if let Ok(fork) = Fork::prepare(state.busy()) {
         *FORK.lock().unwrap_or_else(PoisonError::into_inner) = fork;
     }
+    own::before_fork();
 }
 
 pub(crate) extern "C" fn after_fork() {
     let Some(state) = get() else { return };
     let _inside = Inside::enter();
+    own::after_fork();
     if let Some(fork) = FORK.lock().unwrap_or_else(PoisonError::into_inner).take() {
         fork.parent(state.config.options.linger);
     }
 }
 
 extern "C" fn after_fork_in_child() {
+    {
+        let _inside = Inside::enter();
+        own::after_fork();
+    }
     stack::apart(begin_child);
 }
 
@@ -92,14 +99,25 @@ pub(super) fn begin_child() {
     let known = old.table.known(0, c_int::MAX);
     let table = Table::new();
     adopt_table(&known, &table, pending.as_ref(), old.config.queues());
+    let shared = known.iter().any(|(_, kind)| matches!(kind, Kind::Own)) && shares_descriptors(old.process);
     for (fd, kind) in known {
-        if matches!(kind, Kind::Own) && pending.as_ref().is_none_or(|pending| pending.number() != fd) {
+        if matches!(kind, Kind::Own) && !shared && pending.as_ref().is_none_or(|pending| pending.number() != fd) {
             next::close(fd);
         }
         // Nothing of the parent's is to be dropped here.
         std::mem::forget(kind);
     }
     install(State::new(old.config.clone(), table));
+}
+
+/// The child that `clone(2)` made by `CLONE_FILES` has the parent's descriptors, not copies: what it closes is closed there.
+fn shares_descriptors(parent: libc::pid_t) -> bool {
+    /// Linux `linux/kcmp.h`.
+    const KCMP_FILES: c_int = 2;
+    // SAFETY: always succeeds.
+    let own = unsafe { libc::getpid() };
+    // SAFETY: compares, changes nothing. Where it is refused they are taken for copies, as nearly always.
+    unsafe { libc::syscall(libc::SYS_kcmp, own, parent, KCMP_FILES, 0, 0) == 0 }
 }
 
 /// What of a parent's table holds in its child.

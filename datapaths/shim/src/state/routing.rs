@@ -34,7 +34,7 @@ impl State {
     fn classify(&self, fd: c_int) -> Option<Arc<Conn>> {
         let _inside = Inside::enter();
         if ask::is_tcp(fd)? {
-            let conn = Conn::given();
+            let conn = Conn::given(fd);
             self.table.set(fd, Kind::Tcp(conn.clone()));
             Some(conn)
         } else {
@@ -65,7 +65,7 @@ impl State {
             let Some(conn) = self.tcp(fd) else { return Route::Kernel };
             match conn.via() {
                 // Without the guard, so that a signal handler that ends the program waits for what is queued.
-                Via::Queue if conn.is(fd) => return Route::Queue(conn),
+                Via::Queue if conn.is(fd) && !conn.is_lost() => return Route::Queue(conn),
                 Via::Queue => {
                     let _inside = Inside::enter();
                     self.lost(fd);
@@ -77,7 +77,14 @@ impl State {
                         return Route::Kernel;
                     }
                 }
-                Via::Inline => return Route::Inline(conn),
+                Via::Inline => {
+                    conn.writes();
+                    if !conn.is_lost() {
+                        return Route::Inline(conn);
+                    }
+                    let _inside = Inside::enter();
+                    self.lost(fd);
+                }
                 Via::Kernel => return Route::Kernel,
             }
         }
@@ -102,7 +109,7 @@ impl State {
     /// A descriptor is new: what was known of its number is past.
     pub(crate) fn opened(&self, fd: c_int, kind: Kind) {
         if let Kind::Tcp(conn) = self.table.set(fd, kind) {
-            conn.unname(self, -1);
+            conn.unname(self, fd);
         }
     }
 
@@ -114,10 +121,7 @@ impl State {
     /// A descriptor is about to be closed.
     pub(crate) fn closing(&self, fd: c_int) {
         match self.table.take(fd) {
-            Kind::Tcp(conn) => {
-                let fd = if conn.is(fd) { fd } else { -1 };
-                conn.unname(self, fd);
-            }
+            Kind::Tcp(conn) => conn.unname(self, fd),
             Kind::Own => {
                 // The application cannot close what it does not know.
                 self.table.set(fd, Kind::Own);
@@ -138,7 +142,7 @@ impl State {
         let _inside = Inside::enter();
         let kind = match self.tcp(from) {
             Some(conn) => {
-                conn.named_again();
+                conn.named_again(to);
                 Kind::Tcp(conn)
             }
             None => match self.table.get(from) {

@@ -296,10 +296,8 @@ impl Connection {
 
     /// What can be written to when there is space.
     fn room(&self) -> BorrowedFd<'_> {
-        match &self.above {
-            Some(above) if above.mode() != Mode::Inline => above.full(),
-            _ => self.stream.as_fd(),
-        }
+        let queued = self.above.as_ref().filter(|above| above.mode() != Mode::Inline);
+        queued.and_then(|above| above.full()).unwrap_or(self.stream.as_fd())
     }
 }
 
