@@ -63,7 +63,7 @@ fn an_object_is_published_found_and_fetched() {
     let gateway = start(&lab, &["gateway", "--listen", "127.0.0.1:0", "--from", &router.address]);
     let at = gateway.address.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(at).unwrap();
-    write!(stream, "HEAD /{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "HEAD /{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("content-length: 2400000"), "{answer}");

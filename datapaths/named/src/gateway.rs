@@ -1,7 +1,8 @@
 //! An HTTP/1.1 gateway: named objects for programs that know nothing of names, such as a browser's video player.
 //!
-//! `GET` or `HEAD` of `/NAME`, and of `/NAME/FILE` where NAME is a published folder. Ranges (RFC 9110 section 14), one at a time;
-//! the tag of an object is its name. Everything that is sent was verified before.
+//! `GET` or `HEAD` of `/NAME`, and of `/NAME/FILE` where NAME is a published folder. Ranges (RFC 9110 section 14) of `GET`, one at a time;
+//! the tag of an object is its name, and it has no date. Everything that is sent was verified before. At a loopback address only requests
+//! by an address or `localhost` are answered, as exporters do ([`Names`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -14,6 +15,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paceline_cc::Spec;
 use paceline_icn::Source;
+use paceline_scrape::Names;
 
 use crate::client::{Failed, FetchError};
 use crate::resolver::{ResolveError, Whereabouts};
@@ -164,6 +166,7 @@ impl Gateway {
                 },
             };
             let _ = stream.set_nodelay(true);
+            let names = stream.local_addr().map_or(Names::Local, Names::at);
             let client = Client { source: Source::of(peer), end: Arc::default() };
             let (end, objects) = (Arc::clone(&client.end), self.stock.of(client.clone()));
             // Others wait as well meanwhile: not for long, for one who may have more than its share.
@@ -177,7 +180,7 @@ impl Gateway {
                     let (objects, place) = (objects.clone(), Arc::clone(&place));
                     async move {
                         place.is_awaited();
-                        let answer = answer::answer(&objects, &request).await;
+                        let answer = answer::answer(&objects, &request, names).await;
                         Ok::<_, std::convert::Infallible>(answer.map(|content| Served::new(content, &place)))
                     }
                 });

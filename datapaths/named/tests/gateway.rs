@@ -36,7 +36,7 @@ pub(crate) fn start(sources: Vec<SocketAddr>, patience: Duration) -> Running {
 /// An answer: its status, its head in lower case, its body.
 pub(crate) fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> (u16, String, Vec<u8>) {
     let mut stream = TcpStream::connect(at).unwrap();
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let split = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
@@ -79,7 +79,16 @@ fn objects_ranges_tags_and_errors() {
     assert!(status == 416 && head.contains("content-range: bytes */2000000"), "{head}");
     assert_eq!(ask(gateway.address, "GET", &path, &format!("If-None-Match: {tag}\r\n")).0, 304);
     let old = "Range: bytes=0-9\r\nIf-Range: \"other\"\r\n";
-    assert_eq!(ask(gateway.address, "HEAD", &path, old).0, 200);
+    assert_eq!(ask(gateway.address, "GET", &path, old).0, 200);
+    let (status, head, _) = ask(gateway.address, "HEAD", &path, "Range: bytes=0-1\r\n");
+    assert!(status == 200 && head.contains("content-length: 2000000"), "{head}");
+    let same = format!("Range: bytes=0-9\r\nIf-Range: {tag}\r\nIf-Match: {tag}\r\n");
+    assert_eq!(ask(gateway.address, "GET", &path, &same).0, 206);
+    let (status, _, body) = ask(gateway.address, "GET", &path, "If-Match: \"other\"\r\nRange: bytes=0-9\r\n");
+    assert!(status == 412 && String::from_utf8(body).unwrap().contains(&tag));
+    assert_eq!(ask(gateway.address, "GET", &path, "If-None-Match: *\r\n").0, 304);
+    let (status, head, body) = ask(gateway.address, "OPTIONS", &path, "");
+    assert!(status == 204 && head.contains("allow: get, head, options") && body.is_empty(), "{head}");
 
     let unknown = Name::new(Kind::Object, [3; 32]);
     for (method, path, expected, says) in [
@@ -92,7 +101,12 @@ fn objects_ranges_tags_and_errors() {
         let (status, head, body) = ask(gateway.address, method, &path, "");
         let body = String::from_utf8(body).unwrap();
         assert!(status == expected && body.contains(says) && body.lines().count() == 1, "{head}{body}");
+        assert_eq!(head.contains("allow: get, head, options"), status == 405, "{head}");
+        assert_eq!(ask(gateway.address, "HEAD", &path, "").2, b"");
     }
+    // What is not there has no version.
+    assert_eq!(ask(gateway.address, "GET", &format!("/{unknown}"), "If-Match: \"other\"\r\n").0, 404);
+    assert_eq!(ask(gateway.address, "GET", &format!("/{unknown}"), "If-None-Match: *\r\n").0, 404);
     drop(server);
     let nowhere = start(vec![SocketAddr::from(([127, 0, 0, 1], 9))], Duration::from_millis(500));
     assert_eq!(ask(nowhere.address, "GET", &path, "").0, 504);
@@ -105,6 +119,8 @@ fn a_folder_is_served_by_its_paths() {
     fs::create_dir_all(folder.join("a b")).unwrap();
     fs::write(folder.join("index.html"), "<p>hello").unwrap();
     fs::write(folder.join("a b/é.m3u8"), "#EXTM3U\n").unwrap();
+    fs::write(folder.join("a b/index.html"), "<p>within").unwrap();
+    fs::write(folder.join("f.mjs"), "export default 1").unwrap();
     let name = shop.store.publish(&folder, None, &mut |_| ()).unwrap().name;
     let server = shop.serve();
     let gateway = start(vec![server.address()], Duration::from_secs(20));
@@ -112,12 +128,43 @@ fn a_folder_is_served_by_its_paths() {
         ("", "text/html", "<p>hello"),
         ("index.html", "text/html", "<p>hello"),
         ("a%20b/%C3%A9.m3u8", "mpegurl", "#EXTM3U\n"),
+        ("a%20b/", "text/html", "<p>within"),
+        ("f.mjs", "content-type: text/javascript", "export default 1"),
     ] {
         let (status, head, body) = ask(gateway.address, "GET", &format!("/{name}/{path}"), "");
         assert!(status == 200 && body == expected.as_bytes() && head.contains(kind), "{path}: {head}");
     }
+    for (path, place) in [("a%20b", "a%20b/"), ("a%20b?v=1", "a%20b/?v=1")] {
+        let (status, head, _) = ask(gateway.address, "GET", &format!("/{name}/{path}"), "");
+        let place = format!("location: /{name}/{place}\r\n").to_ascii_lowercase();
+        assert!(status == 301 && head.contains(&place), "{head}");
+    }
     let (status, _, body) = ask(gateway.address, "GET", &format!("/{name}/none"), "");
     assert!(status == 404 && String::from_utf8(body).unwrap().contains("no file 'none'"));
+}
+
+#[test]
+fn a_page_with_a_name_of_its_own_reads_nothing() {
+    let shop = Shop::new();
+    let name = shop.publish(b"private");
+    let server = shop.serve();
+    let gateway = start(vec![server.address()], Duration::from_secs(20));
+    let ask = |target: &str, hosts: &str| {
+        let mut stream = TcpStream::connect(gateway.address).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer.ends_with("private"), answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        answer[9..12].parse::<u16>().unwrap()
+    };
+    for host in ["localhost", "127.0.0.1:8480", "[::1]"] {
+        assert_eq!(ask(&format!("/{name}"), &format!("Host: {host}\r\n")), 200, "{host}");
+        assert_eq!(ask(&format!("http://{host}/{name}"), "Host: evil.example\r\n"), 200, "{host}");
+    }
+    assert_eq!(ask(&format!("/{name}"), "Host: evil.example\r\n"), 403);
+    assert_eq!(ask(&format!("http://evil.example/{name}"), "Host: localhost\r\n"), 403);
+    assert_eq!(ask(&format!("/{name}"), ""), 400);
+    assert_eq!(ask(&format!("/{name}"), "Host: localhost\r\nHost: localhost\r\n"), 400);
 }
 
 #[test]
@@ -131,7 +178,7 @@ fn clients_that_take_nothing_make_room_for_others() {
     let slow: Vec<TcpStream> = (0..64)
         .map(|_| {
             let mut stream = TcpStream::connect(gateway.address).unwrap();
-            write!(stream, "GET /{name} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            write!(stream, "GET /{name} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
             stream.read_exact(&mut [0; 100]).unwrap();
             stream
         })

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a scrape needs: one `GET /metrics` (or `HEAD`), one answer, the end.
+//! As much of HTTP/1.1 as a scrape needs: one `GET /metrics` (or `HEAD`, `OPTIONS`), one answer, the end.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -16,8 +16,41 @@ pub enum Request {
     Incomplete,
     /// Answer with the metrics.
     Metrics(Scrape),
-    /// Answer that something is wrong: status and what it means.
-    Refused(&'static str),
+    /// Answer without them.
+    Refused(Refusal),
+}
+
+/// An answer without metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status and what it means, such as `404 Not Found`.
+    pub status: &'static str,
+    /// `HEAD`: without a word to it.
+    pub head: bool,
+}
+
+/// What may be asked for (RFC 9110 section 10.2.1).
+const METHODS: &str = "GET, HEAD, OPTIONS";
+/// The answer to `OPTIONS`.
+const OPTIONS: &str = "204 No Content";
+const NOT_ALLOWED: &str = "405 Method Not Allowed";
+
+impl Refusal {
+    /// The whole answer.
+    pub fn answer(self) -> Vec<u8> {
+        let Self { status, head } = self;
+        let allow =
+            if [OPTIONS, NOT_ALLOWED].contains(&status) { format!("Allow: {METHODS}\r\n") } else { String::new() };
+        if status == OPTIONS {
+            return format!("HTTP/1.1 {status}\r\n{allow}Connection: close\r\n\r\n").into_bytes();
+        }
+        let body = format!("{status}\n");
+        let mut answer = answer(status, "text/plain", &allow, &body);
+        if head {
+            answer.truncate(answer.len() - body.len());
+        }
+        answer
+    }
 }
 
 /// A request for the metrics.
@@ -32,7 +65,7 @@ pub struct Scrape {
 impl Scrape {
     /// The whole answer, of the numbers in its format.
     pub fn answer(self, numbers: &str) -> Vec<u8> {
-        let mut answer = answer("200 OK", self.format.content_type(), numbers);
+        let mut answer = answer("200 OK", self.format.content_type(), "", numbers);
         if self.head {
             answer.truncate(answer.len() - numbers.len());
         }
@@ -56,7 +89,8 @@ impl Names {
         if address.ip().is_loopback() { Self::Local } else { Self::Any }
     }
 
-    fn take(self, host: &[u8]) -> bool {
+    /// Whether a request may ask by this host, which may have a port.
+    pub fn admit(self, host: &[u8]) -> bool {
         let Ok(host) = str::from_utf8(host) else { return false };
         let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
         let name = port.map_or(host, |(name, _)| name);
@@ -70,19 +104,57 @@ impl Names {
 pub fn parse(bytes: &[u8], names: Names) -> Request {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    match request.parse(bytes) {
-        Ok(httparse::Status::Partial) if bytes.len() < LONGEST => Request::Incomplete,
-        Ok(httparse::Status::Partial) => Request::Refused("431 Request Header Fields Too Large"),
-        Err(_) => Request::Refused("400 Bad Request"),
-        Ok(httparse::Status::Complete(_)) if !may_ask(request.headers, names) => Request::Refused("403 Forbidden"),
-        Ok(httparse::Status::Complete(_)) => match (request.method, request.path) {
-            (Some(method @ ("GET" | "HEAD")), Some(path)) if path.split('?').next() == Some("/metrics") => {
-                Request::Metrics(Scrape { format: format(request.headers), head: method == "HEAD" })
-            }
-            (Some("GET" | "HEAD"), _) => Request::Refused("404 Not Found"),
-            _ => Request::Refused("405 Method Not Allowed"),
-        },
+    let parsed = request.parse(bytes);
+    let refused = |status| Request::Refused(Refusal { status, head: request.method == Some("HEAD") });
+    match parsed {
+        Ok(httparse::Status::Partial) if bytes.len() < LONGEST => return Request::Incomplete,
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return refused("431 Request Header Fields Too Large");
+        }
+        Err(_) => return refused("400 Bad Request"),
+        Ok(httparse::Status::Complete(_)) => {}
     }
+    let (Some(method), Some(target)) = (request.method, request.path) else { return refused("400 Bad Request") };
+    let hosts: Vec<&[u8]> = request
+        .headers
+        .iter()
+        .filter(|header| header.name.eq_ignore_ascii_case("host"))
+        .map(|header| header.value)
+        .collect();
+    // RFC 9112 section 3.2: one line, unless it is HTTP/1.0.
+    if hosts.len() > 1 || hosts.is_empty() && request.version != Some(0) {
+        return refused("400 Bad Request");
+    }
+    let (authority, path) = split(target);
+    let host = authority.map(str::as_bytes).or(hosts.first().copied());
+    if names != Names::Any && !host.is_some_and(|host| names.admit(host)) {
+        return refused("403 Forbidden");
+    }
+    match method {
+        "GET" | "HEAD" if path == "/metrics" => {
+            Request::Metrics(Scrape { format: format(request.headers), head: method == "HEAD" })
+        }
+        "OPTIONS" if ["/metrics", "*"].contains(&path) => refused(OPTIONS),
+        "GET" | "HEAD" | "OPTIONS" => refused("404 Not Found"),
+        _ => refused(NOT_ALLOWED),
+    }
+}
+
+/// A request's target as the host that it names (the absolute form of RFC 9112 section 3.2.2, by which `Host` is passed over) and its
+/// path without what is behind `?`.
+fn split(target: &str) -> (Option<&str>, &str) {
+    let behind = ["http://", "https://"].iter().find_map(|scheme| {
+        let (first, rest) = target.split_at_checked(scheme.len())?;
+        first.eq_ignore_ascii_case(scheme).then_some(rest)
+    });
+    let (authority, path) = match behind {
+        Some(rest) => {
+            let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+            (Some(authority), path)
+        }
+        None => (None, target),
+    };
+    (authority, path.split('?').next().unwrap_or_default())
 }
 
 /// What its `Accept` asks for; several are one list (RFC 9110 section 5.3).
@@ -92,17 +164,11 @@ fn format(headers: &[httparse::Header<'_>]) -> Format {
     of_accept(&accepts.join(","))
 }
 
-fn may_ask(headers: &[httparse::Header<'_>], names: Names) -> bool {
-    let mut hosts = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host")).peekable();
-    let named = hosts.peek().is_some() || names == Names::Any;
-    named && hosts.all(|host| names.take(host.value))
-}
-
-/// A whole answer; `kind` is the content type.
-pub fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
+/// A whole answer; `kind` is the content type, `more` are lines of its head.
+fn answer(status: &str, kind: &str, more: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nVary: Accept\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{more}Vary: Accept\r\nConnection: close\r\n\r\n"
     );
     (head + body).into_bytes()
 }
@@ -113,6 +179,10 @@ mod tests {
 
     const TEXT: Request = Request::Metrics(Scrape { format: Format::Text, head: false });
 
+    const fn refused(status: &'static str) -> Request {
+        Request::Refused(Refusal { status, head: false })
+    }
+
     #[test]
     fn only_a_scrape_is_answered() {
         let parse = |bytes: &[u8]| parse(bytes, Names::Any);
@@ -120,16 +190,72 @@ mod tests {
         assert_eq!(parse(b"GET /metrics?a=b HTTP/1.0\r\n\r\n"), TEXT);
         assert_eq!(
             parse(
-                b"HEAD /metrics HTTP/1.1\r\naccept: text/plain;q=0.1\r\nAccept: application/openmetrics-text\r\n\r\n"
+                b"HEAD /metrics HTTP/1.1\r\nhost:\r\naccept: text/plain;q=0.1\r\nAccept: application/openmetrics-text\r\n\r\n"
             ),
             Request::Metrics(Scrape { format: Format::OpenMetrics, head: true })
         );
-        assert_eq!(parse(b"GET / HTTP/1.1\r\n\r\n"), Request::Refused("404 Not Found"));
-        assert_eq!(parse(b"POST /metrics HTTP/1.1\r\n\r\n"), Request::Refused("405 Method Not Allowed"));
-        assert_eq!(parse(b"\x16\x03\x01\x02"), Request::Refused("400 Bad Request"));
+        let head = Request::Refused(Refusal { status: "404 Not Found", head: true });
+        assert_eq!(parse(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n"), head);
+        for (line, status) in [
+            ("GET /", "404 Not Found"),
+            ("GET /metrics/", "404 Not Found"),
+            ("GET *", "404 Not Found"),
+            ("OPTIONS /", "404 Not Found"),
+            ("OPTIONS *", "204 No Content"),
+            ("OPTIONS /metrics", "204 No Content"),
+            ("POST /metrics", "405 Method Not Allowed"),
+            ("get /metrics", "405 Method Not Allowed"),
+            ("CONNECT x:1", "405 Method Not Allowed"),
+        ] {
+            assert_eq!(parse(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()), refused(status), "{line}");
+        }
+        let bad = refused("400 Bad Request");
+        assert_eq!(parse(b"\x16\x03\x01\x02"), bad);
+        assert_eq!(parse(b"GET /metrics HTTP/1.1\r\n\r\n"), bad);
+        assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n"), bad);
         assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost"), Request::Incomplete);
         let endless = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &[b'x'; LONGEST]].concat();
-        assert_eq!(parse(&endless), Request::Refused("431 Request Header Fields Too Large"));
+        assert_eq!(parse(&endless), refused("431 Request Header Fields Too Large"));
+        let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "X: x\r\n".repeat(HEADERS + 1));
+        assert_eq!(parse(many.as_bytes()), refused("431 Request Header Fields Too Large"));
+    }
+
+    #[test]
+    fn a_target_may_be_absolute() {
+        for target in ["http://x/metrics", "HTTP://x:80/metrics?a=/b", "https://[::1]:9/metrics"] {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: y\r\n\r\n");
+            assert_eq!(parse(request.as_bytes(), Names::Any), TEXT, "{target}");
+        }
+        let none =
+            ["http://x", "http://x?/metrics", "http://x/y/metrics", "ftp://x/metrics", "x/metrics", "http:/metrics"];
+        for target in none {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: y\r\n\r\n");
+            assert_eq!(parse(request.as_bytes(), Names::Any), refused("404 Not Found"), "{target}");
+        }
+        // The host is the target's, whatever stands beside it.
+        let ask = |target: &str, host: &str| {
+            parse(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes(), Names::Local)
+        };
+        assert_eq!(ask("http://127.0.0.1:9470/metrics", "evil.example"), TEXT);
+        for target in ["http://evil.example/metrics", "http:///metrics", "http://localhost@evil.example/metrics"] {
+            assert_eq!(ask(target, "localhost"), refused("403 Forbidden"), "{target}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_says_what_is_allowed() {
+        let answer = |status, head| String::from_utf8(Refusal { status, head }.answer()).unwrap();
+        let whole = answer(NOT_ALLOWED, false);
+        assert!(
+            whole.contains("\r\nAllow: GET, HEAD, OPTIONS\r\n") && whole.ends_with("\r\n\r\n405 Method Not Allowed\n")
+        );
+        let none = answer("404 Not Found", true);
+        assert!(none.contains("\r\nContent-Length: 14\r\n") && none.ends_with("\r\n\r\n"), "{none}");
+        assert!(!none.contains("Allow"));
+        assert_eq!(
+            answer(OPTIONS, false),
+            "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, OPTIONS\r\nConnection: close\r\n\r\n"
+        );
     }
 
     #[test]
@@ -145,13 +271,12 @@ mod tests {
         {
             assert_eq!(ask(&format!("Host: {host}\r\n")), TEXT, "{host}");
         }
-        let refused = Request::Refused("403 Forbidden");
+        let refused = refused("403 Forbidden");
         for host in
             ["evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil", "::1", "", "[::1", "x:"]
         {
             assert_eq!(ask(&format!("host: {host}\r\n")), refused, "{host}");
         }
-        assert_eq!(ask(""), refused);
-        assert_eq!(ask("Host: localhost\r\nHost: evil.example\r\n"), refused);
+        assert_eq!(parse(b"GET /metrics HTTP/1.0\r\n\r\n", Names::Local), refused);
     }
 }

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use format::{Format, of_accept};
-pub use http::{Names, Request, Scrape, answer, parse};
+pub use http::{Names, Refusal, Request, Scrape, parse};
 pub use serve::serve;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

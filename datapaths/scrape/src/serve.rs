@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::format::Format;
-use crate::http::{Names, Request, answer, parse};
+use crate::http::{Names, Request, parse};
 
 /// How long a client may take for each step, for it holds up who comes next (our choice: a scrape takes a millisecond).
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -28,7 +28,7 @@ pub fn serve(mut stream: TcpStream, numbers: impl FnOnce(Format) -> String) -> i
             Request::Incomplete if count > 0 => {}
             Request::Incomplete => return Ok(()),
             Request::Metrics(scrape) => break scrape.answer(&numbers(scrape.format)),
-            Request::Refused(why) => break answer(why, "text/plain", &format!("{why}\n")),
+            Request::Refused(refusal) => break refusal.answer(),
         }
     };
     stream.write_all(&answer)

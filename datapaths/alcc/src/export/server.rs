@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
-use paceline_scrape::{Format, Names, Request, Scrape, answer, parse};
+use paceline_scrape::{Format, Names, Request, Scrape, parse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
@@ -421,7 +421,7 @@ impl Client {
             self.stage = match parse(request, *names) {
                 Request::Incomplete => return Ok(count > 0),
                 Request::Metrics(scrape) => Stage::Metrics(scrape),
-                Request::Refused(why) => Stage::Answer(answer(why, "text/plain", &format!("{why}\n"))),
+                Request::Refused(refusal) => Stage::Answer(refusal.answer()),
             };
         }
         let Stage::Answer(answer) = &self.stage else { return Ok(true) };

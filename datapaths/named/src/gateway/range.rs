@@ -15,7 +15,11 @@ pub(super) enum Asked {
 
 /// What `header` wants of an object of `length` bytes. What is no range of bytes is ignored, as the RFC says.
 pub(super) fn asked(header: &str, length: u64) -> Asked {
-    let Some(set) = header.trim().strip_prefix("bytes=").map(str::trim) else { return Asked::Whole };
+    let Some((unit, set)) = header.split_once('=') else { return Asked::Whole };
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return Asked::Whole;
+    }
+    let set = set.trim();
     let Some((first, last)) = set.split_once('-').filter(|_| !set.contains(',')) else { return Asked::Whole };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(first) || !digits(last) {
@@ -25,6 +29,8 @@ pub(super) fn asked(header: &str, length: u64) -> Asked {
     let number = |text: &str| text.parse().unwrap_or(u64::MAX);
     let range = match (first, last) {
         ("", "") => return Asked::Whole,
+        // The end of nothing is all of it.
+        ("", count) if length == 0 && number(count) > 0 => return Asked::Whole,
         ("", count) => length.saturating_sub(number(count))..length,
         (first, "") => number(first)..length,
         (first, last) if number(first) > number(last) => return Asked::Whole,
@@ -43,6 +49,7 @@ mod tests {
             ("bytes=0-0", Asked::Part(0..1)),
             ("bytes=0-99", Asked::Part(0..10)),
             ("bytes=3-", Asked::Part(3..10)),
+            ("Bytes=3-", Asked::Part(3..10)),
             ("bytes=-4", Asked::Part(6..10)),
             ("bytes=-40", Asked::Part(0..10)),
             ("bytes=9-9", Asked::Part(9..10)),
@@ -58,6 +65,7 @@ mod tests {
         ] {
             assert_eq!(asked(header, 10), expected, "{header}");
         }
-        assert_eq!(asked("bytes=0-", 0), Asked::Nothing);
+        assert_eq!((asked("bytes=0-", 0), asked("bytes=-0", 0)), (Asked::Nothing, Asked::Nothing));
+        assert_eq!(asked("bytes=-5", 0), Asked::Whole);
     }
 }

@@ -27,6 +27,12 @@ impl Collection {
         self.files.get(path)
     }
 
+    /// Whether files lie in the folder with this path, which is without a slash at its end.
+    pub fn has_folder(&self, path: &str) -> bool {
+        let within = format!("{path}/");
+        self.files.range(within.clone()..).next().is_some_and(|(first, _)| first.starts_with(&within))
+    }
+
     /// The files by their paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, &Name)> {
         self.files.iter().map(|(path, name)| (path.as_str(), name))
@@ -84,6 +90,10 @@ mod tests {
         let json = collection.to_json();
         assert_eq!(Collection::from_json(&json).expect("it was written so"), collection);
         assert_eq!(collection.find("low/0.ts"), Some(&name));
+        assert!(
+            collection.has_folder("low")
+                && !["", "lo", "low/", "low/0.ts", "x"].iter().any(|path| collection.has_folder(path))
+        );
         for bad in ["", "[]", "{\"a\":1}", "{\"a\":\"b\"}"] {
             let error = Collection::from_json(bad.as_bytes()).expect_err("it is none").to_string();
             assert!(!error.contains('\n'), "{error}");
