@@ -77,6 +77,9 @@ const UNREAD_SOME: Case = Case { bytes: 150_000, reader: Reader::Late(Duration::
 /// A client that does not read until no one waits for it any more.
 const UNREAD: Case = Case { reader: Reader::Late(Duration::from_secs(4)), variables: IMPATIENT, ..USUAL };
 
+/// A client that gets all and a reset, as the program wants it.
+const RESET: Case = Case { bytes: 20_000, end: End::Reset, ..USUAL };
+
 /// A client that asks again when it has the answer.
 const ASKING: Case = Case { bytes: 15 * 500, reader: Reader::Asking(15, 500), ..USUAL };
 
@@ -227,6 +230,27 @@ cases! {
     fork_exec_static: USUAL;
     high_numbers: USUAL;
     close_while_writing: Case { reader: Reader::Gated, ..KEEN };
+
+    // Closes that are not seen, resets, numbers and limits, closes.c.
+    close_raw_alone: USUAL;
+    close_handle: USUAL;
+    close_second: USUAL;
+    close_ring: USUAL;
+    close_freopen: USUAL;
+    close_raw_twin: USUAL;
+    close_raw_again: TWO;
+    reset_exit: RESET;
+    reset_return: RESET;
+    reset_raw_exit: RESET;
+    reset_sigkill: Case { exit: Exit::Signal(libc::SIGKILL), ..RESET };
+    reset_sigterm: Case { exit: Exit::Signal(libc::SIGTERM), ..RESET };
+    reset_raw_close: RESET;
+    reset_cloexec: RESET;
+    linger_told: USUAL;
+    bounds_told: USUAL;
+    limit_kept: USUAL;
+    numbers_before: Case { bytes: 20_000, descriptors: Some(64), ..USUAL };
+    clone_files: TWO;
 
     // Sets, polls, threads, events.c.
     two_writers: Case { woven: true, ..KEEN };

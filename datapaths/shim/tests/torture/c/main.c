@@ -135,7 +135,7 @@ void reap(pid_t child) {
 }
 
 static void (*find(const char *wanted))(void) {
-    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters, listeners, tables, stacks};
+    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters, listeners, tables, closes, stacks};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct method *m = lists[i]; m->name; m++)
             if (strcmp(m->name, wanted) == 0) return m->run;

@@ -39,7 +39,7 @@ struct method {
 };
 
 // Lists of them, one a file; each ends with an empty one.
-extern const struct method signals[], streams[], descriptors[], processes[], events[], ends[], buffers[], options[], calls[], filters[], stacks[], listeners[], tables[];
+extern const struct method signals[], streams[], descriptors[], processes[], events[], ends[], buffers[], options[], calls[], filters[], stacks[], listeners[], tables[], closes[];
 
 // This program's path, and the method's name.
 extern const char *self, *name;
