@@ -4,7 +4,7 @@
 //! it opens, or close numbers that it takes for unused.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 static DUPLICATE: OnceLock<fn(BorrowedFd<'_>) -> io::Result<OwnedFd>> = OnceLock::new();
@@ -29,4 +29,11 @@ pub(crate) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
         Some(duplicate) => duplicate(fd.as_fd()),
         None => Ok(fd),
     }
+}
+
+/// What `fd` means is closed, though somebody holds it still: from now on it means what `other` does.
+#[expect(unsafe_code, reason = "the safe call wants the only holder")]
+pub(crate) fn vacate(fd: &OwnedFd, other: &OwnedFd) {
+    // SAFETY: both are open, and the number stays so, as its owner expects.
+    let _ = unsafe { libc::dup3(other.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
 }

@@ -17,6 +17,7 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::clock;
+use crate::descriptors::vacate;
 use crate::ends::{Closing, DAY, nanos};
 use crate::figures::SocketStats;
 use crate::flow::Flow;
@@ -340,6 +341,10 @@ impl Inner {
     fn forget(&self, state: &mut State) {
         state.gone = true;
         self.held.release();
+        if let (Given::Own(fd), Some(poller)) = (&*self.fd(), self.shared.polls()) {
+            // Whoever has the socket still, its connection is over.
+            vacate(fd, &poller.wake);
+        }
         let link = &state.flow.link;
         let did = Totals {
             sockets: 1,
