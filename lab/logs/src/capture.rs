@@ -3,8 +3,8 @@
 //! A capture of `paceline emulate` shows each packet where it entered the path and where it left: packets are known again by their
 //! bytes, so that it has one-way delays, and what was dropped on the way. In another capture a packet is seen once.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::net::SocketAddr;
 
@@ -66,7 +66,9 @@ struct Seen {
     /// When a packet entered, by its way and its bytes; of equal ones the first.
     under_way: HashMap<(usize, u64), u64>,
     lost_sight: bool,
-    /// Packets that left before they entered.
+    /// Packets that left and had not entered.
+    early: HashSet<(usize, u64)>,
+    /// Those that entered then.
     backwards: u64,
     copies: Copies,
     probes: u64,
@@ -100,7 +102,9 @@ impl Seen {
                 self.emulated = true;
                 self.ways[way].packets += 1;
                 self.ways[way].entered.add(at, bytes);
-                if self.under_way.len() < MOST_UNDER_WAY {
+                if self.early.remove(&(way, packet.print)) {
+                    self.backwards += 1;
+                } else if self.under_way.len() < MOST_UNDER_WAY {
                     self.under_way.entry((way, packet.print)).or_insert(at);
                 } else {
                     self.lost_sight = true;
@@ -132,16 +136,17 @@ impl Seen {
     }
 
     fn left(&mut self, way: usize, at: u64, packet: &Packet) {
-        let entered = self.under_way.remove(&(way, packet.print));
-        let way = &mut self.ways[way];
-        way.left.add(at, f64::from(packet.bytes));
-        match entered.map(|entered| at.checked_sub(entered)) {
-            Some(Some(delay)) => {
-                let delay = Nanos::from_nanos(delay);
-                way.delay_ms.add(at, delay.as_millis_f64());
-                way.delays.get_or_insert_with(|| Distribution::new(3)).record(delay);
+        let left = &mut self.ways[way];
+        left.left.add(at, f64::from(packet.bytes));
+        match self.under_way.remove(&(way, packet.print)) {
+            Some(entered) => {
+                let delay = Nanos::from_nanos(at.saturating_sub(entered));
+                left.delay_ms.add(at, delay.as_millis_f64());
+                left.delays.get_or_insert_with(|| Distribution::new(3)).record(delay);
             }
-            Some(None) => self.backwards += 1,
+            None if self.early.len() < MOST_UNDER_WAY => {
+                self.early.insert((way, packet.print));
+            }
             None => {}
         }
     }

@@ -418,3 +418,115 @@ fn what_is_beside_ip_packets_is_noted() {
     let log = plot(&Pcap::of(Link::ethernet()).write(&tunnel)).unwrap();
     assert!(log.notes[0].starts_with("It has packets of tunnels (1 of GRE)"), "{:?}", log.notes);
 }
+
+/// As `paceline emulate --log` writes it: every packet of the flow enters at one end and leaves at the other, 10 ms later; the second window
+/// is dropped.
+#[test]
+fn an_emulated_path_shows_delays_and_drops() {
+    let blocks = Blocks { big: false };
+    let cooked =
+        |sent: bool| Link::new(113, &[0, if sent { 4 } else { 0 }, 0xff, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0]);
+    let write = |delay: i64| {
+        let mut file = blocks.section(&[]);
+        for name in ["near", "far", "dropped"] {
+            file.extend(blocks.interface(&cooked(false), &blocks.option(2, name.as_bytes())));
+        }
+        for (number, seen) in flow().into_iter().enumerate() {
+            let later = Seen { at: seen.at.strict_add_signed(delay), ..seen.clone() };
+            let data = seen.wire == 1500;
+            // Down is from the far end.
+            let (enters, leaves) = if data { (1, 0) } else { (0, 1) };
+            file.extend(blocks.packet(6, enters, &cooked(false), 1000, &seen));
+            if data && (11..21).contains(&number) {
+                file.extend(blocks.packet(6, 2, &cooked(false), 1000, &later));
+            } else {
+                file.extend(blocks.packet(6, leaves, &cooked(true), 1000, &later));
+            }
+        }
+        file
+    };
+    let log = plot(&write(10_000_000)).unwrap();
+    assert_eq!(log.kind, "packets on an emulated path");
+    let figures = ["packets", "dropped, packets", "one-way delay p50, ms"];
+    assert_eq!(figures.map(|what| figure(&log, "down", what)), [Some(120.0), Some(10.0), Some(10.0)]);
+    assert_eq!(figures.map(|what| figure(&log, "up", what)), [Some(12.0), Some(0.0), Some(10.0)]);
+    // Acknowledgements reach the sender 10 ms after they entered: after the first segment of a window, then after the last of the one before.
+    assert!((round_trips(&log)[0] - 50.0).abs() < 1e-9 && (round_trips(&log)[1] - 41.0).abs() < 1e-9);
+    let flow = capture::read("c", &write(10_000_000)[..], None).unwrap();
+    assert!((flow.points[0].rtt_ms.unwrap() - 50.0).abs() < 1e-9 && flow.losses.is_empty());
+    let log = plot(&write(-10_000_000)).unwrap();
+    let note = "122 packets left before they entered: their delays are not counted.";
+    assert!(
+        log.notes.iter().any(|line| line == note) && figure(&log, "down", "one-way delay p50, ms").is_none(),
+        "{:?}",
+        log.notes
+    );
+}
+
+/// Small captures of every link and form, which fuzzing begins with.
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let short: Vec<Seen> = flow().into_iter().filter(|seen| seen.at < BEGUN + 42 * MS).step_by(5).collect();
+    let form = |link| Pcap::of(link);
+    let ethernet = |rest: &[u8]| Link::new(1, &[&[2; 12], rest].concat());
+    let links = [
+        ("null", Link::new(0, &[2, 0, 0, 0])),
+        ("vlan", ethernet(&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 42, 8, 0])),
+        ("macsec", ethernet(&[0x88, 0xe5, 0, 0, 0, 0, 0, 1, 8, 0])),
+        ("pppoe", ethernet(&[0x88, 0x64, 0x11, 0, 0, 9, 5, 0xde, 0, 0x21])),
+        ("mpls", ethernet(&[0x88, 0x47, 0, 1, 1, 64])),
+        ("snap", ethernet(&[0, 80, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
+        ("arp", ethernet(&[8, 6])),
+        ("ppp", Link::new(9, &[0xff, 3, 0, 0x21])),
+        ("hdlc", Link::new(104, &[0x0f, 0, 8, 0])),
+        ("raw", Link::new(101, &[])),
+        (
+            "cooked",
+            Link::new(113, &[&[0, 4, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0][..], &[0x81, 0, 0, 42, 8, 0]].concat()),
+        ),
+        ("cooked2", Link::new(276, &[&[8, 0, 0, 0, 0, 0, 0, 2, 0, 1, 4, 6][..], &[0; 8]].concat())),
+        ("pktap", Link::new(258, &[12, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0])),
+        ("radiotap", Link::new(127, &[0; 30])),
+    ];
+    let mut seeds: Vec<(String, Vec<u8>)> =
+        links.into_iter().map(|(name, link)| (format!("link-{name}"), form(link).write(&short))).collect();
+    let mut add = |name: &str, bytes| seeds.push((name.to_owned(), bytes));
+    let plain = form(Link::ethernet());
+    add("pcap-modified", Pcap { modified: true, ..plain.clone() }.write(&short));
+    add("pcap-modified-big", Pcap { modified: true, big: true, ..plain.clone() }.write(&short));
+    add("pcap-nanos-big-fcs", Pcap { nanos: true, big: true, fcs: 4, ..plain.clone() }.write(&short));
+    add("pcap-odd-lengths", Pcap { snap: 70, says: Some(60), over: true, ..plain }.write(&short));
+    let jumbo = six(0, true, &[6, 0, 0xc2, 4, 0, 1, 0x86, 0xa0], 0, [1000, 1], 99_960);
+    let reply = six(40 * MS, false, &[], 32, [1, 100_960], 0);
+    add("pcap-jumbo", form(Link::new(1, &[&[2; 12][..], &[0x86, 0xdd]].concat())).write(&[jumbo, reply]));
+    for big in [false, true] {
+        let (blocks, link) = (Blocks { big }, Link::ethernet());
+        let offset = if big { 100_i64.to_be_bytes() } else { 100_i64.to_le_bytes() };
+        let options = [blocks.option(9, &[0x80 | 31]), blocks.option(13, &[4]), blocks.option(14, &offset)].concat();
+        let mut file = [blocks.section(&blocks.option(3, b"\xe4")), blocks.interface(&link, &[])].concat();
+        file.extend([blocks.interface(&link, &options), blocks.block(5, &[0; 12])].concat());
+        for (number, seen) in short.iter().enumerate() {
+            file.extend(blocks.packet([6, 2][number % 2], (number % 2) as u16, &link, 1000, seen));
+        }
+        file.extend([blocks.simple(&link, &short[0]), blocks.section(&[])].concat());
+        add(if big { "pcapng-blocks-big" } else { "pcapng-blocks" }, file);
+    }
+    seeds
+}
+
+/// `UPDATE=1 cargo test -p paceline-logs --test captures seeds` writes them.
+#[test]
+fn seeds_are_what_is_written_here() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let update = std::env::var_os("UPDATE").is_some();
+    for (name, bytes) in seeds() {
+        // Those that are refused are for one of the two.
+        let targets = if plot(&bytes).is_ok() { &["logs", "conform"][..] } else { &["conform"] };
+        for target in targets {
+            let path = folder.join(target).join(&name);
+            if update {
+                std::fs::write(&path, &bytes).unwrap();
+            }
+            assert!(std::fs::read(&path).is_ok_and(|there| there == bytes), "{}", path.display());
+        }
+    }
+}
