@@ -138,7 +138,7 @@ mod tests {
         let at = Time::from_millis(999);
         assert!(!waiting.has_room(at, who, 1) && waiting.has_room(at, other, 5) && !waiting.has_room(at, other, 6));
         waiting.take(&name(1), 0..4);
-        assert!(waiting.has_room(at, who, 4) && !waiting.has_room(at, who, 5));
+        assert!(waiting.has_room(at, who, 8) && !waiting.has_room(at, who, 9));
         assert!(waiting.has_room(Time::from_millis(1000), who, 10));
         assert_eq!(waiting.len(), 0);
         // What waits again after it was served counts from then on.

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::{Announce, BadResolve, Found, MAX_TTL_S, MOST_FOUND, Message, ResolveKey, Status, nonce_of_announcement};
+use crate::limiter::Source;
 use crate::name::Name;
+use crate::shares::Shares;
 
 /// What the table holds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Pairs of a name and an address. 262,144, about 50 MB (our choice).
+    /// Pairs of a name and an address. 524,288, about 100 MB (our choice). The places of one host, or one /64 of IPv6, are never more than
+    /// remain free: one alone announces 262,144 objects.
     pub entries: usize,
     /// Addresses whose last number is kept. 65,536 (our choice: as many sources as a router distinguishes).
     pub announcers: usize,
@@ -17,7 +20,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { entries: 262_144, announcers: 65_536 }
+        Self { entries: 524_288, announcers: 65_536 }
     }
 }
 
@@ -42,6 +45,7 @@ pub struct Registry {
     limits: Limits,
     key: ResolveKey,
     entries: BTreeMap<(Name, SocketAddr), u64>,
+    shares: Shares<Source>,
     expiry: BTreeSet<(u64, Name, SocketAddr)>,
     numbers: BTreeMap<SocketAddr, u64>,
     oldest: BTreeSet<(u64, SocketAddr)>,
@@ -59,6 +63,7 @@ impl Registry {
             limits,
             key,
             entries: BTreeMap::new(),
+            shares: Shares::new(limits.entries),
             expiry: BTreeSet::new(),
             numbers: BTreeMap::new(),
             oldest: BTreeSet::new(),
@@ -144,7 +149,7 @@ impl Registry {
     }
 
     fn insert(&mut self, entry: Entry) -> bool {
-        if self.entries.len() >= self.limits.entries {
+        if !self.shares.take(Source::of(entry.address), 1) {
             return false;
         }
         self.entries.insert((entry.name, entry.address), entry.expires_s);
@@ -155,13 +160,14 @@ impl Registry {
     fn remove(&mut self, name: &Name, address: SocketAddr) {
         if let Some(expires) = self.entries.remove(&(*name, address)) {
             self.expiry.remove(&(expires, *name, address));
+            self.shares.give_back(&Source::of(address), 1);
         }
     }
 
     fn expire(&mut self, unix_s: u64) {
         while self.expiry.first().is_some_and(|(expires, ..)| *expires <= unix_s) {
-            if let Some((_, name, address)) = self.expiry.pop_first() {
-                self.entries.remove(&(name, address));
+            if let Some((_, name, address)) = self.expiry.first().copied() {
+                self.remove(&name, address);
             }
         }
     }
@@ -284,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded_and_forgotten_numbers_are_not_accepted_again() {
-        let mut registry = registry(Limits { entries: 2, announcers: 2 });
+        let mut registry = registry(Limits { entries: 4, announcers: 2 });
         assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1), name(2), name(3)]), Status::Full);
         assert_eq!(registry.entries().count(), 2);
         for (number, port) in [(11, 2), (12, 3), (13, 4)] {
@@ -294,6 +300,25 @@ mod tests {
         assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1)]), Status::Stale);
         assert_eq!(announce(&mut registry, 100, 20, 1, 60, &[name(1)]), Status::Accepted);
         assert_eq!(announce(&mut registry, 160, 21, 1, 60, &[name(3)]), Status::Accepted, "what is over makes room");
+    }
+
+    #[test]
+    fn one_host_leaves_places_to_others_and_has_its_own_back_in_time() {
+        let mut registry = registry(Limits { entries: 8, announcers: 8 });
+        let names: Vec<Name> = (1..=9).map(name).collect();
+        assert_eq!(announce(&mut registry, 100, 1, 1, 60, &names), Status::Full);
+        assert_eq!(registry.entries().count(), 4);
+        let mut announce_from = |unix_s, host, number, names: &[Name]| {
+            let address = SocketAddr::from(([192, 0, 2, host], 1));
+            let announce = Announce { nonce: 9, number, ttl_s: 60, address, names: names.to_vec() };
+            registry.announce(&announce, unix_s)
+        };
+        assert_eq!(announce_from(100, 1, 1, &names[..2]), Status::Accepted);
+        assert_eq!(announce_from(100, 2, 1, &names[..1]), Status::Accepted);
+        assert_eq!(announce_from(100, 3, 1, &names[..1]), Status::Accepted);
+        assert_eq!(announce_from(100, 4, 1, &names[..1]), Status::Full);
+        registry.expire(160);
+        assert_eq!((registry.entries().count(), registry.shares.taken()), (0, 0));
     }
 
     #[test]
