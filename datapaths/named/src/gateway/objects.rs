@@ -190,7 +190,7 @@ impl Objects {
         if manifest.length > LONGEST_COLLECTION {
             return Err(GatewayError::NotFound(format!("{name}: a collection of more than 64 MB is not served")));
         }
-        let mut json = Vec::new();
+        let mut json = Vec::with_capacity(manifest.length as usize);
         while let Some(bytes) = reader.chunk().await? {
             json.extend_from_slice(&bytes);
         }

@@ -1,5 +1,6 @@
 //! Files and folders become objects of a store, in memory that does not depend on their size.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -103,15 +104,16 @@ impl Store {
             return Err(StoreError::Odd { path: folder.to_owned(), what: "holds no file" });
         }
         let total: u64 = sources.iter().map(|source| source.length).sum();
-        let (mut length, mut collection) = (0, Collection::default());
+        let (mut length, mut files) = (0, BTreeMap::new());
         for source in sources {
             let file = source.path.as_path();
             let published = self.publish_file(file, media_type_of(file), &mut |done| {
                 progress(Progress { file, done: length + done, total });
             })?;
             length += published.length;
-            collection.insert(source.inner, published.name);
+            files.insert(source.inner, published.name);
         }
+        let collection = Collection::from(files);
         let json = collection.to_json();
         let list = self.put(folder, json.len() as u64, COLLECTION, &mut json.as_slice(), &mut |_| ())?;
         Ok(Published { length, files: Some(collection.len() as u64), ..list })
