@@ -44,6 +44,8 @@ pub(crate) mod send;
 #[cfg(target_os = "linux")]
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
+mod sharing;
+#[cfg(target_os = "linux")]
 pub(crate) mod shim;
 pub(crate) mod sweep;
 #[cfg(target_os = "linux")]

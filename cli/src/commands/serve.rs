@@ -11,11 +11,13 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
 use paceline_clock::Clock;
+use paceline_icn::Source;
 use paceline_lab::output::{self, OutputError};
 use paceline_udp::transfer::{Content, Interval, Place, Plan, give, take};
 use paceline_udp::wire::control::Hello;
 use paceline_udp::{Accepted, Agreed, Channel, Listener};
 
+use super::sharing::{Shared, Sharing};
 use super::udp::{Common, PORT, Report, address, unplaced};
 use crate::complaint;
 use sessions::Sessions;
@@ -27,7 +29,7 @@ pub(super) mod store;
 pub(super) mod troubles;
 
 /// Most sessions at once (our choice: each is a thread and some MB).
-const MOST_SESSIONS: usize = 64;
+const MOST_SESSIONS: usize = 128;
 /// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
 const PAUSE: Duration = Duration::from_millis(100);
 /// What is reported to a client when this host cannot serve it, for any reason.
@@ -65,8 +67,8 @@ struct Terms {
     patience: Nanos,
     json: bool,
     once: bool,
-    /// One for each session, and the server's own.
-    alive: Arc<()>,
+    /// By the addresses of the clients.
+    places: Arc<Sharing<Source>>,
     sessions: Arc<Sessions>,
 }
 
@@ -85,7 +87,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let clock = Clock::new();
     let (patience, json, once) = (args.common.patience()?, args.common.json, args.once);
-    let terms = Terms { clock, patience, json, once, alive: Arc::default(), sessions: Arc::default() };
+    let places = Sharing::new(MOST_SESSIONS);
+    let terms = Terms { clock, patience, json, once, places, sessions: Arc::default() };
     let sessions = Arc::clone(&terms.sessions);
     crate::at_interrupt(move || sessions.stopped());
     let (key, offload) = (args.common.key()?, args.common.offload());
@@ -129,13 +132,12 @@ fn agree(
     terms: &Terms,
     troubles: &mut Troubles,
 ) -> Result<Agreed<Worker>, String> {
-    if Arc::strong_count(&terms.alive) > MOST_SESSIONS {
-        return Err(format!("{MOST_SESSIONS} sessions run already; try again later"));
-    }
+    let place = terms.places.take(&Source::of(peer));
+    let place = place.ok_or("too many sessions run, of this address or in all; try again later")?;
     let plan = Plan::of(hello, terms.patience).map_err(|error| error.to_string())?;
     let ready = store.prepare(hello).and_then(|work| {
         let bytes = work.bytes();
-        let ready = worker(terms.clone(), plan, work).context("no thread").map_err(No::Host)?;
+        let ready = worker(terms.clone(), plan, work, place).context("no thread").map_err(No::Host)?;
         Ok(Agreed { bytes, ready })
     });
     ready.map_err(|no| match no {
@@ -147,9 +149,10 @@ fn agree(
     })
 }
 
-fn worker(terms: Terms, plan: Plan, work: Work) -> std::io::Result<Worker> {
+fn worker(terms: Terms, plan: Plan, work: Work, place: Shared<Source>) -> std::io::Result<Worker> {
     let (begin, session) = channel::<Channel>();
     let thread = thread::Builder::new().spawn(move || {
+        let _place = place;
         let Ok(channel) = session.recv() else { return Ok(()) };
         let peer = channel.peer();
         let ended = serve(channel, &plan, work, &terms);

@@ -1,14 +1,15 @@
 //! `paceline alcc serve`: takes uploads, and gives files.
 
 mod outcome;
+mod room;
 mod session;
 mod store;
+mod strangers;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use paceline_alcc::transfer::PORT;
 use paceline_alcc::transfer::token::Key;
 use paceline_alcc::{Engine, Mode, Options};
 use paceline_cc::{Ability, Bytes, Spec};
+use paceline_icn::Source;
 use paceline_lab::{input, output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
@@ -25,14 +27,17 @@ use serde_json::json;
 use super::tls;
 use crate::commands::ending::{Ending, Ends};
 use crate::commands::serve::troubles::Troubles;
+use crate::commands::sharing::Sharing;
 use crate::commands::udp;
 use outcome::Outcome;
 use store::Store;
+use strangers::Strangers;
 
-/// Most sessions at once (our choice: each is a thread and some MB; as many as `paceline serve` has).
-const MOST_SESSIONS: usize = 64;
-/// So many more hear that there are too many; others are cut (our choice).
-const MOST_REFUSED: usize = 16;
+/// Most sessions at once of those who may ask (our choice: each is a thread and some MB; as many as `paceline serve` has).
+const MOST_SESSIONS: usize = 128;
+/// Most threads: of sessions, of clients that have not asked yet, and of those that hear that there are too many (our choice). While there
+/// are so many, further clients wait.
+const MOST_THREADS: usize = 1024;
 /// How often it is looked whether a signal came (our choice).
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
@@ -90,8 +95,15 @@ struct Terms {
     tls: Option<Arc<ServerConfig>>,
     patience: Duration,
     ending: Ending,
-    /// Sessions that run.
-    running: AtomicUsize,
+    sessions: Arc<Sharing<Who>>,
+    strangers: Arc<Strangers>,
+}
+
+/// Who asks: whoever has a token of this scope, or without a key whoever comes from this address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Scope(String),
+    Address(Source),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -119,7 +131,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         tls,
         patience,
         ending: ends.watched()?,
-        running: AtomicUsize::new(0),
+        sessions: Sharing::new(MOST_SESSIONS),
+        strangers: Arc::default(),
     });
     let address = listener.local_addr()?;
     crate::print(&if args.json {
@@ -146,6 +159,10 @@ fn serve(listener: &TcpListener, terms: &Arc<Terms>, json: bool, once: bool) -> 
     let mut sessions: Vec<JoinHandle<Outcome>> = Vec::new();
     while !terms.ending.has_come() {
         sessions.retain(|session| !session.is_finished());
+        if sessions.len() >= MOST_THREADS {
+            thread::sleep(PAUSE);
+            continue;
+        }
         // An interrupted wait is a short one.
         let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&LOOK));
         let (stream, peer) = match listener.accept() {
@@ -180,26 +197,15 @@ fn is_nothing(error: &std::io::Error) -> bool {
 }
 
 fn begin(stream: TcpStream, peer: SocketAddr, terms: &Arc<Terms>, json: bool) -> anyhow::Result<JoinHandle<Outcome>> {
-    let running = terms.running.fetch_add(1, Ordering::Relaxed);
-    let counted = Counted(Arc::clone(terms));
-    if running >= MOST_SESSIONS + MOST_REFUSED {
-        bail!("{MOST_SESSIONS} sessions run already");
-    }
     stream.set_nonblocking(false)?;
+    // Before the handshake is done nothing can be said.
+    let unheard = terms.tls.as_ref().map(|_| stream.try_clone()).transpose()?;
+    let (stranger, terms) = (terms.strangers.enter(peer, unheard), Arc::clone(terms));
     let session = move || {
-        let outcome = session::run(stream, peer, &counted.0, running >= MOST_SESSIONS);
+        let outcome = session::run(stream, peer, &terms, stranger);
         // When standard output is closed there is nowhere to report to.
         let _ = crate::print(&if json { outcome.as_json() } else { outcome.as_line() });
         outcome
     };
     thread::Builder::new().name("session".to_owned()).spawn(session).context("no thread")
-}
-
-/// A session that runs.
-struct Counted(Arc<Terms>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
-    }
 }

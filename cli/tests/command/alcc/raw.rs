@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_alcc::transfer::token::Token;
 use paceline_alcc::transfer::{Answer, Client, GREETING, Kind, NONCE, News, Request};
 use paceline_alcc::{Engine, Mode, Options, Socket};
 
@@ -15,13 +16,19 @@ const LIMIT: Duration = Duration::from_mins(2);
 pub(super) struct Raw {
     pub(super) socket: Arc<Socket>,
     client: Option<Client>,
+    token: Option<Token>,
 }
 
 impl Raw {
     pub(super) fn connect(address: &str) -> Self {
         let engine = Engine::start(Options { mode: Mode::Framed, ..Options::default() }).unwrap();
         let socket = engine.adopt(TcpStream::connect(address).unwrap().into()).unwrap();
-        Self { socket, client: None }
+        Self { socket, client: None, token: None }
+    }
+
+    /// Who holds this token.
+    pub(super) fn with(self, token: Token) -> Self {
+        Self { token: Some(token), ..self }
     }
 
     pub(super) fn send(&self, bytes: &[u8]) -> bool {
@@ -49,7 +56,7 @@ impl Raw {
 
     /// Asks as a client does.
     pub(super) fn ask(&mut self, request: Request) -> Answer {
-        self.client = Some(Client::new(request, None));
+        self.client = Some(Client::new(request, self.token.clone()));
         self.answer()
     }
 

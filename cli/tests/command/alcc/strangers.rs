@@ -131,16 +131,68 @@ fn a_controller_that_has_no_half_there() {
 }
 
 #[test]
-fn too_many_hear_that_they_are() {
+fn who_says_nothing_keeps_no_one_out() {
     let lab = Lab::new();
-    let server = Server::new(&lab, &[]);
-    let idle: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
-    let why = refused(&lab, &["send", "--bytes", "10", &server.address]);
-    assert!(why.ends_with("says: too many sessions run; try again later"), "{why}");
-    drop(idle);
-    let goes_on = (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        lab.run(&["alcc", "send", "--bytes", "10", &server.address]).status.success()
-    });
-    assert!(goes_on, "there is room again");
+    let good = token(&lab, &["--new-key"]);
+    let mut server = Server::new(&lab, &["--key", "key"]);
+    // More than there may be: those that have waited longest hear that there are too many, and leave.
+    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    for _ in 0..10 {
+        done(&lab, &["send", "--bytes", "1000", &server.address, "--token", &good]);
+    }
+    let told = (0..55).map(|_| server.session()).find(|session| text(session, "status") == "busy");
+    assert!(told.is_some_and(|session| text(&session, "message").contains("too many sessions run")));
+    let mut first = &idle[0];
+    let mut heard = Vec::new();
+    first.read_to_end(&mut heard).unwrap();
+    assert!(String::from_utf8_lossy(&heard).contains("too many sessions run"), "{heard:?}");
+}
+
+#[test]
+fn of_sessions_each_scope_has_its_share_and_who_has_too_many_hears_it() {
+    let lab = Lab::new();
+    token(&lab, &["--new-key", "--scope", "cam1-"]);
+    let server = Server::new(&lab, &["--key", "key"]);
+    let tokens: [Token; 2] = ["cam1-", "cam2-"].map(|scope| token(&lab, &["--scope", scope]).parse().unwrap());
+    let begin = |token: &Token, number: u8| {
+        let raw = Raw::connect(&server.address);
+        let mut raw = raw.with(token.clone());
+        let answer = raw.ask(put(&format!("{}{number}", token.scope()), 1000, number));
+        (raw, answer)
+    };
+    let mut held = Vec::new();
+    for number in 0..64 {
+        let (raw, answer) = begin(&tokens[0], number);
+        assert_eq!(answer.status, Status::Go, "{number}: {answer:?}");
+        held.push(raw);
+    }
+    let (_, answer) = begin(&tokens[0], 64);
+    assert_eq!((answer.status, answer.message.as_str()), (Status::Busy, "too many sessions run; try again later"));
+    let (_raw, answer) = begin(&tokens[1], 0);
+    assert_eq!(answer.status, Status::Go, "{answer:?}");
+}
+
+#[test]
+fn half_uploads_of_one_scope_take_no_room_from_another() {
+    let lab = Lab::new();
+    token(&lab, &["--new-key", "--scope", "cam1-"]);
+    let server = Server::new(&lab, &["--key", "key"]);
+    let tokens: [Token; 2] = ["cam1-", "cam2-"].map(|scope| token(&lab, &["--scope", scope]).parse().unwrap());
+    let begin = |token: &Token, number: u8, bytes: usize| {
+        let mut raw = Raw::connect(&server.address).with(token.clone());
+        let answer = raw.ask(put(&format!("{}{number}", token.scope()), 100_000, number));
+        assert!(bytes == 0 || raw.send(&vec![1; bytes]));
+        raw.socket.push();
+        // What was sent arrives before the end.
+        while bytes > 0 && raw.socket.stats().queued + raw.socket.stats().in_flight > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        answer
+    };
+    assert_eq!(begin(&tokens[1], 0, 50_000).status, Status::Go);
+    let refused = (0..135).map(|number| begin(&tokens[0], number, 0)).filter(|answer| answer.status == Status::Busy);
+    assert_eq!(refused.count(), 135 - 128);
+    // Until the first connection has ended there too.
+    let again = (0..200).map(|_| begin(&tokens[1], 0, 0)).find(|answer| answer.number >= 50_000);
+    assert!(again.is_some_and(|answer| answer.status == Status::Go && answer.number == 50_000));
 }

@@ -9,10 +9,12 @@ use anyhow::{Context, anyhow, bail};
 use paceline_alcc::Framing;
 use paceline_alcc::transfer::{Answer, Breach, HASH, Heard, Kind, Request, Server, Status};
 use paceline_cc::{Ability, Env, ReceiverHalf, Spec};
+use paceline_icn::Source;
 
-use super::Terms;
 use super::outcome::Outcome;
 use super::store::{Taking, hash_of, refusal};
+use super::strangers::Stranger;
+use super::{Terms, Who};
 use crate::commands::alcc::channel::{Channel, Patience};
 use crate::commands::alcc::{tls, token};
 use crate::complaint;
@@ -47,16 +49,16 @@ impl From<Answer> for Stop {
     }
 }
 
-pub(super) fn run(stream: TcpStream, peer: SocketAddr, terms: &Terms, busy: bool) -> Outcome {
+pub(super) fn run(stream: TcpStream, peer: SocketAddr, terms: &Terms, stranger: Stranger) -> Outcome {
     let mut outcome =
         Outcome { peer, begun: Instant::now(), request: None, bytes: 0, resumed: 0, answer: None, error: None };
-    if let Err(error) = converse(stream, terms, busy, &mut outcome) {
+    if let Err(error) = converse(stream, terms, stranger, &mut outcome) {
         outcome.error = Some(complaint::of_error(&error));
     }
     outcome
 }
 
-fn converse(stream: TcpStream, terms: &Terms, busy: bool, outcome: &mut Outcome) -> anyhow::Result<()> {
+fn converse(stream: TcpStream, terms: &Terms, stranger: Stranger, outcome: &mut Outcome) -> anyhow::Result<()> {
     let limit = terms.patience.min(REQUEST);
     let layer = match &terms.tls {
         Some(config) => Some(tls::accept(config.clone(), &stream, limit).context("no TLS")?),
@@ -65,7 +67,7 @@ fn converse(stream: TcpStream, terms: &Terms, busy: bool, outcome: &mut Outcome)
     let socket = terms.engine.adopt_framed(stream.into(), Framing { layer, rtts: None })?;
     let protocol = Server::new(token::random()?);
     let mut session = Session { terms, channel: Channel::new(socket), protocol, outcome };
-    let ended = session.run(limit, busy);
+    let ended = session.run(limit, stranger);
     let answer = match ended {
         Ok(answer) | Err(Stop::Answer(answer)) => answer,
         Err(Stop::Gone(error)) => {
@@ -88,21 +90,20 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// The last answer. What was given whole has had its answer.
-    fn run(&mut self, limit: Duration, busy: bool) -> Result<Answer, Stop> {
+    fn run(&mut self, limit: Duration, stranger: Stranger) -> Result<Answer, Stop> {
         let mut out = Vec::new();
         self.protocol.greet(&mut out);
         self.channel.say(&out)?;
-        let request = self.request(limit)?;
+        let request = self.request(limit, &stranger)?;
         self.outcome.request = Some(request.clone());
-        if busy {
-            Err(Answer::no(Status::Busy, 0, "too many sessions run; try again later"))?;
-        }
-        self.check(&request)?;
+        let who = self.check(&request)?;
+        let _place = self.terms.sessions.take(&who).ok_or_else(busy)?;
+        drop(stranger);
         if let Some(half) = half(&request, self.channel.socket.mss())? {
             self.channel.socket.set_receiver_half(half);
         }
         match request.kind {
-            Kind::Put => self.put(&request),
+            Kind::Put => self.put(&request, &who),
             Kind::Discard => self.discard(&request),
             Kind::Get => {
                 let (file, size) = self.terms.store.open(&request.name)?;
@@ -113,9 +114,12 @@ impl Session<'_> {
         }
     }
 
-    fn request(&mut self, limit: Duration) -> Result<Request, Stop> {
+    fn request(&mut self, limit: Duration, stranger: &Stranger) -> Result<Request, Stop> {
         let until = Instant::now() + limit;
         loop {
+            if stranger.leaves() {
+                Err(busy())?;
+            }
             let left = until.saturating_duration_since(Instant::now()).min(LOOK);
             match self.channel.wait(left)? {
                 Some(0) => Err(anyhow!("the client ended before it had asked"))?,
@@ -138,12 +142,12 @@ impl Session<'_> {
         }
     }
 
-    /// Whether it may.
-    fn check(&self, request: &Request) -> Result<(), Answer> {
+    /// Who asks, where it may.
+    fn check(&self, request: &Request) -> Result<Who, Answer> {
         let refused = |why: &str| Err(Answer::no(Status::Refused, 0, why));
         match &self.terms.key {
             Some(key) => match self.protocol.check(key, request, token::now()) {
-                Ok(()) => Ok(()),
+                Ok(()) => Ok(Who::Scope(request.scope.clone())),
                 Err(denied) => refused(&denied.to_string()),
             },
             None if request.kind.has_name()
@@ -152,7 +156,7 @@ impl Session<'_> {
             {
                 refused("it has no key, and so takes and gives files over loopback only; start it with --key or --open")
             }
-            None => Ok(()),
+            None => Ok(Who::Address(Source::of(self.outcome.peer))),
         }
     }
 
@@ -171,8 +175,8 @@ impl Session<'_> {
         if gave { Ok(()) } else { self.answer(answer) }
     }
 
-    fn put(&mut self, request: &Request) -> Result<Answer, Stop> {
-        match self.terms.store.take(request, &self.channel.socket)? {
+    fn put(&mut self, request: &Request, who: &Who) -> Result<Answer, Stop> {
+        match self.terms.store.take(request, who, &self.channel.socket)? {
             Taking::There(file) => {
                 self.outcome.resumed = request.size;
                 self.answer(&Answer::go(request.size))?;
@@ -309,6 +313,11 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// What who asks hears where those like it have too many sessions, and who does not ask where there are too many of them.
+fn busy() -> Answer {
+    Answer::no(Status::Busy, 0, "too many sessions run; try again later")
 }
 
 /// The receiver half of the client's controller, if it has one.

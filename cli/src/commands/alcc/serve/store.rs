@@ -16,13 +16,13 @@ use paceline_lab::output::{Kept, tidy};
 use ring::digest::{Context, SHA256};
 use rustix::fs::fstatvfs;
 
+use super::Who;
+use super::room::{self, Begun};
 use crate::commands::serve::store::plain;
 use crate::complaint;
 
 /// The folder of uploads that are not whole, in the folder of files: no name of a file begins so.
 const FOLDER: &str = ".paceline-uploads";
-/// Most of them (our choice: as many as sessions at once, twice).
-const MOST: usize = 128;
 /// How old they may become (our choice: a weekend without a network).
 const OLDEST: Duration = Duration::from_hours(72);
 /// How long an upload waits for the session to end whose place it takes (our choice).
@@ -35,6 +35,7 @@ pub(super) struct Store {
     dir: Option<PathBuf>,
     largest: u64,
     active: Active,
+    begun: Begun,
 }
 
 /// The sessions of uploads, by the names that these are kept under.
@@ -56,9 +57,9 @@ impl Store {
     pub(super) fn new(dir: Option<PathBuf>, largest: u64) -> anyhow::Result<Self> {
         if let Some(dir) = &dir {
             let folder = dir.join(FOLDER);
-            tidy(&folder, MOST, OLDEST).with_context(|| format!("{}: cannot be used", folder.display()))?;
+            tidy(&folder, usize::MAX, OLDEST).with_context(|| format!("{}: cannot be used", folder.display()))?;
         }
-        Ok(Self { dir, largest, active: Active::default() })
+        Ok(Self { dir, largest, active: Active::default(), begun: Begun::default() })
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, Answer> {
@@ -81,7 +82,7 @@ impl Store {
     }
 
     /// Makes ready what an upload needs.
-    pub(super) fn take(&self, request: &Request, socket: &Arc<Socket>) -> Result<Taking, Answer> {
+    pub(super) fn take(&self, request: &Request, who: &Who, socket: &Arc<Socket>) -> Result<Taking, Answer> {
         let path = self.path(&request.name)?;
         if request.size > self.largest {
             let why = format!("{} bytes are more than the {} that it takes (--max-size)", request.size, self.largest);
@@ -92,14 +93,14 @@ impl Store {
             let file = same.then(|| File::open(&path).ok()).flatten();
             return file.map(Taking::There).ok_or_else(|| exists(&request.name));
         }
-        let key = key(request);
+        let key = format!("{}.{}", room::prefix(who), key(request));
         let claimed = self.claim(&key, socket)?;
         let folder = path.with_file_name(FOLDER);
         let kept = folder.join(&key);
-        let most = if kept.exists() { MOST } else { MOST - 1 };
-        let left = tidy(&folder, most, OLDEST).map_err(|error| refusal(&error))?;
-        if left > most {
-            return Err(Answer::no(Status::Busy, 0, "too many uploads are not whole; try again later"));
+        tidy(&folder, usize::MAX, OLDEST).map_err(|error| refusal(&error))?;
+        if !self.begun.has_room(&kept, who).map_err(|error| refusal(&error))? {
+            let why = "too many of your uploads are not whole; bring one to its end, or try again in an hour";
+            return Err(Answer::no(Status::Busy, 0, why));
         }
         let kept = Kept::open(&kept).map_err(|error| refusal(&error))?;
         let held = kept.held().map_err(|error| refusal(&error))?.min(request.size);
@@ -140,11 +141,14 @@ impl Store {
 
 /// What an upload is kept under: it says nothing, and another name, size or id makes another.
 fn key(request: &Request) -> String {
+    digest("paceline upload 1", &[&request.size.to_be_bytes(), &request.id, request.name.as_bytes()])
+}
+
+/// 32 digits that say nothing of what they are made of.
+pub(super) fn digest(purpose: &str, of: &[&[u8]]) -> String {
     let mut hash = Context::new(&SHA256);
-    hash.update(b"paceline upload 1");
-    hash.update(&request.size.to_be_bytes());
-    hash.update(&request.id);
-    hash.update(request.name.as_bytes());
+    hash.update(purpose.as_bytes());
+    of.iter().for_each(|bytes| hash.update(bytes));
     hash.finish().as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
