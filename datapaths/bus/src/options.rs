@@ -36,6 +36,9 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
+            _ if text.contains(char::is_control) => {
+                Err("a bus has no line breaks or other control characters".to_owned())
+            }
             None if text == "local" => Ok(Self::default()),
             Some(("local", folder)) if folder.starts_with('/') => Ok(Self::Local(folder.into())),
             Some(("nats" | "tls", rest)) if rest.len() > 2 && rest.starts_with("//") => Ok(Self::Nats(text.to_owned())),
@@ -165,4 +168,16 @@ pub struct Figures {
     pub oversize: u64,
     /// Times that the connection was lost.
     pub lost: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_printed_in_one_line() {
+        for text in ["nats://host\n:4222", "local:/run/\x1b[2J", "tls://user:password\r@host"] {
+            assert!(text.parse::<Address>().is_err(), "{text:?}");
+        }
+    }
 }
