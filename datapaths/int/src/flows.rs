@@ -19,6 +19,9 @@ const TUPLE: usize = 36;
 const LAST_AT: usize = 16;
 const SEEN_AT: usize = 72;
 const ENDED_AT: usize = 92;
+const BEGUN_AT: usize = 96;
+/// Our choice: in time for the first header, ASK_AFTER_NS of src/bpf/source.bpf.c, and longer than most requests take.
+const LASTING: Nanos = Nanos::from_millis(50);
 /// How long a flow is kept that has sent its FIN (our choice: its last packets may be sent again), and one that sends nothing (our choice: sinks
 /// keep it as long).
 const ENDED: Nanos = Nanos::from_secs(10);
@@ -117,9 +120,14 @@ impl FlowMaps {
         self.entries().filter_map(|(key, value)| Flow::read(&key, &value)).collect()
     }
 
-    /// Those that had a header at `oldest_ns` or later.
-    pub(crate) fn with_headers_since(&self, oldest_ns: u64) -> impl Iterator<Item = Flow> {
-        let lately = move |value: &[u8]| word(value, LAST_AT).is_some_and(|last| last >= oldest_ns);
+    /// Those that had a header at `oldest_ns` or later, or that may soon have their first: their data goes on after [`LASTING`].
+    pub(crate) fn heard_of_since(&self, oldest_ns: u64) -> impl Iterator<Item = Flow> {
+        let lately = move |value: &[u8]| {
+            let [Some(last), Some(seen), Some(begun)] = [LAST_AT, SEEN_AT, BEGUN_AT].map(|at| word(value, at)) else {
+                return false;
+            };
+            last >= oldest_ns || seen >= oldest_ns && seen - begun.min(seen) >= LASTING.as_nanos()
+        };
         self.entries().filter_map(move |(key, value)| lately(&value).then(|| Flow::read(&key, &value))?)
     }
 

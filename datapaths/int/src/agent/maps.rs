@@ -44,10 +44,10 @@ impl Maps {
         !self.sources.is_empty()
     }
 
-    /// The flows that sources have put headers on lately; `None` where there is no source.
+    /// The flows that sources have put headers on lately, or may soon; `None` where there is no source.
     pub(super) fn sent(&self, now: Time) -> Option<Vec<Flow>> {
         let oldest = now.as_nanos().saturating_sub(FORGOTTEN.as_nanos());
-        let flows = self.sources.iter().flat_map(|source| source.with_headers_since(oldest));
+        let flows = self.sources.iter().flat_map(|source| source.heard_of_since(oldest));
         (!self.sources.is_empty()).then(|| flows.collect())
     }
 

@@ -214,6 +214,8 @@ struct tcp_sock {
 	__u32 rcv_wup;
 	__u32 rcv_wnd;
 	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u32 srtt_us;

@@ -16,6 +16,9 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 /* A path that carried headers so long ago may carry them no more (our choice, as MTU_EXPIRES_NS). */
 #define HEARD_NS 600000000000ULL
+/* A flow asks no earlier than so long after its first data (our choice: agents look for flows to hear of every 100 ms, and a loss in slow start
+ * costs most). */
+#define ASK_AFTER_NS 300000000ULL
 /* A pause is twice as long as the one before so often (our choice: 30 s become 8 min). */
 #define DOUBLINGS 4
 /* Each time that so many buffers were spared the first header may be on one packet more (our choice: a buffer's packets are lost together,
@@ -71,8 +74,9 @@ struct leaving {
 	__u32 packets;
 	/* Packets that have left and are not acknowledged. */
 	__u32 outstanding;
-	/* It left before. */
+	/* It left before; and something has been lost that may still be missing. */
 	__u32 again;
+	__u32 losing;
 };
 
 /* Whether a report of the flow came at that time or later. */
@@ -133,8 +137,10 @@ static __always_inline int may_begin(struct flow *flow, struct path *path, const
 		return 0;
 	if (path->asked_ns > path->failed_ns)
 		return now - path->asked_ns < config.patience_ms * 1000000ULL ? 0 : give_up(flow, path, now);
-	/* What is alone would be missed by TCP's timer only. */
-	if (!leaving->outstanding || !is_small(flow, leaving)) {
+	if (now - flow->begun_ns < ASK_AFTER_NS)
+		return 0;
+	/* What is alone would be missed by TCP's timer only; and a full queue says nothing of headers. */
+	if (!leaving->outstanding || leaving->losing || !is_small(flow, leaving)) {
 		flow->spared++;
 		return 0;
 	}
@@ -265,6 +271,7 @@ static __always_inline struct flow *flow_of(struct __sk_buff *skb, const struct 
 	fresh.mtu = path->mtu;
 	fresh.mtu_ns = path->at_ns;
 	fresh.next = sequence;
+	fresh.begun_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&pl_int_flows, tuple, &fresh, BPF_ANY);
 	return bpf_map_lookup_elem(&pl_int_flows, tuple);
 }
@@ -348,6 +355,7 @@ int pl_int_source(struct __sk_buff *skb)
 	leaving.packets = packets;
 	/* Of a flow that only passes here nothing is known but that it had data before. */
 	leaving.outstanding = tp ? tp->packets_out : flow->seen - 1;
+	leaving.losing = tp && (tp->sacked_out || tp->lost_out);
 	if (config.patience_ms && !may_insert(flow, path, &leaving)) {
 		count(PAUSED, packets);
 		return GO_ON;

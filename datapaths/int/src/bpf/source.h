@@ -121,6 +121,8 @@ struct flow {
 	__u32 spared;
 	/* It has sent its FIN. */
 	__u32 ended;
+	/* When its first data left. */
+	__u64 begun_ns;
 };
 
 struct {
