@@ -24,7 +24,6 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::Cache;
 use crate::store::{Store, StoreError};
 use keeper::Keeper;
-use metrics::Metrics;
 use shelf::Shelf;
 use socket::{Socket, bind};
 use upstream::Upstream;
@@ -129,7 +128,7 @@ pub struct Counts {
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
-    metrics: Option<SocketAddr>,
+    metrics: Option<paceline_scrape::Server>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -155,13 +154,8 @@ impl Server {
         draw(&mut key)?;
         let shared = Arc::new(Shared::default());
         shared.counts().resize(count, Counts::default());
-        let metrics = config.metrics.map(Metrics::listen).transpose()?;
-        let mut server = Self {
-            shared,
-            address: config.listen,
-            metrics: metrics.as_ref().map(Metrics::address),
-            threads: Vec::new(),
-        };
+        let metrics = config.metrics.map(metrics::bind).transpose()?;
+        let mut server = Self { shared, address: config.listen, metrics: None, threads: Vec::new() };
         let mut sockets = Vec::new();
         for _ in 0..count {
             let bound = bind(server.address, count > 1).and_then(|socket| Ok((socket.local_addr()?, socket)));
@@ -186,10 +180,7 @@ impl Server {
                 Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret).run(index, &shared)
             })?;
         }
-        if let Some(metrics) = metrics {
-            let shared = Arc::clone(&server.shared);
-            server.spawn("paceline-stats", move || metrics.run(&shared))?;
-        }
+        server.metrics = metrics.map(|bound| metrics::answer(bound, &server.shared)).transpose()?;
         Ok(server)
     }
 
@@ -205,8 +196,8 @@ impl Server {
     }
 
     /// Where Prometheus asks.
-    pub const fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(paceline_scrape::Server::address)
     }
 
     /// What it has done, all threads together.

@@ -3,6 +3,7 @@
 //! Numbers are encoded in `OpenMetrics` 1.0. Who does not ask for it gets Prometheus's text format 0.0.4, which older agents,
 //! `promtool check metrics` and people with `curl` read.
 
+mod clients;
 mod format;
 mod http;
 mod serve;
@@ -12,9 +13,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+pub use clients::{CLIENTS, Clients};
 pub use format::{Format, of_accept};
 pub use http::{Names, Refusal, Request, Scrape, parse};
-pub use serve::serve;
+pub use serve::{Bound, Numbers, Server};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Build {

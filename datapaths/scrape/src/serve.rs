@@ -1,51 +1,123 @@
-//! A whole scrape on one connection.
+//! Answers scrapes at an address, in a thread of its own.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::clients::{CLIENTS, Clients};
 use crate::format::Format;
-use crate::http::{Names, Request, parse};
+use crate::http::Names;
 
-/// How long a client may take for each step, for it holds up who comes next (our choice: a scrape takes a millisecond).
-const PATIENCE: Duration = Duration::from_millis(200);
+/// The numbers of the moment, in a format. It is called between clients, and nothing else waits for them.
+pub type Numbers = Box<dyn Fn(Format) -> String + Send>;
 
-/// Reads a request, asks for the numbers if it is one for them, and answers. The connection ends with it.
-///
-/// # Errors
-/// The connection's; a client that went away is no trouble of whoever answers.
-pub fn serve(mut stream: TcpStream, numbers: impl FnOnce(Format) -> String) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let names = Names::at(stream.local_addr()?);
-    let mut request = Vec::new();
-    let answer = loop {
-        let mut bytes = [0; 1024];
-        let count = stream.read(&mut bytes)?;
-        request.extend_from_slice(&bytes[..count]);
-        match parse(&request, names) {
-            Request::Incomplete if count > 0 => {}
-            Request::Incomplete => return Ok(()),
-            Request::Metrics(scrape) => break scrape.answer(&numbers(scrape.format)),
-            Request::Refused(refusal) => break refusal.answer(),
+/// An address that is answered until this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Takes the address: then a scrape waits until [`Bound::answer`].
+    ///
+    /// # Errors
+    /// The address cannot be had.
+    pub fn bind(address: SocketAddr) -> io::Result<Bound> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Bound { address: listener.local_addr()?, listener })
+    }
+
+    /// Where it answers.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A counter that is full has woken it already.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
-    };
-    stream.write_all(&answer)
+    }
+}
+
+/// An address that nobody answers yet.
+#[derive(Debug)]
+pub struct Bound {
+    address: SocketAddr,
+    listener: TcpListener,
+}
+
+impl Bound {
+    /// Where it will answer.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers each scrape with the numbers of the moment.
+    ///
+    /// # Errors
+    /// There are no resources.
+    pub fn answer(self, numbers: Numbers) -> io::Result<Server> {
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (address, stopped) = (self.address, stop.clone());
+        let thread = thread::Builder::new().name("metrics".to_owned());
+        let thread = thread.spawn(move || run(&self.listener, Names::at(address), &stopped, &numbers))?;
+        Ok(Server { address, stop, thread: Some(thread) })
+    }
+}
+
+fn run(listener: &TcpListener, names: Names, stop: &OwnedFd, numbers: &Numbers) {
+    let mut clients = Clients::default();
+    loop {
+        clients.expire(Instant::now());
+        let left = clients.deadline().map(|due| due.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut polled = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        polled.extend(clients.interests());
+        // A signal, or no memory for a moment: the same again.
+        let Ok(_) = poll(&mut polled, timeout.as_ref()) else { continue };
+        let ready: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
+        if ready[0] {
+            return;
+        }
+        clients.proceed(&ready[2..]);
+        for _ in 0..CLIENTS {
+            let Ok((stream, _)) = listener.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                clients.ask(Instant::now(), stream.into(), names);
+            }
+        }
+        clients.answer(numbers);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
 
     use super::*;
 
-    fn ask(request: &str) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        client.write_all(request.as_bytes()).unwrap();
+    fn server() -> Server {
         let registry = crate::registry(["1.2.3"]);
-        serve(listener.accept().unwrap().0, |format| crate::expose(&registry, format)).unwrap();
+        let bound = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        bound.answer(Box::new(move |format| crate::expose(&registry, format))).unwrap()
+    }
+
+    fn ask(server: &Server, request: &str) -> String {
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
         text
@@ -53,20 +125,36 @@ mod tests {
 
     #[test]
     fn head_has_everything_but_the_numbers() {
-        let whole = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let server = server();
+        let whole = ask(&server, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let (head, body) = whole.split_once("\r\n\r\n").unwrap();
         assert!(body.ends_with("paceline_build_info{version=\"1.2.3\"} 1\n"), "{body}");
         assert!(
             head.contains("\r\nContent-Type: text/plain; version=0.0.4") && head.contains("\r\nVary: Accept"),
             "{head}"
         );
-        assert_eq!(ask("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), format!("{head}\r\n\r\n"));
+        assert_eq!(ask(&server, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), format!("{head}\r\n\r\n"));
     }
 
     #[test]
     fn openmetrics_is_for_who_asks() {
-        let text = ask("GET /metrics HTTP/1.1\r\nHost: [::1]:1\r\nAccept: application/openmetrics-text\r\n\r\n");
+        let server = server();
+        let text =
+            ask(&server, "GET /metrics HTTP/1.1\r\nHost: [::1]:1\r\nAccept: application/openmetrics-text\r\n\r\n");
         assert!(text.contains("application/openmetrics-text; version=1.0.0") && text.ends_with("# EOF\n"), "{text}");
-        assert!(ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        assert!(ask(&server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    }
+
+    #[test]
+    fn others_are_answered_beside_those_that_say_nothing_and_the_address_is_given_back() {
+        let server = server();
+        let idle: Vec<_> = (0..CLIENTS - 1).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        for _ in 0..3 {
+            assert!(ask(&server, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 "));
+        }
+        let address = server.address();
+        drop((server, idle));
+        // What was answered may be in TIME_WAIT; a listener takes the address all the same, as Rust's does by SO_REUSEADDR.
+        assert!(TcpListener::bind(address).is_ok());
     }
 }

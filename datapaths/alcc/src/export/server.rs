@@ -2,18 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
-use paceline_scrape::{Format, Names, Request, Scrape, parse};
+use paceline_scrape::{CLIENTS, Clients, Names};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    getsockname, listen, recv, send, sendto, shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, getsockname,
+    listen, recv, sendto, socket_with, sockopt,
 };
 
 use super::place::{self, Identity, Place};
@@ -24,10 +24,6 @@ use crate::descriptors::lift;
 use crate::engine::Engine;
 use crate::threads;
 
-/// Most connections at a time; one more ends the oldest (our choice).
-const CLIENTS: usize = 16;
-/// How long a connection may take in all (our choice: a scrape takes milliseconds).
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a process tries to take over the address of the metrics from one that ended (our choice).
 const TAKE_OVER: Duration = Duration::from_secs(5);
 /// Flags of every socket.
@@ -196,7 +192,7 @@ struct Server {
     logs: Option<Logs>,
     /// For those that wait for metrics.
     survey: Option<Survey>,
-    clients: Vec<Client>,
+    clients: Clients,
 }
 
 impl Server {
@@ -213,7 +209,7 @@ impl Server {
             Some((place, file))
         });
         let opened = Opened { bell: bell.clone(), socket, hidden };
-        let clients = Vec::new();
+        let clients = Clients::default();
         Ok((Self { source, bell, bell_socket, place, listener, scrapes, logs, survey: None, clients }, opened))
     }
 
@@ -233,7 +229,7 @@ impl Server {
                 // It may be gone for good: then nothing is lost but the metrics.
                 let _ = scrapes.take();
             }
-            self.clients.retain(|client| client.deadline > now);
+            self.clients.expire(now);
             let Some(ready) = self.wait(now) else { continue };
             if ready.stop {
                 // The last of each socket.
@@ -270,7 +266,7 @@ impl Server {
     }
 
     fn wait(&self, now: Instant) -> Option<Ready> {
-        let dues = self.clients.iter().map(|client| client.deadline);
+        let dues = self.clients.deadline().into_iter();
         let dues = dues.chain(self.logs.as_ref().map(Logs::due));
         let waiting = self.scrapes.as_ref().filter(|scrapes| scrapes.listener.is_none());
         let dues = dues.chain(self.survey.as_ref().map(Survey::due));
@@ -281,7 +277,9 @@ impl Server {
         let scrapes = self.scrapes.as_ref().and_then(|scrapes| scrapes.listener.as_ref());
         let mut polled = vec![PollFd::new(&self.bell_socket, PollFlags::IN)];
         polled.extend(listener.into_iter().chain(scrapes).map(|listener| PollFd::new(listener, PollFlags::IN)));
-        polled.extend(self.clients.iter().map(Client::interest));
+        let clients = self.clients.interests();
+        let count = clients.len();
+        polled.extend(clients);
         polled.extend(self.survey.iter().flat_map(Survey::polled));
         poll(&mut polled, timeout.as_ref()).ok()?;
         let mut events = polled.iter().map(|one| !one.revents().is_empty());
@@ -291,43 +289,33 @@ impl Server {
         }
         let stop = self.bell.rung.load(Ordering::Acquire);
         let (listener, scrapes) = (listener.is_some() && next(), scrapes.is_some() && next());
-        Some(Ready { stop, listener, scrapes, clients: events.take(self.clients.len()).collect() })
+        Some(Ready { stop, listener, scrapes, clients: events.take(count).collect() })
     }
 
     /// `false` when the engine is gone.
     fn answer(&mut self, ready: &Ready) -> bool {
-        let mut readiness = ready.clients.iter();
-        let mut clients = std::mem::take(&mut self.clients);
-        clients.retain_mut(|client| {
-            let ready = readiness.next().copied().unwrap_or(false);
-            // Who waits is only ready when it has gone.
-            !ready || (!client.waits() && client.proceed().unwrap_or(false))
-        });
-        self.clients = clients;
+        self.clients.proceed(&ready.clients);
         self.answer_scrapes();
         if ready.listener
             && let Some(listener) = &self.listener
             && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
             let Some(process) = self.process() else { return false };
-            let mut client = Client::new(socket, Stage::Answer(as_lines(&process)));
-            if client.proceed().unwrap_or(false) {
-                self.keep(client);
-            }
+            self.clients.tell(Instant::now(), socket, as_lines(&process));
         }
         if ready.scrapes
             && let Some((scrapes, listener)) =
                 self.scrapes.as_ref().and_then(|scrapes| Some((scrapes, scrapes.listener.as_ref()?)))
             && let Ok(socket) = accept_with(listener, FLAGS).map_err(io::Error::from).and_then(lift)
         {
-            self.keep(Client::new(socket, Stage::Request(Vec::new(), Names::at(scrapes.address))));
+            self.clients.ask(Instant::now(), socket, Names::at(scrapes.address));
         }
         true
     }
 
     /// Asks the others for those that wait, and answers when it is done. A survey that began for one does for all.
     fn answer_scrapes(&mut self) {
-        if self.survey.is_none() && self.clients.iter().any(Client::waits) {
+        if self.survey.is_none() && self.clients.waiting() {
             self.survey = Some(Survey::start(self.place.as_ref()));
         }
         let Some(survey) = &mut self.survey else { return };
@@ -339,20 +327,7 @@ impl Server {
         let mut answers = survey.into_answers();
         answers.processes.extend(self.process());
         let registry = metrics::registry(&answers);
-        let text = paceline_scrape::expose(&registry, Format::Text);
-        let open = paceline_scrape::expose(&registry, Format::OpenMetrics);
-        self.clients.retain_mut(|client| {
-            let Stage::Metrics(scrape) = client.stage else { return true };
-            client.stage = Stage::Answer(scrape.answer(if scrape.format == Format::Text { &text } else { &open }));
-            client.proceed().unwrap_or(false)
-        });
-    }
-
-    fn keep(&mut self, client: Client) {
-        if self.clients.len() >= CLIENTS {
-            self.clients.remove(0);
-        }
-        self.clients.push(client);
+        self.clients.answer(|format| paceline_scrape::expose(&registry, format));
     }
 }
 
@@ -373,66 +348,4 @@ fn as_lines(process: &Process) -> Vec<u8> {
         text.push(b'\n');
     }
     text
-}
-
-/// Where a connection stands.
-enum Stage {
-    /// What came of a request so far, and the names that it may ask by.
-    Request(Vec<u8>, Names),
-    /// For what other processes answer.
-    Metrics(Scrape),
-    /// What is to be sent.
-    Answer(Vec<u8>),
-}
-
-/// A connection.
-struct Client {
-    socket: OwnedFd,
-    stage: Stage,
-    sent: usize,
-    deadline: Instant,
-}
-
-impl Client {
-    fn new(socket: OwnedFd, stage: Stage) -> Self {
-        Self { socket, stage, sent: 0, deadline: Instant::now() + PATIENCE }
-    }
-
-    fn interest(&self) -> PollFd<'_> {
-        let flags = match self.stage {
-            Stage::Request(..) => PollFlags::IN,
-            Stage::Metrics(_) => PollFlags::empty(),
-            Stage::Answer(_) => PollFlags::OUT,
-        };
-        PollFd::from_borrowed_fd(self.socket.as_fd(), flags)
-    }
-
-    /// Whether it waits for metrics.
-    fn waits(&self) -> bool {
-        matches!(self.stage, Stage::Metrics(_))
-    }
-
-    /// Goes on as far as it can; `false` when it is done.
-    fn proceed(&mut self) -> rustix::io::Result<bool> {
-        if let Stage::Request(request, names) = &mut self.stage {
-            let mut bytes = [0; 1024];
-            let (count, _) = recv(&self.socket, &mut bytes, RecvFlags::empty())?;
-            request.extend_from_slice(&bytes[..count]);
-            self.stage = match parse(request, *names) {
-                Request::Incomplete => return Ok(count > 0),
-                Request::Metrics(scrape) => Stage::Metrics(scrape),
-                Request::Refused(refusal) => Stage::Answer(refusal.answer()),
-            };
-        }
-        let Stage::Answer(answer) = &self.stage else { return Ok(true) };
-        while self.sent < answer.len() {
-            match send(&self.socket, &answer[self.sent..], SendFlags::NOSIGNAL) {
-                Ok(count) => self.sent += count,
-                Err(rustix::io::Errno::AGAIN) => return Ok(true),
-                Err(error) => return Err(error),
-            }
-        }
-        shutdown(&self.socket, Shutdown::Write)?;
-        Ok(false)
-    }
 }

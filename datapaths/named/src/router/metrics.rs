@@ -1,10 +1,9 @@
 //! Numbers for Prometheus: none of them is by receiver.
 
-use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
-use paceline_scrape::{Format, expose, registry, serve};
+use paceline_scrape::{Bound, Format, Server, expose, registry};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,39 +12,14 @@ use prometheus_client::registry::Unit;
 
 use super::{Counts, ServerError, Shared};
 
-/// How often it is looked whether one is there.
-const PAUSE: Duration = Duration::from_millis(50);
-
-pub(super) struct Metrics {
-    listener: TcpListener,
-    address: SocketAddr,
+pub(super) fn bind(address: SocketAddr) -> Result<Bound, ServerError> {
+    Server::bind(address).map_err(|source| ServerError::bind(address, "--metrics", source))
 }
 
-impl Metrics {
-    pub(super) fn listen(address: SocketAddr) -> Result<Self, ServerError> {
-        let bind = || {
-            let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, listener))
-        };
-        let (address, listener) = bind().map_err(|source| ServerError::bind(address, "--metrics", source))?;
-        Ok(Self { listener, address })
-    }
-
-    pub(super) const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    pub(super) fn run(&self, shared: &Shared) -> io::Result<()> {
-        while !shared.stopped() {
-            match self.listener.accept() {
-                // A client that went away is no trouble of ours.
-                Ok((stream, _)) => drop(serve(stream, |format| encode(&shared.total(), format))),
-                Err(_) => std::thread::sleep(PAUSE),
-            }
-        }
-        Ok(())
-    }
+pub(super) fn answer(bound: Bound, shared: &Arc<Shared>) -> Result<Server, ServerError> {
+    let shared = Arc::clone(shared);
+    let numbers = Box::new(move |format| encode(&shared.total(), format));
+    bound.answer(numbers).map_err(|source| ServerError::of("no thread", source))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

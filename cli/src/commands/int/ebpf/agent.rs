@@ -1,6 +1,7 @@
 //! `paceline int agent`.
 
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_int::Agent;
@@ -9,7 +10,7 @@ use paceline_int::bus::{Board, Body, Kind, Message, Role, Subject, flow_number};
 use serde_json::{Map, Value};
 
 use super::super::AgentArgs;
-use super::metrics::Metrics;
+use super::metrics;
 use super::nodes::{EVERY, counters, show};
 use crate::commands::ending::Ends;
 
@@ -18,12 +19,13 @@ const STEP: Duration = Duration::from_millis(100);
 
 pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     let ending = Ends::begin()?.watched()?;
-    let metrics = args.metrics.map(Metrics::listen).transpose()?;
+    let board = Arc::new(Mutex::new(Board::default()));
+    let metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
     let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
     if let Some(address) = agent.bus().address().filter(|_| !args.json) {
         crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
     }
-    let (mut board, mut shown) = (Board::default(), Instant::now());
+    let mut shown = Instant::now();
     while !ending.has_come() {
         if let Some(report) = agent.step(STEP)?
             && metrics.is_some()
@@ -31,10 +33,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
             let kind = Kind::Flow(flow_number(&report.tuple));
             let subject = Subject { domain: agent.bus().options().domain.clone(), kind };
             let message = Message { subject, publisher: "any".to_owned(), number: 0, body: Body::Flow(report) };
-            board.take(&message, Instant::now());
-        }
-        if let Some(metrics) = &metrics {
-            metrics.answer(&mut board);
+            board.lock().unwrap_or_else(PoisonError::into_inner).take(&message, Instant::now());
         }
         if args.json && shown.elapsed() >= EVERY {
             shown = Instant::now();

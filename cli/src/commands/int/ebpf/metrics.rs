@@ -1,32 +1,22 @@
 //! Answers Prometheus: a request gets the numbers of the moment.
 
-use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::Context;
 use paceline_int::bus::Board;
 use paceline_int::bus::board::encode;
-use paceline_scrape::serve;
+use paceline_scrape::Server;
 
-pub(super) struct Metrics(TcpListener);
-
-impl Metrics {
-    pub(super) fn listen(address: SocketAddr) -> anyhow::Result<Self> {
-        let listen = || {
-            let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            Ok::<_, io::Error>(listener)
-        };
-        Ok(Self(listen().with_context(|| format!("--metrics {address}"))?))
-    }
-
-    /// Answers those who wait.
-    pub(super) fn answer(&self, board: &mut Board) {
-        while let Ok((stream, _)) = self.0.accept() {
-            board.forget(Instant::now());
-            // A client that went away is no trouble of ours.
-            let _ = serve(stream, |format| encode(board, Instant::now(), format));
-        }
-    }
+/// Answers at `address` with what the board shows, until it is dropped; the board is held while numbers are made of it, and for no client.
+pub(super) fn answer(address: SocketAddr, board: &Arc<Mutex<Board>>) -> anyhow::Result<Server> {
+    let board = board.clone();
+    let numbers = Box::new(move |format| {
+        let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.forget(Instant::now());
+        encode(&board, Instant::now(), format)
+    });
+    let server = Server::bind(address).and_then(|bound| bound.answer(numbers));
+    server.with_context(|| format!("--metrics {address}"))
 }
