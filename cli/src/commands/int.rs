@@ -41,9 +41,10 @@ enum Command {
 /// Which bus, and who this end is.
 #[derive(clap::Args)]
 pub(crate) struct BusArgs {
-    /// local, local:/FOLDER, or nats://USER:PASSWORD@HOST:PORT (user and port may be left out; tls:// with a certificate).
-    #[arg(long, default_value = "local")]
-    bus: String,
+    /// local, local:/FOLDER, or nats://HOST:PORT (tls:// with a certificate). Without it the variable `PACELINE_BUS` is read, which other
+    /// users cannot see: nats://USER:PASSWORD@HOST:PORT. local where neither is given.
+    #[arg(long, value_name = "ADDRESS")]
+    bus: Option<String>,
     /// The folder of keys, one NAME.key for each publisher; a NATS server needs it. Without it the local bus believes every process
     /// of this user and of root.
     #[arg(long, value_name = "FOLDER")]

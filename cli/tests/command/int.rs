@@ -170,7 +170,7 @@ mod bus {
         let lab = Lab::new();
         fs::create_dir(lab.path("keys")).unwrap();
         let watch = |args: &[&str]| refusal(&lab.run(&[&["int", "watch", "--once"], args].concat()));
-        assert!(watch(&["--bus", "kafka://a"]).starts_with("--bus kafka://a: it is not a bus; give local"));
+        assert!(watch(&["--bus", "kafka://a"]).starts_with("--bus: it is not a bus; give local"));
         let said = watch(&["--bus", "nats://user:secret@127.0.0.1:1"]);
         assert!(said.starts_with("nats://127.0.0.1:1: messages between machines need keys"), "{said}");
         assert!(watch(&["--keys", "keys"]).contains("there is no key in it"));

@@ -20,6 +20,8 @@ const FLOWS_MAX: usize = 4096;
 const HOPS_MAX: usize = 1024;
 const ENDS_MAX: usize = 256;
 const PATHS_MAX: usize = 256;
+/// What a node is called in a path that has not reported itself: packets can have any number.
+const UNKNOWN: &str = "?";
 
 /// Packets by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,9 +64,11 @@ pub struct Flow {
     pub packets: Packets,
     /// When that was.
     pub since: Instant,
+    /// The nodes of its path, first hop first; `?` for one that has not reported itself.
+    pub path: String,
 }
 
-/// A hop's egress queue.
+/// A hop's egress queue, of a node that has reported it itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
     /// The newest that is known of it: from the node's report, or from a packet's record.
@@ -95,14 +99,8 @@ pub struct Board {
     pub queues: BTreeMap<(u32, u16), Queue>,
     /// By role and name.
     pub ends: BTreeMap<(Role, String), End>,
-    /// Of all flows so far, by sink and path.
-    totals: BTreeMap<(String, String), Packets>,
-}
-
-/// The nodes of a path, first hop first.
-pub fn path(report: &FlowReport) -> String {
-    let nodes: Vec<String> = report.hops.iter().map(|hop| hop.node.to_string()).collect();
-    nodes.join(">")
+    /// Of all flows so far, by sink and path, and when it was last heard of.
+    totals: BTreeMap<(String, String), (Packets, Instant)>,
 }
 
 impl Board {
@@ -112,7 +110,12 @@ impl Board {
             Body::Flow(report) => self.flow(report, &message.publisher, now),
             Body::Node(report) => {
                 for hop in &report.hops {
-                    self.queue(&HopReport { node: report.node, ..*hop }, now);
+                    let hop = HopReport { node: report.node, ..*hop };
+                    if self.queues.len() < HOPS_MAX {
+                        let queue = Queue { newest: hop, heard: now, drops: 0, link_losses: 0 };
+                        self.queues.entry(key_of(&hop)).or_insert(queue);
+                    }
+                    self.queue(&hop, now);
                 }
             }
             Body::Health(health) => {
@@ -128,10 +131,8 @@ impl Board {
 
     fn flow(&mut self, report: &FlowReport, publisher: &str, now: Instant) {
         report.hops.iter().for_each(|hop| self.queue(hop, now));
-        let key = (publisher.to_owned(), path(report));
-        if self.totals.len() < PATHS_MAX || self.totals.contains_key(&key) {
-            self.totals.entry(key).or_default().add(report);
-        }
+        let path = self.path(report);
+        self.total(publisher, &path, report, now);
         if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&report.tuple) {
             self.forget(now);
             if self.flows.len() >= FLOWS_MAX {
@@ -144,6 +145,7 @@ impl Board {
             heard: now,
             packets: Packets::default(),
             since: now,
+            path: path.clone(),
         };
         let flow = self.flows.entry(report.tuple).or_insert_with(fresh);
         flow.packets.add(report);
@@ -151,15 +153,37 @@ impl Board {
         let hops = if report.hops.is_empty() { flow.report.hops.clone() } else { report.hops.clone() };
         let bottleneck = if report.hops.is_empty() { flow.report.bottleneck } else { report.bottleneck };
         flow.report = FlowReport { hops, bottleneck, ..report.clone() };
+        if !report.hops.is_empty() {
+            flow.path = path;
+        }
         (flow.heard, flow.publisher) = (now, publisher.to_owned());
     }
 
-    fn queue(&mut self, hop: &HopReport, now: Instant) {
-        let key = (hop.node, hop.eg.unwrap_or(u16::MAX));
-        if self.queues.len() >= HOPS_MAX && !self.queues.contains_key(&key) {
-            return;
+    /// The nodes of a path, first hop first.
+    fn path(&self, report: &FlowReport) -> String {
+        let known = |node: u32| self.queues.range((node, 0)..=(node, u16::MAX)).next().is_some();
+        let name = |node: u32| if known(node) { node.to_string() } else { UNKNOWN.to_owned() };
+        let nodes: Vec<String> = report.hops.iter().map(|hop| name(hop.node)).collect();
+        nodes.join(">")
+    }
+
+    fn total(&mut self, publisher: &str, path: &str, report: &FlowReport, now: Instant) {
+        let key = (publisher.to_owned(), path.to_owned());
+        if self.totals.len() >= PATHS_MAX && !self.totals.contains_key(&key) {
+            // The one that was silent longest makes place, if any is.
+            let oldest = self.totals.iter().min_by_key(|(_, (_, heard))| *heard);
+            let Some((oldest, _)) = oldest.filter(|(_, (_, heard))| !recent(*heard, now)) else { return };
+            let oldest = oldest.clone();
+            self.totals.remove(&oldest);
         }
-        let queue = self.queues.entry(key).or_insert(Queue { newest: *hop, heard: now, drops: 0, link_losses: 0 });
+        let (packets, heard) = self.totals.entry(key).or_insert((Packets::default(), now));
+        packets.add(report);
+        *heard = now;
+    }
+
+    /// What is known of a queue, if its node has reported it.
+    fn queue(&mut self, hop: &HopReport, now: Instant) {
+        let Some(queue) = self.queues.get_mut(&key_of(hop)) else { return };
         let before = queue.newest;
         queue.drops += step(before.qdrop, hop.qdrop);
         queue.link_losses += step(before.lloss, hop.lloss);
@@ -180,11 +204,18 @@ impl Board {
 
     /// Leaves out what was not heard of lately.
     pub fn forget(&mut self, now: Instant) {
-        let recent = |heard: Instant| now.saturating_duration_since(heard) < SILENCE;
-        self.flows.retain(|_, flow| recent(flow.heard));
-        self.queues.retain(|_, queue| recent(queue.heard));
-        self.ends.retain(|_, end| recent(end.heard));
+        self.flows.retain(|_, flow| recent(flow.heard, now));
+        self.queues.retain(|_, queue| recent(queue.heard, now));
+        self.ends.retain(|_, end| recent(end.heard, now));
     }
+}
+
+fn recent(heard: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(heard) < SILENCE
+}
+
+fn key_of(hop: &HopReport) -> (u32, u16) {
+    (hop.node, hop.eg.unwrap_or(u16::MAX))
 }
 
 /// By how much a counter of 16 bits has moved. A step back, which a report that was overtaken makes, is none: more than half of the
@@ -216,6 +247,10 @@ mod tests {
         Message { subject, publisher: "sta2".to_owned(), number: 0, body }
     }
 
+    fn node(node: u32, hop: HopReport) -> Message {
+        message(Body::Node(paceline_telemetry::NodeReport { node, hops: vec![hop], ..Default::default() }))
+    }
+
     fn report(sport: u16, qdrop: u16) -> FlowReport {
         let hop =
             |node| HopReport { node, eg: Some(1), avail_pkts: Some(40), qdrop: Some(qdrop), ..HopReport::default() };
@@ -236,14 +271,12 @@ mod tests {
     fn sums_go_on_and_silence_is_forgotten() {
         let mut board = Board::default();
         let now = Instant::now();
+        board.take(&node(1, HopReport { eg: Some(1), ..HopReport::default() }), now);
+        board.take(&node(2, HopReport { eg: Some(1), ..HopReport::default() }), now);
         board.take(&message(Body::Flow(report(1, 65_530))), now);
         board.take(&message(Body::Flow(report(1, 4))), now);
         board.take(&message(Body::Flow(report(1, 3))), now);
-        let node = HopReport { eg: Some(1), limit_pkts: Some(60), ..HopReport::default() };
-        board.take(
-            &message(Body::Node(paceline_telemetry::NodeReport { node: 2, hops: vec![node], ..Default::default() })),
-            now,
-        );
+        board.take(&node(2, HopReport { eg: Some(1), limit_pkts: Some(60), ..HopReport::default() }), now);
         board.take(&message(Body::Flow(report(1, 4))), now);
         board.take(&message(Body::Health(Health::default())), now);
         let packets = board.flows[&Tuple { sport: 1, ..Tuple::default() }].packets;
@@ -273,6 +306,7 @@ mod tests {
         let mut board = Board::default();
         let now = Instant::now();
         for number in 0..6000_u32 {
+            board.take(&node(number, HopReport { eg: Some(1), ..HopReport::default() }), now);
             let mut one = report(number as u16, 0);
             one.hops[0].node = number;
             board.take(&message(Body::Flow(one)), now);
@@ -283,6 +317,28 @@ mod tests {
     }
 
     #[test]
+    fn packets_make_no_nodes_and_paths_that_are_silent_make_place() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        board.take(&node(1, HopReport { eg: Some(1), ..HopReport::default() }), now);
+        for number in 0..1000 {
+            let mut one = report(7, 0);
+            (one.hops[0].eg, one.hops[1].node) = (Some(number), 100 + u32::from(number));
+            board.take(&message(Body::Flow(one)), now);
+        }
+        assert_eq!(board.queues.keys().collect::<Vec<_>>(), [&(1, 1)]);
+        assert_eq!(board.totals.keys().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["1>?"]);
+        assert_eq!(board.flows.values().map(|flow| flow.path.as_str()).collect::<Vec<_>>(), ["1>?"]);
+        // Sinks of as many names as there is place for, and one more.
+        let from = |name: usize| Message { publisher: format!("sink{name}"), ..message(Body::Flow(report(1, 0))) };
+        (1..PATHS_MAX).for_each(|name| board.take(&from(name), now));
+        board.take(&from(PATHS_MAX), now);
+        assert!(!board.totals.keys().any(|(sink, _)| *sink == format!("sink{PATHS_MAX}")));
+        board.take(&from(PATHS_MAX), now + SILENCE);
+        assert!(board.totals.keys().any(|(sink, _)| *sink == format!("sink{PATHS_MAX}")));
+        assert_eq!(board.totals.len(), PATHS_MAX);
+    }
+
+    #[test]
     fn prometheus_understands_everything_and_the_dashboard_names_what_there_is() {
         let (mut board, now) = (Board::default(), Instant::now());
         let mut all = report(1, 0);
@@ -290,6 +346,8 @@ mod tests {
         (all.hops[0].limit_pkts, all.hops[0].qbytes) = (Some(60), Some(0));
         (all.hops[0].rate_pps, all.hops[0].rssi) = (Some(1), Some(-60));
         (all.hops[0].rate_100k, all.hops[0].mcs, all.hops[0].flows) = (Some(8), Some(7), Some(1));
+        board.take(&node(1, HopReport { eg: Some(1), ..HopReport::default() }), now);
+        board.take(&node(2, HopReport { eg: Some(1), ..HopReport::default() }), now);
         board.take(&message(Body::Flow(all)), now);
         board.take(&message(Body::Health(Health::default())), now);
         let text = encode(&board, now, Format::Text);

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::address::Address;
 use crate::envelope::{MESSAGE_MAX, seal};
 use crate::gate::{Gate, Trust};
 use crate::key::{Key, is_name};
 use crate::message::Body;
-use crate::options::{Address, BusError, Figures, Options};
+use crate::options::{BusError, Figures, Options};
 use crate::queue::Queue;
 use crate::subject::{Filter, Kind, Subject};
 use crate::subscription::{Inbox, Source, Subscription};

@@ -15,6 +15,7 @@
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
 
+mod address;
 pub mod board;
 mod bus;
 mod envelope;
@@ -31,6 +32,7 @@ mod queue;
 mod subject;
 mod subscription;
 
+pub use address::{Address, AddressError};
 pub use board::Board;
 pub use bus::{Bus, Sealed};
 pub use envelope::{Envelope, MESSAGE_MAX, seal};
@@ -39,6 +41,6 @@ pub use heart::Heart;
 pub use key::{Key, KeyError, Keys, Role, is_name};
 pub use memory::Hub;
 pub use message::{Body, Control, Health, Message, flow_number};
-pub use options::{Address, BusError, Figures, Options};
+pub use options::{BusError, Figures, Options};
 pub use subject::{Filter, Kind, Subject};
 pub use subscription::Subscription;

@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle as Task;
 
+use crate::address::Address;
 use crate::bus::{Outgoing, Shared};
-use crate::options::Address;
 use crate::subject::Filter;
 use crate::subscription::Inbox;
 

@@ -1,70 +1,18 @@
-//! Which bus, how an end takes part in it, why there is none, and what became of messages.
+//! How an end takes part in a bus, why there is none, and what became of messages.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::address::Address;
 use crate::gate::MAX_AGE;
 use crate::key::{Keys, Role, is_name};
 
-/// Where the sockets of the local bus are, unless said otherwise.
-const FOLDER: &str = "/run/paceline/int";
 /// Messages that wait to be sent, and those that wait to be read. Our choice: a second of 40 flows at 100 reports a second, in some
 /// megabytes.
 const QUEUE: usize = 4096;
-
-/// Which bus.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Address {
-    /// Sockets of this machine, in a folder: `local`, `local:FOLDER`.
-    Local(PathBuf),
-    /// A NATS server: `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `tls://...`.
-    Nats(String),
-}
-
-impl Default for Address {
-    fn default() -> Self {
-        Self::Local(FOLDER.into())
-    }
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            _ if text.contains(char::is_control) => {
-                Err("a bus has no line breaks or other control characters".to_owned())
-            }
-            None if text == "local" => Ok(Self::default()),
-            Some(("local", folder)) if folder.starts_with('/') => Ok(Self::Local(folder.into())),
-            Some(("nats" | "tls", rest)) if rest.len() > 2 && rest.starts_with("//") => Ok(Self::Nats(text.to_owned())),
-            _ => Err("it is not a bus; give local, local:/FOLDER or nats://HOST:PORT".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    /// Without the credentials.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Local(folder) => write!(f, "local:{}", folder.display()),
-            Self::Nats(url) => {
-                let (scheme, rest) = url.split_once("//").unwrap_or(("nats:", url));
-                write!(f, "{scheme}//{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
 
 /// How this end takes part.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::{Board, Flow, path};
+use super::{Board, Flow};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Way {
@@ -56,7 +56,7 @@ fn packets(registry: &mut Registry, board: &Board) {
     let received = Family::<Way, Counter>::default();
     let reports = Family::<Way, Counter>::default();
     let lost = Family::<Lost, Counter>::default();
-    for ((sink, path), packets) in &board.totals {
+    for ((sink, path), (packets, _)) in &board.totals {
         let way = Way { sink: sink.clone(), path: path.clone() };
         expected.get_or_create(&way).inc_by(packets.expected);
         received.get_or_create(&way).inc_by(packets.received);
@@ -80,7 +80,7 @@ fn packets(registry: &mut Registry, board: &Board) {
 fn flows(registry: &mut Registry, board: &Board) {
     let mut ways: BTreeMap<(String, String), Vec<&Flow>> = BTreeMap::new();
     for flow in board.flows.values() {
-        ways.entry((flow.publisher.clone(), path(&flow.report))).or_default().push(flow);
+        ways.entry((flow.publisher.clone(), flow.path.clone())).or_default().push(flow);
     }
     let count = Family::<Way, Gauge>::default();
     let window = Amounts::<Way>::default();

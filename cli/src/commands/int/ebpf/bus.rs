@@ -9,10 +9,13 @@ use paceline_int::bus::{Address, Bus, Keys, Options, Role};
 use super::super::BusArgs;
 use crate::complaint;
 
+/// The variable that is read where the option is not given: other users cannot see it.
+const BUS: &str = "PACELINE_BUS";
+
 impl BusArgs {
     /// Opens it; `role`: what this end publishes.
     pub(crate) fn open(&self, role: Option<Role>) -> anyhow::Result<Bus> {
-        let address: Address = self.bus.parse().map_err(|wrong| anyhow!("--bus {}: {wrong}", self.bus))?;
+        let address = self.address()?;
         let keys = self.keys()?;
         let mut options = Options {
             domain: self.domain.clone(),
@@ -34,6 +37,23 @@ impl BusArgs {
         let keys = self.keys()?;
         let may = keys.is_none_or(|keys| keys.of(&name).is_some_and(|key| key.roles().contains(&role)));
         self.open(may.then_some(role))
+    }
+
+    fn address(&self) -> anyhow::Result<Address> {
+        if let Some(text) = &self.bus {
+            let address: Address = text.parse().map_err(|wrong| anyhow!("--bus: {wrong}"))?;
+            if address.has_credentials() {
+                complaint::print(&format!(
+                    "--bus: who lists the processes of this machine reads the password; put the address into {BUS}"
+                ));
+            }
+            return Ok(address);
+        }
+        let Some(text) = std::env::var_os(BUS) else { return Ok(Address::default()) };
+        let text = text
+            .into_string()
+            .map_err(|_| anyhow!("{BUS}: it is not UTF-8; give local, local:/FOLDER or nats://HOST:PORT"))?;
+        text.parse().map_err(|wrong| anyhow!("{BUS}: {wrong}"))
     }
 
     fn keys(&self) -> anyhow::Result<Option<Keys>> {

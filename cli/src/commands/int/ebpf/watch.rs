@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::Cause;
-use paceline_int::bus::board::{End, Flow, Queue, path};
+use paceline_int::bus::board::{End, Flow, Queue};
 use paceline_int::bus::{Board, Filter, Subscription};
 use serde_json::{Value, json};
 
 use super::super::WatchArgs;
-use super::metrics::Metrics;
+use super::metrics;
 use crate::commands::live::{self, Column, Space, amount, counted, table};
 
 const fn text(title: &'static str, dispensable: u8) -> Column {
@@ -63,16 +63,16 @@ const ENDS: [Column; 8] = [
 
 /// Messages are taken in for so long before anything is shown. Our choice: a sign of life and ten reports of a hop.
 const FIRST: Duration = Duration::from_millis(1200);
-/// Between two looks whether someone asks for numbers.
-const STEP: Duration = Duration::from_millis(50);
+/// How long a message is waited for at a time.
+const STEP: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
-    let metrics = args.metrics.map(Metrics::listen).transpose()?;
+    let board = Arc::new(Mutex::new(Board::default()));
+    let _metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
     let bus = args.bus.open(None)?;
     let messages = bus.subscribe(&[Filter::Flows, Filter::Nodes, Filter::Health])?;
-    let board = Arc::new(Mutex::new(Board::default()));
     let taken = board.clone();
-    thread::Builder::new().name("watch".to_owned()).spawn(move || take(&taken, &messages, metrics.as_ref()))?;
+    thread::Builder::new().name("watch".to_owned()).spawn(move || take(&taken, &messages))?;
     thread::sleep(FIRST);
     live::show(&args.live, |space| {
         let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,16 +81,11 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Takes in what comes, and answers those who ask for numbers, until the process ends.
-fn take(board: &Mutex<Board>, messages: &Subscription, metrics: Option<&Metrics>) {
+/// Takes in what comes, until the process ends.
+fn take(board: &Mutex<Board>, messages: &Subscription) {
     loop {
-        let message = messages.next(STEP);
-        let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(message) = message {
-            board.take(&message, Instant::now());
-        }
-        if let Some(metrics) = metrics {
-            metrics.answer(&mut board);
+        if let Some(message) = messages.next(STEP) {
+            board.lock().unwrap_or_else(PoisonError::into_inner).take(&message, Instant::now());
         }
     }
 }
@@ -142,7 +137,7 @@ fn cells(flow: &Flow) -> Vec<String> {
     vec![
         format!("[{}]:{}", tuple.src, tuple.sport),
         format!("[{}]:{}", tuple.dst, tuple.dport),
-        path(report),
+        flow.path.clone(),
         shown(bottleneck.and_then(|hop| hop.avail_pkts)),
         kilobytes(bottleneck.and_then(|hop| hop.qbytes)),
         shown(report.cwnd_echo),
@@ -207,7 +202,7 @@ fn as_json(board: &Board, args: &WatchArgs) -> String {
     } else {
         let object = |flow: &Flow| {
             json!({
-                "sink": flow.publisher, "path": path(&flow.report), "report": flow.report,
+                "sink": flow.publisher, "path": flow.path, "report": flow.report,
                 "expected_packets": flow.packets.expected, "received_packets": flow.packets.received,
                 "lost_medium": flow.packets.lost_medium, "lost_congestion": flow.packets.lost_congestion,
                 "lost_unknown": flow.packets.lost_unknown, "reports": flow.packets.reports,
