@@ -65,7 +65,7 @@ pub fn unread(head: &[u8]) -> Option<String> {
 /// Reads a capture (pcap or pcapng, of any link type that has IP packets): the flow that is wanted, else the one that sent most.
 ///
 /// # Errors
-/// [`ReadError`] when it is no capture, is damaged at its start, has not the flow, or no TCP at all.
+/// [`ReadError`] when it is not a capture, is damaged at its start, has not the flow, or no TCP at all.
 pub fn read(file: &str, from: impl Read, wanted: Option<FourTuple>) -> Result<Trajectory, ReadError> {
     let mut flows = Flows::default();
     let notes = packets(file, from, &mut |packet| flows.take(file, packet))?;
@@ -79,7 +79,7 @@ pub fn read(file: &str, from: impl Read, wanted: Option<FourTuple>) -> Result<Tr
 /// A file that is damaged or cut off is read up to there. Each packet is given as often as it is in the file: [`Copies`] knows them again.
 ///
 /// # Errors
-/// [`ReadError`] when it is no capture, is damaged at its start, or has no IP packets: with what it has. What `take` says.
+/// [`ReadError`] when it is not a capture, is damaged at its start, or has no IP packets: with what it has. What `take` says.
 pub fn packets(
     file: &str,
     mut from: impl Read,
@@ -91,7 +91,7 @@ pub fn packets(
     if !is_capture(&head) {
         let problem = unread(&head);
         let problem =
-            problem.as_deref().unwrap_or("it is no capture; give a pcap or pcapng file, such as tcpdump writes");
+            problem.as_deref().unwrap_or("it is not a capture; give a pcap or pcapng file, such as tcpdump writes");
         return Err(ReadError::new(file, 0, problem));
     }
     let (mut findings, mut order) = (Findings::default(), Order::default());

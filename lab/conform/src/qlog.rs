@@ -34,7 +34,7 @@ const NOTE: &str = "its round trips are in seconds, by its time stamps; qlog has
 /// is read up to there, and has a note of it.
 ///
 /// # Errors
-/// [`ReadError`] when it is no qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
+/// [`ReadError`] when it is not a qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
 pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, ReadError> {
     let mut head = Vec::new();
     let read = (&mut from).take(8).read_to_end(&mut head);

@@ -178,8 +178,8 @@ fn a_bad_qlog_is_one_line() {
     let cut = b"\x1e{\"qlog_version\":\"0.3\"}\n\x1e{\"time\":1,\"name\":\"recovery:met";
     assert!(complaint("p.sqlog", cut).starts_with("p.sqlog:2: record 2 is damaged or cut off (EOF while parsing"));
     let half = br#"{"qlog_version":"0.3","traces":[{"events":[{"time":1.0,"#;
-    assert!(complaint("p.qlog", half).starts_with("p.qlog:1: it is no qlog, or damaged or cut off (EOF"));
-    assert!(complaint("p.qlog", b"").starts_with("p.qlog:1: it is no qlog"));
+    assert!(complaint("p.qlog", half).starts_with("p.qlog:1: it is not a qlog, or damaged or cut off (EOF"));
+    assert!(complaint("p.qlog", b"").starts_with("p.qlog:1: it is not a qlog"));
     assert!(complaint("p.qlog", b"\x1e{\"qlog_version\":\"0.3\"}").contains("says nothing of a congestion window"));
     assert!(complaint("p.qlog", br#"{"qlog_version":"0.3","traces":[]}"#).contains("it has no traces"));
 }
@@ -346,7 +346,7 @@ fn a_bad_capture_is_one_line() {
     );
     assert_eq!(
         complaint(b"hello", None),
-        "c.pcap: it is no capture; give a pcap or pcapng file, such as tcpdump writes"
+        "c.pcap: it is not a capture; give a pcap or pcapng file, such as tcpdump writes"
     );
     assert!(complaint(&bytes[..24], None).contains("it has no packets"));
     assert!("10.0.0.1-10.0.0.2".parse::<capture::FourTuple>().is_err());

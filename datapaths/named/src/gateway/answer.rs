@@ -100,7 +100,7 @@ async fn named(objects: &Objects, path: &str) -> Result<Led, GatewayError> {
     }
 }
 
-/// A path without its percent signs (RFC 3986 section 2.1). What is none is left as it is.
+/// A path without its percent signs (RFC 3986 section 2.1). Others are left as they are.
 fn decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -147,8 +147,8 @@ async fn found<B>(objects: &Objects, request: &Request<B>, wanted: bool) -> Resu
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let mut answer = empty(StatusCode::OK);
     describe(answer.headers_mut(), &tag, fixed);
-    // Ranges are of GET alone (RFC 9110 section 14.2). A part of another version is of no use to who has a part of this one, and a date
-    // is that of none (section 13.1.5).
+    // Ranges are of GET alone (RFC 9110 section 14.2). A part of another version is of no use to who has a part of this one, and objects
+    // have no date (section 13.1.5).
     let range = text(header::RANGE).filter(|_| wanted);
     let range = range.filter(|_| headers.get(header::IF_RANGE).is_none_or(|had| had.as_bytes() == tag.as_bytes()));
     let (manifest, part) = match range {
@@ -199,7 +199,7 @@ enum Condition {
     Holds,
     /// It is for another version: 412.
     Other,
-    /// The client has this one, or asks for none whatever it is: 304.
+    /// The client has this one, or wants nothing that is there: 304.
     Same { any: bool },
 }
 

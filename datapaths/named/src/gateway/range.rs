@@ -13,7 +13,7 @@ pub(super) enum Asked {
     Nothing,
 }
 
-/// What `header` wants of an object of `length` bytes. What is no range of bytes is ignored, as the RFC says.
+/// What `header` wants of an object of `length` bytes. What is not a range of bytes is ignored, as the RFC says.
 pub(super) fn asked(header: &str, length: u64) -> Asked {
     let Some((unit, set)) = header.split_once('=') else { return Asked::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") {

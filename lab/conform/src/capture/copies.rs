@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(copies(&mirrored), [false, true, false, true, false]);
         let unnumbered = mirrored.map(|packet| Packet { numbered: false, ..packet });
         assert_eq!(copies(&unnumbered), [false, true, false, false, false]);
-        // Acknowledgements that say the same again are no copies.
+        // Acknowledgements may say the same again.
         let bare = unnumbered.map(|packet| Packet { segment: None, ..packet });
         assert_eq!(copies(&bare), [false; 5]);
     }

@@ -1,4 +1,4 @@
-//! What of a capture is no IP packet, or holds others that are not looked at, by its name.
+//! What of a capture is not read, and packets that hold others, each by its name.
 
 use std::collections::BTreeMap;
 

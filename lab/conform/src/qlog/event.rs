@@ -181,7 +181,7 @@ impl Places {
         })
     }
 
-    /// The event that an array says; its own error where it is none.
+    /// The event that an array says; an error where it does not say one.
     pub(super) fn event<'a>(&self, text: &'a RawValue) -> serde_json::Result<Event<'a>> {
         let parts: Vec<&'a RawValue> = serde_json::from_str(text.get())?;
         let missing = serde_json::Error::missing_field;

@@ -78,7 +78,7 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, ReadEr
     let broken = match whole.and_then(|()| json.end()) {
         Ok(()) => None,
         Err(error) => {
-            let problem = format!("it is no qlog, or damaged or cut off ({error}); give the whole file");
+            let problem = format!("it is not a qlog, or damaged or cut off ({error}); give the whole file");
             let error = ReadError::new(file, error.line() as u64, problem);
             if found.traces.iter().all(|trace| trace.events.is_empty()) {
                 return Err(error);
