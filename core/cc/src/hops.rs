@@ -11,10 +11,11 @@
 //! - *Queue.* A queue of more than 2 ms is drained by sending up to 15 % less, and no more: one who fills the queue all the same gets
 //!   no more than 58 %, and when draining has been in vain for long it ends.
 //! - *Capacity* that is not reported is measured while packets wait, and probed while none do.
-//! - *Bounds.* Never more than twice of what arrives, so that no start is faster than slow start. Losses of other causes, and every 33rd
-//!   of the medium in a row, take 30 % off for some round trips.
+//! - *Bounds.* Never more than twice of what arrives, so that no start is faster than slow start, neither in rate nor, with its headroom, in
+//!   window; and never less than two packets in a round trip, so that a wrong report has no effect for long. Losses of other causes, and
+//!   every 33rd of the medium in a row, take 30 % off for some round trips.
 //! - *Doubt.* Where round trips are longer than the reported queues explain, the queue is at a hop that does not report, or the
-//!   reports lie: the flow is CUBIC for a while.
+//!   reports lie: the flow is CUBIC for a while. So it is where more is sent than arrives, and half as much is lost.
 //! - Without a fresh report it is CUBIC from the window it has.
 
 mod hop;
@@ -55,6 +56,12 @@ const SPARED_IN_A_ROW: u32 = 32;
 const UNEXPLAINED: Nanos = Nanos::from_millis(10);
 /// Rounds in a row with more of it after which the reports are not believed (our choice: the queue of one burst is gone by then).
 const DOUBTS: u32 = 8;
+/// More than so many times what arrives is more than the path takes, if so much of what arrives is lost besides (our choices: half of what
+/// [`RAMP`] adds, and half of what a link loses then; a radio that loses a fifth loses a quarter of what arrives) ...
+const OVERLOAD: f64 = 1.5;
+const OVERLOAD_LOST: f64 = 0.5;
+/// ... and if so many packets are (our choice: an initial window).
+const OVERLOAD_LEAST: f64 = INITIAL_WINDOW;
 /// For how long they are not, at first; twice as long each next time, up to the second (our choices).
 const DISBELIEF: Nanos = Nanos::from_secs(1);
 const DISBELIEF_MOST: Nanos = Nanos::from_secs(32);
@@ -81,6 +88,8 @@ pub struct Hops {
     limited: bool,
     /// Largest delivery rates of these round trips and of those before them, in packets a second.
     delivered: [f64; 2],
+    /// Most packets that arrived in one of these round trips, and in one of those before them.
+    arrived: [f64; 2],
     round: Round,
     doubt: Doubt,
 }
@@ -91,10 +100,19 @@ struct Round {
     /// It ends when everything below has been delivered.
     end: u64,
     count: u32,
+    /// Bytes that have arrived in it, and that were found lost.
+    arrived: u64,
+    lost: u64,
     /// Smallest RTT in it.
     min_rtt: Nanos,
     /// Longest queueing delay reported in it.
     reported: Nanos,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        Self { end: 0, count: 0, arrived: 0, lost: 0, min_rtt: Nanos::MAX, reported: Nanos::ZERO }
+    }
 }
 
 /// Whether reports are believed.
@@ -123,7 +141,8 @@ impl Hops {
             min_rtt: Nanos::MAX,
             limited: false,
             delivered: [0.0; 2],
-            round: Round { end: 0, count: 0, min_rtt: Nanos::MAX, reported: Nanos::ZERO },
+            arrived: [0.0; 2],
+            round: Round::default(),
             doubt: Doubt { rounds: 0, until: Time::ZERO, next: DISBELIEF },
         }
     }
@@ -146,8 +165,11 @@ impl Hops {
         let arriving = self.arriving();
         // While no link is known to be full, the tightest queue must hold what is sent above what arrives.
         let room = if share.is_finite() { f64::INFINITY } else { self.room / self.srtt.as_secs_f64() };
-        self.rate = (share * self.share_kept).min(arriving + room).min(RAMP * arriving);
-        let window = self.rate / self.weight() * self.srtt.as_secs_f64();
+        let least = MINIMUM_WINDOW * self.weight() / self.srtt.as_secs_f64();
+        self.rate = (share * self.share_kept).min(arriving + room).min(RAMP * arriving).max(least);
+        // A rate sample of a few acknowledgements that came together is too large, and what arrived in a round trip is not.
+        let arrived = self.arrived[0].max(self.arrived[1]).max(INITIAL_WINDOW);
+        let window = (self.rate / self.weight() * self.srtt.as_secs_f64()).min(RAMP * arrived);
         self.cubic.set((HEADROOM * window + SPARE_PACKETS).max(MINIMUM_WINDOW));
     }
 
@@ -155,7 +177,9 @@ impl Hops {
     fn steers(&mut self, now: Time) -> bool {
         let steers = now < self.fresh_until && now >= self.doubt.until;
         if self.steering && !steers {
-            let window = (self.rate / self.weight() * self.srtt.as_secs_f64()).max(MINIMUM_WINDOW);
+            // What a report that is not believed permitted above what arrives, it permitted wrongly.
+            let rate = if now < self.doubt.until { self.rate.min(self.arriving()) } else { self.rate };
+            let window = (rate / self.weight() * self.srtt.as_secs_f64()).max(MINIMUM_WINDOW);
             self.cubic.set(window);
             self.cubic.policy_mut().begin_at(window);
         }
@@ -170,6 +194,8 @@ impl Hops {
             self.limited = ack.window_limited;
         }
         self.round.min_rtt = self.round.min_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
+        self.round.arrived += ack.bytes;
+        self.arrived[0] = self.arrived[0].max(self.packets(self.round.arrived));
         if let Some(sample) = ack.rate {
             let rate = sample.rate().as_bytes_per_sec() as f64 / f64::from(self.mss) * self.weight();
             self.delivered[0] = self.delivered[0].max(rate);
@@ -182,14 +208,29 @@ impl Hops {
         let count = self.round.count.wrapping_add(1);
         if count.is_multiple_of(DELIVERY_ROUNDS) {
             self.delivered = [0.0, self.delivered[0]];
+            self.arrived = [0.0, self.arrived[0]];
         }
-        self.round = Round { end: ack.next, count, min_rtt: Nanos::MAX, reported: Nanos::ZERO };
+        self.round = Round { end: ack.next, count, ..Round::default() };
     }
 
-    /// A round trip is over: do the reported queues explain how long it was?
+    fn packets(&self, bytes: u64) -> f64 {
+        bytes as f64 / f64::from(self.mss)
+    }
+
+    /// Whether the round trip shows that the path takes less than the reports permit.
+    fn is_overload(&self) -> bool {
+        let (lost, arrived) = (self.packets(self.round.lost), self.packets(self.round.arrived));
+        self.rate > OVERLOAD * self.arriving() && lost >= OVERLOAD_LEAST && lost > OVERLOAD_LOST * arrived
+    }
+
+    /// A round trip is over: do the reported queues explain how long it was, and does the path take what they permit?
     fn judge(&mut self, now: Time) {
         let Round { min_rtt, reported, .. } = self.round;
         if min_rtt == Nanos::MAX || !self.steering {
+            return;
+        }
+        if self.is_overload() {
+            self.disbelieve(now);
             return;
         }
         let explained = self.min_rtt + reported + reported + UNEXPLAINED;
@@ -199,9 +240,13 @@ impl Hops {
         }
         self.doubt.rounds += 1;
         if self.doubt.rounds >= DOUBTS {
-            let next = (self.doubt.next + self.doubt.next).min(DISBELIEF_MOST);
-            self.doubt = Doubt { rounds: 0, until: now + self.doubt.next, next };
+            self.disbelieve(now);
         }
+    }
+
+    fn disbelieve(&mut self, now: Time) {
+        let next = (self.doubt.next + self.doubt.next).min(DISBELIEF_MOST);
+        self.doubt = Doubt { rounds: 0, until: now + self.doubt.next, next };
     }
 
     /// Losses: whether they are spared, or else what they leave of the rate. Where the sink gave no reason and every queue has room,
@@ -245,6 +290,7 @@ impl Controller for Hops {
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.round.lost += loss.bytes;
         if !self.steers(loss.now) {
             self.cubic.on_loss(loss);
         } else if loss.new_episode {

@@ -146,6 +146,71 @@ fn no_more_than_twice_what_arrives_is_sent() {
 }
 
 #[test]
+fn two_packets_leave_in_a_round_trip_whatever_is_reported() {
+    for flows in [254, u32::MAX] {
+        let mut bench = Bench::new();
+        let poor = Hop { capacity: rate(1), ..hop(flows, 60) };
+        for _ in 0..100 {
+            bench.report(Cause::Congestion, &[poor]);
+            bench.lose(Cause::Congestion);
+            bench.now += Nanos::from_millis(1);
+        }
+        bench.paces_at(2.0 * (1448.0 + OVERHEAD) / 1514.0 / 0.02);
+        assert!(bench.packets() >= 2.0, "{}", bench.packets());
+    }
+}
+
+#[test]
+fn what_a_report_took_is_back_two_seconds_later() {
+    // Ten reports of someone else among those of the path, at once; its own hop, and the path's.
+    for id in [7, 1] {
+        let mut bench = Bench::new();
+        bench.hold(1_000, hop(1, 0));
+        for _ in 0..10 {
+            bench.report(Cause::Congestion, &[Hop { id, capacity: rate(8), ..hop(254, 60) }]);
+        }
+        assert!(bench.pace() < 200.0, "{}", bench.pace());
+        // What arrives is what it sends, by the hop's lean reports, which do not say a capacity.
+        for _ in 0..200 {
+            let sent = bench.pace();
+            bench.now += Nanos::from_millis(10);
+            bench.report(Cause::Unknown, &[Hop { capacity: None, arrival: rate(sent as u64), ..hop(1, 0) }]);
+            let packets = (sent * 0.02).min(LINK as f64 * 0.02);
+            bench.acknowledge(RTT, (packets / 2.0).ceil() as u64, packets.ceil() as u64);
+        }
+        assert!(bench.pace() > 0.8 * 0.98 * LINK as f64, "{id}: {}", bench.pace());
+    }
+}
+
+#[test]
+fn no_more_than_twice_of_what_a_round_trip_brought_is_in_flight() {
+    let mut bench = Bench::new();
+    let endless = Hop { capacity: rate(500_000), room_packets: Some(u32::MAX - 1), limit_packets: None, ..hop(1, 0) };
+    for _ in 0..5 {
+        bench.now += RTT;
+        // Acknowledgements that come together: a hundred times the rate.
+        bench.acknowledge(RTT, 40, 4_000);
+        bench.report(Cause::Unknown, &[endless]);
+    }
+    assert_eq!(bench.packets(), 1.25 * 2.0 * 40.0 + 3.0);
+}
+
+#[test]
+fn losses_of_what_is_sent_above_what_arrives_end_the_belief() {
+    let mut bench = Bench::new();
+    let endless = Hop { capacity: rate(500_000), room_packets: Some(u32::MAX - 1), limit_packets: None, ..hop(1, 0) };
+    for (lost, believed) in [(9, true), (19, true), (21, false)] {
+        bench.report(Cause::Medium, &[endless]);
+        assert_eq!(bench.controller.recovery(), Recovery::Controller);
+        (0..lost).for_each(|_| bench.lose(Cause::Medium));
+        bench.round(RTT, 40);
+        assert_eq!(bench.controller.recovery() == Recovery::Controller, believed, "{lost}");
+    }
+    // CUBIC goes on from what arrives.
+    assert!((bench.packets() - 40.0).abs() < 2.0, "{}", bench.packets());
+}
+
+#[test]
 fn a_queue_is_drained_and_not_at_any_price() {
     // 13.2 packets wait for 8 ms, 3.3 for 2 ms.
     for (flows, waiting, part) in [(2, 14, 0.85), (2, 3, 1.0), (1, 14, 0.5)] {
