@@ -51,6 +51,12 @@ pub(crate) fn can_send(fd: c_int) -> bool {
     matches!(tcp_state(fd), Some(ESTABLISHED | CLOSE_WAIT))
 }
 
+/// Whether the connection is over: nothing more comes, and nothing goes.
+pub(crate) fn is_over(fd: c_int) -> bool {
+    const CLOSE: u8 = 7;
+    tcp_state(fd) == Some(CLOSE)
+}
+
 /// Switches stamps off and empties the error queue.
 pub(crate) fn silence(fd: c_int) {
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0);

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint};
 use libc::{sockaddr, socklen_t};
 
 use super::{fail, spawn};
+use crate::ask;
 use crate::conn::{Conn, Via};
 use crate::inside::{self, Inside};
 use crate::next;
@@ -88,6 +89,7 @@ pub(super) extern "C-unwind" fn __connect(fd: c_int, to: *const sockaddr, to_len
 pub(super) extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     let queued =
         state::get().and_then(|state| state.cared_for(fd)).filter(|conn| conn.via() == Via::Queue && conn.is(fd));
+    let queued = queued.filter(|_| !ask::is_over(fd));
     let Some(socket) = queued.as_ref().and_then(|conn| conn.socket()) else { return next::shutdown(fd, how) };
     if how == libc::SHUT_RDWR && next::shutdown(fd, libc::SHUT_RD) != 0 {
         return -1;
