@@ -58,7 +58,7 @@ SHARES = (6, 1, 1, 1, 1, 1)
 
 def fit(program):
     """The kinds that a program can have."""
-    return [kind for kind in KINDS if (kind != "idle" or program.idle) and (kind not in ("stop", "steps") or "down" in program.ways)]
+    return [kind for kind in KINDS if (kind != "idle" or program.idle) and (kind != "stop" or not program.returns)]
 
 
 def is_compared(plan):

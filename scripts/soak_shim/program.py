@@ -47,6 +47,8 @@ class Program:
     files: int = 4
     # The most idle connections beside; it need not serve others meanwhile. None where each would take a thread or a process.
     idle: int = 0
+    # Whether its client comes again when a connection ends: a stop is not the end of a transfer then.
+    returns: bool = False
     # Whether it can live with 64 descriptors.
     little: bool = True
     # Whether it says at the end of a TLS connection that it is one (close_notify).

@@ -63,7 +63,7 @@ def beanstalkd(work):
 
 # Empty messages are not retained.
 @program("mosquitto", "mosquitto mosquitto-clients", "mosquitto mosquitto_pub mosquitto_sub", keep=False, largest=64 << 20, files=3,
-         idle=1300)
+         idle=1300, returns=True)
 def mosquitto(work):
     """Retained messages."""
     config = work.write("mosquitto.conf", f"listener {PORT} 0.0.0.0\nallow_anonymous true\npersistence false\nlog_type error\n")
