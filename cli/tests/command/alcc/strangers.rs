@@ -144,7 +144,8 @@ fn who_says_nothing_keeps_no_one_out() {
     assert!(told.is_some_and(|session| text(&session, "message").contains("too many sessions run")));
     let mut first = &idle[0];
     let mut heard = Vec::new();
-    first.read_to_end(&mut heard).unwrap();
+    // It acknowledges nothing, so the end may be a reset.
+    let _ = first.read_to_end(&mut heard);
     assert!(String::from_utf8_lossy(&heard).contains("too many sessions run"), "{heard:?}");
 }
 
