@@ -23,6 +23,8 @@ const FIRST_LINE: usize = 256;
 const USUAL_PATH: &[u8] = b"/bin:/usr/bin";
 /// Most bytes of a path (limits.h: PATH_MAX).
 const PATH: usize = 4096;
+/// Names of libraries that end the program unless they are loaded first (AddressSanitizer, verify_asan_link_order) begin so.
+const FIRST: [&[u8]; 4] = [b"libasan.so", b"libhwasan.so", b"libclang_rt.asan", b"libclang_rt.hwasan"];
 /// Names of dynamic linkers for C libraries other than glibc have one of these.
 const OTHER_LINKERS: [&[u8]; 3] = [b"ld-musl", b"uClibc", b"linker"];
 
@@ -216,6 +218,12 @@ impl File {
     fn read(&self, to: &mut [u8], from: u64) -> usize {
         usize::try_from(next::pread(self.0, to.as_mut_ptr().cast(), to.len(), from.cast_signed())).unwrap_or(0)
     }
+
+    /// A text that ends with a zero, or after `most` bytes.
+    fn text<'a>(&self, from: u64, most: u64, room: &'a mut [u8]) -> &'a [u8] {
+        let len = self.read(room, from).min(usize::try_from(most).unwrap_or(usize::MAX));
+        room[..len].split(|byte| *byte == 0).next().unwrap_or_default()
+    }
 }
 
 impl Drop for File {
@@ -243,29 +251,80 @@ fn fits(file: &File, scripts: usize) -> bool {
 /// By the header of an ELF file (elf(5)), here of 64 bits in the byte order of this machine.
 fn is_like_us(file: &File, header: &[u8]) -> bool {
     const CLASS_64: u8 = 2;
-    const INTERPRETER: u32 = 3;
     let machine: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
-    let bytes = |at: usize, count: usize| header.get(at..at + count).unwrap_or(&[0; 8][..count]);
-    let short = |at: usize| u16::from_ne_bytes(bytes(at, 2).try_into().unwrap_or_default());
-    if bytes(4, 1) != [CLASS_64] || short(18) != machine {
+    if header.get(4) != Some(&CLASS_64) || number(header, 18, 2) != u64::from(machine) {
         return false;
     }
-    let table = u64::from_ne_bytes(bytes(32, 8).try_into().unwrap_or_default());
-    let (size, count) = (u64::from(short(54)), u64::from(short(56)));
-    for number in 0..count {
-        let mut entry = [0; 40];
-        if file.read(&mut entry, table.saturating_add(number * size)) < entry.len() {
-            return true;
-        }
-        let long = |at: usize| u64::from_ne_bytes(entry[at..at + 8].try_into().unwrap_or_default());
-        if u32::from_ne_bytes(entry[..4].try_into().unwrap_or_default()) == INTERPRETER {
-            let mut linker = [0; 256];
-            let len = file.read(&mut linker, long(8)).min(usize::try_from(long(32)).unwrap_or(0));
-            let linker = linker[..len].rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            let other = OTHER_LINKERS.iter().any(|name| linker.windows(name.len()).any(|part| part == *name));
-            return other == cfg!(target_env = "musl");
-        }
-    }
+    let parts = Parts { file, table: number(header, 32, 8), size: number(header, 54, 2), count: number(header, 56, 2) };
     // Linked statically: nothing is loaded, and what it starts may be.
-    true
+    let Some((_, at, len)) = parts.find(INTERPRETER) else { return true };
+    let mut room = [0; 256];
+    let linker = file.text(at, len, &mut room).rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let other = OTHER_LINKERS.iter().any(|name| linker.windows(name.len()).any(|part| part == *name));
+    other == cfg!(target_env = "musl") && !parts.comes_first()
+}
+
+/// A number of so many bytes, 0 where there are fewer.
+fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
+    let mut number = [0; 8];
+    if let Some(bytes) = bytes.get(at..at + count) {
+        number[..count].copy_from_slice(bytes);
+    }
+    u64::from_ne_bytes(number)
+}
+
+/// Parts of an executable file.
+struct Parts<'a> {
+    file: &'a File,
+    table: u64,
+    size: u64,
+    count: u64,
+}
+
+/// Where a part is loaded, where it is in the file, and how long.
+type Part = (u64, u64, u64);
+
+/// Kinds of parts.
+const LOADED: u64 = 1;
+const DYNAMIC: u64 = 2;
+const INTERPRETER: u64 = 3;
+
+impl Parts<'_> {
+    fn of(&self, kind: u64) -> impl Iterator<Item = Part> {
+        (0..self.count).filter_map(move |at| {
+            let mut entry = [0; 40];
+            self.file.read(&mut entry, self.table.saturating_add(at * self.size));
+            (number(&entry, 0, 4) == kind).then(|| (number(&entry, 16, 8), number(&entry, 8, 8), number(&entry, 32, 8)))
+        })
+    }
+
+    fn find(&self, kind: u64) -> Option<Part> {
+        self.of(kind).next()
+    }
+
+    /// Whether it asks for a library that ends the program unless it is the first to be loaded.
+    fn comes_first(&self) -> bool {
+        const NEEDED: u64 = 1;
+        const NAMES: u64 = 5;
+        let Some((_, start, len)) = self.find(DYNAMIC) else { return false };
+        let entries = || {
+            (0..len / 16).map_while(move |at| {
+                let mut entry = [0; 16];
+                self.file.read(&mut entry, start + at * 16);
+                let (tag, value) = (number(&entry, 0, 8), number(&entry, 8, 8));
+                (tag != 0).then_some((tag, value))
+            })
+        };
+        let Some((_, names)) = entries().find(|(tag, _)| *tag == NAMES) else { return false };
+        let Some(names) = self.of(LOADED).find_map(|(place, at, len)| {
+            names.checked_sub(place).filter(|inside| *inside < len).map(|inside| at + inside)
+        }) else {
+            return false;
+        };
+        entries().filter(|(tag, _)| *tag == NEEDED).any(|(_, name)| {
+            let mut room = [0; 64];
+            let name = self.file.text(names.saturating_add(name), 64, &mut room);
+            FIRST.iter().any(|first| name.starts_with(first))
+        })
+    }
 }

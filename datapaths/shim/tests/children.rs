@@ -65,7 +65,10 @@ fn what_cannot_load_it_runs_without() {
     }
     let narrow = compiled("cc", &["-m32"], folder.path().join("narrow"));
     let musl = compiled("musl-gcc", &[], folder.path().join("musl"));
-    for (program, reason) in [(narrow, "no C compiler for 32 bits"), (musl, "no C compiler for musl")] {
+    let checked = compiled("cc", &["-fsanitize=address"], folder.path().join("checked"));
+    for (program, reason) in
+        [(narrow, "no C compiler for 32 bits"), (musl, "no C compiler for musl"), (checked, "no AddressSanitizer")]
+    {
         let Some(program) = program else {
             skip(name, reason);
             continue;
