@@ -3,6 +3,8 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use paceline_alcc::export::Settings;
+
 use super::State;
 use crate::ask;
 use crate::conn::{Conn, Via};
@@ -70,7 +72,10 @@ impl State {
                     let _inside = Inside::enter();
                     self.lost(fd);
                 }
-                Via::Undecided if conn.is_early(count()) => return Route::Kernel,
+                // Metrics and logs are to have every connection.
+                Via::Undecided if self.config.settings == Settings::default() && conn.is_early(count()) => {
+                    return Route::Kernel;
+                }
                 Via::Undecided => {
                     stack::apart(|| conn.adopt(self, fd));
                     if conn.via() == Via::Undecided {

@@ -182,6 +182,8 @@ cases! {
     half_mapped: USUAL;
     truncated: USUAL;
     many_pieces: USUAL;
+    odd_arguments: USUAL;
+    sendfile_direct: USUAL;
 
     // Numbers of descriptors, descriptors.c.
     dup_over: TWO;

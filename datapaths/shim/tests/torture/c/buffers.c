@@ -150,11 +150,93 @@ static void many_pieces(void) {
     close(fd);
 }
 
+// Places where answers go, lengths and times that are none. What the C library itself reads of its arguments is left out.
+static void odd(int fd) {
+    void *bad[] = {(void *)8, before_hole(0), (void *)-4096};
+    struct linger linger;
+    int on = 1, set = epoll_create1(0);
+    struct epoll_event event = {EPOLLIN | EPOLLOUT, {.fd = fd}};
+    if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        socklen_t len = sizeof linger, negative = -1, little = 3;
+        report("bad place %zu", i);
+        answered("linger", getsockopt(fd, SOL_SOCKET, SO_LINGER, bad[i], &len));
+        answered("linger length", getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, bad[i]));
+        answered("linger negative", getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &negative));
+        answered("linger little", getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &little));
+        report("length %u", little);
+        len = sizeof on;
+        answered("nodelay", getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, bad[i], &len));
+        answered("cork length", getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, bad[i]));
+        answered("set linger", setsockopt(fd, SOL_SOCKET, SO_LINGER, bad[i], sizeof linger));
+        answered("set nodelay", setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, bad[i], sizeof on));
+        answered("set cork", setsockopt(fd, IPPROTO_TCP, TCP_CORK, bad[i], sizeof on));
+        answered("poll", poll(bad[i], 1, 0));
+        answered("select", select(fd + 1, bad[i], NULL, NULL, &(struct timeval){0, 0}));
+        answered("select writable", select(fd + 1, NULL, bad[i], NULL, &(struct timeval){0, 0}));
+        answered("epoll_wait", epoll_wait(set, bad[i], 1, 0));
+        answered("epoll_ctl add", epoll_ctl(set, EPOLL_CTL_ADD, fd, bad[i]));
+        answered("epoll_ctl change", epoll_ctl(set, EPOLL_CTL_MOD, fd, bad[i]));
+        answered("sendfile", sendfile(fd, LINES, bad[i], 10));
+        answered("ioctl", ioctl(fd, TIOCOUTQ, bad[i]));
+        answered("sendto", sendto(fd, "abc", 3, MSG_NOSIGNAL, bad[i], sizeof(struct sockaddr_in)));
+    }
+    struct pollfd many = {fd, POLLOUT, 0};
+    volatile long seconds[] = {-1, 0, 0}, nanoseconds[] = {0, 2000000000, -1};
+    answered("poll of too many", poll(&many, (nfds_t)1 << 40, 0));
+    for (int i = 0; i < 3; i++) {
+        struct timespec time = {seconds[i], nanoseconds[i]};
+        struct timeval value = {seconds[i], nanoseconds[i] < 0 ? -1 : 0};
+        fd_set none;
+        FD_ZERO(&none);
+        FD_SET(fd, &none);
+        report("bad time %d", i);
+        answered("ppoll", ppoll(&many, 1, &time, NULL));
+        answered("pselect", pselect(fd + 1, NULL, &none, NULL, &time, NULL));
+        if (i != 1) answered("select", select(fd + 1, NULL, &none, NULL, &value));
+        answered("epoll_pwait2", epoll_pwait2(set, &event, 1, &time, NULL));
+    }
+    answered("epoll_ctl of no kind", epoll_ctl(set, 77, fd, &event));
+    answered("epoll_ctl remove", epoll_ctl(set, EPOLL_CTL_DEL, fd, bad[0]));
+    close(set);
+}
+
+static void odd_arguments(void) {
+    int fd = take();
+    put(fd, total / 2);
+    odd(fd);
+    put(fd, total - at);
+    go();
+    close(fd);
+}
+
+// A file that is read past the kernel's cache.
+static void sendfile_direct(void) {
+    int fd = take(), file = open("direct", O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
+    enum { BLOCK = 4096 };
+    unsigned char *block = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (file < 0) skip("no file without the cache here");
+    size_t blocks = total / BLOCK;
+    for (size_t i = 0; i < blocks; i++) {
+        fill(block, i * BLOCK, BLOCK);
+        if (write(file, block, BLOCK) != BLOCK) fail("write");
+    }
+    for (off_t place = 0; at < blocks * BLOCK; at = place)
+        if (sendfile(fd, file, &place, blocks * BLOCK - at) <= 0) fail("sendfile");
+    int only = open("direct", O_WRONLY);
+    answered("from one that is only written", sendfile(fd, only, NULL, BLOCK));
+    put(fd, total - at);
+    go();
+    close(fd);
+}
+
 const struct method buffers[] = {
     {"bad_buffers", bad_buffers},
     {"bad_buffers_first", bad_buffers_first},
     {"half_mapped", half_mapped},
     {"truncated", truncated},
     {"many_pieces", many_pieces},
+    {"odd_arguments", odd_arguments},
+    {"sendfile_direct", sendfile_direct},
     {0},
 };
