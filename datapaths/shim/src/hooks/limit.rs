@@ -13,9 +13,7 @@ use crate::state;
 #[unsafe(no_mangle)]
 extern "C-unwind" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
     before(resource);
-    let _inside = Inside::enter();
-    let _limit = own::limit_is_the_programs();
-    next::setrlimit(resource, limit)
+    alone(|| next::setrlimit(resource, limit))
 }
 
 #[unsafe(no_mangle)]
@@ -29,14 +27,22 @@ extern "C-unwind" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimi
     if !new.is_null() && (process == 0 || process == unsafe { libc::getpid() }) {
         before(resource);
     }
-    let _inside = Inside::enter();
-    let _limit = own::limit_is_the_programs();
-    next::prlimit(process, resource, new, old)
+    alone(|| next::prlimit(process, resource, new, old))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     prlimit(process, resource, new, old)
+}
+
+/// Calls while the limit is the program's own, and says how the call failed.
+fn alone(call: impl FnOnce() -> c_int) -> c_int {
+    let (answer, error) = {
+        let _inside = Inside::enter();
+        let _limit = own::limit_is_the_programs();
+        (call(), next::errno())
+    };
+    if answer == 0 { 0 } else { super::fail(error) }
 }
 
 fn before(resource: c_uint) {

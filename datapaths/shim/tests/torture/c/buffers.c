@@ -1,6 +1,7 @@
 // Buffers that are not there, or not all of them: the kernel answers EFAULT, and no handler runs (write(2), writev(2)).
 #include "torture.h"
 #include "handlers.h"
+#include <sys/resource.h>
 
 // A page that may not be read, behind so many bytes that may.
 static unsigned char *before_hole(size_t readable) {
@@ -178,6 +179,7 @@ static void odd(int fd) {
         answered("epoll_ctl add", epoll_ctl(set, EPOLL_CTL_ADD, fd, bad[i]));
         answered("epoll_ctl change", epoll_ctl(set, EPOLL_CTL_MOD, fd, bad[i]));
         answered("sendfile", sendfile(fd, LINES, bad[i], 10));
+        answered("prlimit", prlimit(0, RLIMIT_NPROC, bad[i], NULL));
         answered("ioctl", ioctl(fd, TIOCOUTQ, bad[i]));
         answered("sendto", sendto(fd, "abc", 3, MSG_NOSIGNAL, bad[i], sizeof(struct sockaddr_in)));
     }
