@@ -340,6 +340,53 @@ fn without_a_slot_a_flow_is_cubic_and_is_counted() {
     world.stop().unwrap();
 }
 
+/// A connection of another user than root to one who listens and takes nothing.
+fn connect_as(user: u32, to: SocketAddr) -> TcpStream {
+    thread::spawn(move || {
+        use rustix::process::Uid;
+        let act_as = |uid| rustix::thread::set_thread_res_uid(None::<Uid>, Some(Uid::from_raw(uid)), None::<Uid>);
+        // What a socket may do is its maker's when it does it; whose it is was decided when it was made.
+        act_as(user).unwrap();
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        act_as(0).unwrap();
+        socket.set_tcp_congestion(AGENT.name.as_bytes()).unwrap();
+        socket.connect(&to.into()).unwrap();
+        TcpStream::from(socket)
+    })
+    .join()
+    .unwrap()
+}
+
+#[test]
+fn one_user_leaves_slots_to_others() {
+    let _turn = turn();
+    let options = Options { slots: 8, ..Options::default() };
+    let Some(agent) = start("one_user_leaves_slots_to_others", options, |_| Some(spec("cubic"))) else { return };
+    let before = agent.figures().no_slot;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    let comes_to = |steered: u64, left: u64| {
+        let mut figures = agent.figures();
+        while (figures.steered, figures.no_slot - before) != (steered, left) {
+            assert!(Instant::now() < end, "{steered} {left}: {figures:?}");
+            thread::sleep(Duration::from_millis(5));
+            figures = agent.figures();
+        }
+    };
+    let mut greedy: Vec<TcpStream> = (0..8).map(|_| connect_as(65534, to)).collect();
+    comes_to(6, 2);
+    let other = connect_as(65533, to);
+    comes_to(7, 2);
+    // What is given back is theirs again.
+    reset(greedy.remove(0));
+    comes_to(6, 2);
+    greedy.push(connect_as(65534, to));
+    comes_to(7, 2);
+    greedy.into_iter().chain([other]).for_each(reset);
+    comes_to(0, 2);
+}
+
 #[test]
 fn without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted() {
     let _turn = turn();

@@ -12,7 +12,7 @@ pub struct Figures {
     pub declined: u64,
     /// Flows that were left to CUBIC because the chosen controller needs what a kernel flow does not offer.
     pub refused: u64,
-    /// Flows that are CUBIC because all slots were taken. Counts from when the module was first loaded, as the next two do.
+    /// Flows that are CUBIC because all slots were taken, or all of their user. Counts from when the module was first loaded, as the next two do.
     pub no_slot: u64,
     /// Reports for which the ring had no room.
     pub no_room: u64,

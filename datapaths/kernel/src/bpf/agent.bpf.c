@@ -117,8 +117,8 @@ void BPF_PROG(agent_init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct steered *p = private(sk);
 	struct control *control;
+	u32 slot, user = sk->sk_uid.val;
 	struct flow *flow;
-	u32 slot;
 
 	p->slot = 0;
 	p->delivered = tp->delivered;
@@ -127,15 +127,23 @@ void BPF_PROG(agent_init, struct sock *sk)
 	p->glided = 0;
 	p->flags = 0;
 	cubic_socket_reset(sk, &p->cubic);
+	control = control_of_agent();
+	if (!control)
+		return;
+	if (!take_share(user, control)) {
+		count(no_slot);
+		return;
+	}
 	if (bpf_map_pop_elem(&pl_free, &slot)) {
+		give_back_share(user);
 		count(no_slot);
 		return;
 	}
 	flow = bpf_map_lookup_elem(&pl_flows, &slot);
-	control = control_of_agent();
-	if (!flow || !control)
+	if (!flow)
 		return;
 	p->slot = slot + 1;
+	flow->user = user;
 	flow->reported = 0;
 	flow->first_sent = 0;
 	flow->last_sent = 0;
@@ -177,6 +185,7 @@ void BPF_PROG(agent_release, struct sock *sk)
 		}
 	}
 	p->slot = 0;
+	give_back_share(flow->user);
 	bpf_map_push_elem(&pl_free, &slot, 0);
 }
 

@@ -115,12 +115,13 @@ struct control {
 	u64 alive;
 	/* Which agent it is: the next one has the next number. */
 	u32 agent;
-	u32 unused;
+	/* Most slots of one user. */
+	u32 most;
 };
 
 /* What went another way than planned. There is one; the module writes it. */
 struct counts {
-	/* Flows for which no slot was left: they are CUBIC. */
+	/* Flows for which no slot was left, or none of their user: they are CUBIC. */
 	u64 no_slot;
 	/* Reports for which the ring had no room. */
 	u64 no_room;

@@ -31,6 +31,7 @@ struct flow {
 	u32 echoes;
 	u32 timeouts;
 	u32 undone;
+	u32 user;
 };
 
 struct {
@@ -71,6 +72,14 @@ struct {
 	__type(value, u32);
 } pl_free SEC(".maps");
 
+/* Slots that each user's flows have. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} pl_users SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -103,6 +112,37 @@ static __always_inline struct control *control_of_agent(void)
 	u32 key = 0;
 
 	return bpf_map_lookup_elem(&pl_control, &key);
+}
+
+/*
+ * Whether a user may have one slot more, which is theirs then. Root may have all; and where there are more users than places to count
+ * them, those that came last.
+ */
+static __always_inline int take_share(u32 user, const struct control *control)
+{
+	u32 none = 0, *slots;
+
+	if (!user)
+		return 1;
+	slots = bpf_map_lookup_elem(&pl_users, &user);
+	if (!slots) {
+		bpf_map_update_elem(&pl_users, &user, &none, BPF_NOEXIST);
+		slots = bpf_map_lookup_elem(&pl_users, &user);
+	}
+	if (!slots)
+		return 1;
+	if (*slots >= control->most)
+		return 0;
+	__sync_fetch_and_add(slots, 1);
+	return 1;
+}
+
+static __always_inline void give_back_share(u32 user)
+{
+	u32 *slots = bpf_map_lookup_elem(&pl_users, &user);
+
+	if (slots && *slots)
+		__sync_fetch_and_sub(slots, 1);
 }
 
 static __always_inline struct counts *counts(void)

@@ -10,9 +10,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
 use super::super::{LoadArgs, UnloadArgs};
-use super::Named;
 use super::restore::Default;
+use super::{Held, Named};
 use crate::commands::ending::Ends;
+use crate::complaint;
 
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let named = Named::parse(&args.of.name)?;
@@ -23,12 +24,11 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     }
     // Before anything is loaded, and before any thread starts.
     let ends = Ends::begin()?;
-    let _held = named.load(&args.reports)?;
+    let held = named.load(&args.reports)?;
     let default = if args.default { Some(Default::set(module.name)?) } else { None };
     if args.json {
         crate::print(&format!("{}\n", loaded(&named, default.as_ref())))?;
-        ends.wait()?;
-        return Ok(ExitCode::SUCCESS);
+        return hold(ends, &held);
     }
     let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
     let what = match &named {
@@ -36,7 +36,32 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
         Named::Controller(spec) => format!("{} is loaded, and steered by {spec},", module.name),
     };
     crate::print(&format!("{what} until this command ends{}\n", also.unwrap_or_default()))?;
-    ends.wait()?;
+    hold(ends, &held)
+}
+
+/// Between two looks whether flows are left to CUBIC, and between two lines about it (our choices: the second as the bus has it).
+const LOOK: Duration = Duration::from_millis(100);
+const SAY: Duration = Duration::from_secs(10);
+
+/// Until it is to end; a line says when flows are left to CUBIC because all slots of an agent, or of a user, are taken.
+fn hold(ends: Ends, held: &Held) -> anyhow::Result<ExitCode> {
+    let Held::Agent { agent, .. } = held else {
+        ends.wait()?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let ending = ends.watched()?;
+    let (mut left, mut said) = (agent.figures().no_slot, None::<Instant>);
+    while !ending.has_come() {
+        thread::sleep(LOOK);
+        let now = agent.figures().no_slot;
+        if now > left && said.is_none_or(|said| said.elapsed() >= SAY) {
+            let flows = now - left;
+            complaint::print(&format!(
+                "{flows} flows are CUBIC: all slots are taken, or three quarters of them by one user"
+            ));
+            (left, said) = (now, Some(Instant::now()));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
