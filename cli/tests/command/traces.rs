@@ -72,7 +72,7 @@ fn refusals() {
         (&["info", "none.down"], "none.down: cannot be read"),
         (&["validate", "."], ".: cannot be read"),
         (&["synth"], "the following required arguments were not provided: --output <FILE>"),
-        (&["synth", "--output", "x.down", "--mean", "0bps"], "--mean: give a rate above 0"),
+        (&["synth", "--output", "x.down", "--mean", "0bit/s"], "--mean: give a rate above 0"),
         (
             &["synth", "--output", "x.down", "--mean", "-5 Mbit/s"],
             "invalid value '-5 Mbit/s' for '--mean <RATE>': '-5 Mbit/s' is not a rate such as",

@@ -4,10 +4,11 @@
 //! first line is at second 0; the last is the end of the lap, and its rate is not used (write 0). A header line
 //! `seconds,mbps` may come first.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Read, Write};
 
 use paceline_cc::{Nanos, Rate, Time};
 
+use crate::import::{cells, number, shown, wrong};
 use crate::info::per_bin;
 use crate::trace::{OPPORTUNITY, Trace, TraceError};
 
@@ -45,7 +46,7 @@ pub enum TableError {
 
 /// Reads a table of rate steps and makes the trace that carries as much: an opportunity at the millisecond by which
 /// the rate has summed up to the next 1500 bytes. The end of the lap always has one.
-pub fn from_table(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
+pub fn from_table(name: &str, input: impl Read) -> Result<Trace, TableError> {
     let (steps, end) = read_steps(name, input)?;
     from_steps(name, &steps, end, steps.len() as u64 + 1)
 }
@@ -81,40 +82,36 @@ pub(crate) fn from_steps(name: &str, steps: &[(Time, Rate)], end: Time, last: u6
     Ok(Trace::from_millis(name, times)?)
 }
 
-fn read_steps(name: &str, input: impl BufRead) -> Result<(Vec<(Time, Rate)>, Time), TableError> {
+fn read_steps(name: &str, input: impl Read) -> Result<(Vec<(Time, Rate)>, Time), TableError> {
     let form = "write seconds,mbps such as 10,24.5";
     let mut steps: Vec<(Time, Rate)> = Vec::new();
-    let mut line = 0;
-    for text in input.split(b'\n') {
-        let text = text.map_err(|reason| TableError::Read { name: name.to_owned(), reason })?;
-        line += 1;
-        let refuse = |problem: String, fix| Err(TableError::Line { name: name.to_owned(), line, problem, fix });
-        let text = String::from_utf8_lossy(&text);
-        let text = text.trim();
-        if text.is_empty() || (line == 1 && text.replace(' ', "") == "seconds,mbps") {
-            continue;
+    let mut first = true;
+    let line = cells(name, input, |_, cells| {
+        if std::mem::take(&mut first) && *cells == ["seconds", "mbps"] {
+            return Ok(());
         }
-        let numbers = text.split_once(',').map(|(seconds, mbps)| (seconds.trim().parse(), mbps.trim().parse()));
-        let Some((Ok(seconds), Ok(mbps))) = numbers else {
-            let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-            return refuse(format!("'{shown}' is not a time and a rate"), form);
+        let [Ok(seconds), Ok(mbps)] = [0, 1].map(|place| number(cells, place)) else {
+            return wrong(format!("'{}' is not a time and a rate", shown(&cells.join(","))), form);
         };
-        let (seconds, mbps): (f64, f64) = (seconds, mbps);
+        if cells.len() > 2 {
+            return wrong(format!("'{}' is more than a time and a rate", shown(&cells.join(","))), form);
+        }
         if !(0.0..=4e6).contains(&seconds) {
-            return refuse(format!("{seconds} is not a time"), "give seconds from 0 to 4000000");
+            return wrong(format!("{seconds} is not a time"), "give seconds from 0 to 4000000");
         }
         if !(0.0..=1e6).contains(&mbps) {
-            return refuse(format!("{mbps} is not a rate"), "give Mbit/s from 0 to 1000000");
+            return wrong(format!("{mbps} is not a rate"), "give Mbit/s from 0 to 1000000");
         }
         let start = Time::from_secs_f64(seconds);
         match steps.last() {
-            None if start != Time::ZERO => return refuse("the first line is not at second 0".to_owned(), form),
+            None if start != Time::ZERO => return wrong("the first line is not at second 0".to_owned(), form),
             Some((before, _)) if start <= *before => {
-                return refuse(format!("second {seconds} does not come after the line before"), "sort the lines");
+                return wrong(format!("second {seconds} does not come after the line before"), "sort the lines");
             }
             _ => steps.push((start, Rate::from_mbps(mbps))),
         }
-    }
+        Ok(())
+    })?;
     let end = steps.pop();
     match end {
         Some((end, _)) if !steps.is_empty() && end >= Time::from_millis(1) => Ok((steps, end)),

@@ -4,7 +4,7 @@
 //! ATC 2018) write it: a time in milliseconds, then `+` (a packet came), `-` (it left), `#` (an opportunity) or `d` (dropped), then
 //! bytes. Lines that begin with `#` are about the log.
 
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 
 use paceline_cc::{Rate, Time};
 
@@ -15,12 +15,12 @@ use crate::trace::{OPPORTUNITY, Trace};
 const LOGGED: f64 = 1504.0;
 
 /// What is wrong with a line.
-struct Wrong {
-    problem: String,
-    fix: &'static str,
+pub(crate) struct Wrong {
+    pub(crate) problem: String,
+    pub(crate) fix: &'static str,
 }
 
-fn wrong<T>(problem: impl Into<String>, fix: &'static str) -> Result<T, Wrong> {
+pub(crate) fn wrong<T>(problem: impl Into<String>, fix: &'static str) -> Result<T, Wrong> {
     Err(Wrong { problem: problem.into(), fix })
 }
 
@@ -35,6 +35,15 @@ fn lines(
         let text = text.map_err(|reason| TableError::Read { name: name.to_owned(), reason })?;
         line += 1;
         let text = String::from_utf8_lossy(&text);
+        if text.trim().contains('\r') {
+            let (name, problem) = (name.to_owned(), "its lines end in carriage returns alone".to_owned());
+            return Err(TableError::Line {
+                name,
+                line,
+                problem,
+                fix: "turn them into line feeds: tr '\\r' '\\n' < FILE",
+            });
+        }
         each(line, text.trim()).map_err(|Wrong { problem, fix }| TableError::Line {
             name: name.to_owned(),
             line,
@@ -45,7 +54,56 @@ fn lines(
     Ok(line.max(1))
 }
 
-fn shown(text: &str) -> String {
+/// Reads lines of a table in CSV (RFC 4180) as their cells, with the number of the line that each begins in. Empty lines are left out.
+pub(crate) fn cells(
+    name: &str,
+    input: impl Read,
+    mut each: impl FnMut(u64, &[String]) -> Result<(), Wrong>,
+) -> Result<u64, TableError> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
+    let (mut record, mut line) = (csv::ByteRecord::new(), 1);
+    loop {
+        let read = reader.read_byte_record(&mut record).map_err(|error| {
+            let reason = io::Error::other(error.to_string());
+            TableError::Read {
+                name: name.to_owned(),
+                reason: match error.into_kind() {
+                    csv::ErrorKind::Io(error) => error,
+                    _ => reason,
+                },
+            }
+        })?;
+        if !read {
+            return Ok(line);
+        }
+        line = record.position().map_or(line, csv::Position::line);
+        let cells: Vec<String> = record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_owned()).collect();
+        if cells.iter().all(String::is_empty) {
+            continue;
+        }
+        each(line, &cells).map_err(|Wrong { problem, fix }| TableError::Line {
+            name: name.to_owned(),
+            line,
+            problem,
+            fix,
+        })?;
+    }
+}
+
+/// The number in a cell.
+pub(crate) fn number(cells: &[String], place: usize) -> Result<f64, Wrong> {
+    let text = cells.get(place).map(String::as_str).unwrap_or_default();
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ if text.contains(',') && text.bytes().all(|byte| byte.is_ascii_digit() || b".,-+ ".contains(&byte)) => wrong(
+            format!("'{}' has a comma", shown(text)),
+            "write numbers with a point and nothing between thousands, such as 1250.5",
+        ),
+        _ => wrong(format!("'{}' lacks a number", shown(&cells.join(","))), "give a time and an amount in every line"),
+    }
+}
+
+pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
@@ -139,31 +197,33 @@ pub struct Columns {
 ///
 /// # Errors
 /// A column that is not there, and the first line that does not say what it should.
-pub fn from_columns(name: &str, input: impl BufRead, columns: &Columns) -> Result<Trace, TableError> {
+pub fn from_columns(name: &str, input: impl Read, columns: &Columns) -> Result<Trace, TableError> {
     let mut places: Option<(usize, usize)> = None;
     let mut rows: Vec<(f64, f64)> = Vec::new();
-    let last = lines(name, input, |_, text| {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let cells: Vec<&str> = text.split(',').map(|cell| cell.trim().trim_matches('"')).collect();
+    let mut width = 0;
+    let last = cells(name, input, |_, cells| {
         let Some((time, amount)) = places else {
-            let place = |wanted: &str| cells.iter().position(|cell| *cell == wanted);
+            let place = |wanted: &str| cells.iter().position(|cell| cell == wanted);
             for wanted in [&columns.time, &columns.amount] {
                 if place(wanted).is_none() {
-                    let problem = format!("no column '{}' among {}", shown(wanted), shown(text));
-                    return wrong(problem, "name columns of the first line with --time and --rate or --bytes");
+                    let all = cells.join(",");
+                    let fix = match (cells, all.contains([';', '\t'])) {
+                        ([_], true) => "separate the cells by commas",
+                        _ => "name columns of the first line with --time and --rate or --bytes",
+                    };
+                    return wrong(format!("no column '{}' among {}", shown(wanted), shown(&all)), fix);
                 }
             }
             places = place(&columns.time).zip(place(&columns.amount));
+            width = cells.len();
             return Ok(());
         };
-        let number =
-            |place: usize| cells.get(place).and_then(|cell| cell.parse::<f64>().ok()).filter(|n| n.is_finite());
-        let (Some(time), Some(amount)) = (number(time), number(amount)) else {
-            return wrong(format!("'{}' lacks a number", shown(text)), "give a time and an amount in every line");
-        };
-        let time = time * columns.unit;
+        if cells.len() > width {
+            let problem = format!("it has {} cells, and the first line {width}", cells.len());
+            return wrong(problem, "put a cell that has a comma in quotes, without a space before them");
+        }
+        let [time, amount] = [time, amount].map(|place| number(cells, place));
+        let (time, amount) = (time? * columns.unit, amount?);
         if amount < 0.0 {
             return wrong(format!("{amount} is below 0"), "give amounts from 0 on");
         }
@@ -232,6 +292,31 @@ mod tests {
         let bytes = "ms,bytes\n0,99\n2,3000\n4,1500\n4,1500\n6,0\n";
         let trace = from_columns("t", bytes.as_bytes(), &columns("bytes", Amount::Bytes)).unwrap();
         assert_eq!(trace.millis(), [1, 2, 3, 4, 6]);
+    }
+
+    #[test]
+    fn cells_in_quotes_are_cells() {
+        let columns = Columns { time: "time".into(), unit: 1.0, amount: "mbps".into(), holds: Amount::Rate(1e6) };
+        let mean = |table: &str| {
+            from_columns("t", table.as_bytes(), &columns)
+                .map(|trace| trace.mean_rate().as_mbps().round())
+                .map_err(|error| error.to_string())
+        };
+        for table in [
+            "time,position,mbps\n0,\"51.03,3.73\",12\n1,\"51.04,3.74\",24\n2,\"51.05,3.75\",6\n",
+            "time,note,mbps\n0,\"a\nb\",12\n1,\"c\",24\n2,\"d\",6\n",
+            "time,note,mbps\r\n0,\"a \"\"x\"\", b\",12\r\n1,\"c\",24\r\n\r\n2,\"d\",6",
+            "\"time\",\"mbps\"\r0,12\r1,\"24\"\r2,6\r",
+        ] {
+            assert_eq!(mean(table), Ok(14.0), "{table}");
+        }
+        let refused = |table: &str, why: &str| {
+            assert!(mean(table).is_err_and(|error| error.starts_with(why)), "{:?}", mean(table))
+        };
+        refused("time,mbps\n0,\"12,5\"\n", "t:2: '12,5' has a comma; write numbers with a point");
+        refused("time,mbps\n0,1\n1,\"1,200.5\"\n", "t:3: '1,200.5' has a comma");
+        refused("time,mbps\n0,12,5\n", "t:2: it has 3 cells, and the first line 2; put a cell");
+        refused("time;mbps\n0;12,5\n", "t:1: no column 'time' among time;mbps; separate the cells by commas");
     }
 
     #[test]

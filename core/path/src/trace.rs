@@ -52,6 +52,14 @@ pub enum TraceError {
         /// The line's text, clipped.
         text: String,
     },
+    /// Carriage returns where line feeds have to be.
+    #[error("{name}:{line}: its lines end in carriage returns alone; turn them into line feeds: tr '\\r' '\\n' < FILE")]
+    CarriageReturns {
+        /// The file.
+        name: String,
+        /// The line.
+        line: u64,
+    },
     /// A blank line that is not the last.
     #[error("{name}:{line}: a blank line within the trace; take it out")]
     Blank {
@@ -277,6 +285,9 @@ impl Parser<'_> {
             self.blank = Some(line);
             return Ok(());
         }
+        if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'\r') && text.contains('\r') {
+            return Err(TraceError::CarriageReturns { name: name(), line });
+        }
         let clipped = || text.chars().filter(|c| !c.is_control()).take(40).collect();
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(TraceError::NotANumber { name: name(), line, text: clipped() });
@@ -304,6 +315,12 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_ends_of_carriage_returns_alone_are_named() {
+        let error = Trace::read("t", &b"1\r2\r3\r"[..]).unwrap_err().to_string();
+        assert!(error.starts_with("t:1: its lines end in carriage returns alone; turn them into"), "{error}");
+    }
 
     #[test]
     fn an_error_carries_no_control_characters() {

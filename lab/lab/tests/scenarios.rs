@@ -208,7 +208,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (format!("{SMALL}[[cross]]\npacket = \"1500B\""), "s.toml:7: cross[0].rate: this key is missing; add it"),
         (
-            format!("{SMALL}[[cross]]\nrate = \"0bps\""),
+            format!("{SMALL}[[cross]]\nrate = \"0bit/s\""),
             "s.toml:8: cross[0].rate: a rate of 0 sends nothing; give one such as \"2 Mbit/s\", or leave it out",
         ),
         (

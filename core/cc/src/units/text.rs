@@ -14,9 +14,11 @@ pub struct UnitError {
     wanted: &'static str,
 }
 
+/// A micro has two signs (U+00B5, and U+03BC, the Greek letter); keyboards have the one or the other.
 const SPANS: &[(&str, f64)] =
-    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
-/// Those without `/s` are tc(8)'s, and single letters those of `iperf3 -b`. Its `mbps` is megabytes, everybody else's megabits, so small letters are refused there.
+    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+/// Those without `/s` are tc(8)'s, and single letters those of `iperf3 -b`. Where tc says `bps` it counts bytes, and everybody else bits, so
+/// that these are refused; `Mbps` and `Gbps`, with the capital, are what others write alone.
 const RATES: &[(&str, f64)] = &[
     ("bit/s", 0.125),
     ("kbit/s", 125.0),
@@ -29,16 +31,19 @@ const RATES: &[(&str, f64)] = &[
     ("Kbit", 125.0),
     ("Mbit", 125e3),
     ("Gbit", 125e6),
-    ("bps", 0.125),
-    ("kbps", 125.0),
     ("Mbps", 125e3),
     ("Gbps", 125e6),
     ("K", 125.0),
     ("M", 125e3),
     ("G", 125e6),
 ];
-/// What tc and others take for different rates.
-const TWO_RATES: [&str; 2] = ["mbps", "gbps"];
+/// What tc and others take for different rates, and why it is refused.
+const TWO_RATES: [(&str, &str); 4] = [
+    ("mbps", "clear: mbps is megabytes for tc and megabits for others; write 12Mbit/s or 12mbit"),
+    ("gbps", "clear: gbps is gigabytes for tc and gigabits for others; write 1Gbit/s or 1gbit"),
+    ("kbps", "clear: kbps is kilobytes for tc and kilobits for others; write 512kbit/s or 512kbit"),
+    ("bps", "clear: bps is bytes for tc and bits for others; write 9600bit/s or 9600bit"),
+];
 const SIZES: &[(&str, f64)] = &[
     ("", 1.0),
     ("B", 1.0),
@@ -79,11 +84,9 @@ impl FromStr for Nanos {
 impl FromStr for Rate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let wanted = if TWO_RATES.iter().any(|unit| text.trim().ends_with(unit)) {
-            "clear: mbps is megabytes for tc and megabits for others; write 12Mbit/s or 12mbit"
-        } else {
-            "a rate such as 12Mbit/s, 12mbit or 1Gbit/s"
-        };
+        let small = text.trim().to_ascii_lowercase();
+        let two = TWO_RATES.iter().find(|(unit, _)| small.ends_with(unit));
+        let wanted = two.map_or("a rate such as 12Mbit/s, 12mbit or 1Gbit/s", |(_, why)| why);
         parse(text, RATES, wanted).map(Self::from_bytes_per_sec)
     }
 }
@@ -204,6 +207,13 @@ mod tests {
         }
         for text in ["24mbit", "24 Mbit", "24000kbit", "0.024gbit", "24M", "24 MBit/s", "24MBIT"] {
             assert_eq!(text.parse(), Ok(Rate::from_mbps(24.0)), "{text}");
+        }
+        for text in ["20us", "20µs", "20μs"] {
+            assert_eq!(text.parse(), Ok(Nanos::from_micros(20)), "{text}");
+        }
+        for text in ["512kbps", "512Kbps", "9600bps", "12mbps", "1gbps", "0bps", "1GBPS"] {
+            let error = text.parse::<Rate>().map(drop).map_err(|error| error.to_string());
+            assert!(error.as_ref().is_err_and(|error| error.contains("is not clear: ")), "{text}: {error:?}");
         }
         let error = "24mbps".parse::<Rate>().unwrap_err().to_string();
         assert!(error.starts_with("'24mbps' is not clear: mbps is megabytes for tc"), "{error}");

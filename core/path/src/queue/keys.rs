@@ -92,14 +92,16 @@ impl<'a> Keys<'a> {
     pub(super) fn limit(&self) -> Result<Option<Limit>, QueueError> {
         let Some(text) = self.get("limit") else { return Ok(None) };
         let bad = || self.bad("limit", text, "above 0, such as 2MB, 100packets or 1bdp");
+        let unknown =
+            || self.bad("limit", text, "a number with a unit that is known, such as 64kB, 2MB, 100packets or 1bdp");
         let limit = if text.parse::<f64>().is_ok_and(|number| number > 0.0) {
             return Err(self.bad("limit", text, without_unit(text)));
         } else if let Some(packets) = text.strip_suffix("packets") {
-            Limit::packets(packets.trim().parse().map_err(|_| bad())?)
+            Limit::packets(packets.trim().parse().map_err(|_| unknown())?)
         } else if let Some(times) = text.strip_suffix("bdp") {
-            Limit { bdp: Some(times.trim().parse().map_err(|_| bad())?), ..Limit::NONE }
+            Limit { bdp: Some(times.trim().parse().map_err(|_| unknown())?), ..Limit::NONE }
         } else {
-            Limit::bytes(text.parse::<Bytes>().map_err(|_| bad())?.0)
+            Limit::bytes(text.parse::<Bytes>().map_err(|_| unknown())?.0)
         };
         let bdp_fits = limit.bdp.is_none_or(|times| (MIN_BDP..=MAX_BDP).contains(&times));
         if limit.bytes == Some(0) || limit.packets == Some(0) || !bdp_fits {

@@ -152,7 +152,7 @@ fn what_cannot_be_is_one_line_with_its_place() {
             "s.toml:6: links.b.rte: unknown key 'rte'; did you mean rate?",
         ),
         (
-            with("rate = \"10 Mbit/s\"", "rate = \"0bps\""),
+            with("rate = \"10 Mbit/s\"", "rate = \"0bit/s\""),
             "s.toml:6: links.b.rate: a link of rate 0 carries nothing; give a rate above 0, such as 12 Mbit/s",
         ),
         (
