@@ -4,9 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::Context;
 use paceline_cc::{Bytes, Nanos};
-use paceline_lab::output;
 use paceline_lab::shell::quoted;
 use serde_json::json;
 
@@ -90,24 +89,21 @@ pub(crate) fn command_line() -> String {
     ["paceline".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a file's name stands for standard output.
-pub(crate) fn is_standard(path: &Path) -> bool {
-    path == Path::new("-")
+/// Refuses `--json`, which prints, where a file goes to standard output.
+pub(crate) fn alone(json: bool, output: &Path) -> anyhow::Result<()> {
+    if json && paceline_files::is_standard(output) {
+        anyhow::bail!("--json: standard output is the file's; name a file in place of -");
+    }
+    Ok(())
 }
 
-/// Writes a file in one piece, or to standard output.
+/// Writes what an option asks for.
 pub(crate) fn save(
     option: &'static str,
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
-    if is_standard(path) {
-        let mut text = Vec::new();
-        content(&mut text)?;
-        return crate::print(&String::from_utf8_lossy(&text))
-            .map_err(|error| anyhow!("{option} -: cannot be written ({error})"));
-    }
-    Ok(output::write(path, |draft| content(draft))?)
+    paceline_files::write(path, |draft| content(draft)).context(option)
 }
 
 /// The first line of what serves: where it listens.

@@ -14,7 +14,11 @@ mod complaint;
 // Some commands are Linux's alone.
 #[cfg(all(test, target_os = "linux"))]
 mod documented;
+// Its table has commands that are Linux's alone.
+#[cfg(all(test, target_os = "linux"))]
+mod paths;
 mod progress;
+mod terminal;
 
 /// Race congestion controllers, alone or together, on real and made-up paths.
 #[derive(Parser)]
@@ -95,11 +99,18 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+            return match heard(error.print().and_then(|()| std::io::stdout().flush())) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    complaint::print(&unprinted(error).to_string());
+                    ExitCode::from(2)
+                }
+            };
         }
         Err(error) => {
-            complaint::print(&complaint::of_arguments(&error, &Cli::command(), std::env::args()));
+            // What is not text names no command.
+            let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+            complaint::print(&complaint::of_arguments(&error, &Cli::command(), arguments));
             return ExitCode::from(2);
         }
     };
@@ -124,7 +135,7 @@ fn main() -> ExitCode {
             if let Some(last) = AT_INTERRUPT.get() {
                 last();
             }
-            paceline_lab::output::abandon();
+            paceline_files::abandon();
             std::process::exit(130);
         });
     }
@@ -184,8 +195,18 @@ fn at_interrupt(last: impl Fn() + Send + Sync + 'static) {
 /// Prints to standard output. A reader that went away is not an error: `paceline ... | head`.
 fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    heard(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        .map_err(|error| std::io::Error::new(error.kind(), unprinted(error)))
+}
+
+fn heard(result: std::io::Result<()>) -> std::io::Result<()> {
+    match result {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
+}
+
+/// Standard output cannot be written.
+fn unprinted(source: std::io::Error) -> paceline_files::OutputError {
+    paceline_files::OutputError { path: "standard output".into(), source }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_lab::runner::{Batch, Progress};
 
+use crate::terminal;
+
 /// What takes longer than this on the wall's clock is announced (our choice).
 const LONG: Duration = Duration::from_secs(60);
 
@@ -28,9 +30,8 @@ pub(crate) struct Bar {
 impl Bar {
     /// In this form (`indicatif`'s templates).
     pub(crate) fn new(template: &str, announce: Announce) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let announces = terminal || announce == Announce::Always;
-        if !terminal {
+        let announces = std::io::stderr().is_terminal() || announce == Announce::Always;
+        if !terminal::draws() {
             return Self { bar: ProgressBar::hidden(), announces };
         }
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -9,12 +9,12 @@ use paceline_conform::page::{self, expected, figure, score_text};
 use paceline_conform::rule::Verdict;
 use paceline_conform::suite::{Measured, Score, judge};
 use paceline_conform::{qlog, rules, watch};
+use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::real;
-use paceline_lab::shell::quoted;
 
-use super::{count, is_standard, save};
+use super::{count, save};
 use crate::progress::{Announce, Bar};
 
 /// Judge what controllers do by the rules of their specifications: RFCs, papers, Linux (docs/guide/conformance.md).
@@ -92,17 +92,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         crate::print(&table(&scores))?;
     }
     if let Some(folder) = &args.report {
-        let path = paceline_report::store(folder, page::PAGE, &page::page(&scores, &command())?)?;
+        let path = paceline_report::store(folder, page::PAGE, &page::page(&scores, &super::command_line())?)?;
         eprintln!("report: {}", path.display());
     }
     let departs = scores.iter().any(|score| !score.departures().is_empty());
     Ok(if departs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// The command as it was written.
-pub(super) fn command() -> String {
-    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word).to_string()).collect();
-    format!("paceline {}", words.join(" "))
 }
 
 /// A contestant over the datapath that its specification is about, where none is named.

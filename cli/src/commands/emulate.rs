@@ -7,7 +7,7 @@ mod path;
 mod report;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,6 @@ use paceline_emulator::command::{Command, CommandError, Running, Signals};
 use paceline_emulator::listening::listens;
 use paceline_emulator::namespace::{self, Privilege};
 use paceline_emulator::world::{Between, Far, Site, World};
-use paceline_lab::output;
 use paceline_path::{Phy, QueueSpec, Reorder};
 
 use super::udp::seconds;
@@ -137,8 +136,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(command) => command,
         Err(error) => return Ok(refuse(&error)),
     };
-    if let Some(path) = args.json.as_deref().filter(|path| *path != Path::new("-")) {
-        output::Draft::check(path)?;
+    if let Some(path) = &args.json {
+        paceline_files::Draft::check(path)?;
     }
     let privilege = namespace::acquire()?;
     let signals = Signals::take().context("cannot take signals")?;

@@ -47,4 +47,9 @@ impl Ending {
     pub(crate) fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// The same, for who looks at it itself.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
 }

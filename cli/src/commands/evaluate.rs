@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paceline_conform::evaluate::{self, Answered, Effort};
+use paceline_files::is_standard;
 
-use super::{conform, count, is_standard, save};
+use super::{conform, count, save};
 use crate::progress::{Announce, Bar};
 
 /// Ask RFC 9743's questions of a controller in the simulator: fairness, harm, convergence, queues, losses, many flows
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             effort.runs, effort.seconds
         );
         let name = contestant.to_string();
-        let page = evaluate::page(&name, &answered, &about, &conform::command())?;
+        let page = evaluate::page(&name, &answered, &about, &super::command_line())?;
         let path = paceline_report::store(folder, evaluate::PAGE, &page)?;
         eprintln!("report: {}", path.display());
     }

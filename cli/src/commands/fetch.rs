@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use paceline_clock::Clock;
-use paceline_lab::output::Draft;
+use paceline_files::Draft;
 use paceline_udp::connect;
 use paceline_udp::transfer::{Place, take};
 use paceline_udp::wire::control::Job;
@@ -41,10 +41,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let job = if name.is_some() { Job::Fetch } else { Job::Generate };
     let draft = match (name, &args.output) {
         (None, _) => None,
-        (Some(_), Some(path)) => Some(Draft::create(path)?),
+        (Some(_), Some(path)) => Some(Draft::regular(path)?),
         (Some(name), None) => {
             let base = Path::new(name).file_name().ok_or_else(|| anyhow!("{name}: is not a name of a file"))?;
-            Some(Draft::create(Path::new(base))?)
+            Some(Draft::regular(Path::new(base))?)
         }
     };
     let (hello, plan) = asking.hello(peer, key.is_some(), job, asking.bytes, name.map_or("", String::as_str))?;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => None,
         Some(draft) => {
             let bytes = welcome.bytes.ok_or_else(|| anyhow!("{peer} does not say how long the file is"))?;
-            let file = Arc::new(draft.handle()?);
+            let file = Arc::new(draft.file().try_clone()?);
             Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(unplaced)) })
         }
     };

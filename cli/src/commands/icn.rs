@@ -40,7 +40,7 @@ enum Command {
 impl Args {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        matches!(self.command, Command::Route(_) | Command::Serve(_))
+        matches!(self.command, Command::Resolver(_) | Command::Route(_) | Command::Serve(_))
     }
 }
 

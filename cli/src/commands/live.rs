@@ -7,6 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
+use crate::terminal;
+
 /// Time between rounds.
 const ROUND: Duration = Duration::from_secs(1);
 /// Start of the screen; what is behind the text is cleared line by line, so that nothing flickers.
@@ -50,7 +52,7 @@ pub(super) fn show_keyed(
     args: &Live,
     mut text: impl FnMut(Space, Option<u8>) -> anyhow::Result<String>,
 ) -> anyhow::Result<ExitCode> {
-    let live = io::stdout().is_terminal() && !args.once && !args.json;
+    let live = io::stdout().is_terminal() && terminal::obeys() && !args.once && !args.json;
     let keys = live.then(Keys::begin).flatten();
     let (mut first, mut key) = (true, None);
     loop {
@@ -133,8 +135,8 @@ impl Drop for Keys {
 }
 
 fn screen() -> Space {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.map_or(Space { width: 80, height: 24 }, |size| Space { width: size.ws_col.into(), height: size.ws_row.into() })
+    let (width, height) = terminal::size(io::stdout());
+    Space { width, height }
 }
 
 /// A text in the place of the one before.

@@ -1,9 +1,10 @@
 //! `paceline manual`: manual pages of the command, made of what `--help` says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use clap_mangen::Man;
+use paceline_files::{OutputError, check_folder, write_regular};
 
 /// Write manual pages into a folder, one for each command: paceline.1, paceline-race.1 and so on.
 ///
@@ -15,9 +16,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, command: clap::Command) -> anyhow::Result<ExitCode> {
-    let written = std::fs::create_dir_all(&args.folder).and_then(|()| clap_mangen::generate_to(command, &args.folder));
-    written.map_err(|error| {
-        anyhow!("{}: cannot be written ({error}); name a folder that you may write to", args.folder.display())
-    })?;
+    let folder = &args.folder;
+    check_folder(folder)?;
+    std::fs::create_dir_all(folder).map_err(|source| OutputError { path: folder.clone(), source })?;
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(&command, folder)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command, and those of its own.
+fn pages(command: &clap::Command, folder: &Path) -> Result<(), OutputError> {
+    let page = Man::new(command.clone());
+    write_regular(&folder.join(page.get_filename()), |draft| page.render(draft))?;
+    command.get_subcommands().filter(|own| !own.is_hide_set()).try_for_each(|own| pages(own, folder))
 }

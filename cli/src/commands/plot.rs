@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use paceline_cc::Nanos;
+use paceline_files::{Draft, is_standard};
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::output::{self, Draft};
 use paceline_lab::record::{ReadError, read_json};
 use paceline_logs::{Kind, kind, read};
 use paceline_report::logs::{Log, page, sheet};
 
-use super::{is_standard, save};
+use super::save;
 use crate::progress::Bar;
 
 /// Draw what a file has over time: throughput, delay, window, losses.
@@ -135,10 +135,8 @@ fn records(args: &Args, out: Option<&Path>) -> anyhow::Result<ExitCode> {
     std::fs::remove_dir_all(&folder)?;
     for (option, path, content) in [("--out", out, page), ("--svg", args.svg.as_deref(), picture)] {
         let Some(path) = path else { continue };
-        if is_standard(path) {
-            save(option, path, |out| out.write_all(&content))?;
-        } else {
-            output::write(path, |draft| std::io::Write::write_all(draft, &content))?;
+        save(option, path, |out| out.write_all(&content))?;
+        if !is_standard(path) {
             crate::print(&format!("{}\n", path.display()))?;
         }
     }

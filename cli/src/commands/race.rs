@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
-use paceline_lab::output::{self, Draft};
+use paceline_files::{Draft, is_standard};
 use paceline_lab::race::{Race, Settings, World, race_watched};
 use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_json};
@@ -20,9 +20,11 @@ use paceline_lab::table::{WIDTH, reading, table, timekeeping};
 use terminal_size::{Width, terminal_size_of};
 
 use self::watch::Watch;
-use super::{UNTRUSTED, count, is_standard, save, span};
+
+use super::{UNTRUSTED, count, save, span};
 use crate::complaint;
 use crate::progress::{Announce, Bar};
+use crate::terminal;
 
 /// Run every contestant of a scenario and print one row each.
 #[derive(clap::Args)]
@@ -144,11 +146,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         crate::print(&(lines.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for path in outputs.iter().filter(|path| !is_standard(path)) {
+    for path in &outputs {
         Draft::check(path)?;
     }
     for folder in [&args.report, &args.qlog, &args.events].into_iter().flatten() {
-        output::check_folder(folder)?;
+        paceline_files::check_folder(folder)?;
     }
     let settings = Settings {
         world: if args.real { World::Real } else { World::Sim },
@@ -183,14 +185,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     #[cfg(feature = "parquet")]
     if let Some(path) = &args.parquet {
-        output::write(path, |draft| paceline_lab::record::write_parquet(records.iter().copied(), draft))?;
+        paceline_files::write(path, |draft| paceline_lab::record::write_parquet(records.iter().copied(), draft))?;
     }
     match (&args.series, series) {
         (Some(path), Some(format)) if format != Format::Parquet => {
             save("--series", path, |out| series::write(&race.runs, format, out))?;
         }
         #[cfg(feature = "parquet")]
-        (Some(path), _) => output::write(path, |draft| series::write_parquet(&race.runs, draft))?,
+        (Some(path), _) => paceline_files::write(path, |draft| series::write_parquet(&race.runs, draft))?,
         _ => {}
     }
     if let Some(folder) = &args.report
@@ -239,15 +241,15 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
 
 /// The table: on standard output, unless records go there; then on standard error if someone watches it.
 fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
-    let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let (watched, size) = if taken {
-        (std::io::stderr().is_terminal(), terminal_size_of(std::io::stderr()))
+    let (out, error) = (std::io::stdout(), std::io::stderr());
+    let (watched, color, size) = if taken {
+        (error.is_terminal(), terminal::colors(&error), terminal_size_of(&error))
     } else {
-        (std::io::stdout().is_terminal(), terminal_size_of(std::io::stdout()))
+        (out.is_terminal(), terminal::colors(&out), terminal_size_of(&out))
     };
     // A terminal may not know its size.
     let width = size.map(|(Width(columns), _)| usize::from(columns));
-    let table = table(&race.summaries, width.unwrap_or(WIDTH), color && watched);
+    let table = table(&race.summaries, width.unwrap_or(WIDTH), color);
     let records = || race.runs.iter().map(|run| &run.record);
     let sentences = |text: String| width.map_or(text.clone(), |width| textwrap::fill(&text, width));
     let title = sentences(format!("{} (seed {})", complaint::one_line(&race.title), race.seed));

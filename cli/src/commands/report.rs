@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::output;
 use paceline_lab::record::{ReadError, read_json};
 
 use crate::complaint;
@@ -22,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    output::check_folder(&args.out)?;
+    paceline_files::check_folder(&args.out)?;
     let mut records = Vec::new();
     for path in &args.files {
         let name = path.display().to_string();

@@ -1,20 +1,19 @@
 //! `paceline reproduce`: a paper's experiments again, claim by claim.
 
 use std::cell::OnceCell;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use paceline_files::{Draft, is_standard};
 use paceline_lab::journal::Journal;
-use paceline_lab::output::{self, Draft};
 use paceline_lab::race::World;
 use paceline_lab::real;
 use paceline_papers::claim::{Claim, json};
 use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 
-use super::{count, span};
+use super::{count, save, span};
 use crate::progress::{Announce, Bar};
 
 /// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
@@ -80,12 +79,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(seconds) = args.seconds.filter(|seconds| seconds.is_nan() || *seconds <= 0.0) {
         anyhow::bail!("--seconds: {seconds} is not above 0; write 10 for ten seconds");
     }
-    let to_standard = args.json.as_deref() == Some(Path::new("-"));
-    if let Some(path) = args.json.as_deref().filter(|_| !to_standard) {
+    let to_standard = args.json.as_deref().is_some_and(is_standard);
+    if let Some(path) = &args.json {
         Draft::check(path).context("--json")?;
     }
     let folder = args.report.clone().unwrap_or_else(|| Path::new("out/reproduce").join(paper.name));
-    output::check_folder(&folder).context("--report")?;
+    paceline_files::check_folder(&folder).context("--report")?;
     let settings = Settings {
         figure: args.figure.clone(),
         runs: args.runs,
@@ -103,16 +102,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let page = write(paper, &settings, &sections, &folder)?;
     let claims = || sections.iter().flat_map(Section::claims);
     if let Some(path) = &args.json {
-        let text = json(claims());
-        if to_standard {
-            crate::print(&text)?;
-        } else {
-            output::write(path, |draft| draft.write_all(text.as_bytes())).context("--json")?;
-        }
+        save("--json", path, |out| out.write_all(json(claims()).as_bytes()))?;
     }
     if !to_standard {
-        let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let table = table(&sections, color && std::io::stdout().is_terminal());
+        let table = table(&sections, crate::terminal::colors(&std::io::stdout()));
         let world = if settings.world == World::Real { "Real sockets in real time." } else { "In the simulator." };
         crate::print(&format!("{}\n{world}\n\n{table}{}\n", paper.title, page.display()))?;
     }

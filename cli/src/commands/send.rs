@@ -1,17 +1,16 @@
 //! `paceline send`: a file, or filler bytes, to a `paceline serve`.
 
-use std::fs::File;
-use std::path::Path;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::bail;
 use paceline_clock::Clock;
 use paceline_udp::connect;
 use paceline_udp::transfer::{Content, give};
 use paceline_udp::wire::control::Job;
 
 use super::span;
-use super::udp::{Asking, address, nothing_to_send, seconds};
+use super::udp::{Asking, address, file_to_send, name_of, nothing_to_send, seconds};
 
 /// Send a file, or filler bytes, to a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -20,7 +19,10 @@ use super::udp::{Asking, address, nothing_to_send, seconds};
 pub(crate) struct Args {
     /// The file, unless --bytes or --seconds is given, and HOST or HOST:PORT.
     #[arg(value_name = "FILE ADDR", required = true, num_args = 1..=2)]
-    what: Vec<String>,
+    what: Vec<OsString>,
+    /// The name that it has there; without it the file's.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Filler bytes (zeros) for S seconds.
     #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
@@ -36,27 +38,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             if asking.bytes.is_none() && time.is_none() {
                 return Err(nothing_to_send(to));
             }
-            (Content::Zeros(asking.bytes), Job::Discard, asking.bytes, "", to)
+            (Content::Zeros(asking.bytes), Job::Discard, asking.bytes, String::new(), to)
         }
         [file, to] => {
             if asking.bytes.is_some() || time.is_some() {
-                bail!("{file}: a file is sent whole; leave --bytes and --seconds out");
+                bail!("{}: a file is sent whole; leave --bytes and --seconds out", file.display());
             }
-            let path = Path::new(file);
-            let opened = File::open(path).with_context(|| format!("{file}: cannot be read"))?;
-            let about = opened.metadata().with_context(|| format!("{file}: cannot be read"))?;
-            if !about.is_file() {
-                bail!("{file}: is not a regular file; name one");
-            }
-            let name = path.file_name().and_then(|name| name.to_str());
-            let name = name.ok_or_else(|| anyhow!("{file}: the name is not UTF-8; rename it"))?;
+            let (opened, about) = file_to_send(file.as_ref())?;
+            let name = name_of(args.name.as_deref(), file.as_ref())?;
             (Content::File(opened, about.len()), Job::Store, Some(about.len()), name, to)
         }
         _ => bail!("give FILE ADDR, --bytes N ADDR or --seconds S ADDR"),
     };
-    let peer = address(to)?;
+    let peer = address(&to.to_string_lossy())?;
     let key = asking.common.key()?;
-    let (hello, plan) = asking.hello(peer, key.is_some(), job, bytes, name)?;
+    let (hello, plan) = asking.hello(peer, key.is_some(), job, bytes, &name)?;
     let clock = Clock::new();
     let patience = asking.common.patience()?;
     let (channel, _) = connect(peer, key.as_ref(), hello, asking.common.offload(), clock, patience)?;

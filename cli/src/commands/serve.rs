@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
 use paceline_clock::Clock;
+use paceline_files::OutputError;
 use paceline_icn::Source;
-use paceline_lab::output::{self, OutputError};
 use paceline_udp::transfer::{Content, Interval, Place, Plan, give, take};
 use paceline_udp::wire::control::Hello;
 use paceline_udp::{Accepted, Agreed, Channel, Listener};
@@ -80,7 +80,7 @@ struct Worker {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(dir) = &args.dir {
-        output::check_folder(dir)?;
+        paceline_files::check_folder(dir)?;
     }
     if let Some(file) = args.file.as_ref().filter(|file| !file.is_file()) {
         anyhow::bail!("--file {}: not a file", file.display());

@@ -38,7 +38,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     use std::io::{IsTerminal, Write};
 
-    use paceline_lab::output;
     use paceline_lab::sweep::{self, Folder, Sweep};
 
     use crate::complaint;
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
     let sweep = Sweep::read(&args.file)?;
     if let Some(folder) = &args.report {
-        output::check_folder(folder)?;
+        paceline_files::check_folder(folder)?;
     }
     let path = args.out.clone().unwrap_or_else(|| {
         let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -63,7 +62,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     bar.finish();
     ended?;
     let cells = folder.cells();
-    let write = |name: &str, text: &str| output::write(&path.join(name), |draft| draft.write_all(text.as_bytes()));
+    let write = |name: &str, text: &str| {
+        paceline_files::write_regular(&path.join(name), |draft| draft.write_all(text.as_bytes()))
+    };
     write("_cells.csv", &sweep::cells_csv(&sweep, &cells))?;
     if args.json {
         crate::print(&sweep::cells_json(&sweep, &cells))?;

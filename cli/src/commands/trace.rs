@@ -10,7 +10,6 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use paceline_cc::{Nanos, Rate};
 use paceline_lab::input::{self, Bounded, Bounds};
-use paceline_lab::output;
 use paceline_path::{
     Amount, Columns, Synth, Trace, TraceError, TraceInfo, from_columns, from_log, from_table, to_table,
 };
@@ -41,7 +40,7 @@ enum Command {
     Convert {
         /// What to read; a table if its name ends in .csv.
         input: PathBuf,
-        /// What to write; a table if its name ends in .csv.
+        /// What to write; a table if its name ends in .csv; - for a trace on standard output.
         output: PathBuf,
         /// Length of a step of a table to write.
         #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
@@ -71,7 +70,7 @@ struct FilesArgs {
 struct ImportArgs {
     /// What to read: a table if its name ends in .csv, a log if its lines are events, else a trace.
     input: PathBuf,
-    /// The trace to write.
+    /// The trace to write; - for standard output.
     output: PathBuf,
     /// Column of times in a table.
     #[arg(long, value_name = "COLUMN", default_value = "time")]
@@ -116,7 +115,7 @@ struct SynthArgs {
     /// Same seed, same trace.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: u64,
-    /// Where to write it.
+    /// Where to write it; - for standard output.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
     /// Print what was written as a JSON object.
@@ -179,6 +178,7 @@ fn written(json: bool, file: &Path, trace: &Trace) -> anyhow::Result<()> {
 }
 
 fn synth(args: &SynthArgs) -> anyhow::Result<()> {
+    super::alone(args.json, &args.output)?;
     let synth = Synth {
         mean: args.mean,
         sigma: args.sigma,
@@ -189,20 +189,25 @@ fn synth(args: &SynthArgs) -> anyhow::Result<()> {
     };
     let name = args.output.display().to_string();
     let trace = synth.trace(&name).map_err(|error| anyhow!("--{error}"))?;
-    output::write(&args.output, |draft| trace.write(draft))?;
+    paceline_files::write(&args.output, |draft| trace.write(draft))?;
     written(args.json, &args.output, &trace)
 }
 
 fn convert(input: &Path, output: &Path, bin: Nanos, json: bool) -> anyhow::Result<()> {
+    super::alone(json, output)?;
     if bin < Nanos::from_millis(1) {
         return Err(anyhow!("--bin: a step is too short; give at least 1ms"));
     }
     let trace = if is_table(input) { from_table(&input.display().to_string(), open(input)?)? } else { read(input)? };
-    output::write(output, |draft| if is_table(output) { to_table(&trace, bin, draft) } else { trace.write(draft) })?;
+    paceline_files::write(
+        output,
+        |draft| if is_table(output) { to_table(&trace, bin, draft) } else { trace.write(draft) },
+    )?;
     written(json, output, &trace)
 }
 
 fn import(args: &ImportArgs) -> anyhow::Result<()> {
+    super::alone(args.json, &args.output)?;
     let name = args.input.display().to_string();
     let trace = if is_table(&args.input) {
         from_columns(&name, open(&args.input)?, &columns(args))?
@@ -211,7 +216,7 @@ fn import(args: &ImportArgs) -> anyhow::Result<()> {
     } else {
         read(&args.input)?
     };
-    output::write(&args.output, |draft| trace.write(draft))?;
+    paceline_files::write(&args.output, |draft| trace.write(draft))?;
     written(args.json, &args.output, &trace)
 }
 

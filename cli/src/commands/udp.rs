@@ -1,16 +1,17 @@
 //! What `serve`, `send` and `fetch` share: options, and how a transfer is reported.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Read};
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, IsTerminal, Read};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Nanos};
+use paceline_files::{OutputError, regular, secret};
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::output::OutputError;
 use paceline_udp::seal::make_key;
 use paceline_udp::transfer::{Interval, Plan, TransferError, Transferred, room};
 use paceline_udp::wire::control::Hello;
@@ -22,10 +23,6 @@ use super::{bytes, count, span};
 
 /// Where `serve` listens and the others ask, when nothing is said.
 pub(super) const PORT: u16 = 4870;
-
-/// Bits of a file's mode that let others than its owner do something with it: what ssh refuses for a private key
-/// (`sshkey_perm_ok` of OpenSSH).
-const OTHERS: u32 = 0o077;
 
 /// Options of all three.
 #[derive(clap::Args)]
@@ -103,6 +100,7 @@ impl Asking {
     ) -> anyhow::Result<(Hello, Plan)> {
         let spec = input::controller(&self.cc).map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
         UDP.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
+        check_name(name)?;
         let overhead = if sealed { paceline_udp::seal::TAG } else { 0 };
         let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.needs(Ability::ReceiverHalf));
         // Who receives needs no more than the name of a controller without a receiver half.
@@ -134,10 +132,7 @@ pub(super) fn key(path: &Path) -> anyhow::Result<Key> {
     let name = path.display();
     let cannot = |error: std::io::Error| anyhow!("--key {name}: cannot be read ({error}); name a file with a key");
     let mut file = input::open(path, Bounds::KEY).map_err(cannot)?;
-    let mode = file.get_ref().metadata().map_err(cannot)?.mode();
-    if mode & OTHERS != 0 {
-        bail!("--key {name}: others may read or write it (mode {:04o}); run: chmod 600 {name}", mode & 0o7777);
-    }
+    secret::check(file.get_ref(), path).map_err(|error| anyhow!("--key {name}: {error}"))?;
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(cannot)?;
     let recipe = || make_key(&name.to_string());
@@ -153,7 +148,7 @@ pub(super) fn secret(path: &Path) -> anyhow::Result<[u8; 32]> {
 /// Where a file is to come could not be had.
 pub(super) fn unplaced(error: OutputError) -> TransferError {
     match error.source.kind() {
-        std::io::ErrorKind::AlreadyExists => TransferError::Taken,
+        ErrorKind::AlreadyExists => TransferError::Taken,
         _ => TransferError::Unplaced(Box::new(error)),
     }
 }
@@ -165,10 +160,45 @@ pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
     Ok(Nanos::from_secs_f64(value))
 }
 
+/// A file to be sent, which a link may lead to.
+pub(super) fn file_to_send(file: &Path) -> anyhow::Result<(File, Metadata)> {
+    let cannot = |error: std::io::Error| anyhow!("{}: cannot be read ({error})", file.display());
+    let path = file.canonicalize().map_err(cannot)?;
+    // Nothing is waited for: a pipe without a writer would stop us.
+    let opened = regular(&path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => anyhow!("{}: is not a regular file; name one", file.display()),
+        _ => cannot(error),
+    })?;
+    let about = opened.metadata().map_err(cannot)?;
+    Ok((opened, about))
+}
+
+/// The name that a file has at the other end: the one that was given, or its own.
+pub(super) fn name_of(given: Option<&str>, file: &Path) -> anyhow::Result<String> {
+    let own = || file.file_name().and_then(|name| name.to_str());
+    let name = given.or_else(own);
+    Ok(name.ok_or_else(|| anyhow!("{}: the name is not UTF-8; give one by --name", file.display()))?.to_owned())
+}
+
+/// Bytes of a file's name at most (`NAME_MAX` of Linux).
+const LONGEST: usize = 255;
+
+/// Refuses a name of this end's that no file at the other end can have.
+pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
+    if name.len() > LONGEST {
+        let shown = paceline_cc::units::clipped(name);
+        bail!("{shown}: this name has {} bytes, and that of a file at most {LONGEST}; give another", name.len());
+    }
+    if name.chars().any(char::is_control) {
+        bail!("{}: this name has control characters; give another", paceline_cc::units::clipped(name));
+    }
+    Ok(())
+}
+
 /// What is said where there is one argument alone, and nothing to send.
-pub(super) fn nothing_to_send(argument: &str) -> anyhow::Error {
+pub(super) fn nothing_to_send(argument: &OsStr) -> anyhow::Error {
     if Path::new(argument).is_file() {
-        return anyhow!("there is no address to send {argument} to; give FILE ADDR");
+        return anyhow!("there is no address to send {} to; give FILE ADDR", argument.display());
     }
     anyhow!("nothing to send: give FILE ADDR, --bytes N ADDR or --seconds S ADDR")
 }

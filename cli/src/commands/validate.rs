@@ -1,22 +1,21 @@
 //! `paceline validate`: claims of theory and of the field beside what the simulator gives.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use paceline_files::{Draft, is_standard};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::journal::Journal;
-use paceline_lab::output::{self, Draft};
 use paceline_papers::claim::{Claim, json};
 use paceline_papers::validate::{
     NamedTrace, RealSettings, markdown, native_traces, real, real_markdown, run as validate,
 };
 use paceline_path::Trace;
 
-use super::{count, span};
+use super::{count, save, span};
 use crate::complaint;
 use crate::progress::{Announce, Bar};
 
@@ -70,8 +69,8 @@ impl Args {
     fn save(&self, claims: &[Claim], page: &str) -> anyhow::Result<()> {
         let texts = [("--out", &self.out, page), ("--json", &self.json, &json(claims))];
         for (option, path, text) in texts {
-            if let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) {
-                output::write(path, |draft| draft.write_all(text.as_bytes())).context(option)?;
+            if let Some(path) = path.as_deref().filter(|path| !is_standard(path)) {
+                save(option, path, |out| out.write_all(text.as_bytes()))?;
             }
         }
         Ok(())
@@ -80,7 +79,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (option, path) in [("--out", &args.out), ("--json", &args.json)] {
-        if let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) {
+        if let Some(path) = path {
             Draft::check(path).context(option)?;
         }
     }

@@ -196,14 +196,19 @@ fn a_kill_of_either_end_costs_no_byte() {
     assert!(parts(&lab).is_empty());
 
     // The other way: a part of this end's.
-    fs::write(lab.path("back.part"), vec![0; 1_000_000]).unwrap();
+    let part = |byte: u8| {
+        let note = format!("paceline part 1\nfilm of {}\n", server.address);
+        fs::write(lab.path("back.paceline-part.source"), note).unwrap();
+        fs::write(lab.path("back.paceline-part"), vec![byte; 1_000_000]).unwrap();
+    };
+    part(0);
     let fetched = done(&lab, &["fetch", "film", &server.address, "-o", "back"]);
     assert_eq!(fetched["resumed_from"].as_u64(), Some(1_000_000));
-    assert_eq!((lab.path("back").metadata().unwrap().len(), lab.path("back.part").exists()), (size, false));
+    assert_eq!((lab.path("back").metadata().unwrap().len(), lab.path("back.paceline-part").exists()), (size, false));
     // One that is of another file.
-    fs::write(lab.path("back.part"), vec![1; 1_000_000]).unwrap();
+    part(1);
     assert!(refused(&lab, &["fetch", "film", &server.address, "-o", "back"]).contains("what came is not what"));
-    assert!(!lab.path("back.part").exists());
+    assert!(!lab.path("back.paceline-part").exists() && !lab.path("back.paceline-part.source").exists());
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_folder_and_a_signed_name() {
 #[test]
 fn bad_input_is_refused_in_one_line() {
     let lab = Lab::new();
-    fs::write(lab.path("file"), "x").unwrap();
+    lab.write_private("file", "x");
     fs::create_dir(lab.path("store")).unwrap();
     let before = lab.names();
     let absent = "aeaqcaibaeaqcaibaeaqcaibaeaqcaibaeaqcaibaeaqcaibaeaqc";

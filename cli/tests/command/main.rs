@@ -8,6 +8,8 @@ mod help;
 #[cfg(target_os = "linux")]
 mod icn;
 #[cfg(target_os = "linux")]
+mod inputs;
+#[cfg(target_os = "linux")]
 mod int;
 mod json;
 #[cfg(target_os = "linux")]
@@ -16,6 +18,8 @@ mod lab;
 mod mdi;
 #[cfg(target_os = "linux")]
 mod named;
+#[cfg(target_os = "linux")]
+mod outputs;
 mod plot;
 mod refusals;
 mod reproduce;

@@ -91,7 +91,7 @@ fn what_cannot_be_fetched_is_said_in_one_line_and_leaves_nothing() {
         let line = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
         assert!(line.contains(says) && line.lines().count() == 1, "{args:?}: {line}");
-        assert!(!lab.path("copy").exists() && !lab.path("copy.part").exists());
+        assert!(!lab.path("copy").exists() && !lab.path("copy.paceline-part").exists());
     }
     let output = lab.run(&["icn", "resolver", "--listen", "127.0.0.1:0", "--key", "film.mp4"]);
     assert_eq!(output.status.code(), Some(2));

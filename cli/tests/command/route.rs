@@ -99,7 +99,7 @@ fn what_a_router_cannot_do_is_said_in_one_line() {
 
 /// Units that a part says are there.
 fn held(lab: &Lab) -> u64 {
-    let map = fs::read(lab.path("copy.part.units")).unwrap_or_default();
+    let map = fs::read(lab.path("copy.paceline-part.units")).unwrap_or_default();
     map.get(4096..8192).map_or(0, |bits| bits.iter().map(|byte| u64::from(byte.count_ones())).sum())
 }
 
@@ -136,7 +136,7 @@ fn a_fetch_that_is_killed_goes_on_with_what_is_missing() {
         // One of 59 is an index unit.
         assert!(there >= 200 && resumed >= (there - there / 50 - 4) * 1400, "{there} units: {done}");
         assert_eq!(resumed + done["bytes"].as_u64().unwrap(), (wanted.end - wanted.start) as u64);
-        assert!(!lab.path("copy.part").exists() && !lab.path("copy.part.units").exists());
+        assert!(!lab.path("copy.paceline-part").exists() && !lab.path("copy.paceline-part.units").exists());
         fs::remove_file(lab.path("copy")).unwrap();
     }
 }

@@ -173,8 +173,8 @@ impl Partial {
             return Err(StoreError::Changed { path: self.paths.data.clone() });
         }
         self.sync()?;
-        std::fs::rename(&self.paths.data, to).map_err(|error| write_failed(to, error))?;
-        crate::store::sync_folder_of(to)?;
+        let placed = paceline_files::replace(&self.paths.data, to).and_then(|()| paceline_files::sync_folder_of(to));
+        placed.map_err(|error| write_failed(to, error))?;
         std::fs::remove_file(&self.paths.map).map_err(|error| write_failed(&self.paths.map, error))
     }
 }

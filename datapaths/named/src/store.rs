@@ -6,7 +6,6 @@
 
 mod check;
 mod collection;
-mod draft;
 mod error;
 mod keys;
 mod list;
@@ -16,16 +15,16 @@ mod publish;
 mod stored;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use paceline_files::Draft;
 use paceline_icn::name::Kind;
 use paceline_icn::{Name, Record};
 use ring::signature::Ed25519KeyPair;
 
 pub use check::Checked;
 pub use collection::{COLLECTION, Collection};
-pub(crate) use draft::{Draft, folder_of, sync_folder_of};
 pub use error::StoreError;
 pub(crate) use error::{cannot, write_failed};
 pub use keys::{create_key, read_key};
@@ -61,7 +60,7 @@ impl Store {
         }
     }
 
-    /// The store in this folder, which is made where there is none. Drafts that a killed process left are removed.
+    /// The store in this folder, which is made where there is none.
     ///
     /// # Errors
     /// When it is no folder, or cannot be made.
@@ -69,9 +68,7 @@ impl Store {
         if !folder.exists() {
             fs::create_dir_all(folder).map_err(|error| write_failed(folder, error))?;
         }
-        let store = Self::open(folder)?;
-        draft::sweep(folder);
-        Ok(store)
+        Self::open(folder)
     }
 
     /// Its folder.
@@ -129,9 +126,9 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn keep(&self, record: &Record) -> Result<(), StoreError> {
-        let draft = Draft::create(&self.folder)?;
-        draft.write_at(&record.encode(), 0)?;
-        draft.place(&self.path_of(&record.name()))
+        let mut draft = Draft::within(&self.folder)?;
+        draft.write_all(&record.encode()).map_err(|error| write_failed(&self.folder, error))?;
+        Ok(draft.place(&self.path_of(&record.name()))?)
     }
 
     /// Whether this could be the name of an object or record, for the names of files.

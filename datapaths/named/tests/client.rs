@@ -35,7 +35,7 @@ fn an_object_of_fifty_megabytes_is_the_same_at_the_other_end() {
     let done = fetch_to_file(&name, &[server.address()], 0..u64::MAX, &out, options).unwrap();
     assert!(fs::read(&out).unwrap() == bytes, "the file is another");
     assert_eq!((done.bytes, done.resumed, done.manifest.length), (50_000_001, 0, 50_000_001));
-    assert!(!shop.path("out.part").exists() && !shop.path("out.part.units").exists());
+    assert!(!shop.path("out.paceline-part").exists() && !shop.path("out.paceline-part.units").exists());
     let last = progress.iter().last().unwrap();
     assert_eq!((last.bytes, last.of), (50_000_001, 50_000_001));
 }
@@ -71,7 +71,7 @@ fn what_no_source_has_and_sources_that_are_not_there_are_said_in_one_line() {
     let out = shop.path("out");
     let error = fetch_to_file(&unknown, &[closed], 0..u64::MAX, &out, options()).unwrap_err();
     assert!(error.is_silence() && !error.to_string().contains('\n'), "{error}");
-    assert!(!out.exists() && !shop.path("out.part").exists(), "nothing is left");
+    assert!(!out.exists() && !shop.path("out.paceline-part").exists(), "nothing is left");
     // Bound, and never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut options = options();

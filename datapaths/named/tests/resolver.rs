@@ -40,7 +40,7 @@ impl Running {
         let stop = Arc::new(AtomicBool::new(false));
         let watched = stop.clone();
         let thread = std::thread::spawn(move || {
-            service.run(&watched).unwrap();
+            service.run(&watched, &mut |trouble| panic!("{trouble}")).unwrap();
         });
         Self { address, stop, thread: Some(thread) }
     }

@@ -61,7 +61,7 @@ fn what_is_there_is_not_asked_for() {
     assert!(done.resumed >= (held - 50) * 1400, "{done:?}");
     // Nothing was lost on the way but by the kernel.
     assert!((units - held..units - held + 20).contains(&sent), "{sent} units for {}", units - held);
-    assert!(!shop.path("out.part").exists() && !shop.path("out.part.units").exists());
+    assert!(!shop.path("out.paceline-part").exists() && !shop.path("out.paceline-part.units").exists());
 }
 
 #[test]
@@ -103,14 +103,14 @@ fn a_range_goes_on_as_well_and_with_another_range() {
     assert_eq!(done.resumed + done.bytes, 2_000_000);
     // The units of the range, one index unit for 58 of them and those above it.
     assert!(sent < 1430 + 30 - held_before + 20, "{sent}, {held_before}");
-    assert!(!shop.path("out.part").exists() && !shop.path("out.part.units").exists());
+    assert!(!shop.path("out.paceline-part").exists() && !shop.path("out.paceline-part.units").exists());
 
     fs::remove_file(&out).unwrap();
     stopped(&shop, name, 0..2_000_000, &out, 600_000);
     let (done, _) = rest(&shop, name, 300_000..300_100, &out);
     assert!(fs::read(&out).unwrap() == bytes[300_000..300_100]);
     assert_eq!((done.resumed, done.bytes), (100, 0));
-    assert!(shop.path("out.part").exists(), "it has more than that");
+    assert!(shop.path("out.paceline-part").exists(), "it has more than that");
     let (done, _) = rest(&shop, name, 0..u64::MAX, &out);
     assert!(fs::read(&out).unwrap() == bytes && done.resumed > 500_000);
     let (done, _) = rest(&shop, name, 7..7, &out);
@@ -137,9 +137,17 @@ fn a_part_of_something_else_is_replaced_and_one_in_use_is_said() {
     drop(held);
     assert_eq!(fetch().unwrap().resumed, 0);
     assert!(fs::read(&out).unwrap() == bytes);
-    // Files that are no part.
-    fs::write(&paths.data, vec![0; 1_400_000]).unwrap();
-    fs::write(&paths.map, "{}").unwrap();
-    assert_eq!(fetch().unwrap().resumed, 0);
-    assert!(fs::read(&out).unwrap() == bytes);
+    // Files of others are not parts.
+    fs::write(&paths.data, "of others").unwrap();
+    fs::write(&out, "old").unwrap();
+    let error = fetch().unwrap_err().to_string();
+    assert!(error.contains("it is not a part that paceline left"), "{error}");
+    assert_eq!((fs::read(&out).unwrap(), fs::read(&paths.data).unwrap()), (b"old".into(), b"of others".into()));
+    fs::remove_file(&paths.data).unwrap();
+    // Nor is a link an output.
+    fs::rename(&out, shop.path("victim")).unwrap();
+    std::os::unix::fs::symlink("victim", &out).unwrap();
+    let error = fetch().unwrap_err().to_string();
+    assert!(error.contains("it is a link"), "{error}");
+    assert_eq!(fs::read(shop.path("victim")).unwrap(), b"old");
 }

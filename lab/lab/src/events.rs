@@ -10,7 +10,7 @@ use paceline_cc::observe::{Event, Observer};
 use paceline_experiment::{Layer, Subject, Tap};
 
 use crate::flow_logs::{FlowLogError, FlowLogs};
-use crate::output::{Draft, OutputError};
+use paceline_files::{Draft, OutputError};
 
 /// Logs the controllers of one world; give it to [`paceline_sim::run`], then call [`EventLogs::finish`].
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Tap for EventLogs {
         let name = self.logs.name().to_owned();
         let about = &self.about;
         let open = |path: &Path, number: usize| -> io::Result<Written> {
-            let draft = Draft::create(path).map_err(|OutputError { source, .. }| source)?;
+            let draft = Draft::regular(path).map_err(|OutputError { source, .. }| source)?;
             Log::new(draft, of.spec, of.env, &format!("{name} flow {number}{place}: {about}"))
                 .map(|log| Written(Some(log)))
         };

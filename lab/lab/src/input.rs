@@ -74,14 +74,17 @@ fn too_long(what: &str, most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("{what} is longer than {most}"))
 }
 
-/// Opens a file. Pipes are as good as files.
+/// What Windows puts before a text that is in UTF-8: no part of it.
+pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Opens a file. Pipes are as good as files. A byte order mark is left out.
 ///
 /// # Errors
 /// What the system says, and as [`Bounds::permit`].
 pub fn open(path: &Path, bounds: Bounds) -> io::Result<Bounded<File>> {
     let file = File::open(path).map_err(|error| unfound(path, error))?;
     bounds.permit(&file)?;
-    Ok(Bounded::new(file, bounds))
+    Ok(Bounded { unmarked: false, ..Bounded::new(file, bounds) })
 }
 
 /// The error with names like that of a file that is not there.
@@ -127,12 +130,14 @@ pub struct Bounded<R> {
     file: u64,
     /// Bytes since the last line end.
     line: u64,
+    /// Whether a byte order mark at the beginning is a part of it.
+    unmarked: bool,
 }
 
 impl<R: Read> Bounded<R> {
     /// Reads from `inner`.
     pub fn new(inner: R, bounds: Bounds) -> Self {
-        Self { inner: BufReader::new(inner), bounds, file: 0, line: 0 }
+        Self { inner: BufReader::new(inner), bounds, file: 0, line: 0, unmarked: true }
     }
 }
 
@@ -145,7 +150,10 @@ impl<R> Bounded<R> {
 
 impl<R: Read> BufRead for Bounded<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let Self { inner, bounds, file, line } = self;
+        let Self { inner, bounds, file, line, unmarked } = self;
+        if !std::mem::replace(unmarked, true) && inner.fill_buf()?.starts_with(&BYTE_ORDER_MARK) {
+            inner.consume(BYTE_ORDER_MARK.len());
+        }
         let chunk = inner.fill_buf()?;
         if chunk.is_empty() {
             return Ok(chunk);
@@ -229,6 +237,18 @@ mod tests {
         assert_eq!(lines(long.as_slice()), (10, None));
         assert_eq!(lines(&b"a\nb"[..]), (2, None));
         assert_eq!(lines(io::empty()), (0, None));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        for (text, read) in
+            [("\u{feff}a\u{feff}b", "a\u{feff}b"), ("\u{feff}", ""), ("\u{feff}\u{feff}", "\u{feff}"), ("", "")]
+        {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read_text(&path, SMALL).unwrap(), read);
+        }
     }
 
     #[cfg(unix)]

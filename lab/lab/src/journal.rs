@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::input::{Bounded, Bounds};
+use crate::input::{BYTE_ORDER_MARK, Bounded, Bounds};
 use crate::measure::VERSION;
 
 /// Why a journal cannot be used.
@@ -54,6 +54,9 @@ pub struct Journal {
     held: BTreeMap<Key, Value>,
 }
 
+/// How each line begins.
+const BEGINNING: &str = "{\"version\":";
+
 /// What was run, the command with every option that changes a number, and which of its runs.
 type Key = (String, u32);
 
@@ -73,6 +76,10 @@ impl Journal {
     /// When it cannot be written to, or a line is none of ours.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let cannot = |source| JournalError::Read { file: path.to_owned(), source };
+        // A pipe would be read for ever.
+        if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Err(cannot(io::Error::other("it is not a regular file")));
+        }
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot)?;
         Bounds::RECORDS.permit(&file).map_err(cannot)?;
         let (mut held, mut whole, mut number) = (BTreeMap::new(), 0_u64, 0);
@@ -80,7 +87,16 @@ impl Journal {
         loop {
             let mut text = Vec::new();
             let length = reader.read_until(b'\n', &mut text).map_err(cannot)?;
+            if number == 0 && text.starts_with(&BYTE_ORDER_MARK) {
+                text.drain(..BYTE_ORDER_MARK.len());
+            }
             if text.last() != Some(&b'\n') {
+                // Only a line of ours is one that was cut off.
+                let (known, ours) = (text.len().min(BEGINNING.len()), BEGINNING.as_bytes());
+                if text[..known] != ours[..known] {
+                    let source = serde_json::Error::io(io::Error::other("it does not begin as one"));
+                    return Err(JournalError::Line { file: path.to_owned(), line: number + 1, source });
+                }
                 break;
             }
             (whole, number) = (whole + length as u64, number + 1);
@@ -136,7 +152,7 @@ mod tests {
     #[test]
     fn what_never_ends_is_no_journal() {
         let problem = Journal::open(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert!(problem.starts_with("--journal /dev/zero: it is a device"), "{problem}");
+        assert!(problem.starts_with("--journal /dev/zero: it is not a regular file"), "{problem}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hole");
         File::create(&path).unwrap().set_len(100 << 20).unwrap();

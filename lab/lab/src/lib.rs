@@ -8,7 +8,6 @@ pub mod journal;
 pub mod mdi;
 pub mod measure;
 pub mod numbers;
-pub mod output;
 pub mod qlog;
 pub mod race;
 pub mod real;

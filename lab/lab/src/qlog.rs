@@ -26,7 +26,7 @@ use paceline_experiment::{Layer, Moment, Subject, Tap};
 use serde_json::json;
 
 use crate::flow_logs::{FlowLogError, FlowLogs};
-use crate::output::{Draft, OutputError};
+use paceline_files::{Draft, OutputError};
 
 /// Logs the flows of one world; give it to [`paceline_sim::run`], then call [`Qlog::finish`].
 #[derive(Debug)]
@@ -132,7 +132,7 @@ struct Log {
 
 impl Log {
     fn open(path: &Path, title: &str, description: &str, moment: Moment) -> io::Result<Self> {
-        let mut file = Draft::create(path).map_err(|OutputError { source, .. }| source)?;
+        let mut file = Draft::regular(path).map_err(|OutputError { source, .. }| source)?;
         let header = json!({
             "qlog_version": "0.3",
             "qlog_format": "JSON-SEQ",

@@ -7,9 +7,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::output::OutputError;
 use crate::runner::RunnerError;
 use crate::scenario::ScenarioError;
+use paceline_files::OutputError;
 
 mod axis;
 mod cells;

@@ -26,6 +26,8 @@ struct Link {
     dropped: Bins,
     delay_ms: Bins,
     delays: Option<Distribution>,
+    /// The least that it says, of what is below 0.
+    below: Option<f64>,
     /// Packets that arrived.
     packets: f64,
     base: f64,
@@ -83,7 +85,7 @@ impl Link {
         let time = time.parse::<f64>().ok().map(|time| time - self.base).filter(|time| (0.0..=LONGEST).contains(time));
         let time = time.ok_or_else(|| format!("'{}' has no time after the log's start", shown()))?;
         let amount = number(MOST).ok_or_else(|| format!("'{}' has no bytes", shown()))?;
-        let more = number(MOST);
+        let more = words.next().map(|word| word.parse::<f64>().ok().filter(|delay| delay.abs() <= MOST));
         let begun = *self.begun.get_or_insert(time);
         let at = ((time - begun).max(0.0) * 1e6) as u64;
         self.end = self.end.max(at);
@@ -94,7 +96,12 @@ impl Link {
             }
             "-" => {
                 self.left.add(at, amount);
-                let delay = more.unwrap_or(0.0).min(LONGEST);
+                // Older logs have none.
+                let Some(delay) = more else { return Ok(()) };
+                let delay = delay.ok_or_else(|| format!("'{}' has no delay", shown()))?.min(LONGEST);
+                if delay < 0.0 {
+                    self.below = Some(self.below.map_or(delay, |below| below.min(delay)));
+                }
                 self.delay_ms.add(at, delay);
                 let delays = self.delays.get_or_insert_with(|| Distribution::new(3));
                 delays.record(Nanos::from_nanos((delay * 1e6) as u64));
@@ -131,7 +138,11 @@ impl Link {
         if self.offered.sum() > 0.0 {
             figures.push(figure("used, %", 100.0 * self.left.sum() / self.offered.sum()));
         }
-        if let Some(delays) = &self.delays {
+        if let Some(below) = self.below {
+            notes.push(format!(
+                "Its delays are not shown: some are below 0 (down to {below:.1} ms), so that they are of two clocks that differ."
+            ));
+        } else if let Some(delays) = &self.delays {
             charts.push(Chart {
                 title: "delay in the link, ms",
                 curves: vec![
@@ -160,6 +171,14 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn delays_of_two_clocks_are_not_shown() {
+        let text = LOG.replace("1001 - 1500 1", "1001 - 1500 -3.5");
+        let log = read("t", text.as_bytes(), None).unwrap();
+        assert!(log.figures.iter().all(|figure| !figure.what.starts_with("delay")));
+        assert!(log.notes.iter().any(|note| note.contains("below 0 (down to -3.5 ms)")), "{:?}", log.notes);
+    }
 
     const LOG: &str = "# mahimahi mm-link (downlink) [some.trace] > log\n# queue: infinite\n# base timestamp: 1000\n\
                        1000 + 1500\n1000 # 1500\n1001 - 1500 1\n1500 + 1500\n1500 d 1 1500\n1999 # 3000\n";

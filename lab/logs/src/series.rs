@@ -46,8 +46,16 @@ pub(crate) fn read(
 ) -> Result<Log, LogError> {
     let (mut shown, mut notes): (Vec<Shown>, Vec<String>) = Default::default();
     let (mut end, mut others, mut more) = (0, false, false);
-    for row in rows {
-        let row = row.map_err(|error| wrong(file, &error))?;
+    let mut rows = rows.peekable();
+    while let Some(row) = rows.next() {
+        let row = match row {
+            // A write that was cut off: the rows before it are whole.
+            Err(_) if rows.peek().is_none() && !shown.is_empty() => {
+                notes.push("Its last line is cut off, and left out.".to_owned());
+                break;
+            }
+            row => row.map_err(|error| wrong(file, &error))?,
+        };
         if !row.time_s.is_finite() || !(0.0..1e10).contains(&row.time_s) {
             return Err(LogError::new(
                 file,
@@ -128,5 +136,13 @@ mod tests {
         let classes: Vec<&str> = log.charts[0].curves.iter().map(|curve| &*curve.class).collect();
         assert!(classes[0] != classes[1] && classes[2].ends_with(" d0"), "{classes:?}");
         assert!(log.charts[0].curves[0].points.iter().all(|(_, value)| value.unwrap() < 10.0));
+
+        let cut = read("s.csv", paceline_lab::series::read_csv(text[..text.len() - 6].as_bytes()), None).unwrap();
+        assert_eq!(
+            cut.notes,
+            ["Its last line is cut off, and left out.", "The first run of each contestant is drawn."]
+        );
+        let wrong = text.replace("0.2,1", "x,1");
+        assert!(read("s.csv", paceline_lab::series::read_csv(wrong.as_bytes()), None).is_err());
     }
 }

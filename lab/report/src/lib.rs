@@ -31,7 +31,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use data::Data;
-use paceline_lab::output;
 use paceline_lab::record::{Record, Run};
 use page::render;
 use svg::{Anchor, Rect, Svg};
@@ -108,7 +107,8 @@ pub fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ReportErr
     let path = folder.join(name);
     let bad = |source| ReportError::Folder { folder: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(bad)?;
-    output::write(&path, |draft| draft.write_all(text.as_bytes())).map_err(|error| bad(error.source))?;
+    paceline_files::write_regular(&path, |draft| draft.write_all(text.as_bytes()))
+        .map_err(|error| bad(error.source))?;
     Ok(path)
 }
 

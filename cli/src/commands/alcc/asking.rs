@@ -1,7 +1,6 @@
 //! What `send` and `fetch` share: options, the connection, and how a transfer is reported.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -58,6 +57,7 @@ impl Asking {
 
     /// Connects, asks, and hears the answer.
     pub(super) fn ask(&self, to: &str, request: Request, spec: &Spec) -> anyhow::Result<(Session, Answer)> {
+        udp::check_name(&request.name)?;
         let (patience, token) = (self.patience()?, self.token()?);
         let tls = self.tls_ca.as_deref().map(tls::client).transpose()?;
         let address = udp::address_at(to, PORT)?;
@@ -248,7 +248,7 @@ pub(super) struct Done {
 
 /// A bar on standard error, where that is a terminal.
 pub(super) fn bar(bytes: Option<u64>) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !crate::terminal::draws() {
         return ProgressBar::hidden();
     }
     let template = match bytes {

@@ -1,15 +1,16 @@
 //! `paceline alcc fetch`: a file, or filler bytes, from a `paceline alcc serve`.
 
 use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use paceline_alcc::transfer::{Answer, HASH, Kind, Request, Status};
 use paceline_cc::Spec;
-use paceline_lab::output::Kept;
+use paceline_files::{Draft, Kept, OutputError, is_standard, part_of};
 use ring::digest::{Context, SHA256};
 
 use super::asking::{Asking, Done, Session, Told, bar};
@@ -18,12 +19,11 @@ use crate::commands::bytes;
 
 /// The controller of what this end says, which is short: it decides nothing.
 const CONTROLLER: &str = "copa";
-/// What a part is named while it is one.
-const PART: &str = ".part";
 
 /// Fetch a file, or filler bytes, from a paceline alcc serve, which chooses the controller.
 ///
-/// The file appears when it is whole; until then its bytes are in FILE.part, and the same command goes on from there.
+/// The file appears when it is whole; until then its bytes are in FILE.paceline-part, and the same command goes on from there. To a device
+/// or a pipe they go in order.
 #[derive(clap::Args)]
 #[command(
     override_usage = "paceline alcc fetch [OPTIONS] NAME ADDR\n       paceline alcc fetch [OPTIONS] --bytes N ADDR"
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The file's name there, unless --bytes is given, and HOST or HOST:PORT.
     #[arg(value_name = "NAME ADDR", required = true, num_args = 1..=2)]
     what: Vec<String>,
-    /// The file to write; without it NAME, in this folder.
+    /// The file to write, - for standard output; without it NAME, in this folder.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Say how large it is, and fetch nothing.
@@ -76,6 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                     base.ok_or_else(|| anyhow!("{name}: is not a name of a file; give one by --output"))?.into()
                 }
             };
+            crate::commands::alone(json, &to)?;
             fetch(asking, name, from, &to, &spec)
         }
         _ => bail!("give NAME ADDR or --bytes N ADDR"),
@@ -83,41 +84,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn fetch(asking: &Asking, name: &str, from: &str, to: &Path, spec: &Spec) -> anyhow::Result<ExitCode> {
-    if to.is_dir() {
-        bail!("{}: is a folder; name a file by --output", to.display());
-    }
-    let mut part = to.as_os_str().to_owned();
-    part.push(PART);
-    let part = PathBuf::from(part);
-    let cannot = || format!("{}: cannot be written", part.display());
-    let is_new = part.symlink_metadata().is_err();
-    let kept = Kept::open(&part).with_context(cannot)?;
-    let held = kept.held().with_context(cannot)?;
+    let (kept, held) = part(to, &format!("{name} of {from}"))?;
     let asked = asking.ask(from, Request { offset: held, ..Request::new(Kind::Get, name) }, spec);
     let (mut session, answer) = match asked {
-        Ok(asked) => asked,
-        Err(error) => {
-            if is_new {
-                kept.remove();
+        Ok((session, answer)) if answer.status == Status::Go => (session, answer),
+        refused => {
+            // Nothing came, and nothing was there.
+            if held == 0 {
+                kept.into_iter().for_each(Kept::remove);
             }
-            return Err(error);
+            let (mut session, answer) = refused?;
+            let done = Done { bytes: 0, resumed: 0, controller: None, answer, verified: false };
+            session.report(asking.json, "received", &done)?;
+            return Ok(ExitCode::SUCCESS);
         }
     };
-    let size = answer.number;
-    let mut done = Done { bytes: 0, resumed: 0, controller: None, answer, verified: false };
-    if done.answer.status != Status::Go {
-        if is_new {
-            kept.remove();
-        }
-        session.report(asking.json, "received", &done)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    done.resumed = held;
+    let bar = bar(Some(answer.number));
+    let mut done = Done { bytes: 0, resumed: held, controller: None, answer, verified: false };
     let mut hash = Context::new(&SHA256);
-    hash_into(&mut hash, kept.file(), held).with_context(cannot)?;
-    let bar = bar(Some(size));
+    let wrong = format!("{name}: what came is not what {from} has");
+    let Some(kept) = kept else {
+        let mut draft = Draft::create(to)?;
+        let said = receive(&mut session, &mut done.bytes, &mut |at, bytes| {
+            draft.write_all(bytes).map_err(|source| unwritten(to, source))?;
+            hash.update(bytes);
+            bar.set_position(at);
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        draft.finish()?;
+        if said.is_none_or(|said| hash.finish().as_ref() != said) {
+            bail!("{wrong}; do not use what was written to {}, fetch it again", to.display());
+        }
+        return end(session, &mut done, asking.json, is_standard(to));
+    };
+    hash_into(&mut hash, kept.file(), held).map_err(|source| unwritten(kept.path(), source))?;
     let said = receive(&mut session, &mut done.bytes, &mut |at, bytes| {
-        kept.file().write_all_at(bytes, held + at).with_context(cannot)?;
+        kept.file().write_all_at(bytes, held + at).map_err(|source| unwritten(to, source))?;
         hash.update(bytes);
         bar.set_position(held + at);
         Ok(())
@@ -125,13 +128,37 @@ fn fetch(asking: &Asking, name: &str, from: &str, to: &Path, spec: &Spec) -> any
     bar.finish_and_clear();
     if said.is_none_or(|said| hash.finish().as_ref() != said) {
         kept.remove();
-        bail!("{name}: what came is not what {from} has; the part was removed, fetch it again");
+        bail!("{wrong}; the part was removed, fetch it again");
     }
-    kept.place(to, true).map_err(|unplaced| {
-        anyhow::Error::new(unplaced.source).context(format!("{}: cannot be written", to.display()))
-    })?;
+    kept.place(to).map_err(|unplaced| unwritten(to, unplaced.source))?;
+    end(session, &mut done, asking.json, false)
+}
+
+/// What has come of a file so far, and how much that is; `None` for what takes bytes in order alone.
+fn part(to: &Path, of: &str) -> anyhow::Result<(Option<Kept>, u64)> {
+    if Draft::is_in_order(to)? {
+        return Ok((None, 0));
+    }
+    let path = part_of(to);
+    let cannot = |source: std::io::Error| match source.kind() {
+        ErrorKind::WouldBlock => anyhow!("{}: another fetch writes it; wait for its end", path.display()),
+        _ => unwritten(&path, source),
+    };
+    let kept = Kept::beside(to, of).map_err(cannot)?;
+    let held = kept.held().map_err(cannot)?;
+    Ok((Some(kept), held))
+}
+
+fn unwritten(path: &Path, source: std::io::Error) -> anyhow::Error {
+    OutputError { path: path.to_owned(), source }.into()
+}
+
+/// Every byte is there and right.
+fn end(mut session: Session, done: &mut Done, json: bool, silent: bool) -> anyhow::Result<ExitCode> {
     done.verified = true;
-    session.report(asking.json, "received", &done)?;
+    if !silent {
+        session.report(json, "received", done)?;
+    }
     session.channel.close(Duration::ZERO);
     Ok(ExitCode::SUCCESS)
 }
@@ -176,7 +203,7 @@ fn hash_into(hash: &mut Context, file: &File, bytes: u64) -> std::io::Result<()>
     while at < bytes {
         let wanted = (bytes - at).min(piece.len() as u64) as usize;
         match file.read_at(&mut piece[..wanted], at)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
             count => {
                 hash.update(&piece[..count]);
                 at += count as u64;

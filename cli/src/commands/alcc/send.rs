@@ -1,5 +1,6 @@
 //! `paceline alcc send`: an upload, or filler bytes.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -32,7 +33,7 @@ const PIECE: usize = 64 * 1024;
 pub(crate) struct Args {
     /// The file, unless --bytes or --seconds is given, and HOST or HOST:PORT.
     #[arg(value_name = "FILE ADDR", required = true, num_args = 1..=2)]
-    what: Vec<String>,
+    what: Vec<OsString>,
     /// The controller (paceline controllers), such as copa:delta=0.1.
     #[arg(long, value_name = "CONTROLLER", default_value = "copa")]
     controller: String,
@@ -61,44 +62,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
             let size = args.bytes.unwrap_or(ENDLESS).min(ENDLESS);
             let request = Request { size, half, ..Request::new(Kind::Discard, "") };
-            let (session, answer) = args.asking.ask(to, request, &spec)?;
+            let (session, answer) = args.asking.ask(&to.to_string_lossy(), request, &spec)?;
             measure(session, answer, size, time, &spec, args.asking.json)
         }
         [argument] => Err(udp::nothing_to_send(argument)),
-        [file, _] if measures => bail!("{file}: a file is sent whole; leave --bytes and --seconds out"),
+        [file, _] if measures => bail!("{}: a file is sent whole; leave --bytes and --seconds out", file.display()),
         [file, to] => {
-            let (opened, size, id) = open(file)?;
-            let name = match &args.name {
-                Some(name) => name.clone(),
-                None => {
-                    let name = Path::new(file).file_name().and_then(|name| name.to_str());
-                    name.ok_or_else(|| anyhow!("{file}: the name is not UTF-8; give one by --name"))?.to_owned()
-                }
-            };
+            let (opened, size, id) = open(file.as_ref())?;
+            let name = udp::name_of(args.name.as_deref(), file.as_ref())?;
+            let file = file.to_string_lossy();
             let request = Request { size, id, half, ..Request::new(Kind::Put, &name) };
-            let (session, answer) = args.asking.ask(to, request, &spec)?;
-            upload(session, answer, (file, opened, size), &spec, args.asking.json)
+            let (session, answer) = args.asking.ask(&to.to_string_lossy(), request, &spec)?;
+            upload(session, answer, (&file, opened, size), &spec, args.asking.json)
         }
         _ => bail!("give FILE ADDR, --bytes N ADDR or --seconds S ADDR"),
     }
 }
 
 /// The file, its size, and what its upload is known by: the same as long as no one has written into it.
-fn open(file: &str) -> anyhow::Result<(File, u64, [u8; NONCE])> {
-    let cannot = || format!("{file}: cannot be read");
-    let path = Path::new(file).canonicalize().with_context(cannot)?;
-    // Before it is opened: a pipe without a writer would stop us.
-    if !path.metadata().with_context(cannot)?.is_file() {
-        bail!("{file}: is not a regular file; name one");
-    }
-    let opened = File::open(&path).with_context(cannot)?;
-    let about = opened.metadata().with_context(cannot)?;
+fn open(file: &Path) -> anyhow::Result<(File, u64, [u8; NONCE])> {
+    let (opened, about) = udp::file_to_send(file)?;
     let mut hash = Context::new(&SHA256);
     hash.update(b"paceline upload id 1");
     for number in [about.dev(), about.ino(), about.len(), about.mtime() as u64, about.mtime_nsec() as u64] {
         hash.update(&number.to_be_bytes());
     }
-    hash.update(path.as_os_str().as_encoded_bytes());
+    hash.update(std::fs::canonicalize(file)?.as_os_str().as_encoded_bytes());
     let mut id = [0; NONCE];
     id.copy_from_slice(&hash.finish().as_ref()[..NONCE]);
     Ok((opened, about.len(), id))

@@ -19,7 +19,7 @@ use paceline_alcc::transfer::token::Key;
 use paceline_alcc::{Engine, Mode, Options};
 use paceline_cc::{Ability, Bytes, Spec};
 use paceline_icn::Source;
-use paceline_lab::{input, output};
+use paceline_lab::input;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 use serde_json::json;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let patience = Duration::from_nanos(udp::seconds("--timeout", args.timeout)?.as_nanos());
     let controller = controller(&args.controller)?;
     if let Some(dir) = &args.dir {
-        output::check_folder(dir)?;
+        paceline_files::check_folder(dir)?;
         std::fs::create_dir_all(dir).with_context(|| format!("--dir {}: cannot be made", dir.display()))?;
     }
     let key = args.key.as_deref().map(udp::secret).transpose()?.map(|secret| Key::new(&secret));

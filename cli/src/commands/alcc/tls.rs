@@ -9,10 +9,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use paceline_alcc::Layer;
+use paceline_files::secret;
+use paceline_lab::input::{self, Bounds};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+
+/// A private key is some kilobytes (our choice).
+const PEM: Bounds = Bounds { file: 1 << 20, line: 1 << 20 };
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
@@ -22,13 +27,22 @@ fn provider() -> Arc<CryptoProvider> {
 pub(super) fn server(certificate: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
     let chain = certificates("--tls-cert", certificate)?;
     let name = key.display();
-    let key = PrivateKeyDer::from_pem_file(key)
+    let bytes = read_secret(key).map_err(|error| anyhow!("--tls-key {name}: cannot be used ({error})"))?;
+    let key = PrivateKeyDer::from_pem_slice(&bytes)
         .map_err(|error| anyhow!("--tls-key {name}: {error}; name a PEM file with a private key"))?;
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key);
     Ok(Arc::new(config.with_context(|| format!("--tls-key {name}: does not go with the certificate"))?))
+}
+
+/// A file that is for its owner alone.
+fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, mut bytes) = (input::open(path, PEM)?, Vec::new());
+    secret::check(file.get_ref(), path)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A client's TLS, which trusts who these certificates certify.

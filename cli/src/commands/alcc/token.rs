@@ -1,14 +1,12 @@
 //! `paceline alcc token`: who may upload.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use paceline_alcc::transfer::token::{Key, PROOF};
+use paceline_files::secret;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
@@ -67,9 +65,5 @@ fn make(path: &Path) -> anyhow::Result<()> {
     let secret: [u8; PROOF] = random()?;
     let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     let what = || format!("--key {}: cannot be made", path.display());
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).with_context(what)?;
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.write_all(b"\n"))
-        .and_then(|()| file.sync_all())
-        .with_context(what)
+    secret::create(path, format!("{text}\n").as_bytes()).with_context(what)
 }

@@ -8,11 +8,12 @@ use paceline_cc::{Nanos, Rate};
 use paceline_emulator::accuracy::{Quantiles, accuracy, bare};
 use paceline_emulator::machine::{Feature, Verdict, examine};
 use paceline_emulator::world::Wire;
+use paceline_files::is_standard;
 use serde_json::{Value, json};
 
 use super::report::micros;
 use crate::commands::doctor::{describe, features_as_json};
-use crate::commands::{UNTRUSTED, is_standard, save};
+use crate::commands::{UNTRUSTED, save};
 
 /// Rates at which accuracy is stated, in Mbit/s.
 const RATES: [f64; 3] = [12.0, 100.0, 500.0];

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use paceline_clock::Clock;
 use paceline_emulator::emulator::Tap;
 use paceline_emulator::log::{Mahimahi, Pcapng};
 use paceline_experiment::Direction;
-use paceline_lab::output::Draft;
+use paceline_files::{Draft, is_standard};
 
 use super::Args;
 use super::path::Ways;
@@ -17,6 +17,11 @@ use super::path::Ways;
 pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec<Box<dyn Tap>>> {
     let mut taps: Vec<Box<dyn Tap>> = Vec::new();
     let place = |draft: Draft| draft.finish().map_err(|error| error.to_string());
+    for (option, path) in [("--log", &args.log), ("--mahimahi-log", &args.mahimahi_log)] {
+        if path.as_deref().is_some_and(is_standard) {
+            bail!("{option} -: standard output is the command's; name a file");
+        }
+    }
     if let Some(path) = &args.log {
         let name = format!("--log {}", path.display());
         let log = Pcapng::new(&name, Draft::create(path)?, clock, Pcapng::HEADERS, place).context(name)?;
@@ -26,7 +31,7 @@ pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec
         for (direction, end) in [(Direction::Down, ".down"), (Direction::Up, ".up")] {
             let path = with_end(path, end);
             let name = format!("--mahimahi-log {}", Path::new(&path).display());
-            let draft = Draft::create(path.as_ref())?;
+            let draft = Draft::regular(path.as_ref())?;
             let log = Mahimahi::new(&name, draft, clock, direction, ways.schedule(direction)?, place).context(name)?;
             taps.push(Box::new(log));
         }

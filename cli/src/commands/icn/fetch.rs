@@ -1,14 +1,13 @@
 //! `paceline icn fetch`.
 
 use std::fmt::Write as _;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -20,14 +19,14 @@ use paceline_lab::qlog::Qlog;
 use paceline_named::client::{self, Fetched, Options, Progress, fetch_blocking, fetch_to_file};
 use serde_json::json;
 
-use super::super::is_standard;
 use super::super::udp::megabytes;
 use super::places::{Asking, Places};
+use paceline_files::{Draft, OutputError, is_standard};
 
 /// Fetch an object from the routers that have it; every byte is verified.
 ///
-/// An interrupted fetch leaves FILE.part, from which the same command goes on, with another --range too; FILE appears when it is
-/// whole.
+/// An interrupted fetch leaves FILE.paceline-part, from which the same command goes on, with another --range too; FILE appears when it
+/// is whole. To a device or a pipe the bytes go in order.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The object.
@@ -65,9 +64,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let spec = args.asking.controller()?;
     let patience = args.asking.patience()?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(args.name.to_string()));
-    if args.json && is_standard(&out) {
-        bail!("--json: standard output is the object's; write that to a file with --out FILE");
-    }
+    super::super::alone(args.json, &out)?;
+    let in_order = Draft::is_in_order(&out)?;
     let sources = args.places.whereabouts()?.places(&args.name, patience)?;
     let mut asking = Options::new(spec.clone());
     asking.patience = patience;
@@ -82,8 +80,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let bar = Bar::new();
     options.progress = bar.as_ref().map(Bar::callback);
     let range = args.range.clone().unwrap_or(0..u64::MAX);
-    let done = if is_standard(&out) {
-        in_order(&name, range, &sources, options)
+    let done = if in_order {
+        fetch_in_order(&name, range, &sources, &out, options)
     } else {
         fetch_to_file(&name, &sources, range, &out, options).map_err(Into::into)
     };
@@ -123,23 +121,26 @@ fn qlog_of(folder: &Path, name: &Name, sources: &[SocketAddr]) -> anyhow::Result
     Ok(Qlog::new(folder, &name[..12], &format!("{name} from {}", sources.join(", ")))?)
 }
 
-/// Fetches into a pipe.
-fn in_order(name: &Name, range: Range<u64>, sources: &[SocketAddr], options: Options) -> anyhow::Result<Fetched> {
+/// Fetches into what takes bytes in order alone.
+fn fetch_in_order(
+    name: &Name,
+    range: Range<u64>,
+    sources: &[SocketAddr],
+    out: &Path,
+    options: Options,
+) -> anyhow::Result<Fetched> {
     let begun = Instant::now();
     let mut reader = fetch_blocking(name, sources, range, options)?;
     let manifest = reader.manifest().clone();
     let mut bytes = 0;
-    let mut pipe = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    while let Some(piece) = reader.chunk_blocking()? {
+    let mut draft = Draft::create(out)?;
+    while !draft.is_unread()
+        && let Some(piece) = reader.chunk_blocking()?
+    {
         bytes += piece.len() as u64;
-        match pipe.write_all(&piece) {
-            // Whoever reads has enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => break,
-            result => result.context("standard output: cannot be written")?,
-        }
+        draft.write_all(&piece).map_err(|source| OutputError { path: out.to_owned(), source })?;
     }
-    // As above.
-    let _ = pipe.flush();
+    draft.finish()?;
     let stats = reader.stats().cloned().unwrap_or_default();
     Ok(Fetched { name: *name, manifest, resumed: 0, bytes, took: begun.elapsed(), stats })
 }
@@ -186,7 +187,7 @@ struct Bar(ProgressBar);
 
 impl Bar {
     fn new() -> Option<Self> {
-        if !std::io::stderr().is_terminal() {
+        if !crate::terminal::draws() {
             return None;
         }
         let template = "{bytes} of {total_bytes} [{wide_bar}] {binary_bytes_per_sec}, {eta} left";

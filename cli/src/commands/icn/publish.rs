@@ -1,6 +1,5 @@
 //! `paceline icn publish`.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -108,7 +107,7 @@ fn as_json(name: &paceline_icn::Name, published: &Published, signed: Option<serd
 
 /// A bar in this form on standard error, where that is a terminal.
 pub(super) fn bar(template: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !crate::terminal::draws() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 use paceline_icn::resolve::{Limits, ResolveKey};
 use paceline_named::resolver::{PORT, Service, ServiceConfig};
 
+use super::super::ending::Ends;
 use super::super::{count, listening, udp};
 use super::places::address;
+use crate::complaint;
 
 /// Run the service that knows where objects are: routers announce what they have, requesters ask.
 ///
@@ -21,7 +22,7 @@ pub(crate) struct Args {
     /// The key that announcing routers share with it: a file with 64 hexadecimal digits that no other user may read.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Keep the table in this file over a restart; without it routers have to announce again.
+    /// Keep the table in this file over a restart, however it is ended; without it routers have to announce again.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Pairs of an object and a place at most.
@@ -39,9 +40,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limits: Limits { entries: args.entries, ..Limits::default() },
         state: args.state.clone(),
     };
+    let ends = Ends::begin()?;
     let service = Service::bind(&config)?;
+    let ending = ends.watched()?;
     crate::print(&listening(service.local_addr()?, args.json))?;
-    // An interrupt ends the process; the state on disk is at most some seconds old.
-    service.run(&AtomicBool::new(false))?;
+    service.run(ending.flag(), &mut |trouble| complaint::print(&trouble.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use paceline_cc::Spec;
 use paceline_cc::mdi::grid::Axis;
 use paceline_cc::mdi::{Delays, Model};
+use paceline_files::is_standard;
 use paceline_lab::input;
 use paceline_lab::mdi::against::{Comparison, UNSEEN, compare};
 use paceline_lab::mdi::analysis::{Analysis, MIXED, answers};
@@ -40,6 +41,9 @@ pub(super) struct ShowArgs {
 }
 
 pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    if let Some(path) = &args.html {
+        crate::commands::alone(args.json, path)?;
+    }
     let model = super::named(&args.model)?;
     let analysis = Analysis::of(&model);
     let comparison = match &args.against {
@@ -56,6 +60,9 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         let against = comparison.as_ref().map(|(name, comparison)| (name.as_str(), comparison));
         let page = paceline_report::mdi::page(&args.model, &model, &analysis, against)?;
         save("--html", path, |out| out.write_all(page.as_bytes()))?;
+        if is_standard(path) {
+            return Ok(());
+        }
     }
     let text = if args.json {
         format!("{}\n", as_json(args, &model, &analysis, comparison.as_ref()))

@@ -11,7 +11,6 @@ use paceline_lab::input::{self, Bounds};
 use paceline_lab::mdi::course::Course;
 use paceline_lab::mdi::train::{DELAYS, TAIL, Training, WINDOWS, count, fitted};
 use paceline_lab::mdi::{Counts, Move, counts::NOISE};
-use paceline_lab::shell::quoted;
 use paceline_path::Trace;
 use serde_json::json;
 
@@ -91,6 +90,10 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
             bail!("{option}: give a share from 0 to below 0.5");
         }
     }
+    crate::commands::alone(args.json, &args.out)?;
+    if args.counts == Some(args.out.clone()) {
+        bail!("--counts: {} is the place of --out too; name another", args.out.display());
+    }
     let millis = args.epoch.as_nanos() / 1_000_000;
     if Nanos::from_millis(millis) != args.epoch || !(1..=1000).contains(&millis) {
         bail!("--epoch: give whole milliseconds from 1ms to 1000ms");
@@ -127,10 +130,9 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         counts.add(earlier).map_err(|error| anyhow!("--add: {error}"))?;
     }
     let lost = format!("{:.1} % of {} moves are outside the grid", 100.0 * counts.lost(), counts.moves);
-    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
     let provenance = vec![
         format!("paceline {}: a model of {} (docs/guide/mdi.md)", env!("CARGO_PKG_VERSION"), args.cc),
-        format!("made by: paceline {}", words.join(" ")),
+        format!("made by: {}", crate::commands::command_line()),
         lost.clone(),
     ];
     let model = counts.model(args.noise, provenance);
@@ -160,7 +162,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
             "out": args.out.display().to_string(),
         });
         crate::print(&format!("{object}\n"))?;
-    } else if !crate::commands::is_standard(&args.out) {
+    } else if !paceline_files::is_standard(&args.out) {
         crate::print(&format!(
             "{}: {} states, {} of {} blocks seen; {lost}\n",
             args.out.display(),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_lab::output::Draft;
+use paceline_files::{Draft, regular};
 use paceline_udp::wire::control::{Hello, Job};
 
 /// Files to give and a folder for those that come.
@@ -105,9 +105,11 @@ impl Store {
         let Some(reserved) = Reserved::new(name, &self.coming) else {
             return Err(format!("{name} is on its way there already; choose another name, or try again later"))?;
         };
-        let draft = Draft::create_new(&path).and_then(|draft| Ok((draft.handle()?, draft)));
-        match draft {
-            Ok((file, draft)) => Ok(Work::Keep { draft, file, bytes, name: reserved }),
+        match Draft::create_new(&path) {
+            Ok(draft) => {
+                let file = draft.file().try_clone().map_err(|error| No::Host(error.into()))?;
+                Ok(Work::Keep { draft, file, bytes, name: reserved })
+            }
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
                 Err(format!("{name} is there already"))?
             }
@@ -118,11 +120,15 @@ impl Store {
     fn give(&self, name: &str) -> Result<Work, No> {
         let path = self.path(name)?;
         let missing = || format!("there is no file {name}");
-        // Before it is opened: a pipe without a writer would stop the server.
-        let about = path.metadata().ok().filter(std::fs::Metadata::is_file).ok_or_else(missing)?;
-        match File::open(&path) {
-            Ok(file) => Ok(Work::Give(file, about.len())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing())?,
+        // The one of --file may be a link: the user named it.
+        let own = if self.file.as_ref() == Some(&path) { path.canonicalize() } else { Ok(path.clone()) };
+        let opened = own.and_then(|path| regular(&path));
+        match opened.and_then(|file| Ok((file.metadata()?.len(), file))) {
+            Ok((bytes, file)) => Ok(Work::Give(file, bytes)),
+            // A link may lead anywhere: what it leads to is not in the folder.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+                Err(missing())?
+            }
             Err(error) => {
                 let problem = format!("{}: cannot be read", path.display());
                 Err(No::Host(anyhow::Error::new(error).context(problem)))

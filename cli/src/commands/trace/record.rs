@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use std::thread;
 use anyhow::{anyhow, bail};
 use paceline_cc::{Nanos, Rate};
 use paceline_clock::Clock;
-use paceline_lab::output::Draft;
+use paceline_files::{Draft, is_standard, write};
 use paceline_path::{Trace, TraceInfo};
 use paceline_udp::record::{Recorded, Side, Terms, record};
 use paceline_udp::transfer::{Content, Place, Plan, give, take};
@@ -21,7 +22,7 @@ use paceline_udp::wire::control::{Hello, Job};
 use paceline_udp::{Accepted, Agreed, Channel, Key, Listener, Offload, connect};
 use serde_json::{Value, json};
 
-use crate::commands::udp::{address, key, seconds, unplaced};
+use crate::commands::udp::{address, key, seconds};
 use crate::commands::{count, listening, span};
 use crate::complaint;
 
@@ -105,6 +106,9 @@ fn ask(args: &Args, peer: SocketAddr, key: Option<&Key>, patience: Nanos) -> any
         );
     }
     let terms = Terms::new(length, args.lead, args.most, args.down.is_some(), args.up.is_some())?;
+    if [&args.down, &args.up].into_iter().flatten().any(|path| is_standard(path)) {
+        bail!("-: standard output is the report's; name files for the traces");
+    }
     // Before minutes are spent.
     for path in [&args.down, &args.up].into_iter().flatten() {
         Draft::check(path)?;
@@ -117,9 +121,7 @@ fn ask(args: &Args, peer: SocketAddr, key: Option<&Key>, patience: Nanos) -> any
     let mut object = json!({ "peer": peer.to_string(), "seconds": terms.seconds });
     if let Some(path) = &args.down {
         object["down"] = said(&mut text, path, &recorded.trace, &terms)?;
-        let mut draft = Draft::create(path)?;
-        draft.write_all(&recorded.trace)?;
-        draft.finish()?;
+        write(path, |draft| draft.write_all(&recorded.trace))?;
     }
     if let Some(path) = &args.up {
         let other = fetch(peer, key, &terms, recorded.other, path, patience)?;
@@ -151,11 +153,14 @@ fn fetch(
     let (clock, hello) = (Clock::new(), hello(Job::Fetch, terms.name()));
     let plan = Plan::of(&hello, patience)?;
     let (channel, _) = connect(peer, key, hello, OFFLOAD, clock, patience)?;
-    let draft = Draft::create(path)?;
-    let file = Arc::new(draft.handle()?);
-    let keep = Box::new(|| draft.finish().map_err(unplaced));
-    take(channel, clock, &plan, Some(Place { file, bytes, keep }), Nanos::from_secs(1), &mut |_| {})?;
-    Ok(std::fs::read(path)?)
+    let file = Arc::new(in_memory()?);
+    let keep = Box::new(|| Ok(()));
+    let place = Place { file: Arc::clone(&file), bytes, keep };
+    take(channel, clock, &plan, Some(place), Nanos::from_secs(1), &mut |_| {})?;
+    let mut trace = vec![0; bytes as usize];
+    file.read_exact_at(&mut trace, 0)?;
+    write(path, |draft| draft.write_all(&trace))?;
+    Ok(trace)
 }
 
 /// What was recorded, for people and for programs, and whether it can be trusted.
@@ -287,8 +292,13 @@ fn session(channel: Channel, work: Work, waiting: &Waiting, sealed: usize, patie
     }
 }
 
+/// A file that has no name.
+fn in_memory() -> std::io::Result<File> {
+    Ok(rustix::fs::memfd_create("trace", rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
+
 fn give_trace(channel: Channel, plan: &Plan, trace: &[u8]) -> anyhow::Result<()> {
-    let mut file: File = rustix::fs::memfd_create("trace", rustix::fs::MemfdFlags::CLOEXEC)?.into();
+    let mut file = in_memory()?;
     file.write_all(trace)?;
     let content = Content::File(file, trace.len() as u64);
     give(channel, Clock::new(), plan, content, None, Nanos::from_secs(1), &mut |_| {})?;

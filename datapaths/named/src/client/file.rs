@@ -1,15 +1,17 @@
 //! A fetch into a file that appears when it is whole, and goes on where an earlier one stopped.
 //!
-//! Units go, in the order of their arrivals, to their places in `OUT.part`; `OUT.part.units` says which are there, and has the index
+//! Units go, in the order of their arrivals, to their places in `OUT.paceline-part`; `OUT.paceline-part.units` says which are there, and has the index
 //! units. A later fetch asks for the others alone. What an earlier one left is verified again at the end, and what was changed or
 //! damaged meanwhile is fetched again.
 
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use paceline_files::{Draft, OutputError};
 use paceline_icn::fetch::FetchStats;
 use paceline_icn::{Manifest, Name, UNIT};
 
@@ -18,7 +20,7 @@ use super::requester::{self, Resume, Taker};
 use super::{FetchError, Options};
 use crate::Partial;
 use crate::partial::Paths;
-use crate::store::{Draft, StoreError, folder_of};
+use crate::store::{StoreError, write_failed};
 
 /// Units are marked as there after so many bytes (our choice: less costs a write for each batch, more is asked for again when the fetch
 /// is killed).
@@ -43,7 +45,7 @@ pub struct Fetched {
 
 /// Fetches an object (of a signed name its [`super::target`]), or its bytes in `range` alone (`0..u64::MAX`: all), into `out`; what an
 /// earlier fetch left of it is not asked for. Blocks. `out` appears, or is replaced, when all is there and verified; until then the units
-/// stand in `OUT.part`, where the next fetch finds them, whatever range it is of.
+/// stand in `OUT.paceline-part`, where the next fetch finds them, whatever range it is of.
 ///
 /// # Errors
 /// [`FetchError`]; what came before stays for the next fetch.
@@ -55,10 +57,8 @@ pub fn fetch_to_file(
     options: Options,
 ) -> Result<Fetched, FetchError> {
     let begun = Instant::now();
-    if out.is_dir() {
-        let why = "is a folder; name a file in it".to_owned();
-        return Err(FetchError::File { path: out.display().to_string(), why });
-    }
+    // Before anything is asked for.
+    drop(Draft::regular(out).map_err(|error| unwritten(&error))?);
     let paths = Paths::beside(out);
     let mut filling = Filling { name: *name, range, paths, part: None, stats: FetchStats::default() };
     filling.part = Partial::open(&filling.paths, name).map_err(lacking_room)?;
@@ -100,6 +100,10 @@ fn again(options: Options) -> impl Fn() -> Options {
             progress,
         }
     }
+}
+
+fn unwritten(error: &OutputError) -> FetchError {
+    FetchError::File { path: error.path.display().to_string(), why: error.why() }
 }
 
 /// A full disk is no end.
@@ -219,9 +223,11 @@ fn place(part: Partial, wanted: &Range<u64>, out: &Path) -> Result<(), StoreErro
     if (wanted.start, wanted.end) == (0, length) {
         return part.finish(out);
     }
-    let draft = Draft::create(folder_of(out))?;
-    part.copy(wanted.clone(), &mut |bytes, at| draft.write_at(bytes, at))?;
-    draft.place(out)?;
+    let draft = Draft::regular(out)?;
+    part.copy(wanted.clone(), &mut |bytes, at| {
+        draft.file().write_all_at(bytes, at).map_err(|error| write_failed(out, error))
+    })?;
+    draft.finish()?;
     // A part that has more than that is of use to another fetch.
     let all: u64 = part.data_units(&(0..length)).iter().map(|run| run.end - run.start).sum();
     let used: u64 = part.data_units(wanted).iter().map(|run| run.end - run.start).sum();

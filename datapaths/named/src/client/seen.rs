@@ -1,15 +1,17 @@
 //! The newest record of a signed name that was seen, in a file beside what is fetched: no source makes a later fetch go back.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use paceline_files::write_regular;
 use paceline_icn::fetch::Failed;
 use paceline_icn::name::Kind;
 use paceline_icn::{BadRecord, Name, Record, UNIT};
 
 use super::{FetchError, Options, record_blocking};
-use crate::store::{Draft, Links, folder_of, open_file};
+use crate::store::{Links, StoreError, open_file};
 
 /// What `name` stands for, for a fetch into the file `out`, whether it is there or not. The record of a signed name is kept in `OUT.record`,
 /// and none of a smaller version than that one's is taken. Nothing is kept where `out` is there and is not a regular file. Blocks.
@@ -33,9 +35,7 @@ pub fn target_beside(name: &Name, sources: &[SocketAddr], out: &Path, options: O
         error => error,
     })?;
     if seen.as_ref() != Some(&record) {
-        let draft = Draft::create(folder_of(&path))?;
-        draft.write_at(&record.encode(), 0)?;
-        draft.place(&path)?;
+        write_regular(&path, |draft| draft.write_all(&record.encode())).map_err(StoreError::from)?;
     }
     Ok(record.target)
 }

@@ -7,15 +7,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use paceline_files::{Draft, Unfit, create_own, own, regular};
 use paceline_icn::manifest::name_of;
 use paceline_icn::{Manifest, Name, UNIT};
 
 use super::bits::{BITS, Bits};
 use super::{Form, Partial, Paths};
-use crate::store::{Draft, StoreError, cannot, folder_of, write_failed};
+use crate::store::{StoreError, cannot, write_failed};
 
 /// What the file of bits begins with: a mark, and the version of what follows; then the [`Form`], and zeros.
 const MARK: [u8; 8] = *b"icnpart\x01";
+
+/// How much of it says that the files are ours, of whatever version.
+const OURS: usize = 7;
 
 /// Bytes of an object at most: a manifest may say anything, and the bits of this many take 200 MB of memory (our choice).
 const LARGEST: u64 = 2 << 40;
@@ -40,24 +44,15 @@ enum For {
 }
 
 impl Partial {
-    /// Begins an object whose first unit was verified. What was in the way is replaced.
+    /// Begins an object whose first unit was verified. A part of another one that was in the way is replaced.
     ///
     /// # Errors
-    /// When the unit is no manifest, the files cannot be written, or another process has them.
+    /// When the unit is no manifest, what is in the way is not ours, the files cannot be written, or another process has them.
     pub fn create(paths: Paths, first: &[u8]) -> Result<Self, StoreError> {
         let manifest = Manifest::decode(first)
             .map_err(|error| StoreError::Source { path: paths.data.clone(), source: error.into() })?;
         let layout = manifest.layout();
         let failed = |path: &Path, error| write_failed(path, error);
-        let open = || File::options().read(true).write(true).create(true).truncate(false).open(&paths.data);
-        let data = open().map_err(|error| failed(&paths.data, error))?;
-        claim(&data, &paths.data)?;
-        // Before the bytes: a map never stands beside bytes of something else, whenever a crash comes.
-        match fs::remove_file(&paths.map) {
-            Ok(()) => crate::store::sync_folder_of(&paths.map)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(&paths.map, error)),
-        }
         let bytes = match paths.form {
             Form::Stored => layout.stored_bytes(),
             Form::Content => layout.length(),
@@ -65,15 +60,31 @@ impl Partial {
         if bytes > LARGEST {
             return Err(StoreError::TooLarge { path: paths.data, needed: bytes, limit: LARGEST });
         }
-        data.set_len(0).and_then(|()| data.set_len(bytes)).map_err(|error| failed(&paths.data, error))?;
+        let (data, _) = ours(&paths)?;
+        // A map never stands beside bytes of something else, nor bytes without a map, whenever a crash comes.
+        if let Some(data) = &data {
+            claim(data, &paths.data)?;
+            data.set_len(0).and_then(|()| data.sync_data()).map_err(|error| failed(&paths.data, error))?;
+        }
         let bits = Bits::new(layout.stored_units());
-        let draft = Draft::create(folder_of(&paths.map))?;
-        draft.write_at(&head(paths.form), 0)?;
-        draft.write_at(first, MANIFEST)?;
+        let draft = Draft::regular(&paths.map)?;
+        let map = draft.file().try_clone().map_err(|error| failed(&paths.map, error))?;
         // Zeros up to where the index units begin.
-        draft.write_at(&[0], bits.end() - 1)?;
-        draft.place(&paths.map)?;
-        let map = for_writing(&paths.map).map_err(|error| failed(&paths.map, error))?;
+        for (bytes, offset) in [(&head(paths.form)[..], 0), (first, MANIFEST), (&[0], bits.end() - 1)] {
+            map.write_all_at(bytes, offset).map_err(|error| failed(&paths.map, error))?;
+        }
+        draft.finish()?;
+        let data = match data {
+            Some(data) => data,
+            None => match create_own(&paths.data) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(StoreError::InUse { path: paths.data });
+                }
+                created => created.map_err(|error| failed(&paths.data, error))?,
+            },
+        };
+        claim(&data, &paths.data)?;
+        data.set_len(bytes).map_err(|error| failed(&paths.data, error))?;
         let name = manifest.name();
         let (unsynced, unsynced_bytes) = (BTreeSet::new(), 0);
         let (data, map) = (Arc::new(data), Arc::new(map));
@@ -97,15 +108,13 @@ impl Partial {
     }
 
     fn find(paths: &Paths, name: &Name, purpose: For) -> Result<Option<Self>, StoreError> {
-        let open = |path: &Path| {
-            let opened = if purpose == For::Writing { for_writing(path) } else { File::open(path) };
-            match opened {
-                Ok(file) => Ok(Some(file)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(cannot("opened", path, error)),
-            }
+        let open = |path: &Path| match regular(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(cannot("opened", path, error)),
         };
-        let (Some(data), Some(map)) = (open(&paths.data)?, open(&paths.map)?) else { return Ok(None) };
+        let found = if purpose == For::Writing { ours(paths)? } else { (open(&paths.data)?, open(&paths.map)?) };
+        let (Some(data), Some(map)) = found else { return Ok(None) };
         if purpose == For::Writing {
             claim(&data, &paths.data)?;
         }
@@ -147,8 +156,19 @@ fn head(form: Form) -> [u8; MANIFEST as usize] {
     bytes
 }
 
-fn for_writing(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).open(path)
+/// The files of a part that is ours, as far as they are there: beside an output only with a map that says so.
+fn ours(paths: &Paths) -> Result<(Option<File>, Option<File>), StoreError> {
+    let open = |path: &Path| own(path).map_err(|error| cannot("opened", path, error));
+    let (data, map) = (open(&paths.data)?, open(&paths.map)?);
+    let foreign = |path: &Path| Err(cannot("opened", path, Unfit::NotOurs.into()));
+    let mut mark = [0; OURS];
+    match (&data, &map, paths.form) {
+        (Some(_), None, Form::Content) => foreign(&paths.data),
+        (_, Some(map), Form::Content) if map.read_exact_at(&mut mark, 0).is_err() || mark != MARK[..OURS] => {
+            foreign(&paths.map)
+        }
+        _ => Ok((data, map)),
+    }
 }
 
 /// Keeps other processes from it as long as it is open.

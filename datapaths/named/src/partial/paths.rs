@@ -34,9 +34,9 @@ impl Paths {
         Self { map: with(&data, UNITS), data, form: Form::Stored }
     }
 
-    /// Of a fetch into the file `out`: beside it, `out.part` and `out.part.units`.
+    /// Of a fetch into the file `out`: beside it, as [`paceline_files::part_of`] says, and with `.units` behind that.
     pub fn beside(out: &Path) -> Self {
-        let data = with(out, ".part");
+        let data = paceline_files::part_of(out);
         Self { map: with(&data, UNITS), data, form: Form::Content }
     }
 }

@@ -160,9 +160,9 @@ impl Partial {
 
     /// Removes its files.
     pub fn remove(self) {
-        // The map first, so that none is left without its bytes; what stays is replaced by the next.
-        let _ = std::fs::remove_file(&self.paths.map);
+        // The map last, for it says that the bytes beside it are ours.
         let _ = std::fs::remove_file(&self.paths.data);
+        let _ = std::fs::remove_file(&self.paths.map);
     }
 }
 

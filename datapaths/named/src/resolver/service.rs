@@ -1,12 +1,13 @@
 //! The service: one socket, one table.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use paceline_files::{Draft, OutputError};
 use paceline_icn::resolve::{BadResolve, Entry, Limits, Registry, ResolveKey};
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,9 @@ impl Service {
     /// # Errors
     /// [`ResolveError::System`] when the port is in use or the file cannot be read, [`ResolveError::State`].
     pub fn bind(config: &ServiceConfig) -> Result<Self, ResolveError> {
+        if let Some(path) = &config.state {
+            drop(Draft::regular(path).map_err(|error| unsaved(&error))?);
+        }
         let socket = UdpSocket::bind(config.listen).map_err(system(format!("--listen {}", config.listen)))?;
         socket.set_read_timeout(Some(LOOK)).map_err(system("a UDP socket"))?;
         let registry = match config.state.as_deref().map(load).transpose()?.flatten() {
@@ -82,11 +86,16 @@ impl Service {
         self.socket.local_addr()
     }
 
-    /// Answers until `stop` is set.
+    /// Answers until `stop` is set; then the state is written a last time. When it cannot be written before that, `trouble` hears of it,
+    /// and it is tried again.
     ///
     /// # Errors
-    /// [`ResolveError::System`]: the socket failed, or the state cannot be written.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<ServiceStats, ResolveError> {
+    /// [`ResolveError::System`]: the socket failed, or the last state cannot be written.
+    pub fn run(
+        mut self,
+        stop: &AtomicBool,
+        trouble: &mut dyn FnMut(&ResolveError),
+    ) -> Result<ServiceStats, ResolveError> {
         let mut stats = ServiceStats::default();
         let (mut bytes, mut reply) = ([0; 2048], Vec::new());
         let (mut saved, mut changed) = (Instant::now(), false);
@@ -109,8 +118,8 @@ impl Service {
                 Err(source) => return Err(system("the resolver's socket")(source)),
             }
             if changed && saved.elapsed() >= SAVE {
-                self.save()?;
-                (saved, changed) = (Instant::now(), false);
+                changed = self.save().inspect_err(&mut *trouble).is_err();
+                saved = Instant::now();
             }
         }
         self.save()?;
@@ -128,16 +137,14 @@ impl Service {
                 .map(|entry| (entry.name.to_string(), entry.address, entry.expires_s))
                 .collect(),
         };
-        let write = || -> io::Result<()> {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            serde_json::to_writer(io::BufWriter::new(&mut file), &state)?;
-            file.flush()?;
-            file.persist(path)?;
-            Ok(())
-        };
-        write().map_err(system(format!("{}: cannot be written", path.display())))
+        paceline_files::write_regular(path, |draft| Ok(serde_json::to_writer(draft, &state)?))
+            .map_err(|error| unsaved(&error))
     }
+}
+
+fn unsaved(error: &OutputError) -> ResolveError {
+    let what = format!("--state {}", error.path.display());
+    system(what)(io::Error::other(error.why()))
 }
 
 /// What a datagram of somebody else, or a signal, makes of a wait; not of the socket.

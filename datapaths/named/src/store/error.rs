@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use paceline_files::{OutputError, Unfit, is_full};
 use paceline_icn::{BadRecord, BadSource, Name};
 
 /// A store, or a file that is to go into one, is not as it must be.
@@ -124,7 +125,17 @@ pub enum StoreError {
     Collection(String),
 }
 
+impl From<OutputError> for StoreError {
+    fn from(OutputError { path, source }: OutputError) -> Self {
+        write_failed(&path, source)
+    }
+}
+
 fn advice(source: &io::Error) -> &'static str {
+    // What is not the system's says what to do itself, but for what is in the way.
+    if let Some(own) = source.get_ref() {
+        return if own.is::<Unfit>() { "; move it away, or give another" } else { "" };
+    }
     match source.kind() {
         io::ErrorKind::NotFound => "; check the path",
         io::ErrorKind::PermissionDenied => "; it takes the right to read and write there",
@@ -140,8 +151,5 @@ pub(crate) fn cannot(action: &'static str, path: &Path, source: io::Error) -> St
 
 /// What it said when this path was to be written.
 pub(crate) fn write_failed(path: &Path, source: io::Error) -> StoreError {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path: path.to_owned() },
-        _ => cannot("written", path, source),
-    }
+    if is_full(&source) { StoreError::Full { path: path.to_owned() } } else { cannot("written", path, source) }
 }

@@ -1,21 +1,30 @@
 //! Keys of publishers.
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
+use paceline_files::secret;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 
 use super::error::{StoreError, cannot, write_failed};
 
+/// Bytes of a key's file at most (our choice: the longest has 85).
+const LONGEST: u64 = 4096;
+
 /// Reads a publisher's key: PKCS#8 in DER, with or without its public half (RFC 8410, RFC 5958).
 ///
 /// # Errors
-/// When the file cannot be read, or holds no such key.
+/// When the file cannot be read, others than its owner may read it, or it holds no such key.
 pub fn read_key(path: &Path) -> Result<Ed25519KeyPair, StoreError> {
-    let bytes = fs::read(path).map_err(|error| cannot("read", path, error))?;
+    let read = || {
+        let (file, mut bytes) = (File::open(path)?, Vec::new());
+        secret::check(&file, path)?;
+        file.take(LONGEST).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| cannot("used", path, error))?;
     Ed25519KeyPair::from_pkcs8_maybe_unchecked(&bytes).map_err(|_| StoreError::Key { path: path.to_owned() })
 }
 
@@ -26,10 +35,6 @@ pub fn read_key(path: &Path) -> Result<Ed25519KeyPair, StoreError> {
 pub fn create_key(path: &Path) -> Result<Ed25519KeyPair, StoreError> {
     let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
         .map_err(|_| cannot("made", path, io::Error::other("the system has no random bytes")))?;
-    let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(key.as_ref()).and_then(|()| file.sync_all()).inspect_err(|_| _ = fs::remove_file(path))
-    };
-    write().map_err(|error| write_failed(path, error))?;
+    secret::create(path, key.as_ref()).map_err(|error| write_failed(path, error))?;
     read_key(path)
 }

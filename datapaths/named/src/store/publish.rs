@@ -1,17 +1,21 @@
 //! Files and folders become objects of a store, in memory that does not depend on their size.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::statvfs::fstatvfs;
+use paceline_files::Draft;
 use paceline_icn::layout::FANOUT;
 use paceline_icn::manifest::check_media_type;
 use paceline_icn::{BadSource, Builder, Name, UNIT};
 
 use super::collection::{COLLECTION, Collection};
-use super::draft::Draft;
-use super::error::{StoreError, cannot};
+use super::error::{StoreError, cannot, write_failed};
 use super::media::media_type_of;
 use super::{CACHE, Links, Store, open_file};
 
@@ -168,12 +172,15 @@ impl Store {
         }
         let mut builder = Builder::new(length, media_type);
         let layout = *builder.layout();
-        let draft = Draft::create(self.folder())?;
-        draft.reserve(layout.stored_bytes(), self.folder())?;
+        let draft = Draft::within(self.folder())?;
+        reserve(draft.file(), layout.stored_bytes(), self.folder())?;
+        let write_at = |bytes: &[u8], offset: u64| {
+            draft.file().write_all_at(bytes, offset).map_err(|error| write_failed(self.folder(), error))
+        };
         let mut written = Ok(());
         let mut index = |unit: u64, bytes: &[u8; UNIT]| {
             if written.is_ok() {
-                written = draft.write_at(bytes, unit * UNIT as u64);
+                written = write_at(bytes, unit * UNIT as u64);
             }
         };
         let mut buffer = vec![0; GROUP];
@@ -184,7 +191,7 @@ impl Store {
             if read < group.len() {
                 return Err(refused(BadSource::Short { missing: length - offset - read as u64, length }));
             }
-            draft.write_at(group, layout.unit_of(first) * UNIT as u64)?;
+            write_at(group, layout.unit_of(first) * UNIT as u64)?;
             group.chunks(UNIT).for_each(|data| builder.push(data, &mut index));
             progress(offset + read as u64);
         }
@@ -203,6 +210,25 @@ impl Store {
             media_type: manifest.media_type,
             files: None,
         })
+    }
+}
+
+/// Sees to it that there is room for so many bytes, where the file system can.
+fn reserve(file: &File, bytes: u64, of: &Path) -> Result<(), StoreError> {
+    let full = || StoreError::Full { path: of.to_owned() };
+    let Ok(length) = i64::try_from(bytes) else { return Err(full()) };
+    // First: some file systems reserve all that there is before they refuse, and others would find the disk full meanwhile.
+    let room = fstatvfs(file).map(|system| system.blocks_available() * system.fragment_size());
+    if room.is_ok_and(|room| room < bytes) {
+        return Err(full());
+    }
+    match fallocate(file, FallocateFlags::empty(), 0, length) {
+        Err(error @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(match error {
+            Errno::EFBIG => cannot("written", of, error.into()),
+            _ => full(),
+        }),
+        // It is not for every file system.
+        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Parts of objects: in any order, and over restarts.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, symlink};
 
 use paceline_icn::{UNIT, Units, Verdict, Verifier};
 use paceline_named::partial::{Form, Partial, Paths};
@@ -143,8 +143,8 @@ fn files_of_no_use_are_not_believed() {
     cut(&paths.map, 4100);
     assert!(none(&name));
     fresh();
-    write(&paths.map, b"x", 3);
-    assert!(none(&name));
+    write(&paths.map, b"x", 7);
+    assert!(none(&name), "of another version");
     fresh();
     write(&paths.map, b"x", 500);
     assert!(none(&name));
@@ -153,4 +153,35 @@ fn files_of_no_use_are_not_believed() {
     write(&paths.map, &[0xff; 8], 4096);
     let partial = Partial::open(&paths, &name).expect("readable").expect("it was begun");
     assert_eq!(partial.held_units(), units.len() as u64);
+}
+
+#[test]
+fn what_is_not_ours_stays_as_it_is() {
+    type Plant<'a> = &'a dyn Fn(&Paths, &std::path::Path);
+    let plants: [(Plant<'_>, &str); 6] = [
+        (&|paths, _| std::fs::write(&paths.data, "of others").expect("room"), "it is not a part that paceline left"),
+        (&|paths, _| std::fs::write(&paths.map, "of others").expect("room"), "it is not a part that paceline left"),
+        (&|paths, victim| symlink(victim, &paths.data).expect("room"), "it is a link"),
+        (&|paths, victim| symlink(victim, &paths.map).expect("room"), "it is a link"),
+        (&|paths, victim| std::fs::hard_link(victim, &paths.data).expect("room"), "has other names"),
+        (&|paths, _| std::fs::create_dir(&paths.data).expect("room"), "it is not a regular file"),
+    ];
+    for (plant, why) in plants {
+        let place = Place::new();
+        let (name, _) = place.object(20 * UNIT, 1);
+        let units = place.units(&name);
+        let paths = Paths::beside(&place.folder.path().join("out"));
+        let victim = place.folder.path().join("victim");
+        std::fs::write(&victim, "of others").expect("room");
+        plant(&paths, &victim);
+        for refused in
+            [Partial::open(&paths, &name).expect_err(why), Partial::create(paths.clone(), &units[0]).expect_err(why)]
+        {
+            assert!(line(&refused).contains(why), "{refused}");
+        }
+        assert_eq!(std::fs::read(&victim).expect("there"), b"of others");
+        let left =
+            |path: &std::path::Path| path.is_dir() || std::fs::read(path).is_ok_and(|found| found == b"of others");
+        assert!(left(&paths.data) || left(&paths.map));
+    }
 }

@@ -1,6 +1,7 @@
 //! Files and folders become objects.
 
-use std::os::unix::fs::symlink;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use paceline_icn::name::Kind;
 use paceline_icn::{Place as In, UNIT};
@@ -132,7 +133,12 @@ fn a_signed_name_follows_its_newest_version() {
     assert_eq!(place.units(&name), [record.encode().to_vec()]);
     assert!(matches!(place.store.stat(&name).expect("stored").what, What::Record(_)));
     assert_eq!(place.store.check(&name, &mut |_, _| ()).expect("signed").genuine, 1);
-    let bad = read_key(&place.file("no-key", b"-----BEGIN")).expect_err("it is none");
+    let bad = place.file("no-key", b"-----BEGIN");
+    std::fs::set_permissions(&bad, Permissions::from_mode(0o644)).expect("ours");
+    let open = read_key(&bad).expect_err("anyone may read it");
+    assert!(line(&open).contains("others may read or write it (mode 0644); run: chmod 600 "), "{open}");
+    std::fs::set_permissions(&bad, Permissions::from_mode(0o600)).expect("ours");
+    let bad = read_key(&bad).expect_err("it is none");
     assert!(line(&bad).contains("no Ed25519 key in PKCS#8"));
     // Someone's record under another's name.
     let other = Place::new();

@@ -9,7 +9,6 @@ use parquet::record::Field;
 
 use super::Sweep;
 use crate::input::Bounds;
-use crate::output;
 use crate::record::Record;
 use crate::record::fields::{Value, columns, columns_of};
 use crate::record::parquet::write;
@@ -67,8 +66,8 @@ fn number(columns: &[(String, Value)], name: &str) -> Option<f64> {
 }
 
 /// Writes a chunk whole.
-pub(super) fn save(path: &Path, rows: &[Vec<(String, Value)>]) -> Result<(), output::OutputError> {
-    output::write(path, |draft| write(rows, draft).map_err(io::Error::other))
+pub(super) fn save(path: &Path, rows: &[Vec<(String, Value)>]) -> Result<(), paceline_files::OutputError> {
+    paceline_files::write_regular(path, |draft| write(rows, draft).map_err(io::Error::other))
 }
 
 /// Reads a chunk: number and result of each run.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::input::{Bounded, Bounds};
-use crate::output::{self, OutputError};
 use crate::record::Record;
+use paceline_files::OutputError;
 
 /// One run.
 #[derive(Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl Journal {
                 _ => Ok(()),
             };
         }
-        output::write(&self.path, |draft| {
+        paceline_files::write_regular(&self.path, |draft| {
             lines.iter().try_for_each(|line| {
                 serde_json::to_writer(&mut *draft, line)?;
                 draft.write_all(b"\n")

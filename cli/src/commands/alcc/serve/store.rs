@@ -1,7 +1,7 @@
 //! Where uploads are kept until they are whole, and where they go.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use paceline_alcc::Socket;
 use paceline_alcc::transfer::{Answer, HASH, Request, Status};
-use paceline_lab::output::{Kept, tidy};
+use paceline_files::{Kept, regular, tidy};
 use ring::digest::{Context, SHA256};
 use rustix::fs::fstatvfs;
 
@@ -72,11 +72,12 @@ impl Store {
     pub(super) fn open(&self, name: &str) -> Result<(File, u64), Answer> {
         let path = self.path(name)?;
         let missing = || Answer::no(Status::Missing, 0, "there is no such file");
-        // Before it is opened: a pipe without a writer would stop the session.
-        let about = path.metadata().ok().filter(fs::Metadata::is_file).ok_or_else(missing)?;
-        match File::open(&path) {
-            Ok(file) => Ok((file, about.len())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
+        match regular(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
+            Ok((bytes, file)) => Ok((file, bytes)),
+            // A link may lead anywhere: what it leads to is not in the folder.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+                Err(missing())
+            }
             Err(error) => Err(refusal(&error)),
         }
     }
@@ -90,7 +91,7 @@ impl Store {
         }
         if let Ok(about) = path.symlink_metadata() {
             let same = about.is_file() && about.len() == request.size;
-            let file = same.then(|| File::open(&path).ok()).flatten();
+            let file = same.then(|| regular(&path).ok()).flatten();
             return file.map(Taking::There).ok_or_else(|| exists(&request.name));
         }
         let key = format!("{}.{}", room::prefix(who), key(request));
@@ -210,14 +211,14 @@ impl Upload {
             .held()
             .and_then(|held| if held == self.size { Ok(()) } else { self.kept.file().set_len(self.size) });
         sized.map_err(|error| refusal(&error))?;
-        match self.kept.place(&self.path, false) {
+        match self.kept.place_new(&self.path) {
             Ok(()) => Ok(Answer::go(self.size)),
             Err(unplaced) if unplaced.source.kind() == io::ErrorKind::AlreadyExists => {
                 // Another client was first, perhaps with the same.
                 unplaced.kept.remove();
                 let about =
                     self.path.symlink_metadata().ok().filter(|about| about.is_file() && about.len() == self.size);
-                let file = about.and_then(|_| File::open(&self.path).ok());
+                let file = about.and_then(|_| regular(&self.path).ok());
                 let same = file.is_some_and(|file| hash_of(&file, self.size).is_ok_and(|hash| hash == said));
                 if same { Ok(Answer::go(self.size)) } else { Err(exists(&self.name)) }
             }

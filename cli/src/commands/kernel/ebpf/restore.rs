@@ -60,7 +60,7 @@ fn current() -> io::Result<String> {
 
 /// Whether this process was started by [`Default::set`]: then it waits and restores.
 pub(in super::super) fn reentered() -> Option<ExitCode> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os().skip(1).map_while(|argument| argument.into_string().ok());
     arguments.next().filter(|first| first == RESTORE)?;
     let (name, before) = (arguments.next()?, arguments.next()?);
     // It ends with the process that holds the other side.

@@ -11,14 +11,14 @@ use anyhow::Context;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use paceline_emulator::command::{CommandError, Signals, unblocked};
+use paceline_files::Draft;
 use paceline_kernel::{Cgroup, Selection};
-use paceline_lab::output::Draft;
 use serde_json::json;
 
 use super::super::RunArgs;
 use super::{Held, Named};
 use crate::commands::live::counted;
-use crate::commands::{is_standard, save};
+use crate::commands::save;
 use crate::complaint;
 
 /// How often signals and the command are looked after.
@@ -27,7 +27,7 @@ const ROUND: Duration = Duration::from_millis(20);
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let named = Named::parse(&args.of.name)?;
     let module = named.module();
-    if let Some(path) = args.json.as_deref().filter(|path| !is_standard(path)) {
+    if let Some(path) = &args.json {
         Draft::check(path).context("--json")?;
     }
     let mut command = match unblocked(&args.command) {

@@ -2,17 +2,16 @@
 //! whatever ends the process. Where the file system has no nameless files, a hidden one stands beside the place, and the
 //! next draft in that folder removes what a killed process left.
 
-mod kept;
-
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{NamedTempFile, TempPath};
 
-pub use kept::{Kept, Unplaced, tidy};
+use crate::place::{Place, check_in_order, inherit, open_in_order};
+use crate::{OutputError, folder_of, sync_folder_of};
 
 /// Names of hidden drafts.
 const PREFIX: &str = ".paceline-";
@@ -23,23 +22,6 @@ static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A file cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: cannot be written ({source}); {}", path.display(), fix(source))]
-pub struct OutputError {
-    /// The file.
-    pub path: PathBuf,
-    /// What the system said.
-    pub source: io::Error,
-}
-
-fn fix(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::NotADirectory => "a file stands where a folder has to be; name another place",
-        _ => "name a file in a folder that exists and that you may write to",
-    }
 }
 
 /// A file in the making. It appears under its name when [`Draft::finish`] succeeds, and never otherwise.
@@ -66,27 +48,33 @@ enum Kind {
     Nameless,
     /// Beside the file to be.
     Beside(TempPath),
-    /// A device or a pipe cannot be replaced: it is written to.
-    Device,
+    /// Standard output, a device or a FIFO: what is written is there at once.
+    InOrder,
+    /// The same, and whoever read it has gone.
+    Unread,
     /// In its place, or given up.
     Over,
 }
 
 impl Draft {
-    /// Begins a file.
+    /// Begins what the user named: a file, which replaces a file, or bytes in order for `-`, a device or a FIFO.
     ///
     /// # Errors
-    /// When its folder does not exist or cannot be written to, or the path is a folder.
+    /// When its folder does not exist or cannot be written to, the path is a folder's or a link's, or nothing reads from a FIFO.
     pub fn create(path: &Path) -> Result<Self, OutputError> {
-        let error = |source| OutputError { path: path.to_owned(), source };
-        let (file, kind) = match fs::metadata(path) {
-            Ok(found) if found.is_dir() => return Err(error(io::ErrorKind::IsADirectory.into())),
-            Ok(found) if !found.is_file() => (File::options().write(true).open(path).map_err(error)?, Kind::Device),
-            // A link is followed, and what it names replaced.
-            Ok(_) => begin(folder_of(&fs::canonicalize(path).map_err(error)?)).map_err(error)?,
-            Err(_) => begin(folder_of(path)).map_err(error)?,
-        };
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), kind, other: Other::Goes })
+        Self::begun(path, || match Place::of(path)? {
+            Place::InOrder => Ok((open_in_order(path)?, Kind::InOrder, Other::Goes)),
+            Place::Free => fresh(path, None),
+            Place::File(found) => fresh(path, Some(&found)),
+        })
+    }
+
+    /// Begins a file and nothing else, which may be written in any order, or whose name is not one that the user gave.
+    ///
+    /// # Errors
+    /// As [`Draft::create`], and when what has the name is not a regular file.
+    pub fn regular(path: &Path) -> Result<Self, OutputError> {
+        Self::begun(path, || fresh(path, Place::of_file(path)?.as_ref()))
     }
 
     /// Begins a file that replaces nothing: [`Draft::finish`] fails when there is something of this name by then, a link
@@ -95,69 +83,139 @@ impl Draft {
     /// # Errors
     /// As [`Draft::create`], and [`io::ErrorKind::AlreadyExists`] when there is something of this name.
     pub fn create_new(path: &Path) -> Result<Self, OutputError> {
-        let error = |source| OutputError { path: path.to_owned(), source };
-        if fs::symlink_metadata(path).is_ok() {
-            return Err(error(io::ErrorKind::AlreadyExists.into()));
+        Self::begun(path, || {
+            if fs::symlink_metadata(path).is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            begin(folder_of(path)).map(|(file, kind)| (file, kind, Other::Stays))
+        })
+    }
+
+    /// Begins a file of this folder whose name is not known yet: see [`Draft::place`].
+    ///
+    /// # Errors
+    /// When the folder does not exist or cannot be written to.
+    pub fn within(folder: &Path) -> Result<Self, OutputError> {
+        Self::begun(folder, || begin(folder).map(|(file, kind)| (file, kind, Other::Goes)))
+    }
+
+    fn begun(path: &Path, begin: impl FnOnce() -> io::Result<(File, Kind, Other)>) -> Result<Self, OutputError> {
+        let path = path.to_owned();
+        match begin() {
+            Ok((file, kind, other)) => Ok(Self { path, file: BufWriter::new(file), kind, other }),
+            Err(source) => Err(OutputError { path, source }),
         }
-        let (file, kind) = begin(folder_of(path)).map_err(error)?;
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), kind, other: Other::Stays })
     }
 
     /// Fails now if [`Draft::create`] would fail later.
     ///
     /// # Errors
-    /// As [`Draft::create`].
+    /// As [`Draft::create`], but for readers of a FIFO, who may come later.
     pub fn check(path: &Path) -> Result<(), OutputError> {
-        Self::create(path).map(drop)
+        match Place::of(path) {
+            Ok(Place::InOrder) => check_in_order(path).map_err(|source| OutputError { path: path.to_owned(), source }),
+            _ => Self::create(path).map(drop),
+        }
     }
 
-    /// Another handle on what is being made, for those who write anywhere in it.
+    /// Whether what the user named takes bytes in order alone, and may stop halfway; else it is or will be a file.
     ///
     /// # Errors
-    /// When the system has no handle left.
-    pub fn handle(&self) -> Result<File, OutputError> {
-        self.file.get_ref().try_clone().map_err(|source| OutputError { path: self.path.clone(), source })
+    /// As [`Draft::check`].
+    pub fn is_in_order(path: &Path) -> Result<bool, OutputError> {
+        Self::check(path)?;
+        Ok(matches!(Place::of(path), Ok(Place::InOrder)))
+    }
+
+    /// What is being made, for those who write anywhere in it.
+    pub fn file(&self) -> &File {
+        self.file.get_ref()
+    }
+
+    /// Whether nobody reads any more what is written in order; the rest is dropped.
+    pub const fn is_unread(&self) -> bool {
+        matches!(self.kind, Kind::Unread)
     }
 
     /// Puts the file in its place.
     ///
     /// # Errors
-    /// When what was written does not reach the disk, or its name is taken ([`Draft::create_new`]).
+    /// When what was written does not reach the disk, or something else than a file has its name by now
+    /// ([`Draft::create_new`]: anything).
     pub fn finish(mut self) -> Result<(), OutputError> {
-        self.place().map_err(|source| OutputError { path: self.path.clone(), source })
+        self.settle().map_err(|source| OutputError { path: self.path.clone(), source })
     }
 
-    fn place(&mut self) -> io::Result<()> {
+    /// Puts a file that was begun [`Draft::within`] a folder in its place there.
+    ///
+    /// # Errors
+    /// As [`Draft::finish`].
+    pub fn place(mut self, path: &Path) -> Result<(), OutputError> {
+        path.clone_into(&mut self.path);
+        self.finish()
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
         self.flush()?;
-        let to = match self.other {
-            Other::Goes => fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone()),
-            Other::Stays => self.path.clone(),
-        };
+        if let Kind::InOrder | Kind::Unread | Kind::Over = self.kind {
+            return Ok(());
+        }
+        // Only now does the system say what it could not write, and after a crash a new name may be there before its bytes are.
+        self.file.get_ref().sync_all().or_else(|error| match error.kind() {
+            // A file system that cannot.
+            io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Ok(()),
+            _ => Err(error),
+        })?;
         let mut drafts = drafts();
+        if let Other::Goes = self.other {
+            Place::of_file(&self.path)?;
+        }
         match (std::mem::replace(&mut self.kind, Kind::Over), self.other) {
-            (Kind::Nameless, Other::Goes) => name(self.file.get_ref(), &to),
-            (Kind::Nameless, Other::Stays) => link(self.file.get_ref(), &to),
+            (Kind::Nameless, Other::Goes) => name(self.file.get_ref(), &self.path),
+            (Kind::Nameless, Other::Stays) => link(self.file.get_ref(), &self.path),
             (Kind::Beside(from), other) => {
                 drafts.remove::<Path>(&from);
                 let placed = match other {
-                    Other::Goes => from.persist(to),
-                    Other::Stays => from.persist_noclobber(to),
+                    Other::Goes => from.persist(&self.path),
+                    Other::Stays => from.persist_noclobber(&self.path),
                 };
                 // With the error goes the draft.
                 placed.map_err(|failed| failed.error)
             }
-            (Kind::Device | Kind::Over, _) => Ok(()),
+            (Kind::InOrder | Kind::Unread | Kind::Over, _) => Ok(()),
+        }?;
+        // It is there; only after a crash it might not be.
+        let _ = sync_folder_of(&self.path);
+        Ok(())
+    }
+
+    /// A reader that went away is not an error: nothing is written for it any more.
+    fn heard(&mut self, result: io::Result<usize>, all: usize) -> io::Result<usize> {
+        match (result, &self.kind) {
+            (Err(error), Kind::InOrder) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.kind = Kind::Unread;
+                Ok(all)
+            }
+            (result, _) => result,
         }
     }
 }
 
 impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        if self.is_unread() {
+            return Ok(bytes.len());
+        }
+        let written = self.file.write(bytes);
+        self.heard(written, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        if self.is_unread() {
+            return Ok(());
+        }
+        let flushed = self.file.flush();
+        self.heard(flushed.map(|()| 0), 0).map(drop)
     }
 }
 
@@ -181,8 +239,13 @@ pub fn abandon() {
     std::mem::forget(drafts);
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+/// A draft in the place of a file, whose mode and owner it has as far as that is allowed.
+fn fresh(path: &Path, old: Option<&Metadata>) -> io::Result<(File, Kind, Other)> {
+    let (file, kind) = begin(folder_of(path))?;
+    if let Some(old) = old {
+        inherit(&file, old);
+    }
+    Ok((file, kind, Other::Goes))
 }
 
 fn begin(folder: &Path) -> io::Result<(File, Kind)> {
@@ -279,10 +342,21 @@ fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-        if ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        if ours && is_left(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether a draft is nobody's any more.
+#[cfg(target_os = "linux")]
+fn is_left(path: &Path) -> bool {
+    crate::own(path).is_ok_and(|file| file.is_some_and(|file| file.try_lock().is_ok()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_left(path: &Path) -> bool {
+    path.is_file() && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Fails if files could not be written into this folder, which is made later when it is not there yet.
@@ -294,16 +368,29 @@ pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     // What the system says where it is none.
     there.join(".").metadata().map_err(error)?;
-    Draft::create(&there.join(format!("{PREFIX}probe{SUFFIX}"))).map(drop).map_err(|failed| error(failed.source))
+    Draft::within(if there.as_os_str().is_empty() { Path::new(".") } else { there })
+        .map(drop)
+        .map_err(|failed| error(failed.source))
 }
 
-/// Writes a whole file.
+/// Writes all of what the user named: see [`Draft::create`].
 ///
 /// # Errors
-/// When it cannot be written; nothing is left of it then.
+/// When it cannot be written; nothing is left of a file then.
 pub fn write(path: &Path, content: impl FnOnce(&mut Draft) -> io::Result<()>) -> Result<(), OutputError> {
-    let mut draft = Draft::create(path)?;
-    content(&mut draft).map_err(|source| OutputError { path: path.to_owned(), source })?;
+    filled(Draft::create(path)?, content)
+}
+
+/// Writes a whole file and nothing else: see [`Draft::regular`].
+///
+/// # Errors
+/// As [`write`].
+pub fn write_regular(path: &Path, content: impl FnOnce(&mut Draft) -> io::Result<()>) -> Result<(), OutputError> {
+    filled(Draft::regular(path)?, content)
+}
+
+fn filled(mut draft: Draft, content: impl FnOnce(&mut Draft) -> io::Result<()>) -> Result<(), OutputError> {
+    content(&mut draft).map_err(|source| OutputError { path: draft.path.clone(), source })?;
     draft.finish()
 }
 
