@@ -13,7 +13,7 @@ use paceline_cc::{Nanos, ReceiverHalf, Time};
 use paceline_transport::Hold;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, read, write};
-use rustix::net::sockopt::{Timeout, socket_timeout};
+use rustix::net::sockopt::{Timeout, socket_error, socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, shutdown};
 
 use crate::clock;
@@ -62,6 +62,8 @@ pub(crate) struct State {
     full: bool,
     /// How the connection failed, until it is reported to the application.
     pub(crate) error: Option<Errno>,
+    /// It was.
+    told: bool,
     /// Nothing more will be written.
     pub(crate) ended: bool,
     /// The end of the stream has been sent.
@@ -84,7 +86,9 @@ impl State {
         if went {
             self.error.or((self.flow.link.dead || self.ended).then_some(Errno::PIPE))
         } else {
-            self.error.take().or((self.flow.link.dead || self.ended).then_some(Errno::PIPE))
+            let error = self.error.take();
+            self.told |= error.is_some();
+            error.or((self.flow.link.dead || self.ended).then_some(Errno::PIPE))
         }
     }
 
@@ -110,6 +114,7 @@ impl Inner {
             flow,
             full: false,
             error: None,
+            told: false,
             ended: false,
             shut: false,
             closing: None,
@@ -278,6 +283,15 @@ impl Inner {
             Some(violation) => io::Error::new(io::ErrorKind::InvalidData, violation),
             None => error.into(),
         }
+    }
+
+    /// How the connection failed, as the kernel alone knows where the engine found no more than that it is over; told once.
+    pub(crate) fn untold(&self) -> Option<Errno> {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.told, true) {
+            return None;
+        }
+        socket_error(self.fd()).ok()?.err()
     }
 
     /// The application writes: takes what fits, and sends what is permitted unless the engine is about to.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use paceline_cc::ReceiverHalf;
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_error;
 
 use crate::clock;
 use crate::figures::SocketStats;
@@ -57,11 +56,8 @@ impl Socket {
                 failed
             };
             let stop = match failed {
-                // Linux `sk_stream_error`: an error that was not told yet comes first. The engine may have found the end without it.
-                Some(Errno::PIPE) if done == 0 => match socket_error(self.inner.fd()) {
-                    Ok(Err(error)) => error,
-                    _ => Errno::PIPE,
-                },
+                // Linux `sk_stream_error`: an error that was not told yet comes first.
+                Some(Errno::PIPE) if done == 0 => self.inner.untold().unwrap_or(Errno::PIPE),
                 Some(error) => error,
                 None if done == total => return Ok(done),
                 None if nonblocking => Errno::AGAIN,
