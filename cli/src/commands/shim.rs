@@ -118,7 +118,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Verdict::FallsBack(_) => complaint::print(&line),
         Verdict::No(_) => bail!(line),
     }
-    let error = Command::new(path).arg0(name).args(words).envs(variables).env(PRELOAD, preload(&library)?).exec();
+    let mut command = Command::new(path);
+    command.arg0(name).args(words).envs(variables).env(PRELOAD, preload(&library)?);
+    if examined.wants_order {
+        let mut options = std::env::var(program::ASAN).unwrap_or_default();
+        if !options.is_empty() {
+            options.push(':');
+        }
+        command.env(program::ASAN, options + program::ORDER);
+    }
+    let error = command.exec();
     complaint::print(&format!("{}: it cannot be run ({error}); give an executable file", name.display()));
     Ok(ExitCode::from(NOT_RUNNABLE))
 }
@@ -131,7 +140,16 @@ fn refuse(error: &CommandError) -> ExitCode {
 
 /// As [`refuse`], for a script whose interpreter cannot be had.
 fn refuse_script(name: &OsStr, error: &CommandError) -> ExitCode {
-    complaint::print(&format!("{}: its interpreter: {error}", name.display()));
+    let name = name.display();
+    let line = match error {
+        CommandError::NotFound { program } if program.ends_with('\r') => format!(
+            "{name}: its interpreter: {}: there is no such program; the lines of the script end in CR LF, as on Windows: \
+             convert it, such as with: sed -i 's/\\r$//' {name}",
+            program.escape_debug()
+        ),
+        _ => format!("{name}: its interpreter: {error}"),
+    };
+    complaint::print(&line);
     ExitCode::from(error.exit_status())
 }
 
@@ -279,7 +297,7 @@ fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
     }
     let mut text = examined.line(name) + "\n";
     if capable {
-        text += "not knowable before it runs: a seccomp filter (what has one is left to the kernel), own system calls, io_uring\n";
+        text += "not knowable before it runs: a seccomp filter (a program that makes one is left to the kernel), own system calls, io_uring\n";
     }
     match library {
         Ok((path, _)) => text += &format!("library: {}\n", path.display()),

@@ -1,5 +1,6 @@
 //! `paceline top`: the sockets of shimmed programs, live.
 
+mod below;
 mod table;
 
 use std::collections::HashMap;
@@ -33,12 +34,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut below = below::Below::default();
     let mut before = None;
     let mut said = Vec::new();
     let mut sort = args.sort;
     live::show_keyed(&args.live, |space, key| {
         let mut answers = survey();
         args.select(&mut answers.processes);
+        answers.missing.extend(below.note());
         let notes = answers.notes();
         if args.live.json {
             // Once as long as it stays so.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::bench::{Bench, Run, has_other_users, missing, needs_root, skipped};
 use crate::server::{library, shim};
@@ -115,6 +116,61 @@ fn programs_that_nothing_can_be_preloaded_into() {
 }
 
 #[test]
+fn programs_of_go_without_build_information() {
+    let name = "programs_of_go_without_build_information";
+    if library(name).is_none() {
+        return;
+    }
+    if let Some(reason) = missing("objcopy") {
+        return skipped(name, &format!("it needs {reason}"));
+    }
+    let bench = Bench::new();
+    let table = bench.file("table", "what Go's linker writes");
+    for section in [".gopclntab", ".note.go.buildid"] {
+        let program = bench.path("program");
+        let add = format!("{section}={table}");
+        let made = Command::new("objcopy").args(["--add-section", &add, "/bin/true", &program]).status().unwrap();
+        assert!(made.success());
+        let output = shim(&["--check", &program]).bounded();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains("it is a Go program"), "{section}: {said}");
+    }
+}
+
+#[test]
+fn programs_with_address_sanitizer() {
+    let name = "programs_with_address_sanitizer";
+    if library(name).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let (source, program) = (bench.file("program.c", "int main(void) { return 7; }\n"), bench.path("program"));
+    let compiled = Command::new("cc").args(["-fsanitize=address", "-o", &program, &source]).output();
+    if !compiled.is_ok_and(|output| output.status.success()) {
+        return skipped(name, "no C compiler, or none with AddressSanitizer");
+    }
+    let output = shim(&["--check", &program]).bounded();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("works: dynamically linked") && said.contains("AddressSanitizer"), "{said}");
+    let output = shim(&[]).args(["--", &program]).env("PACELINE_QUIET", "1").bounded();
+    assert_eq!((output.status.code(), output.stderr.is_empty()), (Some(7), true), "{output:?}");
+}
+
+#[test]
+fn masters_that_clean_the_environment() {
+    let name = "masters_that_clean_the_environment";
+    if library(name).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.path("dovecot");
+    fs::copy("/bin/true", &program).unwrap();
+    let output = shim(&["--check", &program]).bounded();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("works in part") && said.contains("import_environment"), "{said}");
+}
+
+#[test]
 fn a_program_that_gains_rights() {
     let name = "a_program_that_gains_rights";
     let Some(library) = library(name) else { return };
@@ -160,6 +216,10 @@ fn scripts_are_followed() {
         (127, true),
         "{line}"
     );
+    let (status, line) = refused(shim(&[]).args(["--", &script("of_windows", "#!/bin/sh\r")]));
+    assert_eq!(status, 127, "{line}");
+    assert!(line.contains("of_windows: its interpreter: /bin/sh\\r: there is no such program;"), "{line}");
+    assert!(line.contains("CR LF") && line.contains("sed -i"), "{line}");
     let (status, line) = refused(shim(&[]).args(["--", &script("bare", "#!/usr/bin/env -i sh")]));
     assert_eq!((status, line.contains("clears the environment")), (2, true), "{line}");
 }

@@ -344,6 +344,27 @@ fn programs_in_a_mount_namespace_of_their_own_are_shown() {
     }
 }
 
+#[test]
+fn programs_below_without_the_library_are_counted() {
+    let test = "programs_below_without_the_library_are_counted";
+    if library(test).is_none() {
+        return;
+    }
+    // As masters do that clean the environment of what they start. By this name it is the first that is said.
+    let folder = tempfile::tempdir().unwrap();
+    let sleep = folder.path().join("0sleep");
+    fs::copy("/bin/sleep", &sleep).unwrap();
+    let script = format!("env -i {} 300 & echo $!; wait", sleep.display());
+    let mut server = shim(&[]).args(["--", "sh", "-c", &script]).start();
+    let sleeps = server.line();
+    let mut said = String::new();
+    let told = eventually(PATIENCE, || {
+        said = top(paceline());
+        said.contains("below one with the library") && said.contains(&format!("0sleep ({sleeps})"))
+    });
+    assert!(told, "{sleeps}: {said}");
+}
+
 /// Writes to each connection and keeps it, as another user.
 const HOLD: &str = "import os, socket, sys
 os.setgid(int(sys.argv[1])), os.setuid(int(sys.argv[1]))
@@ -352,5 +373,5 @@ print('ready', flush=True)
 kept = []
 while True:
     kept.append(listener.accept()[0])
-    kept[-1].sendall(b'hello')
+    kept[-1].sendall(bytes(20000))
 ";

@@ -19,7 +19,7 @@ pub(crate) struct Elf {
     pub(crate) linker: Option<String>,
     /// Libraries it asks for.
     pub(crate) needed: Vec<String>,
-    /// Built by Go: it has a section of build information.
+    /// Built by Go: it has a section or a note of Go's own.
     pub(crate) go: bool,
 }
 
@@ -64,11 +64,22 @@ impl Elf {
             || self.needed.iter().any(|name| name == "libc.so" || name.starts_with("libc.musl-"))
     }
 
+    /// Whether it asks for a runtime that is to be loaded before any other library.
+    pub(crate) fn wants_order(&self) -> bool {
+        self.needed.iter().any(|name| LINK_ORDER.iter().any(|first| name.starts_with(first)))
+    }
+
     /// Whether it asks for the library of io_uring.
     pub(crate) fn uses_io_uring(&self) -> bool {
         self.needed.iter().any(|name| name.starts_with("liburing"))
     }
 }
+
+/// Sections that Go's linker makes, some of which people strip (cmd/link/internal/ld: data.go, elf.go, pcln.go).
+const GO_SECTIONS: [&[u8]; 6] =
+    [b".go.buildinfo", b".gopclntab", b".data.rel.ro.gopclntab", b".gosymtab", b".go.fipsinfo", b".note.go.buildid"];
+/// Names of AddressSanitizer's runtime begin so; it ends a program unless it is loaded first.
+const LINK_ORDER: [&str; 4] = ["libasan.so", "libhwasan.so", "libclang_rt.asan", "libclang_rt.hwasan"];
 
 fn parse<Header>(bits: u8, data: &ReadCache<File>) -> object::read::Result<Elf>
 where
@@ -76,10 +87,15 @@ where
 {
     let header = Header::parse(data)?;
     let endian = header.endian()?;
-    let mut linker = None;
+    let (mut linker, mut go) = (None, false);
     for segment in header.program_headers(endian, data)? {
         if let Some(path) = segment.interpreter(endian, data)? {
             linker = Some(String::from_utf8_lossy(path).into_owned());
+        }
+        if let Some(mut notes) = segment.notes(endian, data)? {
+            while let Ok(Some(note)) = notes.next() {
+                go |= note.name() == b"Go";
+            }
         }
     }
     let sections = header.sections(endian, data)?;
@@ -91,6 +107,6 @@ where
         machine: header.e_machine(endian).0,
         linker,
         needed: needed.collect(),
-        go: sections.section_by_name(endian, b".go.buildinfo").is_some(),
+        go: go || GO_SECTIONS.iter().any(|name| sections.section_by_name(endian, name).is_some()),
     })
 }

@@ -17,6 +17,21 @@ const SCRIPTS: usize = 5;
 /// Bytes of a script's first line that the kernel reads (uapi/linux/binfmts.h: BINPRM_BUF_SIZE).
 const FIRST_LINE: u64 = 256;
 
+/// AddressSanitizer's options, and the one that lets another library be loaded before it.
+pub(super) const ASAN: &str = "ASAN_OPTIONS";
+pub(super) const ORDER: &str = "verify_asan_link_order=0";
+
+/// Programs that clean the environment of those that serve for them, and the setting that keeps variables in it.
+const MASTERS: [(&str, &str); 4] = [
+    // doc.dovecot.org, core settings.
+    ("dovecot", "import_environment = $import_environment LD_PRELOAD PACELINE_CC, in dovecot.conf"),
+    // postconf(5).
+    ("postfix", "import_environment = LD_PRELOAD PACELINE_CC and what postconf -d import_environment says, in main.cf"),
+    // The specification of Exim, 14.
+    ("exim", "keep_environment = LD_PRELOAD : ^PACELINE_"),
+    ("exim4", "keep_environment = LD_PRELOAD : ^PACELINE_"),
+];
+
 /// What was found out about a program.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -24,6 +39,8 @@ pub(super) struct Program {
     pub(super) chain: Vec<PathBuf>,
     /// How the shim does with it.
     pub(super) verdict: Verdict,
+    /// Its AddressSanitizer is to be told that another library comes first.
+    pub(super) wants_order: bool,
 }
 
 impl Program {
@@ -47,6 +64,7 @@ impl Program {
 /// When the interpreter of a script is missing.
 pub(super) fn examine(path: &Path, library: Option<&Elf>) -> Result<Program, CommandError> {
     let mut chain = vec![path.to_owned()];
+    let mut wants_order = false;
     loop {
         let path = chain.last().expect("it starts with one").clone();
         let verdict = match look(&path) {
@@ -58,10 +76,13 @@ pub(super) fn examine(path: &Path, library: Option<&Elf>) -> Result<Program, Com
             Ok(Kind::WithoutEnvironment) => {
                 no("its first line clears the environment, and LD_PRELOAD with it; name the program itself")
             }
-            Ok(Kind::Program(elf)) => judge(&path, &elf, library),
+            Ok(Kind::Program(elf)) => {
+                wants_order = elf.wants_order();
+                judge(&path, &elf, library)
+            }
             Err(error) => Verdict::FallsBack(format!("it cannot be examined ({error}); it may or may not work")),
         };
-        return Ok(Program { chain, verdict });
+        return Ok(Program { chain, verdict, wants_order });
     }
 }
 
@@ -87,7 +108,8 @@ fn interpreter(line: &[u8]) -> Kind {
     let Some(line) = line.strip_prefix(b"#!") else {
         return script(b"/bin/sh");
     };
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    // Nothing else separates words for the kernel (fs/binfmt_script.c): a carriage return belongs to one.
+    let mut words = line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty());
     let Some(first) = words.next() else {
         return script(b"/bin/sh");
     };
@@ -137,14 +159,17 @@ fn judge(path: &Path, elf: &Elf, library: Option<&Elf>) -> Verdict {
             "{reason}, so the dynamic linker ignores LD_PRELOAD; run it as root, or a copy without it"
         ));
     }
+    if let Some((_, setting)) = MASTERS.iter().find(|(name, _)| path.file_name() == Some(OsStr::new(name))) {
+        return Verdict::FallsBack(format!(
+            "what it starts gets a clean environment, without the library; keep LD_PRELOAD and the variables of paceline: {setting}"
+        ));
+    }
     if elf.uses_io_uring() {
         return Verdict::FallsBack("it links liburing: what it sends through io_uring is not shaped".to_owned());
     }
-    Verdict::Works(format!(
-        "dynamically linked, {}, {}",
-        elf.architecture(),
-        if elf.is_musl() { "musl" } else { "glibc" }
-    ))
+    let library = if elf.is_musl() { "musl" } else { "glibc" };
+    let order = if elf.wants_order() { format!(", AddressSanitizer (with {ASAN}={ORDER})") } else { String::new() };
+    Verdict::Works(format!("dynamically linked, {}, {library}{order}", elf.architecture()))
 }
 
 fn no(reason: &str) -> Verdict {
@@ -190,6 +215,7 @@ mod tests {
             ("#!/usr/bin/env -Sperl -w", "perl"),
             ("#!/usr/bin/env", "/usr/bin/env"),
             ("#!", "/bin/sh"),
+            ("#!/bin/sh\r", "/bin/sh\r"),
             ("echo without a first line", "/bin/sh"),
         ] {
             assert_eq!(named(line).as_deref(), Some(program), "{line}");
