@@ -1,11 +1,12 @@
 //! Two hostile sources of a fetch: each piece is a byte of source and time, a byte of length, and a datagram that may ask for the nonce of
-//! the source and for the object's genuine bytes. Nothing that is delivered is not the object's.
+//! the source and for the object's genuine bytes, and that may have come before requests that have left since. Nothing that is delivered is
+//! not the object's; and when one of the two goes and the other is honest from then on, all of it comes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Env, Nanos, Spec, Time};
-use paceline_icn::wire::{DATA_HEAD, Request};
-use paceline_icn::{Builder, Fetch, FetchConfig, Layout, Output, UNIT};
+use paceline_icn::wire::{DATA_HEAD, Data, Nack, Reason, Request};
+use paceline_icn::{Builder, Fetch, FetchConfig, Layout, Output, UNIT, Units};
 
 const LENGTH: usize = 70 * UNIT + 5;
 
@@ -54,19 +55,54 @@ fuzz_target!(|bytes: &[u8]| {
             datagram.truncate(DATA_HEAD);
             datagram.extend_from_slice(&stored[unit * UNIT..stored.len().min((unit + 1) * UNIT)]);
         }
-        now += Nanos::from_millis(u64::from(what >> 3));
-        let _ = fetch.on_datagram(now, sources[which], &datagram, false);
+        now += Nanos::from_millis(u64::from(what >> 4));
+        let came = now - Nanos::from_millis(if what & 8 != 0 { 20 } else { 0 });
+        let _ = fetch.on_datagram(came, sources[which], &datagram, false);
         if fetch.next_timeout() <= now {
             fetch.on_timeout(now);
         }
-        while let Some(output) = fetch.poll_output() {
-            if let Output::Bytes { offset, bytes } = output {
-                assert_eq!(offset, delivered);
-                delivered += bytes.len() as u64;
-                assert_eq!(bytes, content[offset as usize..delivered as usize]);
-                fetch.consumed(bytes.len() as u64);
-            }
-        }
+        take(&mut fetch, &mut delivered, &content);
         assert_eq!(fetch.is_done() && fetch.failure().is_none(), delivered == LENGTH as u64);
     }
+    fetch.remove_source(now, sources[0]);
+    // Each timeout of a source that answers is followed by what it sends.
+    for _ in 0..10_000 {
+        if fetch.is_done() || !fetch.stats().sources[1].alive {
+            return;
+        }
+        let mut asked = None;
+        while fetch.poll_transmit(now, &mut message).is_some() {
+            let request = Request::decode(&message).expect("a request");
+            asked.get_or_insert_with(Vec::new).extend(request.ranges.iter().map(|unit| (request.nonce, unit)));
+        }
+        for (nonce, unit) in asked.into_iter().flatten() {
+            let start = (unit as usize).saturating_mul(UNIT);
+            let mut answer = Vec::new();
+            if let Some(genuine) = stored.get(start..stored.len().min(start + UNIT)).filter(|bytes| !bytes.is_empty()) {
+                let head = Data { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+                answer.extend_from_slice(&head.encode_head());
+                answer.extend_from_slice(genuine);
+            } else {
+                let units = Units { first: unit, count: 1 };
+                Nack { nonce, units, reason: Reason::End, retry_after: Nanos::ZERO }.encode(&mut answer);
+            }
+            let _ = fetch.on_datagram(now, sources[1], &answer, false);
+        }
+        take(&mut fetch, &mut delivered, &content);
+        now = now.max(fetch.next_timeout().min(now + Nanos::from_secs(10)));
+        fetch.on_timeout(now);
+    }
+    panic!("an honest source does not end it: {:?}", fetch.stats());
 });
+
+/// Takes what there is, which must be the object's.
+fn take(fetch: &mut Fetch, delivered: &mut u64, content: &[u8]) {
+    while let Some(output) = fetch.poll_output() {
+        if let Output::Bytes { offset, bytes } = output {
+            assert_eq!(offset, *delivered);
+            *delivered += bytes.len() as u64;
+            assert_eq!(bytes, content[offset as usize..*delivered as usize]);
+            fetch.consumed(bytes.len() as u64);
+        }
+    }
+}
