@@ -26,6 +26,9 @@ pub enum Unfit {
     /// A symbolic link.
     #[error("it is a link")]
     Link,
+    /// A folder.
+    #[error("it is a folder")]
+    Folder,
     /// A device, FIFO or socket, where only a file will do.
     #[error("it is not a regular file")]
     NotAFile,
@@ -43,6 +46,7 @@ pub enum Unfit {
 impl Unfit {
     const fn fix(self) -> &'static str {
         match self {
+            Self::Folder => "name a file in it",
             Self::Link => "name what it leads to",
             Self::NotAFile => "name a regular file",
             Self::Foreign | Self::NotOurs => "move it away, or name another output",
@@ -67,11 +71,7 @@ pub fn is_full(error: &io::Error) -> bool {
 }
 
 fn said(source: &io::Error) -> String {
-    match source.kind() {
-        _ if is_full(source) => "the disk is full".to_owned(),
-        ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        _ => source.to_string(),
-    }
+    if is_full(source) { format!("the disk is full: {source}") } else { source.to_string() }
 }
 
 fn fix(source: &io::Error) -> &'static str {
@@ -81,7 +81,6 @@ fn fix(source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::NotADirectory => "a file stands where a folder has to be; name another place",
         ErrorKind::AlreadyExists => "name another",
-        ErrorKind::IsADirectory => "name a file in it",
         ErrorKind::InvalidFilename => "give it a shorter name",
         _ if is_full(source) => "make room, or name a place on another disk",
         _ => "name a file in a folder that exists and that you may write to",

@@ -33,13 +33,13 @@ impl Place {
         let found = match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let bare = !path.as_os_str().as_encoded_bytes().ends_with(b"/");
-                return if bare { Ok(Self::Free) } else { Err(io::ErrorKind::IsADirectory.into()) };
+                return if bare { Ok(Self::Free) } else { Err(Unfit::Folder.into()) };
             }
             found => found?,
         };
         match found {
             found if found.is_file() => Ok(Self::File(found)),
-            found if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            found if found.is_dir() => Err(Unfit::Folder.into()),
             found if found.is_symlink() => Err(Unfit::Link.into()),
             found if is_in_order(&found) => Ok(Self::InOrder),
             _ => Err(Unfit::NotAFile.into()),
@@ -134,7 +134,7 @@ pub(crate) fn open_in_order(path: &Path) -> io::Result<File> {
     use rustix::io::Errno;
 
     /// How long a FIFO waits for its reader (our choice: it was started in the same breath, or it was forgotten).
-    const READER: Duration = Duration::from_secs(5);
+    const READER: Duration = Duration::from_secs(2);
 
     let named = |name: &str| path.file_name().is_some_and(|last| last == name);
     let own = |fd: io::Result<OwnedFd>| fd.map(File::from);
