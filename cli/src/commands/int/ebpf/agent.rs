@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use paceline_int::Agent;
 use paceline_int::agent::Figures;
-use paceline_int::bus::{Board, Body, Kind, Message, Role, Subject, flow_number};
+use paceline_int::bus::{Address, Board, Body, Kind, Message, Role, Subject, flow_number};
 use serde_json::{Map, Value};
 
 use super::super::AgentArgs;
@@ -22,6 +22,10 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     let board = Arc::new(Mutex::new(Board::default()));
     let metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
     let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
+    // A bus of this machine carries hardly any reports but ours: the first of a flow is heard as well.
+    if matches!(agent.bus().address(), Some(Address::Local(_))) {
+        agent = agent.hearing_all();
+    }
     if let Some(address) = agent.bus().address().filter(|_| !args.json) {
         crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
     }
