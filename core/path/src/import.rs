@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(mean(table), Ok(14.0), "{table}");
         }
         let refused = |table: &str, why: &str| {
-            assert!(mean(table).is_err_and(|error| error.starts_with(why)), "{:?}", mean(table))
+            assert!(mean(table).is_err_and(|error| error.starts_with(why)), "{:?}", mean(table));
         };
         refused("time,mbps\n0,\"12,5\"\n", "t:2: '12,5' has a comma; write numbers with a point");
         refused("time,mbps\n0,1\n1,\"1,200.5\"\n", "t:3: '1,200.5' has a comma");

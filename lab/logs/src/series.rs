@@ -137,7 +137,7 @@ mod tests {
         assert!(classes[0] != classes[1] && classes[2].ends_with(" d0"), "{classes:?}");
         assert!(log.charts[0].curves[0].points.iter().all(|(_, value)| value.unwrap() < 10.0));
 
-        let cut = read("s.csv", paceline_lab::series::read_csv(text[..text.len() - 6].as_bytes()), None).unwrap();
+        let cut = read("s.csv", paceline_lab::series::read_csv(&text.as_bytes()[..text.len() - 6]), None).unwrap();
         assert_eq!(
             cut.notes,
             ["Its last line is cut off, and left out.", "The first run of each contestant is drawn."]
