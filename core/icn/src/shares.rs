@@ -1,10 +1,10 @@
 //! How a bounded number of places is given to those who ask: by who they are.
 //!
-//! Where what has a place can be made to leave it, whoever comes may have any that is free, and [`makes_room`] says who leaves. Where it
+//! Where what has a place can be made to leave it, a newcomer may have any that is free, and [`makes_room`] says who leaves. Where it
 //! cannot, or should not, each may have no more than remain free ([`Shares`]).
 //!
 //! Source of the second: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998), with a factor of
-//! 1: who is alone may have half of the places, and whoever else comes finds some. The first place of each is to be had while there is one.
+//! 1: who is alone may have half of the places, and the next that comes finds some. The first place of each is to be had while there is one.
 
 use std::collections::BTreeMap;
 

@@ -356,7 +356,7 @@ impl Inner {
         state.gone = true;
         self.held.release();
         if let (Given::Own(fd), Some(poller)) = (&*self.fd(), self.shared.polls()) {
-            // Whoever has the socket still, its connection is over.
+            // Others may have the socket still: its connection is over.
             vacate(fd, &poller.wake);
         }
         let link = &state.flow.link;

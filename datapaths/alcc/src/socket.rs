@@ -211,7 +211,7 @@ impl Socket {
         self.inner.set_program(|program| program.pacing = rate);
     }
 
-    /// The program's own `TCP_NOTSENT_LOWAT` in bytes, which bounds the engine's; zero is none.
+    /// The program's own `TCP_NOTSENT_LOWAT` in bytes, which bounds the engine's; zero stands for no bound.
     pub fn not_sent_lowat(&self) -> u32 {
         self.inner.program().not_sent
     }

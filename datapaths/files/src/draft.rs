@@ -50,7 +50,7 @@ enum Kind {
     Beside(TempPath),
     /// Standard output, a device or a FIFO: what is written is there at once.
     InOrder,
-    /// The same, and whoever read it has gone.
+    /// The same, and its reader has gone.
     Unread,
     /// In its place, or given up.
     Over,
@@ -132,7 +132,7 @@ impl Draft {
         self.file.get_ref()
     }
 
-    /// Whether nobody reads any more what is written in order; the rest is dropped.
+    /// Whether the reader of what is written in order has gone; the rest is dropped.
     pub const fn is_unread(&self) -> bool {
         matches!(self.kind, Kind::Unread)
     }
@@ -348,7 +348,7 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// Whether a draft is nobody's any more.
+/// Whether the process that made a draft has ended.
 #[cfg(target_os = "linux")]
 fn is_left(path: &Path) -> bool {
     crate::own(path).is_ok_and(|file| file.is_some_and(|file| file.try_lock().is_ok()))

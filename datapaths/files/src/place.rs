@@ -84,7 +84,7 @@ pub(crate) fn inherit(file: &File, old: &Metadata) {
 pub(crate) fn inherit(_: &File, _: &Metadata) {}
 
 /// Whether it names an open file of this process: `/dev/stdout`, `/dev/fd/63` of a shell's `>(...)`, `/proc/self/fd/1`. The links there are
-/// the kernel's, and nobody else can put one there.
+/// the kernel's, and others cannot put one there.
 #[cfg(target_os = "linux")]
 fn is_descriptor(path: &Path) -> bool {
     let folder = |path: &Path| fs::canonicalize(crate::folder_of(path)).ok();

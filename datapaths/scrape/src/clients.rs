@@ -1,4 +1,4 @@
-//! The connections of whoever asks: several at a time, none of which holds up another, and each with one deadline for all that it does.
+//! The connections of those that ask: several at a time, none of which holds up another, and each with one deadline for all that it does.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub const CLIENTS: usize = 16;
 /// How long a connection may take in all (our choice: a scrape takes milliseconds).
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The connections, oldest first. Their sockets do not block; whoever has them waits for [`Clients::interests`].
+/// The connections, oldest first. Their sockets do not block; their owner waits for [`Clients::interests`].
 #[derive(Debug)]
 pub struct Clients {
     all: Vec<Client>,

@@ -51,7 +51,7 @@ impl Drop for Server {
     }
 }
 
-/// An address that nobody answers yet.
+/// An address that is not answered yet.
 #[derive(Debug)]
 pub struct Bound {
     address: SocketAddr,

@@ -91,7 +91,7 @@ pub(crate) fn look_again() {
         Some(()) => value.split(|byte| *byte == 0).next().unwrap_or_default(),
         None => PRELOAD,
     };
-    // SAFETY: a string of this program's environment, which is no longer after that.
+    // SAFETY: a string of this program's environment, which is not any longer after that.
     unsafe {
         let text = preload.as_ptr().cast_mut().cast::<u8>();
         ptr::copy_nonoverlapping(left.as_ptr(), text, left.len());

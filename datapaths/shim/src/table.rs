@@ -47,7 +47,7 @@ struct Entry {
     kind: UnsafeCell<Kind>,
 }
 
-// SAFETY: the kind is changed only while nobody else holds the entry.
+// SAFETY: the kind is changed only by the sole holder of the entry.
 unsafe impl Sync for Entry {}
 
 /// These need no entry of their own.
@@ -84,7 +84,7 @@ impl Table {
                 continue;
             }
             // It may have been replaced, and used for another descriptor, before it was held.
-            // SAFETY: nobody changes what is held.
+            // SAFETY: what is held is not changed.
             let kind = (slot.load(Ordering::Acquire) == seen).then(|| unsafe { (*entry.kind.get()).clone() });
             self.release(entry);
             if let Some(kind) = kind {
@@ -99,7 +99,7 @@ impl Table {
             return;
         }
         let _inside = Inside::enter();
-        // SAFETY: nobody holds it, and nobody can: it has no holder.
+        // SAFETY: it has no holder, and can get none.
         drop(unsafe { mem::take(&mut *entry.kind.get()) });
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
@@ -115,7 +115,7 @@ impl Table {
                 let entry = free.unwrap_or_else(|| {
                     Box::leak(Box::new(Entry { holders: AtomicUsize::new(0), kind: UnsafeCell::default() }))
                 });
-                // SAFETY: nobody holds it, and nobody can: it has no holder.
+                // SAFETY: it has no holder, and can get none.
                 unsafe { *entry.kind.get() = kind };
                 entry
             }
@@ -132,7 +132,7 @@ impl Table {
         let before = slots[at].swap(self.make(kind), Ordering::AcqRel);
         // SAFETY: entries are never freed, and the slot has held it, as we do now.
         let Some(before) = (unsafe { before.as_ref() }) else { return Kind::Unknown };
-        // SAFETY: nobody changes what is held.
+        // SAFETY: what is held is not changed.
         let kind = unsafe { (*before.kind.get()).clone() };
         self.release(before);
         kind

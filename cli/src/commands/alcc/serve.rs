@@ -99,7 +99,7 @@ struct Terms {
     strangers: Arc<Strangers>,
 }
 
-/// Who asks: whoever has a token of this scope, or without a key whoever comes from this address.
+/// Who asks: those with a token of this scope, or without a key those that come from this address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Scope(String),

@@ -22,7 +22,7 @@ impl Inner {
 
     /// The program is about to close its number, and has another.
     pub(crate) fn rename(&self, name: Lent) -> bool {
-        // Whoever advances it finds it whole.
+        // The next to advance it finds it whole.
         let _state = self.lock();
         let before = self.held.name();
         if !self.held.rename(name) {

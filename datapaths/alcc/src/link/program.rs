@@ -9,7 +9,7 @@ use crate::sockopt::{MaxPacingRate, NotSentLowat};
 /// What the program has set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// `SO_MAX_PACING_RATE` in bytes a second; the largest number is no limit.
+    /// `SO_MAX_PACING_RATE` in bytes a second; the largest number stands for no limit.
     pub(crate) pacing: u64,
     /// `TCP_NOTSENT_LOWAT` in bytes; zero leaves it to `net.ipv4.tcp_notsent_lowat`.
     pub(crate) not_sent: u32,
@@ -38,7 +38,7 @@ impl Program {
         if self.not_sent == 0 { ours } else { ours.min(self.not_sent) }
     }
 
-    /// The engine lets go: the socket is as the program has it, whoever holds it.
+    /// The engine lets go: the socket is as the program has it, for all who hold it.
     pub(crate) fn restore(&self, fd: &OwnedFd) {
         // Where one is refused, it was when it was set.
         let _ = setsockopt(fd, MaxPacingRate, &self.pacing);

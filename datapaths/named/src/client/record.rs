@@ -38,7 +38,7 @@ pub fn record_blocking(
     of(name, queue.blocking_recv())
 }
 
-/// The object that `name` stands for: itself, or what the publisher's [`record`] names. Whoever asks again later should remember the
+/// The object that `name` stands for: itself, or what the publisher's [`record`] names. A caller that asks again later should remember the
 /// record's version, or an old record may be taken for the newest.
 ///
 /// # Errors

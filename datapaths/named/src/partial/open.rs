@@ -47,7 +47,7 @@ impl Partial {
     /// Begins an object whose first unit was verified. A part of another one that was in the way is replaced.
     ///
     /// # Errors
-    /// When the unit is no manifest, what is in the way is not ours, the files cannot be written, or another process has them.
+    /// When the unit is not a manifest, what is in the way is not ours, the files cannot be written, or another process has them.
     pub fn create(paths: Paths, first: &[u8]) -> Result<Self, StoreError> {
         let manifest = Manifest::decode(first)
             .map_err(|error| StoreError::Source { path: paths.data.clone(), source: error.into() })?;

@@ -30,7 +30,7 @@ use job::{AHEAD, Job};
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
 
-/// A fetch that was asked for nothing in so long makes room for any other (our choice: several round trips, so that whoever still fetches
+/// A fetch that was asked for nothing in so long makes room for any other (our choice: several round trips, so that a receiver that still fetches
 /// has asked since).
 const SETTLED: Nanos = Nanos::from_millis(500);
 
@@ -237,7 +237,7 @@ impl Upstream {
     pub(super) fn drive(&mut self, now: Time, router: &mut Router, reply: Reply<'_>) {
         for index in 0..self.jobs.len() {
             let job = &mut self.jobs[index];
-            // A record may be another one by now, so that its fetch ends whoever goes on asking.
+            // A record may be another one by now, so that its fetch ends even while requests go on.
             if std::mem::take(&mut job.used) && !job.record {
                 job.wanted_at = now;
             }

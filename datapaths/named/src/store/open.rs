@@ -1,4 +1,4 @@
-//! Files are opened as what they must be: a pipe without a writer would hold up whoever opens it, and everyone who waits for that one.
+//! Files are opened as what they must be: a pipe without a writer would hold up the one that opens it, and everyone who waits for that one.
 
 use std::fs::{File, Metadata};
 use std::io;

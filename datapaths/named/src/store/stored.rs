@@ -145,7 +145,7 @@ impl Stored {
     }
 
     /// Whether the file still stands under its name. One that was removed, or replaced by another of the same bytes, can be read as long as
-    /// it is open; whoever serves it lets go of it.
+    /// it is open; a server lets go of it.
     pub fn is_in_place(&self) -> bool {
         is_in_place(&self.file, &self.path)
     }

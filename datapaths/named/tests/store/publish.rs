@@ -138,7 +138,7 @@ fn a_signed_name_follows_its_newest_version() {
     let open = read_key(&bad).expect_err("anyone may read it");
     assert!(line(&open).contains("others may read or write it (mode 0644); run: chmod 600 "), "{open}");
     std::fs::set_permissions(&bad, Permissions::from_mode(0o600)).expect("ours");
-    let bad = read_key(&bad).expect_err("it is none");
+    let bad = read_key(&bad).expect_err("it is not a key");
     assert!(line(&bad).contains("no Ed25519 key in PKCS#8"));
     // Someone's record under another's name.
     let other = Place::new();

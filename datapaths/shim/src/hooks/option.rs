@@ -82,7 +82,7 @@ fn set(state: &State, conn: &Conn, (level, name): (c_int, c_int), value: *const 
             let rate = if len >= size_of::<u64>() {
                 memory::load_one(state.process, value.cast::<u64>())?
             } else {
-                // Linux `sk_setsockopt`: the largest number is no limit.
+                // Linux `sk_setsockopt`: the largest number stands for no limit.
                 number().map(|rate| rate as u32).map(|rate| if rate == u32::MAX { u64::MAX } else { rate.into() })?
             };
             conn.kept().pacing = rate;

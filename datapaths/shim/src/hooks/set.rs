@@ -64,7 +64,7 @@ pub(super) extern "C-unwind" fn epoll_pwait2(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // The kernel reads the limit, and says if it is none, before there are events.
+    // The kernel reads the limit, and says if it is not one, before there are events.
     let span = |state: &State| memory::load_one(state.process, limit).map(span);
     wait(set, events, span, |left| {
         let left = left.map(|left| timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(left(&many), 0);
         let other = strangers.enter(from(2), None);
         assert!(many[0].leaves() && left(&many) == 1);
-        // Whoever has most comes at the cost of its own.
+        // One who has most comes at the cost of its own.
         let again = strangers.enter(from(1), None);
         assert!(many[1].leaves() && left(&many) == 2);
         assert!(!early.leaves() && !other.leaves() && !again.leaves());

@@ -2,7 +2,7 @@
 #include "torture.h"
 #include <ucontext.h>
 
-// A page of the pattern at a time, from memory that is no stack.
+// A page of the pattern at a time, from memory that is not a stack.
 static void put_static(int fd, size_t count) {
     static unsigned char buffer[4096];
     while (count > 0) {
