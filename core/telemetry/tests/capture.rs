@@ -2,17 +2,12 @@
 //!
 //! `UPDATE=1 cargo test -p paceline-telemetry capture` writes the capture again.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_telemetry::{Edge, Header, Long, NodeRecord, Profile, Standard, push_record};
-use pcap_file::DataLink;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+use pcap_parser::{EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, SectionHeaderBlock, ToVec};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/telemetry.pcapng")
@@ -86,21 +81,59 @@ fn capture() -> Vec<u8> {
     let mut full = Header { records: vec![radio()], ..Header::new(Profile::Counted, 1, edge()) }.encode();
     push_record(&mut full, &switch()).expect_err("there is room for one");
     headers.push(full);
-    let mut writer = PcapNgWriter::new(Vec::new()).expect("memory takes it");
-    let interface = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: 0, options: Vec::new() };
-    writer.write_pcapng_block(interface).expect("memory takes it");
+    let mut file = Vec::new();
+    // Types and lengths are filled in as blocks are written.
+    put(
+        &mut file,
+        SectionHeaderBlock {
+            block_type: 0,
+            block_len1: 0,
+            bom: 0,
+            major_version: 1,
+            minor_version: 0,
+            section_len: -1,
+            options: Vec::new(),
+            block_len2: 0,
+        },
+    );
+    put(
+        &mut file,
+        InterfaceDescriptionBlock {
+            block_type: 0,
+            block_len1: 0,
+            linktype: Linktype::ETHERNET,
+            reserved: 0,
+            snaplen: 0,
+            options: Vec::new(),
+            block_len2: 0,
+            // Milliseconds.
+            if_tsresol: 3,
+            if_tsoffset: 0,
+        },
+    );
     for (number, header) in headers.iter().enumerate() {
         let data = frame(header);
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: Duration::from_millis(number as u64),
-            original_len: data.len() as u32,
-            data: Cow::Owned(data),
-            options: Vec::new(),
-        };
-        writer.write_pcapng_block(block).expect("memory takes it");
+        put(
+            &mut file,
+            EnhancedPacketBlock {
+                block_type: 0,
+                block_len1: 0,
+                if_id: 0,
+                ts_high: 0,
+                ts_low: number as u32,
+                caplen: data.len() as u32,
+                origlen: data.len() as u32,
+                data: &data,
+                options: Vec::new(),
+                block_len2: 0,
+            },
+        );
     }
-    writer.into_inner()
+    file
+}
+
+fn put(file: &mut Vec<u8>, mut block: impl ToVec) {
+    file.extend(block.to_vec().expect("memory takes it"));
 }
 
 #[test]

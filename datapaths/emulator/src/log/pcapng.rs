@@ -12,16 +12,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::Direction;
-use pcap_file::DataLink;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+use pcap_parser::{
+    EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, OptionCode, PcapNGOption, SectionHeaderBlock, ToVec,
 };
-use pcap_file::pcapng::{PcapNgWriteError, PcapNgWriter};
 
 use crate::emulator::{Passage, Tap};
 use crate::log::Sink;
@@ -32,7 +28,10 @@ const INTERFACES: [&str; 3] = ["near", "far", "dropped"];
 const NEAR: u32 = 0;
 const FAR: u32 = 1;
 const DROPPED: u32 = 2;
-/// `epb_flags`: the direction of a packet.
+/// `if_tsresol`: times are in nanoseconds.
+const NANOSECONDS: u8 = 9;
+/// `epb_flags`, and in it the direction of a packet.
+const FLAGS: OptionCode = OptionCode(2);
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
@@ -50,13 +49,22 @@ const IPV6: u16 = 0x86dd;
 /// A packet log in the pcapng format.
 pub struct Pcapng {
     name: String,
-    writer: PcapNgWriter<Sink>,
+    sink: Sink,
     clock: Clock,
     snap: usize,
     trouble: Option<String>,
     /// Packets that earlier ones may still come before, in the order of their times, then of their coming.
-    kept: BTreeMap<(Time, u64), EnhancedPacketBlock<'static>>,
+    kept: BTreeMap<(Time, u64), Packet>,
     count: u64,
+}
+
+/// A packet as it will be written.
+struct Packet {
+    interface: u32,
+    flags: u32,
+    unix_nanos: u64,
+    original_len: u32,
+    data: Vec<u8>,
 }
 
 /// How long a packet is kept so that packets are in the order of time (our choice: what left is known when it is handed over, which is
@@ -81,33 +89,27 @@ impl Pcapng {
         snap: usize,
         place: impl FnOnce(W) -> Result<(), String> + Send + 'static,
     ) -> io::Result<Self> {
-        let mut writer = PcapNgWriter::new(Sink::new(file, place)?).map_err(io::Error::other)?;
+        let mut sink = Sink::new(file, place)?;
+        put(&mut sink, &mut section())?;
         for name in INTERFACES {
-            let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::LINUX_SLL,
-                snaplen: u32::try_from(COOKED + snap).unwrap_or(0),
-                options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                    InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
-                ],
-            };
-            writer.write_pcapng_block(interface).map_err(io::Error::other)?;
+            let snaplen = u32::try_from(COOKED + snap).unwrap_or(0);
+            put(&mut sink, &mut interface(name, snaplen))?;
         }
-        Ok(Self { name: name.to_owned(), writer, clock, snap, trouble: None, kept: BTreeMap::new(), count: 0 })
+        Ok(Self { name: name.to_owned(), sink, clock, snap, trouble: None, kept: BTreeMap::new(), count: 0 })
     }
 
     fn write(&mut self, passage: &Passage<'_>, interface: u32, flags: u32) {
         let mut data = cooked(passage.bytes, flags).to_vec();
         data.extend_from_slice(&passage.bytes[..passage.bytes.len().min(self.snap)]);
-        let block = EnhancedPacketBlock {
-            interface_id: interface,
-            timestamp: Duration::from_nanos(self.clock.unix_nanos(passage.at)),
+        let packet = Packet {
+            interface,
+            flags,
+            unix_nanos: self.clock.unix_nanos(passage.at),
             original_len: (COOKED + passage.bytes.len()) as u32,
-            data: Cow::Owned(data),
-            options: vec![EnhancedPacketOption::Flags(flags)],
+            data,
         };
         self.count += 1;
-        self.kept.insert((passage.at, self.count), block);
+        self.kept.insert((passage.at, self.count), packet);
         let newest = self.kept.last_key_value().map_or(passage.at, |((at, _), _)| *at);
         while let Some(((first, _), _)) = self.kept.first_key_value()
             && (self.kept.len() > KEPT || newest.since(*first) > ORDER)
@@ -118,11 +120,63 @@ impl Pcapng {
 
     /// Writes the first of those kept.
     fn put(&mut self) {
-        let Some((_, block)) = self.kept.pop_first() else { return };
-        let written: Result<usize, PcapNgWriteError> = self.writer.write_pcapng_block(block);
-        if let Err(error) = written {
+        let Some((_, packet)) = self.kept.pop_first() else { return };
+        if let Err(error) = put(&mut self.sink, &mut enhanced(&packet)) {
             self.trouble.get_or_insert(error.to_string());
         }
+    }
+}
+
+fn put(sink: &mut Sink, block: &mut impl ToVec) -> io::Result<()> {
+    sink.write_all(&block.to_vec().map_err(|error| io::Error::other(format!("{error:?}")))?)
+}
+
+fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
+    PcapNGOption { code, len: value.len() as u16, value: Cow::Borrowed(value) }
+}
+
+/// Lengths and types of blocks are filled in as they are written.
+fn section() -> SectionHeaderBlock<'static> {
+    SectionHeaderBlock {
+        block_type: 0,
+        block_len1: 0,
+        bom: 0,
+        major_version: 1,
+        minor_version: 0,
+        // Not known before the end.
+        section_len: -1,
+        options: Vec::new(),
+        block_len2: 0,
+    }
+}
+
+fn interface(name: &str, snaplen: u32) -> InterfaceDescriptionBlock<'_> {
+    InterfaceDescriptionBlock {
+        block_type: 0,
+        block_len1: 0,
+        linktype: Linktype::LINUX_SLL,
+        reserved: 0,
+        snaplen,
+        options: vec![option(OptionCode::IfName, name.as_bytes())],
+        block_len2: 0,
+        if_tsresol: NANOSECONDS,
+        if_tsoffset: 0,
+    }
+}
+
+fn enhanced(packet: &Packet) -> EnhancedPacketBlock<'_> {
+    let flags = PcapNGOption { code: FLAGS, len: 4, value: Cow::Owned(packet.flags.to_le_bytes().to_vec()) };
+    EnhancedPacketBlock {
+        block_type: 0,
+        block_len1: 0,
+        if_id: packet.interface,
+        ts_high: (packet.unix_nanos >> 32) as u32,
+        ts_low: packet.unix_nanos as u32,
+        caplen: packet.data.len() as u32,
+        origlen: packet.original_len,
+        data: &packet.data,
+        options: vec![flags],
+        block_len2: 0,
     }
 }
 
@@ -157,7 +211,7 @@ impl Tap for Pcapng {
         while !self.kept.is_empty() {
             self.put();
         }
-        let written = self.writer.get_mut().finish();
+        let written = self.sink.finish();
         let trouble = self.trouble.take();
         trouble.map_or(written, Err).map_err(|error| format!("{}: the packet log is lost: {error}", self.name))
     }
@@ -167,7 +221,8 @@ impl Tap for Pcapng {
 mod tests {
     use super::*;
     use paceline_path::Split;
-    use pcap_file::pcapng::{Block, PcapNgReader};
+    use pcap_parser::traits::PcapNGPacketBlock;
+    use pcap_parser::{Block, parse_pcapng};
     use std::sync::{Arc, Mutex};
 
     #[test]
@@ -206,28 +261,27 @@ mod tests {
         log.left(&Passage { at: at - Nanos::from_millis(1), bytes: &six, ..down });
         log.finish().unwrap();
         let file = file.lock().unwrap();
-        let mut reader = PcapNgReader::new(&file[..]).unwrap();
+        let (rest, capture) = parse_pcapng(&file).unwrap();
+        assert!(rest.is_empty(), "{} bytes are left", rest.len());
         let (mut names, mut packets) = (Vec::new(), Vec::new());
-        while let Some(block) = reader.next_block() {
-            match block.unwrap().0 {
+        for block in capture.sections.iter().flat_map(|section| &section.blocks) {
+            match block {
                 Block::InterfaceDescription(interface) => {
-                    assert_eq!((interface.linktype, interface.snaplen), (DataLink::LINUX_SLL, 56));
-                    names.extend(interface.options.iter().filter_map(|option| {
-                        if let InterfaceDescriptionOption::IfName(name) = option {
-                            Some(name.to_string())
-                        } else {
-                            None
-                        }
-                    }));
+                    assert_eq!((interface.linktype, interface.snaplen), (Linktype::LINUX_SLL, 56));
+                    assert_eq!((interface.if_tsresol, interface.if_tsoffset), (NANOSECONDS, 0));
+                    let name = interface.options.iter().find(|option| option.code == OptionCode::IfName).unwrap();
+                    names.push(name.as_str().unwrap());
                 }
                 Block::EnhancedPacket(packet) => {
                     let wanted = if packets.is_empty() { at - Nanos::from_millis(1) } else { at };
-                    assert_eq!(packet.timestamp.as_nanos(), u128::from(clock.unix_nanos(wanted)));
-                    let [EnhancedPacketOption::Flags(flags)] = packet.options[..] else { panic!("no direction") };
-                    let (header, data) = packet.data.split_at(COOKED);
+                    let written = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                    assert_eq!(written, clock.unix_nanos(wanted));
+                    let flags = packet.options.iter().find(|option| option.code == FLAGS);
+                    let flags = u32::from_le_bytes(flags.expect("a direction").value[..4].try_into().unwrap());
+                    let (header, data) = packet.packet_data().split_at(COOKED);
                     let (way, protocol) = (header[1], u16::from_be_bytes([header[14], header[15]]));
                     assert_eq!((header[0], &header[2..14]), (0, &[0xff, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]));
-                    packets.push((packet.interface_id, packet.original_len, data.len(), flags, way, protocol));
+                    packets.push((packet.if_id, packet.origlen, data.len(), flags, way, protocol));
                     assert!(bytes.starts_with(data) || six.starts_with(data));
                 }
                 _ => {}
