@@ -384,7 +384,7 @@ pub fn write(path: &Path, content: impl FnOnce(&mut Draft) -> io::Result<()>) ->
 /// Writes a whole file and nothing else: see [`Draft::regular`].
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_regular(path: &Path, content: impl FnOnce(&mut Draft) -> io::Result<()>) -> Result<(), OutputError> {
     filled(Draft::regular(path)?, content)
 }
