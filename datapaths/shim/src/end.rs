@@ -141,8 +141,6 @@ fn watch_threads() {
 }
 
 fn program_has_threads() -> bool {
-    let Ok(list) = std::fs::read_dir("/proc/self/task") else { return true };
-    let mut threads = list.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<c_int>().ok());
     // SAFETY: always succeeds. The main thread is listed until the process ends.
-    threads.any(|thread| thread != unsafe { libc::getpid() } && !inside::is_own(thread))
+    inside::program_threads().is_none_or(|mut threads| threads.any(|thread| thread != unsafe { libc::getpid() }))
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint};
 use std::mem;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ thread_local! {
 /// Kernel numbers of our own threads. More than there are kinds of them (our choice); one that finds no place is taken for
 /// the application's.
 static OWN: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
+/// How many of our own threads were started; some may not have come to [`stay`] yet.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" {
     /// POSIX's, which the libc crate does not have for Linux.
@@ -175,11 +177,31 @@ pub(crate) fn leave() {
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
     let mask = block();
     // Without a thread the work is not done: no thread could wait for it.
-    let _ = threads::builder(name).spawn(move || {
+    let spawned = threads::builder(name).spawn(move || {
         stay();
         work();
     });
+    started(spawned.is_ok().into());
     restore(&mask);
+}
+
+/// So many threads of our own were started, which come to [`stay`].
+pub(crate) fn started(count: usize) {
+    STARTED.fetch_add(count, Ordering::Relaxed);
+}
+
+/// Waits until all of them have come, for a second at most (our choice: they do so first).
+fn await_stay() {
+    let have_come = || {
+        let come = OWN.iter().filter(|place| place.load(Ordering::Relaxed) != 0).count();
+        come >= STARTED.load(Ordering::Relaxed).min(OWN.len())
+    };
+    for _ in 0..1000 {
+        if have_come() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Whether a thread of this process, by its kernel number, is ours.
@@ -187,8 +209,31 @@ pub(crate) fn is_own(thread: i32) -> bool {
     OWN.iter().any(|place| place.load(Ordering::Relaxed) == thread)
 }
 
+/// The kernel's numbers of the program's threads; `None` where it does not list them.
+pub(crate) fn program_threads() -> Option<impl Iterator<Item = c_int>> {
+    await_stay();
+    let list = std::fs::read_dir("/proc/self/task").ok()?;
+    let threads = list.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Some(threads.filter(|&thread| !is_own(thread)))
+}
+
+/// Whether another thread, or process, has this thread's descriptors, not copies of them: what one closes is closed for both.
+pub(crate) fn shares_descriptors(other: libc::pid_t) -> bool {
+    /// Linux `linux/kcmp.h`.
+    const KCMP_FILES: c_int = 2;
+    // SAFETY: compares, changes nothing. Where it is refused they are taken for copies, as nearly always between processes.
+    unsafe { libc::syscall(libc::SYS_kcmp, thread_number(), other, KCMP_FILES, 0, 0) == 0 }
+}
+
+/// Whether other threads of the program have this thread's descriptors.
+pub(crate) fn is_table_shared() -> bool {
+    program_threads()
+        .is_some_and(|mut threads| threads.any(|thread| thread != thread_number() && shares_descriptors(thread)))
+}
+
 /// Waits until our threads have ended, for a second at most (our choice: they have nothing left to do).
 pub(crate) fn await_threads() {
+    await_stay();
     let runs = |place: &AtomicI32| {
         let number = place.load(Ordering::Relaxed);
         number != 0 && Path::new(&format!("/proc/self/task/{number}")).exists()
@@ -204,6 +249,7 @@ pub(crate) fn await_threads() {
 /// In a forked child: none of our threads is there.
 pub(crate) fn forget_threads() {
     OWN.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+    STARTED.store(0, Ordering::Relaxed);
 }
 
 /// The kernel's number of this thread.

@@ -28,7 +28,7 @@ pub(crate) enum Notice {
     Filter,
     /// A filter that was there before the program ends it at calls of this library.
     Sandbox,
-    /// The program changes what its threads may do.
+    /// The program changes what its threads may do, or leaves the descriptors that ours have.
     Rights,
     /// Bytes got to the kernel past a queue that held earlier ones.
     Bypassed,
@@ -75,7 +75,7 @@ impl fmt::Display for Notice {
                 "a filter of system calls (seccomp) that was there before the program ends it at calls of this library: its sockets are left to the kernel",
             ),
             Self::Rights => f.write_str(
-                "the program changes its own rights or namespaces: its open connections are left to the kernel, later ones are served",
+                "the program changes its own rights, namespaces or table of descriptors: its open connections are left to the kernel, later ones are served",
             ),
             Self::Bypassed => f.write_str(
                 "the program wrote past the queue of a connection, which is reset: run it with --mode inline",

@@ -122,6 +122,7 @@ impl State {
         if let Some(why) = export.as_mut().and_then(Export::hidden) {
             self.note(&Notice::Export(why));
         }
+        inside::started(1 + usize::from(export.is_some()));
         *running = Some(Running { engine: engine.clone(), export });
         end::threads_began();
         Ok(engine)

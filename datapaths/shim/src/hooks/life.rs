@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use libc::{sockaddr, socklen_t};
 
-use super::{fail, spawn};
+use super::{fail, process, spawn};
 use crate::ask;
 use crate::conn::{Conn, Via};
 use crate::inside::{self, Inside};
@@ -134,7 +134,12 @@ pub(super) extern "C-unwind" fn __close(fd: c_int) -> c_int {
 pub(super) extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let only_marks = flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0;
     // The calling thread gets a table of its own: what the others have stays open.
-    let leaves = flags & libc::CLOSE_RANGE_UNSHARE as c_int != 0;
+    let unshares = flags & libc::CLOSE_RANGE_UNSHARE as c_int != 0 && first <= last;
+    let leaves = unshares && others_stay();
+    if unshares && !leaves {
+        // Our threads would keep open what no thread of the program can close any more.
+        process::rights();
+    }
     let Some(state) = state::own().filter(|_| !only_marks && first <= last) else {
         return next::close_range(first, last, flags);
     };
@@ -156,6 +161,12 @@ pub(super) extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     }
     drop(inside);
     if from > last { 0 } else { next::close_range(from, last, flags) }
+}
+
+/// Other threads of the program have this thread's descriptors.
+fn others_stay() -> bool {
+    let _inside = Inside::enter();
+    inside::is_table_shared()
 }
 
 #[unsafe(no_mangle)]

@@ -134,7 +134,7 @@ extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
 
 /// These concern the calling thread alone. The C library's `setuid` and the like, which concern all, end a program whose threads
 /// are not alike then.
-fn rights() {
+pub(super) fn rights() {
     if let Some(state) = state::own() {
         let _inside = Inside::enter();
         state.begin_anew();

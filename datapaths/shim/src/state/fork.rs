@@ -99,7 +99,8 @@ pub(super) fn begin_child() {
     let known = old.table.known(0, c_int::MAX);
     let table = Table::new();
     adopt_table(&known, &table, pending.as_ref(), old.config.queues());
-    let shared = known.iter().any(|(_, kind)| matches!(kind, Kind::Own)) && shares_descriptors(old.process);
+    // Made by `CLONE_FILES` of clone(2): what is closed here is closed there.
+    let shared = known.iter().any(|(_, kind)| matches!(kind, Kind::Own)) && inside::shares_descriptors(old.process);
     for (fd, kind) in known {
         if matches!(kind, Kind::Own) && !shared && pending.as_ref().is_none_or(|pending| pending.number() != fd) {
             next::close(fd);
@@ -108,16 +109,6 @@ pub(super) fn begin_child() {
         std::mem::forget(kind);
     }
     install(State::new(old.config.clone(), table));
-}
-
-/// The child that `clone(2)` made by `CLONE_FILES` has the parent's descriptors, not copies: what it closes is closed there.
-fn shares_descriptors(parent: libc::pid_t) -> bool {
-    /// Linux `linux/kcmp.h`.
-    const KCMP_FILES: c_int = 2;
-    // SAFETY: always succeeds.
-    let own = unsafe { libc::getpid() };
-    // SAFETY: compares, changes nothing. Where it is refused they are taken for copies, as nearly always.
-    unsafe { libc::syscall(libc::SYS_kcmp, own, parent, KCMP_FILES, 0, 0) == 0 }
 }
 
 /// What of a parent's table holds in its child.

@@ -227,6 +227,9 @@ cases! {
     clone_shares: USUAL;
     range_unshare: TWO;
     thread_unshare: TWO;
+    range_unshare_alone: USUAL;
+    range_unshare_marks: USUAL;
+    unshare_alone: USUAL;
     cloexec_exec: USUAL;
     exec_static: STEADY;
     fork_exec_static: USUAL;

@@ -58,6 +58,29 @@ static void leaves(void *(*thread_leaves)(void *)) {
 static void range_unshare(void) { leaves(closes_its_own); }
 static void thread_unshare(void) { leaves(keeps_its_own); }
 
+static void written(void) { put(connection = take(), total), go(); }
+
+// The only thread goes on with a table of its own: no other has its descriptors then.
+static void range_unshare_alone(void) {
+    written();
+    answered("close_range", close_range(connection, ~0U, CLOSE_RANGE_UNSHARE));
+    report("ended: %d", all_ended());
+}
+
+static void range_unshare_marks(void) {
+    written();
+    answered("close_range", close_range(connection, ~0U, CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC));
+    answered("close", close(connection));
+    report("ended: %d", all_ended());
+}
+
+static void unshare_alone(void) {
+    written();
+    answered("unshare", unshare(CLONE_FILES));
+    answered("close", close(connection));
+    report("ended: %d", all_ended());
+}
+
 // exec closes the connection, and what runs then lives on.
 static void cloexec_exec(void) {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), number = port();
@@ -135,6 +158,9 @@ const struct method tables[] = {
     {"clone_shares", clone_shares},
     {"range_unshare", range_unshare},
     {"thread_unshare", thread_unshare},
+    {"range_unshare_alone", range_unshare_alone},
+    {"range_unshare_marks", range_unshare_marks},
+    {"unshare_alone", unshare_alone},
     {"cloexec_exec", cloexec_exec},
     {"exec_static", exec_static},
     {"fork_exec_static", fork_exec_static},
