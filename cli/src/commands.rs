@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use paceline_cc::{Bytes, Nanos};
+use paceline_files::Draft;
 use paceline_lab::shell::quoted;
 use serde_json::json;
 
@@ -95,6 +96,16 @@ pub(crate) fn alone(json: bool, output: &Path) -> anyhow::Result<()> {
         anyhow::bail!("--json: standard output is the file's; name a file in place of -");
     }
     Ok(())
+}
+
+/// Fails now if [`save`] would fail when the runs are over.
+pub(crate) fn check_file(option: &'static str, path: Option<&PathBuf>) -> anyhow::Result<()> {
+    path.map_or(Ok(()), |path| Draft::check(path)).context(option)
+}
+
+/// The same for what goes into a folder.
+pub(crate) fn check_folder(option: &'static str, folder: Option<&PathBuf>) -> anyhow::Result<()> {
+    folder.map_or(Ok(()), |folder| paceline_files::check_folder(folder)).context(option)
 }
 
 /// Writes what an option asks for.

@@ -12,7 +12,12 @@ use crate::Cli;
 mod table;
 
 fn paths(command: &clap::Command, name: &str, found: &mut Vec<(String, String)>) {
-    let is_path = |argument: &&clap::Arg| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    // By its type, or by what its help calls it.
+    let called = |name: &clap::builder::Str| name.split(' ').any(|word| ["FILE", "DIR", "FOLDER"].contains(&word));
+    let is_path = |argument: &&clap::Arg| {
+        let typed = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+        typed || argument.get_value_names().is_some_and(|names| names.iter().any(called))
+    };
     found.extend(command.get_arguments().filter(is_path).map(|argument| {
         let id = argument.get_long().unwrap_or_else(|| argument.get_id().as_str());
         (name.to_owned(), id.to_owned())

@@ -14,7 +14,7 @@ use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::real;
 
-use super::{count, save};
+use super::{check_file, check_folder, count, save};
 use crate::progress::{Announce, Bar};
 
 /// Judge what controllers do by the rules of their specifications: RFCs, papers, Linux (docs/guide/conformance.md).
@@ -73,6 +73,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    check_file("--json", args.json.as_ref())?;
+    check_folder("--report", args.report.as_ref())?;
     let known = rules::controllers();
     if let Some(name) = args.rules_of.as_deref().filter(|name| !known.contains(name)) {
         bail!("--as: there are no rules for '{name}'; name one of {}", known.join(", "));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use paceline_conform::evaluate::{self, Answered, Effort};
 use paceline_files::is_standard;
 
-use super::{conform, count, save};
+use super::{check_file, check_folder, conform, count, save};
 use crate::progress::{Announce, Bar};
 
 /// Ask RFC 9743's questions of a controller in the simulator: fairness, harm, convergence, queues, losses, many flows
@@ -35,6 +35,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let contestant = conform::contestant(&args.contestant)?;
+    check_file("--json", args.json.as_ref())?;
+    check_folder("--report", args.report.as_ref())?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let bar = Bar::new("{bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
     let answered = evaluate::evaluate(&contestant, effort, args.only.as_deref(), args.threads, &bar);

@@ -58,10 +58,10 @@ fn read(path: &Path) -> anyhow::Result<Model> {
 }
 
 /// A model that comes with paceline, or a file.
-fn named(name: &str) -> anyhow::Result<Model> {
-    match models::SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+fn named(name: &Path) -> anyhow::Result<Model> {
+    match models::SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name) {
         Some((_, text)) => Ok(Model::read(text)?),
-        None => read(Path::new(name)),
+        None => read(name),
     }
 }
 

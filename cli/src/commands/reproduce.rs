@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
-use paceline_files::{Draft, is_standard};
+use paceline_files::is_standard;
 use paceline_lab::journal::Journal;
 use paceline_lab::race::World;
 use paceline_lab::real;
 use paceline_papers::claim::{Claim, json};
 use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 
-use super::{count, save, span};
+use super::{check_file, check_folder, count, save, span};
 use crate::progress::{Announce, Bar};
 
 /// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
@@ -80,11 +79,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--seconds: {seconds} is not above 0; write 10 for ten seconds");
     }
     let to_standard = args.json.as_deref().is_some_and(is_standard);
-    if let Some(path) = &args.json {
-        Draft::check(path).context("--json")?;
-    }
+    check_file("--json", args.json.as_ref())?;
     let folder = args.report.clone().unwrap_or_else(|| Path::new("out/reproduce").join(paper.name));
-    paceline_files::check_folder(&folder).context("--report")?;
+    check_folder("--report", Some(&folder))?;
     let settings = Settings {
         figure: args.figure.clone(),
         runs: args.runs,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use paceline_files::{Draft, is_standard};
+use paceline_files::is_standard;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::journal::Journal;
 use paceline_papers::claim::{Claim, json};
@@ -15,7 +15,7 @@ use paceline_papers::validate::{
 };
 use paceline_path::Trace;
 
-use super::{count, save, span};
+use super::{check_file, count, save, span};
 use crate::complaint;
 use crate::progress::{Announce, Bar};
 
@@ -79,9 +79,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (option, path) in [("--out", &args.out), ("--json", &args.json)] {
-        if let Some(path) = path {
-            Draft::check(path).context(option)?;
-        }
+        check_file(option, path.as_ref())?;
     }
     let traces = args.traces.as_deref().map(read).transpose()?.unwrap_or_default();
     let threads = args.threads as usize;

@@ -49,7 +49,7 @@ impl Bench {
     fn words(&self, run: Run, out: &str) -> Vec<String> {
         let address = self.server.as_ref().map(|server| server.address.clone()).unwrap_or_default();
         let filled = |word: &str| match word {
-            "OUT" => out.to_owned(),
+            word if word.starts_with(OUT) => out.to_owned(),
             "NAME" => self.name.clone(),
             "ADDR" => address.clone(),
             word => word.to_owned(),
@@ -76,17 +76,27 @@ impl Bench {
     fn on_disk(&self, run: Run, before: &str) -> Option<(Output, String)> {
         self.fresh();
         let _ = fs::remove_file(self.lab.path("after"));
+        let out = place(run);
         let script = format!(
-            "mount -t tmpfs -o size=64k tmpfs d && printf old > d/out && {{ {before}; }} || exit\n\
-             \"$@\"; status=$?; cat d/out > after; exit $status"
+            "mount -t tmpfs -o size=64k tmpfs d && printf old > {out} && {{ {before}; }} || exit\n\
+             \"$@\"; status=$?; cat {out} > after; exit $status"
         );
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_paceline")]);
-        let output = command.args(self.words(run, "d/out")).current_dir(self.lab.folder.path()).output().ok()?;
+        let output = command.args(self.words(run, &out)).current_dir(self.lab.folder.path()).output().ok()?;
         // It is not there where that is not permitted.
         let after = fs::read_to_string(self.lab.path("after")).ok()?;
         Some((output, after))
     }
+}
+
+/// How the place to be written stands in the line of a command.
+const OUT: &str = "OUT";
+
+/// The place that a command writes in these tests.
+fn place(run: Run) -> String {
+    let ending = run.line.split(' ').find_map(|word| word.strip_prefix(OUT)).unwrap_or_default();
+    format!("d/out{ending}")
 }
 
 fn said(output: &Output) -> String {
@@ -123,30 +133,31 @@ fn walk(bench: &Bench, run: Run, in_order: bool) {
     let line = run.line;
     let what = |place: &str| format!("{line}, OUT is {place}");
     let folder = bench.fresh();
-    let out = folder.join("out");
+    let place = place(run);
+    let (out, part) = (bench.lab.path(&place), bench.lab.path(&format!("{place}.part")));
 
     fs::write(&out, "old").unwrap();
     fs::set_permissions(&out, Permissions::from_mode(0o640)).unwrap();
-    fs::write(folder.join("out.part"), "of others").unwrap();
-    succeeds(&bench.run(run, "d/out"), &what("a file"));
+    fs::write(&part, "of others").unwrap();
+    succeeds(&bench.run(run, &place), &what("a file"));
     assert_ne!(fs::read(&out).unwrap(), b"old", "{line}");
     assert_eq!(out.metadata().unwrap().permissions().mode() & 0o777, 0o640, "{line}");
-    assert_eq!(fs::read(folder.join("out.part")).unwrap(), b"of others", "{line}");
+    assert_eq!(fs::read(&part).unwrap(), b"of others", "{line}");
     let mut names = crate::lab::names(&folder);
-    names.retain(|name| !["out", "out.part", "victim"].contains(&name.as_str()));
+    names.retain(|name| ![&out, &part, &folder.join("victim")].contains(&&folder.join(name)));
     assert!(names.is_empty(), "{line} left {names:?}");
 
     for (target, left) in [("victim", "of others"), ("nothing", "")] {
         let folder = bench.fresh();
         symlink(target, &out).unwrap();
-        refused(&bench.run(run, "d/out"), "it is a link", &what("a link"));
+        refused(&bench.run(run, &place), "it is a link", &what("a link"));
         assert_eq!(fs::read_to_string(folder.join(target)).unwrap_or_default(), left, "{line}");
         assert!(out.is_symlink(), "{line}");
     }
 
     bench.fresh();
     fs::create_dir(&out).unwrap();
-    refused(&bench.run(run, "d/out"), "d/out", &what("a folder"));
+    refused(&bench.run(run, &place), &place, &what("a folder"));
 
     bench.fresh();
     fifo(&out);
@@ -158,7 +169,7 @@ fn walk(bench: &Bench, run: Run, in_order: bool) {
             bytes
         })
     };
-    let output = bench.run(run, "d/out");
+    let output = bench.run(run, &place);
     if in_order {
         succeeds(&output, &what("a FIFO"));
         assert!(!reader.join().unwrap().is_empty(), "{line}");
@@ -175,7 +186,7 @@ fn walk(bench: &Bench, run: Run, in_order: bool) {
             skipped("devices", "it takes root to make one");
             break;
         }
-        let output = bench.run(run, "d/out");
+        let output = bench.run(run, &place);
         match (in_order, why) {
             (false, _) => refused(&output, "it is not a regular file", &what("a device")),
             (true, None) => succeeds(&output, &what("a device")),
@@ -265,6 +276,29 @@ fn logs_of_the_emulator_replace_files_alone() {
         return skipped("logs_of_the_emulator_replace_files_alone", said(&tried).trim());
     }
     walk_all(|needs| needs == Needs::Emulator);
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_before_anything_else() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("d")).unwrap();
+    fs::write(lab.path("file"), "old").unwrap();
+    // What is asked for does not exist: it would be refused with the first run.
+    for (line, why) in [
+        ("evaluate reno --only none --json d", "--json: d: cannot be written (it is a folder)"),
+        ("evaluate reno --only none --report file/page", "--report: file/page: cannot be written"),
+        ("conform reno --as none --json d", "--json: d: cannot be written (it is a folder)"),
+        ("conform reno --as none --report file/page", "--report: file/page: cannot be written"),
+        ("mdi show none --html d", "--html: d: cannot be written (it is a folder)"),
+        ("mdi train --cc reno none --out d", "--out: d: cannot be written (it is a folder)"),
+        ("mdi train --cc reno none --out m --counts d", "--counts: d: cannot be written (it is a folder)"),
+        ("reproduce int --figure none --json d", "--json: d: cannot be written (it is a folder)"),
+        ("reproduce int --figure none --report file/page", "--report: file/page: cannot be written"),
+        ("validate --only none --json d", "--json: d: cannot be written (it is a folder)"),
+        ("validate --only none --out d", "--out: d: cannot be written (it is a folder)"),
+    ] {
+        refused(&lab.run(&line.split(' ').collect::<Vec<_>>()), why, line);
+    }
 }
 
 #[test]

@@ -13,14 +13,14 @@ use paceline_lab::mdi::analysis::{Analysis, MIXED, answers};
 use serde_json::json;
 
 use super::Synthetic;
-use crate::commands::save;
+use crate::commands::{check_file, save};
 use crate::complaint::one_line;
 use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
 pub(super) struct ShowArgs {
     /// The model: one of verus, copa and sprout, or a file.
-    model: String,
+    model: PathBuf,
     /// Run it and this controller over unseen synthetic traces, and compare.
     #[arg(long, value_name = "CONTROLLER", value_parser = input::controller)]
     against: Option<Spec>,
@@ -44,6 +44,7 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.html {
         crate::commands::alone(args.json, path)?;
     }
+    check_file("--html", args.html.as_ref())?;
     let model = super::named(&args.model)?;
     let analysis = Analysis::of(&model);
     let comparison = match &args.against {
@@ -58,7 +59,7 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     };
     if let Some(path) = &args.html {
         let against = comparison.as_ref().map(|(name, comparison)| (name.as_str(), comparison));
-        let page = paceline_report::mdi::page(&args.model, &model, &analysis, against)?;
+        let page = paceline_report::mdi::page(&args.model.to_string_lossy(), &model, &analysis, against)?;
         save("--html", path, |out| out.write_all(page.as_bytes()))?;
         if is_standard(path) {
             return Ok(());
@@ -84,7 +85,7 @@ fn as_text(
 ) -> Result<String, std::fmt::Error> {
     let (grid, settings) = (model.grid(), model.settings());
     let axis = |axis: Axis| format!("{} to {} by {} ({})", axis.min(), axis.max(), axis.step(), axis.count());
-    let mut text = format!("{}\n", one_line(&args.model));
+    let mut text = format!("{}\n", one_line(&args.model.to_string_lossy()));
     for line in model.provenance() {
         writeln!(text, "  {}", one_line(line))?;
     }
@@ -135,7 +136,7 @@ fn as_json(
     let (grid, settings) = (model.grid(), model.settings());
     let axis = |axis: Axis| json!([axis.min(), axis.max(), axis.step()]);
     let mut object = json!({
-        "model": args.model,
+        "model": args.model.to_string_lossy(),
         "provenance": model.provenance(),
         "windows": axis(grid.windows),
         "delays": axis(grid.delays),

@@ -15,7 +15,7 @@ use paceline_path::Trace;
 use serde_json::json;
 
 use super::Synthetic;
-use crate::commands::{save, share};
+use crate::commands::{check_file, save, share};
 use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
@@ -94,6 +94,8 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     if args.counts == Some(args.out.clone()) {
         bail!("--counts: {} is the place of --out too; name another", args.out.display());
     }
+    check_file("--out", Some(&args.out))?;
+    check_file("--counts", args.counts.as_ref())?;
     let millis = args.epoch.as_nanos() / 1_000_000;
     if Nanos::from_millis(millis) != args.epoch || !(1..=1000).contains(&millis) {
         bail!("--epoch: give whole milliseconds from 1ms to 1000ms");

@@ -27,7 +27,7 @@ pub(crate) enum Takes {
     Placed(Run),
 }
 
-/// How a command is run so that it writes the file `OUT`.
+/// How a command is run so that it writes the file `OUT`, or `OUT.csv` where its name has to end so.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     /// What has to be there first.
@@ -77,6 +77,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("alcc fetch", "output", written(Alcc, "alcc fetch film ADDR --output OUT")),
     argument("alcc fetch", "tls-ca", Input),
     argument("alcc send", "tls-ca", Input),
+    argument("alcc send", "what", Input),
     argument("alcc serve", "dir", Folder),
     argument("alcc serve", "key", Input),
     argument("alcc serve", "tls-cert", Input),
@@ -94,7 +95,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("emulate", "scenario", Input),
     argument("emulate", "trace", Input),
     argument("emulate", "up", Input),
-    argument("evaluate", "json", written(Elsewhere("minutes"), "evaluate reno --json OUT")),
+    argument("evaluate", "json", written(Files, "evaluate reno --quick --only cellular --json OUT")),
     argument("evaluate", "report", Folder),
     argument("fetch", "key", Input),
     argument("fetch", "output", placed(Udp, "fetch film ADDR --output OUT")),
@@ -125,6 +126,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("manual", "folder", Folder),
     argument("mdi check", "files", Input),
     argument("mdi show", "html", written(Files, "mdi show copa --html OUT")),
+    argument("mdi show", "model", Input),
     argument("mdi train", "add", Input),
     argument(
         "mdi train",
@@ -144,20 +146,23 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("race", "qlog", Folder),
     argument("race", "report", Folder),
     argument("race", "scenario", Input),
-    argument("race", "series", written(Elsewhere("its name has to end in .csv"), "race small.toml --series OUT")),
+    argument("race", "series", written(Files, "race small.toml --runs 1 --seconds 1 --series OUT.csv")),
     argument("race", "trace", Input),
     argument("race", "up", Input),
     argument("replay", "file", Input),
     argument("report", "files", Input),
     argument("report", "out", Folder),
     argument("reproduce", "journal", Journal),
-    argument("reproduce", "json", written(Elsewhere("minutes"), "reproduce alcc --json OUT")),
+    argument("reproduce", "json", written(Files, "reproduce int --figure fig4 --runs 1 --seconds 1 --json OUT")),
     argument("reproduce", "report", Folder),
     argument("reproduce", "trace", Input),
     argument("send", "key", Input),
+    argument("send", "what", Input),
     argument("serve", "dir", Folder),
     argument("serve", "file", Input),
     argument("serve", "key", Input),
+    argument("shim", "log", Journal),
+    argument("shim", "qlog", Folder),
     argument("sweep", "file", Input),
     argument("sweep", "out", Folder),
     argument("sweep", "report", Folder),
