@@ -53,6 +53,10 @@ const IMPATIENT: &[(&str, &str)] = &[("PACELINE_LINGER", "1s")];
 /// A client that reads all the time, and slower than the program writes: something is queued until the last byte is written.
 const STEADY: Case = Case { reader: Reader::Slow(400_000), ..USUAL };
 
+/// A window that TCP's is larger than at once, and a client for which something waits in the kernel.
+const STEERED: Case =
+    Case { bytes: 1_200_000, reader: Reader::Slow(400_000), variables: &[("PACELINE_CC", "fixed:window=2")], ..USUAL };
+
 /// Two clients that get the same.
 const TWO: Case = Case { clients: 2, ..USUAL };
 
@@ -256,6 +260,14 @@ cases! {
     limit_kept: USUAL;
     numbers_before: Case { bytes: 20_000, descriptors: Some(64), ..USUAL };
     clone_files: TWO;
+
+    // Rates, rates.c.
+    rate_exec: STEERED;
+    rate_fork_exec: STEERED;
+    rate_spawn: STEERED;
+    rate_rights: STEERED;
+    rate_close: STEERED;
+    rate_idle: STEERED;
 
     // Sets, polls, threads, events.c.
     two_writers: Case { woven: true, ..KEEN };

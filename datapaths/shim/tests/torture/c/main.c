@@ -119,6 +119,13 @@ static int ended_at(int port) {
 
 int all_ended(void) { return ended_at(port()); }
 
+int has_own_rate(int fd) {
+    uint64_t rate = 0;
+    socklen_t len = sizeof rate;
+    if (raw(SYS_getsockopt, fd, SOL_SOCKET, SO_MAX_PACING_RATE, (long)&rate, (long)&len, 0) != 0) fail("SO_MAX_PACING_RATE");
+    return rate == OWN_RATE;
+}
+
 char *const *again(const char *way, int fd, size_t count) {
     static char words[4][24];
     static char *all[6];
@@ -135,7 +142,7 @@ void reap(pid_t child) {
 }
 
 static void (*find(const char *wanted))(void) {
-    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters, listeners, tables, closes, stacks};
+    const struct method *lists[] = {signals, streams, descriptors, processes, events, ends, buffers, options, calls, filters, listeners, tables, closes, rates, stacks};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct method *m = lists[i]; m->name; m++)
             if (strcmp(m->name, wanted) == 0) return m->run;
@@ -154,6 +161,7 @@ int main(int argc, char **argv) {
         total = at + strtoull(argv[4], NULL, 10);
         if (strcmp(name, "listening") == 0) listener = fd, put(take(), total - at);
         else if (strcmp(name, "ended") == 0) report("ended: %d", ended_at(fd));
+        else if (strcmp(name, "rate") == 0) report("own: %d", has_own_rate(fd));
         else if (strcmp(name, "turns") == 0) turns(stdout, fd);
         else put(fd, total - at);
         return 0;

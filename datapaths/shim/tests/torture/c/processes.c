@@ -83,7 +83,7 @@ static void prepare(struct carrier *carrier) {
     carrier->message = (struct msghdr){.msg_iov = &carrier->part, .msg_iovlen = 1, .msg_control = carrier->room, .msg_controllen = sizeof carrier->room};
 }
 
-static void give(int to, int fd) {
+void give(int to, int fd) {
     struct carrier carrier;
     prepare(&carrier);
     struct cmsghdr *head = CMSG_FIRSTHDR(&carrier.message);
@@ -92,7 +92,7 @@ static void give(int to, int fd) {
     if (sendmsg(to, &carrier.message, 0) != 1) fail("sendmsg");
 }
 
-static int given(int from) {
+int given(int from) {
     struct carrier carrier;
     prepare(&carrier);
     if (recvmsg(from, &carrier.message, 0) != 1) fail("recvmsg");

@@ -39,7 +39,7 @@ struct method {
 };
 
 // Lists of them, one a file; each ends with an empty one.
-extern const struct method signals[], streams[], descriptors[], processes[], events[], ends[], buffers[], options[], calls[], filters[], stacks[], listeners[], tables[], closes[];
+extern const struct method signals[], streams[], descriptors[], processes[], events[], ends[], buffers[], options[], calls[], filters[], stacks[], listeners[], tables[], closes[], rates[];
 
 // This program's path, and the method's name.
 extern const char *self, *name;
@@ -72,13 +72,20 @@ void skip(const char *reason) __attribute__((noreturn));
 void nonblocking(int fd, int on);
 void set_option(int fd, int level, int option, int value);
 // This program again, to write `count` bytes to descriptor `fd`: `resume` by write, `turns` by the standard output as well, `listening` to
-// whom that listener accepts; `ended` says whether all connections have. The words live until the next call.
+// whom that listener accepts; `ended` says whether all connections have, `rate` whether the rate is
+// the program's. The words live until the next call.
 char *const *again(const char *way, int fd, size_t count);
 void turns(FILE *stream, int fd);
 // Whether the kernel has no open connection of this port left, within five seconds: their last name is closed, and this program lives.
 int all_ended(void);
 // The listener's port.
 int port(void);
+// The rate that a case gives its connection; says whether the kernel has it for a connection, whatever the library answers.
+enum { OWN_RATE = 1900000000 };
+int has_own_rate(int fd);
+// Passes a descriptor on, and takes one (SCM_RIGHTS).
+void give(int to, int fd);
+int given(int from);
 // The end of a child must be in order.
 void reap(pid_t child);
 
