@@ -189,6 +189,13 @@ impl Flow {
         }
     }
 
+    /// In inline mode: `fd` is another socket of the program's by now, which may have got what was meant for this one.
+    pub(crate) fn take_back(&self, fd: &OwnedFd) {
+        if let Mode::Inline(inline) = &self.mode {
+            inline.take_back(&self.link, fd);
+        }
+    }
+
     /// The program has set options of its own that the engine uses as well.
     pub(crate) fn set_program(&mut self, fd: &OwnedFd, program: Program) {
         self.link.program = program;

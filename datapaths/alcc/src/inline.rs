@@ -161,6 +161,17 @@ impl Inline {
         self.bound(link, fd);
     }
 
+    /// What was set at another socket by mistake is the program's own again: of this one's, since the other has most likely the same
+    /// listener's.
+    pub(crate) fn take_back(&self, link: &Link, fd: &OwnedFd) {
+        if !self.is_taken(fd) {
+            let _ = setsockopt(fd, MaxPacingRate, &link.program.pacing);
+        }
+        if getsockopt(fd, NotSentLowat) == Ok(link.program.not_sent(self.not_sent)) {
+            let _ = setsockopt(fd, NotSentLowat, &link.program.not_sent);
+        }
+    }
+
     /// Somebody else has set another rate: another process holds the socket, and its rate is not ours to change.
     fn is_taken(&self, fd: &OwnedFd) -> bool {
         getsockopt(fd, MaxPacingRate).is_ok_and(|rate| rate != self.rate)

@@ -228,7 +228,7 @@ impl Inner {
         self.watched.swap(false, Ordering::AcqRel);
         self.give_up_if_silent(&mut state);
         self.close_if_orphan(&mut state);
-        state.flow.timer(&self.fd(), reader);
+        self.steer(&mut state, |flow, fd| flow.timer(fd, reader));
         self.watched.store(state.flow.is_watched(), Ordering::Release);
         self.advance(&mut state);
     }

@@ -1,8 +1,10 @@
 //! A socket that is the program's: it may be closed unseen, have another number, or be another process's.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use super::{Inner, State};
+use crate::flow::Flow;
 use crate::held::{Given, Lent};
 use crate::link::Program;
 
@@ -18,6 +20,16 @@ impl Inner {
         self.forget(state);
         self.lost.store(true, Ordering::Release);
         true
+    }
+
+    /// Steers the socket. A close that is not seen may meanwhile make the program's number another socket's: that keeps nothing of what
+    /// was set, and this one is lost.
+    pub(crate) fn steer(&self, state: &mut State, change: impl FnOnce(&mut Flow, &OwnedFd)) {
+        let fd = self.fd();
+        change(&mut state.flow, &fd);
+        if self.is_lost(state) {
+            state.flow.take_back(&fd);
+        }
     }
 
     /// The program is about to close its number, and has another.
@@ -54,7 +66,7 @@ impl Inner {
     pub(crate) fn watch(&self) {
         let mut state = self.lock();
         if !state.gone && !self.is_lost(&mut state) {
-            state.flow.watch(&self.fd());
+            self.steer(&mut state, Flow::watch);
             self.advance(&mut state);
         }
     }
@@ -82,5 +94,50 @@ impl Inner {
         if !state.gone && !self.is_lost(&mut state) {
             state.flow.set_program(&self.fd(), program);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Write};
+    use std::mem::ManuallyDrop;
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+    use std::time::Duration;
+
+    use nix::sys::socket::getsockopt;
+
+    use super::*;
+    use crate::descriptors::vacate;
+    use crate::sockopt::MaxPacingRate;
+    use crate::stamps::Reader;
+    use crate::{Engine, Mode, Options};
+
+    #[test]
+    fn another_socket_at_the_programs_number_keeps_nothing_of_ours() {
+        let controller = "fixed:window=2".parse().unwrap();
+        let engine = Engine::start(Options { mode: Mode::Inline, controller, ..Options::default() }).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), listener.accept().unwrap().0);
+        let ((ours, _peer), (mut other, _unread)) = (connect(), connect());
+        other.set_nonblocking(true).unwrap();
+        while !other.write(&[0; 1 << 16]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {}
+        let other = OwnedFd::from(other);
+        let rate = || getsockopt(&other, MaxPacingRate).unwrap();
+        let own = rate();
+        // It stays open: the number is the program's.
+        let lent = Lent::new(ManuallyDrop::new(ours.into()));
+        let inner = &engine.adopt_lent(lent, Mode::Inline).unwrap().inner;
+        let mut state = inner.lock();
+        inner.steer(&mut state, |flow, fd| {
+            flow.watch(fd);
+            // Later than its first look is due.
+            thread::sleep(Duration::from_millis(50));
+            vacate(fd, &other);
+            flow.timer(fd, &mut Reader::new());
+            assert_ne!(rate(), own, "the look was meant for the other");
+        });
+        assert_eq!(rate(), own);
+        assert!(state.gone);
     }
 }
