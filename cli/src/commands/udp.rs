@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Nanos};
-use paceline_files::{OutputError, regular, secret};
+use paceline_files::{OutputError, followed, secret};
 use paceline_lab::input::{self, Bounds};
 use paceline_udp::seal::make_key;
 use paceline_udp::transfer::{Interval, Plan, TransferError, Transferred, room};
@@ -163,9 +163,7 @@ pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {
 /// A file to be sent, which a link may lead to.
 pub(super) fn file_to_send(file: &Path) -> anyhow::Result<(File, Metadata)> {
     let cannot = |error: std::io::Error| anyhow!("{}: cannot be read ({error})", file.display());
-    let path = file.canonicalize().map_err(cannot)?;
-    // Nothing is waited for: a pipe without a writer would stop us.
-    let opened = regular(&path).map_err(|error| match error.kind() {
+    let opened = followed(file).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => anyhow!("{}: is not a regular file; name one", file.display()),
         _ => cannot(error),
     })?;

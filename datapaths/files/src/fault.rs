@@ -54,7 +54,8 @@ impl Unfit {
         }
     }
 
-    fn of(error: &io::Error) -> Option<Self> {
+    /// The one that an error is about, if it is about one.
+    pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 }

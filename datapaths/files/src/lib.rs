@@ -27,7 +27,7 @@ pub use fault::{OutputError, Unfit, is_full};
 pub use kept::{Kept, Unplaced, part_of, tidy};
 pub use place::{is_standard, replace};
 #[cfg(target_os = "linux")]
-pub use regular::{create_own, own, regular};
+pub use regular::{create_own, followed, own, regular};
 
 /// The folder that a path is in.
 pub fn folder_of(path: &Path) -> &Path {

@@ -19,6 +19,17 @@ pub fn regular(path: &Path) -> io::Result<File> {
     opened(path, File::options().read(true)).map(|(file, _)| file)
 }
 
+/// The same for a name that the user gave, which may be a link to it.
+///
+/// # Errors
+/// As [`regular()`], but for links.
+pub fn followed(path: &Path) -> io::Result<File> {
+    fit(&fs::metadata(path)?)?;
+    let file = File::options().read(true).custom_flags(WAITLESS.bits() as i32).open(path)?;
+    fit(&file.metadata()?)?;
+    Ok(file)
+}
+
 /// Opens a file that this user made, for reading and writing; `None` where there is nothing.
 ///
 /// # Errors
@@ -41,14 +52,9 @@ pub fn create_own(path: &Path) -> io::Result<File> {
 }
 
 fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
-    let fit = |found: &Metadata| match found {
-        found if found.is_symlink() => Err(io::Error::from(Unfit::Link)),
-        found if found.is_file() => Ok(()),
-        _ => Err(Unfit::NotAFile.into()),
-    };
     // Before it is opened: of a device that alone may have an effect.
     fit(&fs::symlink_metadata(path)?)?;
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let flags = (WAITLESS | OFlags::NOFOLLOW).bits() as i32;
     let file = options.custom_flags(flags).open(path).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::LOOP) => Unfit::Link.into(),
         _ => error,
@@ -56,6 +62,17 @@ fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)
     let found = file.metadata()?;
     fit(&found)?;
     Ok((file, found))
+}
+
+/// Neither waits for the other end of a FIFO, nor takes a terminal.
+const WAITLESS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
+
+fn fit(found: &Metadata) -> io::Result<()> {
+    match found {
+        found if found.is_symlink() => Err(Unfit::Link.into()),
+        found if found.is_file() => Ok(()),
+        _ => Err(Unfit::NotAFile.into()),
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +97,11 @@ mod tests {
             ["it is a link", "it is a link", "it is not a regular file", "it is not a regular file"]
         );
         regular(&at("file")).unwrap();
+        followed(&at("link")).unwrap();
+        for name in ["fifo", "."] {
+            assert_eq!(followed(&at(name)).unwrap_err().to_string(), "it is not a regular file", "{name}");
+        }
+        assert_eq!(followed(&at("dangling")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(own(&at("nothing")).unwrap().is_none() && own(&at("file")).unwrap().is_some());
         fs::hard_link(at("file"), at("other")).unwrap();
         assert_eq!(own(&at("file")).unwrap_err().to_string(), "it is another user's, or has other names");

@@ -2,10 +2,10 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use nix::fcntl::OFlag;
+use paceline_files::{Unfit, followed, regular};
 
 use super::error::{StoreError, cannot};
 
@@ -23,20 +23,16 @@ pub(crate) enum Links {
 /// # Errors
 /// When it is something else, or cannot be read.
 pub(crate) fn open_file(path: &Path, links: Links) -> Result<Option<(File, Metadata)>, StoreError> {
-    let mut flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    flags.set(OFlag::O_NOFOLLOW, links == Links::Refused);
-    let unreadable = |error| cannot("read", path, error);
-    let file = match File::options().read(true).custom_flags(flags.bits()).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // O_NOFOLLOW at a link; ENXIO: a socket.
-        Err(error) if matches!(error.raw_os_error(), Some(nix::libc::ELOOP | nix::libc::ENXIO)) => {
-            return Err(StoreError::NotAFile { path: path.to_owned() });
-        }
-        Err(error) => return Err(unreadable(error)),
+    let opened = match links {
+        Links::Followed => followed(path),
+        Links::Refused => regular(path),
     };
-    let found = file.metadata().map_err(unreadable)?;
-    if found.is_file() { Ok(Some((file, found))) } else { Err(StoreError::NotAFile { path: path.to_owned() }) }
+    match opened.and_then(|file| Ok((file.metadata()?, file))) {
+        Ok((found, file)) => Ok(Some((file, found))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if Unfit::of(&error).is_some() => Err(StoreError::NotAFile { path: path.to_owned() }),
+        Err(error) => Err(cannot("read", path, error)),
+    }
 }
 
 /// Whether `file` still stands at `path`: it was not removed, and nothing else took its name.
