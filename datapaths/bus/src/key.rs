@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use paceline_files::{followed, secret};
 use ring::hmac;
 use ring::rand::SecureRandom;
 
@@ -199,27 +200,26 @@ impl Keys {
         if !is_name(name) {
             return Err(KeyError::Name(name.to_owned()));
         }
-        let mut secret = [0; KEY_BYTES];
-        ring::rand::SystemRandom::new().fill(&mut secret).map_err(|_| KeyError::Random)?;
+        let mut bytes = [0; KEY_BYTES];
+        ring::rand::SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::Random)?;
         let path = folder.join(name).with_extension(ENDING);
         let of = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => KeyError::Exists(path.clone()),
             _ => KeyError::File { path: path.clone(), error },
         };
         fs::create_dir_all(folder).map_err(of)?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(of)?;
         let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-        file.write_all(format!("{} {}\n", roles.join(","), to_hex(&secret)).as_bytes()).map_err(of)?;
+        secret::create(&path, format!("{} {}\n", roles.join(","), to_hex(&bytes)).as_bytes()).map_err(of)?;
         Ok(path)
     }
 }
 
 fn read(path: &Path) -> Result<Key, KeyError> {
     let of = |error| KeyError::File { path: path.to_owned(), error };
-    let file = fs::File::open(path).map_err(of)?;
-    let about = file.metadata().map_err(of)?;
-    let own = about.uid() == rustix::process::geteuid().as_raw() || about.uid() == 0;
-    if about.mode() & 0o077 != 0 || !own {
+    let file = followed(path).map_err(of)?;
+    let owner = file.metadata().map_err(of)?.uid();
+    let own = owner == rustix::process::geteuid().as_raw() || owner == 0;
+    if !own || secret::check(&file, path).is_err() {
         return Err(KeyError::Open(path.to_owned()));
     }
     let mut text = String::new();
@@ -253,6 +253,8 @@ pub(crate) fn from_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     #[test]
@@ -280,6 +282,11 @@ mod tests {
         assert!(matches!(Keys::make(folder.path(), "../a", &[Role::Sink]), Err(KeyError::Name(_))));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(Keys::read(folder.path()), Err(KeyError::Open(_))));
+        // A FIFO without a writer holds up nothing.
+        fs::remove_file(&path).unwrap();
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let said = Keys::read(folder.path()).unwrap_err().to_string();
+        assert!(said.ends_with("sta2.key: it is not a regular file"), "{said}");
     }
 
     #[test]
