@@ -5,7 +5,6 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -74,7 +73,7 @@ impl Command {
     fn moves(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Emulate(_) | Self::Doctor(_) => true,
+            Self::Emulate(_) | Self::Doctor(_) | Self::Serve(_) => true,
             #[cfg(target_os = "linux")]
             Self::Alcc(args) => args.moves(),
             #[cfg(target_os = "linux")]
@@ -132,9 +131,6 @@ fn main() -> ExitCode {
     // Without it an interrupt may leave a draft behind, nothing worse.
     if !cli.command.moves() {
         let _ = ctrlc::set_handler(|| {
-            if let Some(last) = AT_INTERRUPT.get() {
-                last();
-            }
             paceline_files::abandon();
             std::process::exit(130);
         });
@@ -181,15 +177,6 @@ fn main() -> ExitCode {
         complaint::print(&complaint::of_error(&error));
         ExitCode::from(2)
     })
-}
-
-/// What a command does before an interrupt ends it.
-static AT_INTERRUPT: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
-
-/// Does this before an interrupt ends the process; the first who asks is heard.
-#[cfg(target_os = "linux")]
-fn at_interrupt(last: impl Fn() + Send + Sync + 'static) {
-    let _ = AT_INTERRUPT.set(Box::new(last));
 }
 
 /// Prints to standard output. A reader that went away is not an error: `paceline ... | head`.

@@ -16,14 +16,19 @@ pub(crate) struct Ends(SigSet);
 impl Ends {
     /// From now on. Before any thread starts, and only where `main` takes no signals.
     pub(crate) fn begin() -> anyhow::Result<Self> {
-        let ends: SigSet = ENDS.into_iter().collect();
+        Self::of(&ENDS)
+    }
+
+    /// These alone.
+    pub(crate) fn of(ends: &[Signal]) -> anyhow::Result<Self> {
+        let ends: SigSet = ends.iter().copied().collect();
         ends.thread_block().context("cannot take signals")?;
         Ok(Self(ends))
     }
 
     /// Waits for one.
-    pub(crate) fn wait(&self) -> anyhow::Result<()> {
-        self.0.wait().map(drop).context("cannot wait for a signal")
+    pub(crate) fn wait(&self) -> anyhow::Result<Signal> {
+        self.0.wait().context("cannot wait for a signal")
     }
 
     /// For someone who has other things to do meanwhile.

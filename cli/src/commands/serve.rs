@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use nix::sys::signal::Signal;
 use paceline_cc::Nanos;
 use paceline_clock::Clock;
 use paceline_files::OutputError;
@@ -17,6 +18,7 @@ use paceline_udp::transfer::{Content, Interval, Place, Plan, give, take};
 use paceline_udp::wire::control::Hello;
 use paceline_udp::{Accepted, Agreed, Channel, Listener};
 
+use super::ending::Ends;
 use super::sharing::{Shared, Sharing};
 use super::udp::{Common, PORT, Report, address, unplaced};
 use crate::complaint;
@@ -32,6 +34,8 @@ pub(super) mod troubles;
 const MOST_SESSIONS: usize = 128;
 /// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
 const PAUSE: Duration = Duration::from_millis(100);
+/// Exit status of what Ctrl-C ends, as in a shell: 128 and the signal's number.
+const INTERRUPTED: i32 = 130;
 /// What is reported to a client when this host cannot serve it, for any reason.
 const NO_ROOM: &str = "it has no room for another session now; try again later";
 
@@ -85,12 +89,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(file) = args.file.as_ref().filter(|file| !file.is_file()) {
         anyhow::bail!("--file {}: not a file", file.display());
     }
+    let ends = Ends::of(&[Signal::SIGINT, Signal::SIGTERM])?;
     let clock = Clock::new();
     let (patience, json, once) = (args.common.patience()?, args.common.json, args.once);
     let places = Sharing::new(MOST_SESSIONS);
     let terms = Terms { clock, patience, json, once, places, sessions: Arc::default() };
-    let sessions = Arc::clone(&terms.sessions);
-    crate::at_interrupt(move || sessions.stopped());
+    end_at(ends, Arc::clone(&terms.sessions))?;
     let (key, offload) = (args.common.key()?, args.common.offload());
     let mut listener = Listener::bind(address(&args.listen)?, key, offload, clock)?;
     if let Some(dir) = &args.dir {
@@ -122,6 +126,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
+}
+
+/// Says how far each session is when a signal ends this process, and leaves nothing behind.
+fn end_at(ends: Ends, sessions: Arc<Sessions>) -> anyhow::Result<()> {
+    let wait = move || {
+        // Without signals to wait for, only one that is not waited for ends it.
+        let Ok(signal) = ends.wait() else { return };
+        sessions.stopped();
+        paceline_files::abandon();
+        std::process::exit(if signal == Signal::SIGINT { INTERRUPTED } else { 0 });
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop).context("cannot take signals")
 }
 
 /// Makes everything ready that a session needs, so that a client hears at once when there will be none.

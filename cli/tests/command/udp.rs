@@ -208,7 +208,7 @@ fn a_client_that_vanishes_leaves_nothing_behind() {
 }
 
 #[test]
-fn lines_in_a_pipe_where_they_are_asked_for_and_one_at_an_interrupt() {
+fn lines_in_a_pipe_where_they_are_asked_for() {
     let lab = Lab::new();
     let server = Server::new(&lab, &[]);
     let send = ["send", "--seconds", "0.5", &server.address, "--cc", "fixed:window=10,rate=8"];
@@ -216,7 +216,11 @@ fn lines_in_a_pipe_where_they_are_asked_for_and_one_at_an_interrupt() {
     let said = String::from_utf8(said.stdout).unwrap();
     assert!(said.lines().count() >= 3 && said.lines().next().unwrap().contains(" Mbit/s  rtt "), "{said}");
     assert_eq!(lab.run(&send).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
+}
 
+/// What a server says of a session when this signal ends it, with this exit status.
+fn ended(signal: &str, status: i32) -> String {
+    let mut server = Server::new(&Lab::new(), &[]);
     let mut running = Command::new(env!("CARGO_BIN_EXE_paceline"))
         .args(["send", "--seconds", "60", &server.address, "--cc", "fixed:window=10,rate=8", "--interval", "0.1"])
         .stdout(Stdio::piped())
@@ -226,14 +230,17 @@ fn lines_in_a_pipe_where_they_are_asked_for_and_one_at_an_interrupt() {
     // It is under way when it has said something.
     let mut line = String::new();
     BufReader::new(running.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let mut server = server;
-    assert!(Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap().success());
-    assert_eq!(server.child.wait().unwrap().code(), Some(130));
-    let complaint = server.stop();
+    assert!(Command::new("kill").args([signal, &server.child.id().to_string()]).status().unwrap().success());
+    assert_eq!(server.child.wait().unwrap().code(), Some(status));
     running.kill().unwrap();
     running.wait().unwrap();
-    assert!(
-        complaint.starts_with("paceline: stopped; received ") && complaint.contains(" from 127.0.0.1:"),
-        "{complaint}"
-    );
+    server.stop()
+}
+
+#[test]
+fn a_signal_ends_a_server_with_a_line_for_each_session() {
+    for (signal, status) in [("-INT", 130), ("-TERM", 0)] {
+        let said = ended(signal, status);
+        assert!(said.starts_with("paceline: stopped; received ") && said.contains(" from 127.0.0.1:"), "{said}");
+    }
 }

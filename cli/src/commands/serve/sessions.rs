@@ -1,4 +1,4 @@
-//! The sessions that run: whose line comes first, and what is said of them when Ctrl-C ends the server.
+//! The sessions that run: whose line comes first, and what is said of them when a signal ends the server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
