@@ -28,6 +28,7 @@ mod route;
 mod serve;
 #[cfg(feature = "parquet")]
 mod sweep;
+mod terminal;
 mod traces;
 mod udp;
 

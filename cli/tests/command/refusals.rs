@@ -200,6 +200,16 @@ fn what_people_write_by_mistake() {
             #[cfg(target_os = "linux")]
             (&["emulate", "ls"], "a program stands behind --: write paceline emulate [OPTIONS] -- ls; see"),
             #[cfg(target_os = "linux")]
+            (
+                &["emulate", "--queue", "droptail:2mb", "--", "true"],
+                "invalid value 'droptail:2mb' for '--queue <QUEUE>': queue 'droptail': limit=2mb is not a number with a unit",
+            ),
+            #[cfg(target_os = "linux")]
+            (
+                &["emulate", "--queue", "droptail:100p", "--", "true"],
+                "invalid value 'droptail:100p' for '--queue <QUEUE>': queue 'droptail': limit=100p is not a number with a unit",
+            ),
+            #[cfg(target_os = "linux")]
             (&["send", "small.toml"], "there is no address to send small.toml to; give FILE ADDR"),
             #[cfg(target_os = "linux")]
             (&["send", "small.toml", "127.0.0.1:99999"], "'127.0.0.1:99999': a port is a number up to 65535"),

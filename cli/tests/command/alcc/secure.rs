@@ -1,8 +1,9 @@
 //! TLS below the frames.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 
 use super::{Server, content, done, refused, text};
 use crate::lab::Lab;
@@ -58,4 +59,7 @@ fn files_come_and_go_sealed() {
     assert!(
         refused(&lab, &["serve", "--tls-cert", "ours.pem", "--tls-key", "other.key"]).contains("--tls-key other.key")
     );
+    fs::set_permissions(lab.path("ours.key"), Permissions::from_mode(0o644)).unwrap();
+    let why = refused(&lab, &["serve", "--tls-cert", "ours.pem", "--tls-key", "ours.key"]);
+    assert!(why.contains("others may read or write it (mode 0644); run: chmod 600 ours.key"), "{why}");
 }
