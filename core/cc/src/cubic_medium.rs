@@ -13,7 +13,8 @@
 //! | timeout: window | one packet beside the flight | the same | 10 packets, if it had so many |
 //!
 //! d = max(1, w/4) where the tightest hop has room for d + 4 packets for each of its flows, else nothing. The *cap* is
-//! 2 (delivery rate × smallest RTT + room for each flow), at least 10 packets; a window above it loses 5 % in a round trip.
+//! 2 (delivery rate × smallest RTT + room for each flow), at least 10 packets; a window above it loses 5 % in a round trip. Whatever
+//! room a hop claims, it counts up to what a round trip brought: delivery rate × smoothed RTT.
 //! Growth at the loss is the point of L1G: where every round trip has a loss, the flow is always in recovery, in which no
 //! acknowledgement opens a window, and L1 keeps what it had when the losses began.
 //!
@@ -136,8 +137,8 @@ impl CubicMedium {
             return f64::INFINITY;
         };
         let share = self.report.tightest(now).map_or(0.0, |hop| hop.share);
-        let path = rate.bytes_in(self.min_rtt) as f64 / f64::from(self.mss);
-        (2.0 * (path + share)).max(INITIAL_WINDOW)
+        let brought = |time| rate.bytes_in(time) as f64 / f64::from(self.mss);
+        (2.0 * (brought(self.min_rtt) + share.min(brought(self.srtt)))).max(INITIAL_WINDOW)
     }
 
     /// What L1G grows by.

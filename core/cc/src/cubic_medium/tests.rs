@@ -41,6 +41,20 @@ impl Bench {
         self.controller.on_ack(&Ack { min_rtt: RTT, rate: Some(rate), ..acked });
     }
 
+    /// A round trip of `rtt`, in which packets came at the rate of `packets` in 20 ms; everything below `una` has arrived.
+    fn brought(&mut self, packets: u64, rtt: Nanos, una: u64) {
+        let rate = RateSample {
+            delivered: packets * MSS,
+            interval: RTT,
+            prior_delivered: 0,
+            app_limited: false,
+            retransmission: false,
+        };
+        let acked = ack(self.now, rtt, 1);
+        let next = una + 100 * MSS;
+        self.controller.on_ack(&Ack { min_rtt: RTT, rate: Some(rate), una, next, ..acked });
+    }
+
     fn report(&mut self, verdict: Cause, hops: &[Hop]) {
         let telemetry = Telemetry { now: self.now, packet: None, verdict, fresh_for: Nanos::from_millis(100), hops };
         self.controller.on_telemetry(&telemetry);
@@ -311,17 +325,7 @@ fn spared_losses_hold_no_window_above_its_cap() {
     bench.lose(&[Cause::Medium]);
     assert_eq!(bench.packets(), 100.0);
     // Now 33 are, as on a link of 1650 packets/s, and there is room for 6: 78.
-    let slow = |bench: &mut Bench, una: u64| {
-        let rate = RateSample {
-            delivered: 33 * MSS,
-            interval: RTT,
-            prior_delivered: 0,
-            app_limited: false,
-            retransmission: false,
-        };
-        let acked = ack(bench.now, RTT, 1);
-        bench.controller.on_ack(&Ack { rate: Some(rate), una, next: una + 100 * MSS, ..acked });
-    };
+    let slow = |bench: &mut Bench, una: u64| bench.brought(33, RTT, una);
     bench.medium(6);
     slow(&mut bench, MSS);
     assert_eq!(bench.packets(), 95.0, "5 % in a round trip");
@@ -373,4 +377,18 @@ fn the_slope_beside_a_small_cut_is_kept_or_derived() {
     // 220 acknowledgements at 0.529 / w, and at 3 x 0.05 / 1.95 = 0.077: from 11.4 to sqrt(11.4^2 + 440 x 0.529) = 19.06.
     let (kept, derived) = (grown("kept"), grown("derived"));
     assert!((7.6..=7.7).contains(&kept) && (1.38..=1.41).contains(&derived), "{kept} and {derived}");
+}
+
+#[test]
+fn room_counts_up_to_what_a_round_trip_brought() {
+    for name in ["cubic-l1", "cubic-l1g"] {
+        let mut bench = Bench::at(name, 80);
+        for round in 1..20 {
+            bench.medium(u32::MAX - 1);
+            bench.lose(&[Cause::Medium]);
+            bench.brought(14, Nanos::from_millis(30), round * 102 * MSS);
+        }
+        // 14 in the smallest RTT, and 21 in a round trip.
+        assert!((bench.packets() - 70.0).abs() < 0.01, "{name}: {}", bench.packets());
+    }
 }

@@ -72,14 +72,19 @@ arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us
 	m->count = 0;
 }
 
-/* The largest window that spared losses may leave, in packets: twice what the path and the hop's room hold of this flow. */
+/*
+ * The largest window that spared losses may leave, in packets: twice what the path and the hop's room hold of this flow. Whatever room is
+ * claimed, it counts up to what a round trip brought.
+ */
 arithmetic u32 medium_cap(const struct pl_telemetry *r, const struct telemetry_flow *f)
 {
-	u64 cap;
+	u64 brought, cap;
 
 	if (!telemetry_fresh(r, f->now_ns) || !f->interval_us || !f->min_rtt_us)
 		return ~0u;
-	cap = 2 * ((u64)f->delivered * f->min_rtt_us / f->interval_us + telemetry_share(r));
+	brought = (u64)f->delivered * f->srtt_us / f->interval_us;
+	cap = 2 * ((u64)f->delivered * f->min_rtt_us / f->interval_us +
+		   (telemetry_share(r) < brought ? telemetry_share(r) : brought));
 	return cap < SSTHRESH_INFINITE ? larger((u32)cap, MEDIUM_INITIAL) : ~0u;
 }
 

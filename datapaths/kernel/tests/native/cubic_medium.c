@@ -291,14 +291,19 @@ static void the_cap_is_for_windows_that_were_spared(void)
 	struct telemetry_flow f = flow();
 	struct cubic c = { 0 };
 	struct medium m;
-	u32 cap = medium_cap(&r, &f), at;
+	u32 cap, at;
 
+	/* 33 in the smallest RTT, 39 in a round trip; room for 2. */
+	f.srtt_us = 24 * MS;
+	cap = medium_cap(&r, &f);
 	CHECK(cap == 70);
+	r.avail_pkts = TELEMETRY_UNKNOWN - 1;
+	CHECK(medium_cap(&r, &f) == 144);
 	medium_reset(&m, MEDIUM_KEEP, f.now_us, 100);
 	CHECK(!medium_is_capped(&m, &w, &f));
 	m.streak.length = 1;
 	CHECK(medium_is_capped(&m, &w, &f));
-	f.now_us += 80 * MS + 1;
+	f.now_us += 96 * MS + 1;
 	CHECK(!medium_is_capped(&m, &w, &f));
 	/* A twentieth in a round trip. */
 	medium_grow_capped(&m, &c, &w, &ack, 1, cap);
