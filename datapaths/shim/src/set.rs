@@ -18,12 +18,12 @@
 //! distinguishes them without asking `SO_ERROR`, which would consume it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_short};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use libc::epoll_event;
+use libc::{epoll_event, pollfd};
 
 use crate::ask;
 use crate::conn::{Conn, Place, Via};
@@ -274,7 +274,9 @@ impl Set {
                 event.events &= !ERR;
             }
             if let Some(entry) = only.filter(|_| alike == 1).and_then(|fd| by_fd.get_mut(&fd)) {
-                entry.happened(self.fd(), only.unwrap_or(-1), &mut event);
+                let fd = only.unwrap_or(-1);
+                event.events = entry.whole(fd, event.events);
+                entry.happened(self.fd(), fd, &mut event);
             }
             if event.events == 0 {
                 continue;
@@ -331,6 +333,17 @@ impl Entry {
         // The end of what the peer sends comes with IN, and is asked for then.
         let shared = if own & IN != 0 { own & !RDHUP } else { own };
         if self.first && shared & !SHARED == 0 { shared | EXCLUSIVE } else { own }
+    }
+
+    /// Where the level counts the kernel reports all that holds, for however few events the program has room: one half brings the other.
+    fn whole(&self, fd: c_int, seen: u32) -> u32 {
+        let level = self.split() && self.events & (EDGE | ONESHOT) == 0 && seen != 0;
+        let Some(full) = self.conn.socket().filter(|_| level).and_then(|socket| socket.full()) else { return seen };
+        let half = |fd: c_int, events: u32| pollfd { fd, events: events as c_short, revents: 0 };
+        let mut halves = [half(fd, self.events & !OUT), half(full.as_raw_fd(), self.events & OUT)];
+        next::poll(halves.as_mut_ptr(), 2, 0);
+        let [own, room] = halves.map(|half| half.revents as u32);
+        seen | own & (self.events | HUP) & !OUT | room & self.events & OUT
     }
 
     /// `EPOLLRDHUP` is wanted, and the kernel was not asked for it.

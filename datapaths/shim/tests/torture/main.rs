@@ -278,6 +278,7 @@ cases! {
     set_dup_first: KEEN;
     set_dup_later: KEEN;
     set_nested: KEEN;
+    set_of_one: Case { bytes: 100_000, reader: Reader::Sending(1000), ..USUAL };
     poll_odd: KEEN;
     by_selects: KEEN;
     edge_pieces: Case { bytes: 3_000_000, reader: Reader::Slow(1_000_000), ..KEEN };

@@ -424,6 +424,23 @@ static void two_writers(void) {
     close(idle);
 }
 
+// A set that says one thing at a time says all that holds of a connection: that there is room, and what has come.
+static void set_of_one(void) {
+    int fd = take(), set = epoll_create1(0), left = 1, come = 0;
+    struct epoll_event event = {EPOLLIN | EPOLLOUT, {.fd = fd}};
+    if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
+    put(fd, total);
+    go();
+    while (left > 0 || come < 1000)
+        if (ioctl(fd, TIOCOUTQ, &left) != 0 || ioctl(fd, FIONREAD, &come) != 0) fail("ioctl");
+        else usleep(1000);
+    int count = epoll_wait(set, &event, 1, 1000);
+    report("events: %d, %x", count, event.events);
+    char bytes[1000];
+    while (come > 0 && (left = read(fd, bytes, sizeof bytes)) > 0) come -= left;
+    close(fd);
+}
+
 const struct method events[] = {
     {"two_writers", two_writers},
     {"level", level},
@@ -447,5 +464,6 @@ const struct method events[] = {
     {"cancel_pending_first", cancel_pending_first},
     {"cancel_pending_second", cancel_pending_second},
     {"cancel_pending", cancel_pending},
+    {"set_of_one", set_of_one},
     {0},
 };
