@@ -171,8 +171,14 @@ mod bus {
         fs::create_dir(lab.path("keys")).unwrap();
         let watch = |args: &[&str]| refusal(&lab.run(&[&["int", "watch", "--once"], args].concat()));
         assert!(watch(&["--bus", "kafka://a"]).starts_with("--bus: it is not a bus; give local"));
-        let said = watch(&["--bus", "nats://user:secret@127.0.0.1:1"]);
+        let said = watch(&["--bus", "nats://127.0.0.1:1"]);
         assert!(said.starts_with("nats://127.0.0.1:1: messages between machines need keys"), "{said}");
+        let told = lab.run(&["int", "watch", "--once", "--bus", "nats://user:secret@127.0.0.1:1"]);
+        let lines = String::from_utf8(told.stderr).unwrap();
+        assert!(
+            told.status.code() == Some(2) && lines.contains("PACELINE_BUS") && !lines.contains("secret"),
+            "{lines}"
+        );
         assert!(watch(&["--keys", "keys"]).contains("there is no key in it"));
         assert!(watch(&["--keys", "none"]).starts_with("none: No such file"));
         let made = lab.run(&["int", "key", "sta2", "--role", "sink", "--role", "hop", "--keys", "keys"]);

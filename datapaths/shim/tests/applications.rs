@@ -284,8 +284,10 @@ fn try_vsftpd(test: &str, shimmed: fn(PathBuf, &[(&str, &str)]) -> Command, user
             assert_eq!(curl(&words), expected, "{mode} {queue} {sendfile} {words:?}");
         }
         thread::scope(|scope| {
-            let session = log_in(port);
+            let mut session = log_in(port);
             until("an engine in a session", || {
+                // What is written to again after a while has one.
+                session.write_all(b"NOOP\r\n").unwrap();
                 server.processes().into_iter().any(|process| threads(process).iter().any(|name| name == "alcc"))
             });
             drop(session);
