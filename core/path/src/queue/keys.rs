@@ -97,7 +97,9 @@ impl<'a> Keys<'a> {
         let limit = if text.parse::<f64>().is_ok_and(|number| number > 0.0) {
             return Err(self.bad("limit", text, without_unit(text)));
         } else if let Some(packets) = text.strip_suffix("packets") {
-            Limit::packets(packets.trim().parse().map_err(|_| unknown())?)
+            let number: i64 = packets.trim().parse().map_err(|_| unknown())?;
+            // Below 0 as 0, which is refused.
+            Limit::packets(number.max(0).unsigned_abs())
         } else if let Some(times) = text.strip_suffix("bdp") {
             Limit { bdp: Some(times.trim().parse().map_err(|_| unknown())?), ..Limit::NONE }
         } else {
