@@ -1,9 +1,12 @@
 //! A TCP socket of the application: how its bytes go, and what was promised of it.
 
+mod kept;
+mod write;
+
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -20,6 +23,8 @@ use crate::pending::Pending;
 use crate::set::Set;
 use crate::stack;
 use crate::state::{self, State};
+use kept::restore;
+pub(crate) use kept::{Kept, Linger};
 
 /// How what the application writes goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,34 +50,6 @@ struct Care {
     stamped: bool,
 }
 
-/// `struct linger`.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct Linger {
-    pub(crate) on: c_int,
-    pub(crate) seconds: c_int,
-}
-
-/// Options that the application set and we keep to ourselves, since the engine needs others on the socket: the first three while there
-/// is a queue.
-#[derive(Clone, Copy)]
-pub(crate) struct Kept {
-    pub(crate) linger: Linger,
-    pub(crate) nodelay: c_int,
-    pub(crate) cork: c_int,
-    /// `SO_MAX_PACING_RATE`.
-    pub(crate) pacing: u64,
-    /// `TCP_NOTSENT_LOWAT`.
-    pub(crate) not_sent: u32,
-}
-
-impl Default for Kept {
-    /// Of a socket of which nothing was set.
-    fn default() -> Self {
-        Self { linger: Linger::default(), nodelay: 0, cork: 0, pacing: u64::MAX, not_sent: 0 }
-    }
-}
-
 /// Where a socket is registered: a set of `epoll`, under a descriptor.
 pub(crate) struct Place {
     pub(crate) set: Weak<Set>,
@@ -83,13 +60,6 @@ impl Place {
     /// Whether it is this one.
     pub(crate) fn is(&self, set: &Arc<Set>, fd: c_int) -> bool {
         self.fd == fd && ptr::eq(self.set.as_ptr(), Arc::as_ptr(set))
-    }
-}
-
-impl Linger {
-    /// A close waits.
-    pub(crate) fn waits(self) -> bool {
-        self.on != 0 && self.seconds != 0
     }
 }
 
@@ -395,119 +365,6 @@ impl Conn {
         }
     }
 
-    /// The application is about to write to the kernel.
-    pub(crate) fn writes(&self) {
-        if let Some(socket) = self.socket()
-            && !socket.is_watched()
-            && !state::any().is_some_and(|state| state.ending.load(Ordering::Relaxed))
-        {
-            let _inside = Inside::enter();
-            socket.wrote();
-        }
-    }
-
-    /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It was informed before as well, since
-    /// the call may block.
-    pub(crate) fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
-        let answer = call();
-        self.writes();
-        answer
-    }
-
-    /// Lets the application write to the kernel from now on, if our queue is empty or becomes so within `limit`; says
-    /// whether it may.
-    pub(crate) fn write_through(&self, limit: Duration) -> bool {
-        let Some(care) = self.care.get() else { return true };
-        if self.via() != Via::Queue {
-            return true;
-        }
-        if !limit.is_zero() {
-            care.socket.drain(limit);
-        }
-        let places = self.places();
-        if care.socket.write_through().is_err() {
-            return false;
-        }
-        self.go(Via::Inline);
-        if let Some(&fd) = self.names().iter().find(|&&fd| self.is(fd)) {
-            self.give_back(fd);
-        }
-        for place in places.iter() {
-            if let Some(set) = place.set.upgrade() {
-                set.renew(place.fd);
-            }
-        }
-        true
-    }
-
-    /// As [`Self::write_through`], and if it is adopted later, then inline.
-    pub(crate) fn go_through(&self, limit: Duration) -> bool {
-        let through = self.write_through(limit);
-        if through {
-            self.go_direct();
-        }
-        through
-    }
-
-    /// Writes what `load` answers into the queue, as `sendmsg(2)` would into the socket's buffer.
-    pub(crate) fn send<'a>(
-        &self,
-        fd: c_int,
-        load: impl FnOnce() -> Result<Vec<IoSlice<'a>>, c_int>,
-        dont_wait: bool,
-    ) -> io::Result<usize> {
-        let socket = self.socket().ok_or(io::ErrorKind::NotConnected)?;
-        end::stop_others();
-        let (parts, mut sent) = {
-            let _inside = Inside::enter();
-            let parts = load().map_err(io::Error::from_raw_os_error)?;
-            let sent = socket.send(&parts, true);
-            (parts, sent)
-        };
-        let total: usize = parts.iter().map(|part| part.len()).sum();
-        let mut taken = 0;
-        loop {
-            match sent {
-                Ok(count) => taken += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) if taken > 0 => return Ok(taken),
-                Err(error) => return Err(error),
-            }
-            if taken >= total {
-                return Ok(taken);
-            }
-            match self.wait_for_room(fd, dont_wait) {
-                Err(_) if taken > 0 => return Ok(taken),
-                waited => waited?,
-            }
-            end::stop_others();
-            let _inside = Inside::enter();
-            sent = socket.send(&after(&parts, taken), true);
-        }
-    }
-
-    /// Waits as a blocking write does: until there is room, `SO_SNDTIMEO` has passed or a signal came whose handler does
-    /// not restart calls. A non-blocking one does not wait.
-    pub(crate) fn wait_for_room(&self, fd: c_int, dont_wait: bool) -> io::Result<()> {
-        let socket = self.socket().ok_or(io::ErrorKind::NotConnected)?;
-        if dont_wait || ask::is_nonblocking(fd) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let [seconds, micros]: [i64; 2] = ask::option(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO).unwrap_or_default();
-        let limit = libc::timespec { tv_sec: seconds, tv_nsec: micros * 1000 };
-        let limit = if seconds == 0 && micros == 0 { ptr::null() } else { &raw const limit };
-        loop {
-            let full = socket.full().map_or(fd, |full| full.as_raw_fd());
-            let mut set = libc::pollfd { fd: full, events: libc::POLLOUT, revents: 0 };
-            match next::ppoll(&mut set, 1, limit, ptr::null()) {
-                0 => return Err(io::ErrorKind::WouldBlock.into()),
-                -1 if next::errno() == libc::EINTR && handlers_restart() => {}
-                -1 => return Err(io::Error::last_os_error()),
-                _ => return Ok(()),
-            }
-        }
-    }
-
     /// Another program may take this one's place: passes on what it inherits, with the options that the application set.
     pub(crate) fn before_exec(&self, fd: c_int, limit: Duration) {
         if next::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
@@ -596,43 +453,6 @@ fn or_none_left<T>(adopted: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::EINVAL)) => Ok(None),
         adopted => adopted.map(Some),
     }
-}
-
-/// Options that an engine uses for itself are the application's again.
-fn restore(fd: c_int, kept: &Kept) {
-    ask::set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, kept.pacing);
-    ask::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, kept.not_sent);
-    if kept.linger.waits() {
-        ask::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, kept.linger);
-    }
-}
-
-/// What is left of `parts` behind their first `count` bytes.
-fn after<'a>(parts: &[IoSlice<'a>], mut count: usize) -> Vec<IoSlice<'a>> {
-    let mut left = Vec::with_capacity(parts.len());
-    for part in parts {
-        let skip = count.min(part.len());
-        count -= skip;
-        // SAFETY: `part` lives for 'a; an IoSlice gives it out for its own borrow only.
-        let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(part.as_ptr().add(skip), part.len() - skip) };
-        if !bytes.is_empty() {
-            left.push(IoSlice::new(bytes));
-        }
-    }
-    left
-}
-
-/// Whether every handler that the program has installed asks that calls be restarted. `ppoll` never is, and nothing says
-/// which handler ran, so one that does not ask makes us answer `EINTR`, which any write may.
-fn handlers_restart() -> bool {
-    (1..=libc::SIGRTMAX()).all(|signal| {
-        // SAFETY: all zeros are a value; the call only writes to it.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: asks, changes nothing.
-        let known = unsafe { libc::sigaction(signal, ptr::null(), &mut action) } == 0;
-        let handled = known && action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
-        !handled || action.sa_flags & libc::SA_RESTART != 0
-    })
 }
 
 /// Nanoseconds of the monotonic clock; never 0.
