@@ -32,6 +32,7 @@ use crate::controller::{Ack, Cause, Controller, Ecn, Env, Telemetry};
 use crate::cubic::{Cubic, PARAMS, START, Settings};
 use crate::entry::{Entry, Kind, ON_OFF, Param, Params};
 use crate::path_report::{PathReport, USUAL_DRAIN};
+use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Signal, Window, WindowController};
@@ -78,7 +79,7 @@ pub struct CubicMedium {
     mss: u32,
     report: PathReport,
     srtt: Nanos,
-    min_rtt: Nanos,
+    path: PathRtt,
     /// Newest delivery rate that the application did not limit, or the largest that it did.
     rate: Option<Rate>,
     /// The window limited the flow when it was last heard of.
@@ -99,7 +100,7 @@ impl CubicMedium {
             mss: env.mss,
             report: PathReport::new(0.0),
             srtt: Nanos::ZERO,
-            min_rtt: Nanos::MAX,
+            path: PathRtt::default(),
             rate: None,
             limited: false,
             spared: 0,
@@ -127,18 +128,24 @@ impl CubicMedium {
             return true;
         }
         let drain = self.report.tightest(now).map_or(USUAL_DRAIN, |hop| hop.drain);
-        let queued = self.min_rtt < Nanos::MAX && self.srtt > self.min_rtt + drain;
-        !queued && !self.report.is_scarce() && self.spared < SPARED_IN_A_ROW
+        !self.queues(drain) && !self.report.is_scarce() && self.spared < SPARED_IN_A_ROW
+    }
+
+    /// Round trips are longer than the path by more than `time`.
+    fn queues(&self, time: Nanos) -> bool {
+        let path = self.path.smallest();
+        path < Nanos::MAX && self.srtt > path + time
     }
 
     /// The largest window in packets that spared losses may leave; endless where the flow or the path is not known.
     fn cap(&self, now: Time) -> f64 {
-        let (Some(rate), true) = (self.rate, self.report.is_fresh(now) && self.min_rtt < Nanos::MAX) else {
+        let min_rtt = self.path.smallest();
+        let (Some(rate), true) = (self.rate, self.report.is_fresh(now) && min_rtt < Nanos::MAX) else {
             return f64::INFINITY;
         };
         let share = self.report.tightest(now).map_or(0.0, |hop| hop.share);
         let brought = |time| rate.bytes_in(time) as f64 / f64::from(self.mss);
-        (2.0 * (brought(self.min_rtt) + share.min(brought(self.srtt)))).max(INITIAL_WINDOW)
+        (2.0 * (brought(min_rtt) + share.min(brought(self.srtt)))).max(INITIAL_WINDOW)
     }
 
     /// What L1G grows by.
@@ -152,7 +159,8 @@ impl CubicMedium {
 impl Policy for CubicMedium {
     fn observe(&mut self, ack: &Ack<'_>, window: &Window) {
         self.cubic.observe(ack, window);
-        (self.srtt, self.min_rtt) = (ack.srtt, ack.min_rtt);
+        self.srtt = ack.srtt;
+        self.path.ack(ack, self.mss);
         if ack.bytes > 0 {
             self.limited = ack.window_limited;
         }
@@ -184,6 +192,7 @@ impl Policy for CubicMedium {
 
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
         self.report.take(telemetry);
+        self.path.report(telemetry);
     }
 
     fn answer(&mut self, lapse: &Lapse<'_>, _window: &Window) -> Answer {

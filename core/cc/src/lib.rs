@@ -25,6 +25,7 @@ pub mod mdi;
 pub mod names;
 pub mod observe;
 pub mod path_report;
+pub mod path_rtt;
 pub mod prague;
 pub mod registry;
 pub mod reno;

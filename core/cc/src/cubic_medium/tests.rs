@@ -359,6 +359,36 @@ fn a_flow_that_its_application_limits_does_not_grow_at_a_loss() {
 }
 
 #[test]
+fn after_a_change_to_a_longer_route_losses_of_the_medium_are_spared_again() {
+    for name in MODES {
+        let mut bench = Bench::at(name, 40);
+        let mut spared = Vec::new();
+        for round in 0..30_u64 {
+            // Half a second each: flights of 10 and of 20 packets, with nothing in the queues.
+            for flight in [10, 20] {
+                bench.now += Nanos::from_millis(250);
+                let idle = Hop { queue_bytes: Some(0), ..hop(60) };
+                bench.report(Cause::Medium, &[idle]);
+                let rate = RateSample {
+                    delivered: flight * MSS,
+                    interval: Nanos::from_millis(100),
+                    prior_delivered: 0,
+                    app_limited: false,
+                    retransmission: false,
+                };
+                let acked = ack(bench.now, Nanos::from_millis(100), flight as u32);
+                bench.controller.on_ack(&Ack { min_rtt: RTT, rate: Some(rate), ..acked });
+            }
+            bench.lose(&[Cause::Medium]);
+            if bench.value("spared_in_a_row") > 0.0 {
+                spared.push(round);
+            }
+        }
+        assert_eq!((spared.first(), spared.len()), (Some(&20), 10), "{name}: {spared:?}");
+    }
+}
+
+#[test]
 fn the_slope_beside_a_small_cut_is_kept_or_derived() {
     let grown = |slope: &str| {
         let text = format!("cubic-l2:start=slow,ssthresh=12,slope={slope}");
