@@ -11,6 +11,16 @@ use crate::recovery::{Prr, Undo};
 use crate::segment::{AckSegment, MAX_SACKS, Range};
 use crate::sender::{Delivery, Digest, FlowSender, glides};
 
+/// What an acknowledgement shows of packets that were taken for lost too early.
+struct Late {
+    /// It is of an original that lies below the recovery point.
+    original: bool,
+    /// Datagrams of the episode that have arrived after all.
+    datagrams: u64,
+    /// A repair of the episode was needless.
+    repair: bool,
+}
+
 impl FlowSender {
     /// Digests an acknowledgement.
     #[inline]
@@ -57,12 +67,14 @@ impl FlowSender {
         let delivery = self.driver.delivered(now, &mut fresh, exact && ack.ece, &received);
         let mut original = false;
         let (mut late, mut late_now) = (0, 0);
+        let mut overtaken = false;
         let undo_from = self.undo.map_or(u64::MAX, |undo| undo.from);
         for packet in &fresh {
-            self.reordering.on_delivered(packet.end(), packet.retransmitted);
+            let lost = packet.state == State::Lost;
+            overtaken |= self.reordering.on_delivered(packet.end(), packet.retransmitted) && lost;
             original |= !packet.retransmitted && packet.end() <= self.recovery_point;
-            late += u64::from(packet.state == State::Lost);
-            late_now += u64::from(packet.state == State::Lost && packet.seq >= undo_from);
+            late += u64::from(lost);
+            late_now += u64::from(lost && packet.seq >= undo_from);
         }
         self.board.fresh = fresh;
         if let Some(newest) = delivery.newest {
@@ -88,11 +100,15 @@ impl FlowSender {
         }
         if self.delivery == Delivery::Unreliable {
             self.stats.spurious += late;
+            if overtaken {
+                self.reordering.on_early_loss(self.una, self.next);
+            }
         }
 
         // Undo.
-        self.take_duplicate(ack);
-        self.find_mistake(now, ack, advanced, original, late_now);
+        let needless = self.take_duplicate(ack);
+        let late = Late { original, datagrams: late_now, repair: needless };
+        self.find_mistake(now, ack, advanced, &late);
 
         // End of a phase.
         // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`), or until a
@@ -226,27 +242,33 @@ impl FlowSender {
         }
     }
 
-    /// A range arrived twice (RFC 2883).
-    fn take_duplicate(&mut self, ack: &AckSegment) {
-        let Some(range) = ack.duplicate else { return };
+    /// A range arrived twice (RFC 2883); says whether a repair of the episode was needless. More duplicates than there were
+    /// retransmissions are copies that the network made, and say nothing from then on (Linux `tcp_dsack_seen`); nor does that
+    /// of a packet that was never sent again, as far as it is known still (`tcp_sacktag_one`).
+    fn take_duplicate(&mut self, ack: &AckSegment) -> bool {
+        let Some(range) = ack.duplicate else { return false };
         if self.delivery == Delivery::Unreliable {
-            return;
+            return false;
         }
+        self.duplicates += 1;
         // The probe's original arrived too (RFC 8985 section 7.4.2).
         if self.probe.is_some_and(|probe| probe.repaired.is_some_and(|packet| packet.end() == range.end)) {
             self.probe = None;
-            return;
+            return false;
         }
-        self.reordering.on_duplicate(self.una, self.next);
-        if self.undo.is_some_and(|undo| undo.covers(range) && undo.open > 0) {
-            self.stats.spurious += 1;
+        if self.duplicates > self.stats.retransmits || self.board.was_sent_once(range) {
+            return false;
         }
+        self.reordering.on_early_loss(self.una, self.next);
+        let needless = self.undo.is_some_and(|undo| undo.covers(range) && undo.open > 0);
+        self.stats.spurious += u64::from(needless);
+        needless
     }
 
     /// Undoes the last reduction when it answered a spurious loss. An original that fills a hole says so for its
     /// own packet alone: while repairs of others are out, and may be needed, it is not believed (Linux
     /// `tcp_try_undo_partial`; which marks no more losses at that acknowledgement either, where we go on looking).
-    fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, original: bool, late: u64) {
+    fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, late: &Late) {
         let Some(undo) = &mut self.undo else { return };
         let mistaken = match self.delivery {
             Delivery::Reliable => {
@@ -255,11 +277,10 @@ impl FlowSender {
                     && matches!(self.phase, Phase::Recovery | Phase::Loss)
                     && ack.echo_sent_at < undo.first_repair_at
                     && (self.phase == Phase::Loss || self.una >= self.recovery_point || !self.board.has_repairs_out());
-                let never_repaired = self.phase == Phase::Loss && undo.by_timeout && original;
-                let needless = ack.duplicate.is_some_and(|range| undo.covers(range)) && undo.on_needless();
-                echo || never_repaired || needless
+                let never_repaired = self.phase == Phase::Loss && undo.by_timeout && late.original;
+                echo || never_repaired || (late.repair && undo.on_needless())
             }
-            Delivery::Unreliable => (0..late).any(|_| undo.on_needless()),
+            Delivery::Unreliable => (0..late.datagrams).any(|_| undo.on_needless()),
         };
         if !mistaken || undo.done {
             return;

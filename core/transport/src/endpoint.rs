@@ -42,6 +42,11 @@ pub struct SenderStats {
 }
 
 impl SenderStats {
+    /// Packets declared lost of which telemetry has not said why. Some are declared lost twice, and explained twice.
+    pub fn lost_unexplained(&self) -> u64 {
+        self.packets_lost.saturating_sub(self.lost_by_medium).saturating_sub(self.lost_by_congestion)
+    }
+
     /// Above TCP: share of its chunks for which TCP was the limit, 0 to 1; 0 before the first chunk.
     pub fn limited_share(&self) -> f64 {
         self.limited_below as f64 / self.chunks.max(1) as f64
@@ -145,4 +150,23 @@ pub trait Receiver: Send {
 
     /// Payload bytes ready for the application: in order for streams, all distinct ones for datagrams.
     fn bytes_ready(&self) -> u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_explained_twice_leaves_none_unexplained() {
+        let stats = |medium, congestion| SenderStats {
+            packets_lost: 5,
+            lost_by_medium: medium,
+            lost_by_congestion: congestion,
+            ..SenderStats::default()
+        };
+        assert_eq!(
+            [stats(0, 0), stats(3, 1), stats(3, 2), stats(4, 3)].map(|stats| stats.lost_unexplained()),
+            [5, 1, 0, 0]
+        );
+    }
 }

@@ -64,7 +64,7 @@ pub(crate) struct Reordering {
     highest: u64,
     /// A packet that was never retransmitted arrived after a later one.
     seen: bool,
-    /// `RACK.reo_wnd_mult`, grown by duplicates.
+    /// `RACK.reo_wnd_mult`, grown by losses that were declared too early.
     steps: u64,
     /// Recoveries until `steps` goes back to one.
     persist: u32,
@@ -77,17 +77,17 @@ impl Reordering {
         Self { highest: 0, seen: false, steps: 1, persist: 0, round_end: 0 }
     }
 
-    /// A packet that ends at `end` was delivered.
-    pub(crate) fn on_delivered(&mut self, end: u64, retransmitted: bool) {
-        if end > self.highest {
-            self.highest = end;
-        } else if !retransmitted {
-            self.seen = true;
-        }
+    /// A packet that ends at `end` was delivered; says whether its original arrived after a later one.
+    pub(crate) fn on_delivered(&mut self, end: u64, retransmitted: bool) -> bool {
+        let late = end <= self.highest && !retransmitted;
+        self.highest = self.highest.max(end);
+        self.seen |= late;
+        late
     }
 
-    /// A duplicate was reported: a loss was declared too early.
-    pub(crate) fn on_duplicate(&mut self, una: u64, next: u64) {
+    /// A loss was declared too early: of a stream a duplicate says so (RFC 8985 section 6.2 step 4), of datagrams the
+    /// packet itself, which arrives after all (RFC 9002 section 6.1.1).
+    pub(crate) fn on_early_loss(&mut self, una: u64, next: u64) {
         if una >= self.round_end {
             self.round_end = next;
             self.steps += 1;

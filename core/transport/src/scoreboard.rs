@@ -175,6 +175,12 @@ impl Scoreboard {
         Some(packet)
     }
 
+    /// The packet in `range` is here still, and was never sent again.
+    pub(crate) fn was_sent_once(&self, range: Range) -> bool {
+        let packet = self.packets.get(self.index_of(range.start));
+        packet.is_some_and(|packet| packet.seq == range.start && !packet.retransmitted)
+    }
+
     /// A packet that was sent again is in flight (Linux `retrans_out`).
     pub(crate) fn has_repairs_out(&self) -> bool {
         self.packets.iter().any(|packet| packet.retransmitted && packet.state == State::InFlight)

@@ -91,6 +91,8 @@ pub(crate) struct FlowSender {
     pub(crate) prr: Option<Prr>,
     pub(crate) undo: Option<Undo>,
     pub(crate) reordering: Reordering,
+    /// Duplicates that the receiver reported (Linux `dsack_dups`).
+    pub(crate) duplicates: u64,
     /// Time-outs in a row.
     pub(crate) backoff: u32,
     pub(crate) probe: Option<Probe>,
@@ -127,6 +129,7 @@ impl FlowSender {
             prr: None,
             undo: None,
             reordering: Reordering::new(),
+            duplicates: 0,
             backoff: 0,
             probe: None,
             probe_due: false,

@@ -2,7 +2,7 @@
 
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path, controller};
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_transport::{Config, datagram};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -44,6 +44,31 @@ fn a_late_datagram_is_a_spurious_loss() {
     world.finish(Time::from_millis(5000));
     let stats = world.sender.stats();
     assert_eq!((stats.packets_lost, stats.spurious, stats.bytes_delivered), (1, 1, 100 * MSS));
+}
+
+/// RFC 9002 section 6.1.1: who learns that a packet was late and not lost waits longer for the next.
+#[test]
+fn late_datagrams_teach_to_wait() {
+    for late in [7, 9, 12] {
+        let spy = Spy::new(Notes {
+            beta: 0.5,
+            pacing: |_| Pacing::Rate(Rate::from_bytes_per_sec(1000 * MSS)),
+            ..Notes::default()
+        });
+        let sender = datagram::sender(&Config::default(), spy.controller());
+        let mut world = Loop::new(Path::default(), sender, datagram::receiver(None));
+        // A packet each millisecond; every tenth is late by more than a quarter of the 20 ms of a round trip.
+        world.fate = Box::new(move |n, _| Fate {
+            later: Nanos::from_millis(if n % 10 == 5 { late } else { 0 }),
+            ..Fate::default()
+        });
+        world.sender.write(3000 * MSS);
+        world.finish(Time::from_millis(10_000));
+        let stats = world.sender.stats();
+        assert!(stats.packets_lost <= 4 && stats.packets_lost == stats.spurious, "{late} ms: {stats:?}");
+        let notes = spy.notes();
+        assert_eq!(notes.window, 20.0, "{late} ms: each reduction is undone: {:?}", notes.losses);
+    }
 }
 
 #[test]

@@ -75,6 +75,23 @@ fn a_packet_later_than_a_quarter_rtt_is_resent_once_and_undone() {
     assert_eq!(notes.window, 20.0);
 }
 
+/// Each packet arrives twice, and the receiver says so of each (RFC 2883): that proves no repair needless.
+#[test]
+fn copies_that_the_network_makes_undo_no_reduction() {
+    for duplicate in [0.1, 0.5, 1.0] {
+        let (spy, mut world) = world(Notes { beta: 0.5, ..spaced() });
+        world.path.duplicate = duplicate;
+        world.fate = lose(40..41);
+        world.sender.write(200 * MSS);
+        world.finish(Time::from_millis(5000));
+        let stats = world.sender.stats();
+        assert_eq!((stats.packets_lost, stats.spurious, stats.retransmits), (1, 0, 1), "{duplicate}");
+        let notes = spy.notes();
+        assert!(notes.spurious.is_empty(), "{duplicate}");
+        assert_eq!(notes.window, 10.0, "{duplicate}: the loss was real");
+    }
+}
+
 #[test]
 fn a_late_packet_undoes_nothing_while_the_repair_of_a_real_loss_is_out() {
     let (spy, mut world) = world(Notes { beta: 0.5, ..spaced() });

@@ -112,7 +112,7 @@ fn telemetry(flows: &[FlowOutcome]) -> Option<TelemetryRecord> {
         let stats = &flow.sender;
         sender.medium += stats.lost_by_medium;
         sender.overflow += stats.lost_by_congestion;
-        sender.unknown += stats.packets_lost - stats.lost_by_medium - stats.lost_by_congestion;
+        sender.unknown += stats.lost_unexplained();
     }
     let named = |Named { medium, overflow, unknown }: Named| NamedRecord { medium, overflow, unknown };
     sum.map(|(all, sender)| TelemetryRecord {
