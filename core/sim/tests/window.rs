@@ -4,7 +4,8 @@
 //! (Alizadeh et al., SIGCOMM 2010, section 3.3); tolerances stand beside each figure.
 
 use crate::common::{Dumbbell, PeriodicLoss, bulk, jain, mean, share, span, variable};
-use paceline_experiment::{Flow, Outcome, Timing, Via};
+use paceline_cc::Nanos;
+use paceline_experiment::{Flow, OnOff, Outcome, Timing, Via, Workload};
 use paceline_path::queue::Limit;
 
 fn tcp(controller: &str) -> Flow {
@@ -161,6 +162,23 @@ fn two_prague_flows_share_a_link_where_a_packet_takes_as_long_as_the_step() {
         let (one, other) = (share(&outcome, 0, 20_000, 60_000), share(&outcome, 1, 20_000, 60_000));
         assert!(shares.contains(&(one.max(other) / one.min(other))), "th_len={th_len}: {one} and {other}");
         assert!(one + other > 0.9, "th_len={th_len}: {one} and {other}");
+    }
+}
+
+/// RFC 5681 section 4.1 in Linux's form: the window halves for each time-out of silence, before the first packet leaves.
+#[test]
+fn after_a_silence_a_reduced_window_leaves() {
+    for controller in ["reno", "cubic", "bic", "dctcp"] {
+        let bursts = OnOff { on: Nanos::from_millis(1_500), off: Nanos::from_millis(1_000), random: false };
+        let flow = Flow { workload: Workload::OnOff(bursts), ..tcp(controller) };
+        let outcome =
+            Dumbbell { limit: Limit { bdp: Some(1.0), ..Limit::NONE }, ..Dumbbell::new(20.0, 40, vec![flow]) }.run(4);
+        let in_flight = &outcome.series.as_ref().unwrap().flows[0].in_flight_packets;
+        let most = |from: usize, to: usize| in_flight[from..to].iter().copied().fold(0.0, f64::max);
+        assert!(most(1_000, 1_500) > 30.0, "{controller} has little to restart from: {}", most(1_000, 1_500));
+        let restarted = most(2_500, 2_535);
+        // Three time-outs of a third of a second at least: 134 packets are all that the path holds.
+        assert!((1.0..=134.0 / 8.0).contains(&restarted), "{controller}: {restarted} packets");
     }
 }
 

@@ -436,6 +436,7 @@ impl Driver {
         if let Some(last) = self.last_sent_at.filter(|_| self.ran_dry) {
             let rto = self.rtt.rto(&self.config);
             self.controller.on_restart(&Restart { now: now.max(self.informed), idle: now - last, rto });
+            self.refresh();
         }
     }
 
