@@ -165,6 +165,19 @@ fn two_prague_flows_share_a_link_where_a_packet_takes_as_long_as_the_step() {
     }
 }
 
+/// What a low-latency packet meets on a slow link is mostly a packet of the other queue on the wire.
+#[test]
+fn prague_keeps_its_part_of_a_slow_link_beside_cubic() {
+    for mbps in [2.0, 4.0, 8.0] {
+        for rtt in [10, 50] {
+            let queue = Some("dualpi2".parse().unwrap());
+            let outcome = Dumbbell { queue, ..Dumbbell::new(mbps, rtt, vec![tcp("prague"), tcp("cubic")]) }.run(60);
+            let (own, other) = (share(&outcome, 0, 10_000, 60_000), share(&outcome, 1, 10_000, 60_000));
+            assert!(own > 0.35 && other > 0.35, "{mbps} Mbit/s, {rtt} ms: {own} and {other}");
+        }
+    }
+}
+
 /// RFC 5681 section 4.1 in Linux's form: the window halves for each time-out of silence, before the first packet leaves.
 #[test]
 fn after_a_silence_a_reduced_window_leaves() {

@@ -12,11 +12,12 @@
 //! result is the same. C is protected from L by Linux's credits, one of the weighted round robins that the RFC
 //! allows; they are set back when a packet finds both queues empty, where Linux does so when there is none to send. L's
 //! own threshold is by default Linux's step, and the ramp of the RFC when it has a range; it and k p' make one probability, as
-//! in the RFC, where Linux tries one after the other. A packet that is alone in L is marked as any other, as in Linux; the RFC
-//! exempts it (`th_len=1`), so that a slow link stays busy. Where a packet takes as long to send as the step, flows that pace
-//! then share by chance: each time two meet, one waits, so that a fast and a slow flow get the same number of marks.
-//! Left out: Linux's pause of the AQM below two packets of backlog (the RFC has none), and its choice to let the buffer
-//! overflow in overload.
+//! in the RFC, where Linux tries one after the other. The step passes by a packet that leaves L empty (the RFC's `Th_len`),
+//! where Linux marks it too (`th_len=0`): on a link on which a packet takes longer to send than the step, each packet that finds
+//! another on the wire would be marked, and a flow of L starves beside one of C. Flows that pace then share such a link by
+//! chance: each time two meet, one waits, so that a fast and a slow flow get the same number of marks.
+//! From Linux (the RFC has nothing like it): while less than two packets wait, nothing is dropped or marked with p' or what
+//! follows from it. Left out: Linux's choice to let the buffer overflow in overload.
 
 use std::fmt;
 
@@ -64,7 +65,8 @@ pub struct DualPi2Params {
 
 impl Default for DualPi2Params {
     /// Target 15 ms, update every 16 ms, gains 0.16 and 3.2, coupling 2 (RFC 9332 appendix A.1, with 16 ms as in
-    /// Linux), step at 1 ms on a queue of any length and a tenth for C (Linux), evenly spaced (RFC 9332 appendix A).
+    /// Linux), step at 1 ms and a tenth for C (Linux), no step on a packet that leaves L empty and evenly spaced (RFC 9332
+    /// appendix A).
     fn default() -> Self {
         Self {
             target: Nanos::from_millis(15),
@@ -74,7 +76,7 @@ impl Default for DualPi2Params {
             k: 2.0,
             step: Nanos::from_millis(1),
             range: Nanos::ZERO,
-            th_len: 0,
+            th_len: 1,
             protection: 0.1,
             spacing: Spacing::Even,
         }
@@ -106,8 +108,10 @@ impl fmt::Display for DualPi2Params {
     }
 }
 
-/// Bytes of a full packet, by which the first credit is counted (Linux: the MTU of the device).
-const PACKET: f64 = 1500.0;
+/// Bytes of a full packet (Linux: the MTU of the device).
+const PACKET: u64 = 1500;
+/// Bytes behind a packet that leaves, below which p' counts as zero (Linux `must_drop`).
+const LEAST_BACKLOG: u64 = 2 * PACKET;
 
 /// Chooses packets at given probabilities, for one of the queues.
 struct Chooser {
@@ -200,6 +204,11 @@ impl<P> DualPi2<P> {
         (1.0 / (self.params.k * self.params.k)).min(1.0)
     }
 
+    /// Whether p' counts for a packet that has been taken out.
+    fn controls(ledger: &Ledger<P>) -> bool {
+        ledger.stats.queued.bytes >= LEAST_BACKLOG
+    }
+
     /// Makes the updates that were due by `now`.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
@@ -229,8 +238,9 @@ impl<P> DualPi2<P> {
     fn take_low(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
         let short = self.low.fifo.packets.len() <= self.params.th_len;
         let native = if short { 0.0 } else { self.params.native(self.low.delay(now)) };
-        let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
         let mut packet = self.low.fifo.pop(ledger)?;
+        let (classic, coupled) =
+            if Self::controls(ledger) { (self.classic_probability(), self.coupled_probability()) } else { (0.0, 0.0) };
         if coupled >= 1.0 && self.low.chooser.hits(classic) {
             ledger.drop_early(packet);
             return None;
@@ -243,8 +253,8 @@ impl<P> DualPi2<P> {
 
     /// The next packet of C, marked or dropped (`None`).
     fn take_classic(&mut self, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
-        let probability = self.classic_probability();
         let mut packet = self.classic.fifo.pop(ledger)?;
+        let probability = if Self::controls(ledger) { self.classic_probability() } else { 0.0 };
         let hit = self.classic.chooser.hits(probability);
         if hit && (probability >= self.classic_most() || !ledger.stats.mark(&mut packet)) {
             ledger.drop_early(packet);
@@ -259,7 +269,7 @@ impl<P: Send> Queue<P> for DualPi2<P> {
         self.catch_up(now);
         if ledger.stats.queued.packets == 0 {
             // Weight of C less that of L: L begins.
-            self.credit = (2.0 * self.params.protection - 1.0) * PACKET;
+            self.credit = (2.0 * self.params.protection - 1.0) * PACKET as f64;
         }
         let lane = match packet.ecn {
             Codepoint::Ect1 | Codepoint::Ce => &mut self.low,
