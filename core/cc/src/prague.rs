@@ -7,6 +7,9 @@
 //! - Alpha and the window are real numbers where Linux has fixed point with 20 fractional bits or more.
 //! - Alpha is averaged over the target RTT at least from the first mark on, not only once the growth has become
 //!   independent of the RTT: one rule for alpha and for the reduction.
+//! - After a start-up of chirps, which answers no marks, alpha is the mean of all shares of marks since the first packet, until the
+//!   average weighs each less, and the start-up's round trips count as those of the transition: the flow would be the last to
+//!   give up the faster growth otherwise, and keep what it gains by that (our choice; Linux has no such start-up).
 //! - Bursts are the datapath's: Linux holds them to 0.25 ms at the pacing rate.
 //! - There is no fallback to a classic answer (off in Linux).
 
@@ -34,12 +37,14 @@ pub struct Settings {
     pub target: Nanos,
     /// Round trips after the start-up until growth is independent of the RTT.
     pub transition: u64,
+    /// The start-up answers no marks: alpha is measured from its first packet on, and its round trips are of the transition.
+    pub measured: bool,
 }
 
 impl Default for Settings {
     /// Linux `tcp_prague.c`.
     fn default() -> Self {
-        Self { alpha: 1.0, gain: 1.0 / 16.0, target: Nanos::from_millis(25), transition: 500 }
+        Self { alpha: 1.0, gain: 1.0 / 16.0, target: Nanos::from_millis(25), transition: 500, measured: false }
     }
 }
 
@@ -50,12 +55,14 @@ pub struct Prague {
     mss: u32,
     alpha: Alpha,
     srtt: Nanos,
-    /// What alpha learns from; nothing before the first mark.
+    /// What alpha learns from; nothing before the first mark, unless it is measured from the start.
     window: Option<Observed>,
+    /// Shares of marks that alpha has learnt from, where it is measured from the start.
+    shares: u32,
     reduced_at: Option<Time>,
     /// End of the present round trip.
     round_end: u64,
-    /// Round trips since the start-up.
+    /// Round trips since the start-up, or since the start.
     rounds: u64,
 }
 
@@ -84,6 +91,7 @@ impl Prague {
             alpha: Alpha::exact(settings.alpha, settings.gain),
             srtt: Nanos::ZERO,
             window: None,
+            shares: 0,
             reduced_at: None,
             round_end: 0,
             rounds: 0,
@@ -103,14 +111,14 @@ impl Prague {
 impl Policy for Prague {
     fn observe(&mut self, ack: &Ack<'_>, window: &Window) {
         self.srtt = ack.srtt;
-        if window.starting() {
+        if window.starting() && !self.settings.measured {
             self.rounds = 0;
             self.round_end = ack.next;
         } else if ack.una >= self.round_end {
             self.rounds += 1;
             self.round_end = ack.next;
         }
-        if self.window.is_none() && ack.ce_bytes == 0 {
+        if self.window.is_none() && ack.ce_bytes == 0 && !self.settings.measured {
             return;
         }
         let observed = self.window.get_or_insert_with(|| Observed::new(ack));
@@ -118,6 +126,12 @@ impl Policy for Prague {
         observed.marked = observed.marked.saturating_add(ack.ce_bytes);
         let long = ack.now - observed.since >= self.settings.target;
         if long && ack.una >= observed.end && ack.now > observed.since {
+            if self.settings.measured {
+                // The mean of the shares so far, until the average weighs each less.
+                self.shares = self.shares.saturating_add(1);
+                let gain = self.settings.gain.max(1.0 / f64::from(self.shares));
+                self.alpha = Alpha::exact(self.alpha.share(), gain);
+            }
             self.alpha.update(observed.marked, observed.acked);
             *observed = Observed::new(ack);
         }
@@ -171,13 +185,14 @@ impl Policy for Prague {
 }
 
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
+    let start = start_up(params, &Env { paced: true, ..*env });
     let settings = Settings {
         alpha: params.number("alpha"),
         gain: params.number("g"),
         target: Nanos::from_millis_f64(params.number("target")),
         transition: params.number("transition") as u64,
+        measured: start.holds_against_marks() && params.number("alpha") == 0.0,
     };
-    let start = start_up(params, &Env { paced: true, ..*env });
     Box::new(WindowController::new(env, start, Prague::new(env, settings)))
 }
 

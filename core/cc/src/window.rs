@@ -6,7 +6,7 @@
 
 mod joined;
 
-use crate::controller::{Ack, Ecn, Env, Lost, Pacing, Sent, Telemetry};
+use crate::controller::{Ack, Ecn, Env, Lost, Pacing, Restart, Sent, Telemetry};
 use crate::units::{Nanos, Time};
 
 pub use joined::WindowController;
@@ -91,15 +91,9 @@ pub trait StartUp: Send {
     /// The congestion that ended the start-up was spurious; the window has been restored, and the start-up is in charge.
     fn on_spurious(&mut self) {}
 
-    /// The flow sends again after `idle` with nothing in flight. True takes charge again: the start-up has set `window`,
-    /// and the policy's own answer to a silence is left out.
-    fn on_restart(&mut self, _now: Time, _idle: Nanos, _window: &mut Window) -> bool {
-        false
-    }
-
-    /// Something was delivered while the policy is in charge and no reduction is due. True takes charge again, with
-    /// `window` set for it.
-    fn resumes(&mut self, _ack: &Ack<'_>, _window: &mut Window) -> bool {
+    /// The flow sends again after a silence, whoever is in charge. True leaves out the usual answer to it: the start-up has
+    /// set `window`.
+    fn on_restart(&mut self, _restart: &Restart, _window: &mut Window) -> bool {
         false
     }
 
@@ -124,7 +118,7 @@ pub trait StartUp: Send {
     /// Full packets have `mss` payload bytes from now on.
     fn on_mss(&mut self, mss: u32);
 
-    /// The gaps of a start-up that paces (a chirp); nothing leaves them to the policy.
+    /// The gaps of a start-up that paces (a chirp), whoever is in charge; nothing leaves them to the policy.
     fn pacing(&self) -> Option<Pacing> {
         None
     }

@@ -79,25 +79,29 @@ impl Chirps {
 }
 
 /// Chirps as a start-up.
-struct ChirpStart(Chirps);
+struct ChirpStart {
+    chirps: Chirps,
+    over: bool,
+}
 
 impl StartUp for ChirpStart {
     fn on_sent(&mut self, _sent: &Sent, window: &mut Window) -> u64 {
-        window.cwnd = window.cwnd.max((CHIRPS * self.0.packets) as f64);
-        self.0.on_sent()
+        window.cwnd = window.cwnd.max((CHIRPS * self.chirps.packets) as f64);
+        self.chirps.on_sent()
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
-        let last = CHIRPS * self.0.packets - 1;
+        let last = CHIRPS * self.chirps.packets - 1;
         if ack.packets.iter().any(|packet| packet.tag == CHIRPS && packet.seq == last * u64::from(packet.bytes)) {
             window.ssthresh = window.cwnd;
+            self.over = true;
         }
     }
 
     fn on_mss(&mut self, _mss: u32) {}
 
     fn pacing(&self) -> Option<Pacing> {
-        Some(self.0.pacing())
+        (!self.over).then(|| self.chirps.pacing())
     }
 }
 
@@ -194,7 +198,7 @@ fn a_controller_sends_chirps() {
 fn check_start_up<P: Policy>(policy: impl Fn(&Env) -> P) {
     let env = Env::default();
     for (index, (packets, divisor, ..)) in GEOMETRIES.iter().enumerate() {
-        let start = Box::new(ChirpStart(Chirps::new(*packets, *divisor)));
+        let start = Box::new(ChirpStart { chirps: Chirps::new(*packets, *divisor), over: false });
         let mut controller = WindowController::new(&env, start, policy(&env));
         assert_eq!(controller.pacing(), Pacing::Free);
         let departures = drive(&mut controller, CHIRPS * packets);

@@ -208,7 +208,6 @@ mod measure {
     #[repr(C)]
     struct Flow {
         start: Adaptive,
-        marked_at: u64,
         words: [u32; 7],
         flags: [u8; 7],
         ack: [u64; 6],

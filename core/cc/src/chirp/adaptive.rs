@@ -16,15 +16,15 @@
 //! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth,
 //!   when a queue of 30 ms stands, on loss, or when chirps cannot be read (slow start goes on from there where the host
 //!   could not keep the gaps). So it always ends.
-//! - **It begins again** from the window's own gap, without bursts: after a silence, after a spurious loss, and when a
-//!   path that marks has marked nothing for two round trips more than twice the time between marks in a steady state
-//!   (`chirp_again=off` leaves that last one out).
+//! - **It hands over once**: capacity that becomes free later is the policy's to find. After a spurious loss it goes on.
+//! - **A silence** leaves standing what was in use before, for five minutes (RFC 7661): the load while it chirps, the window
+//!   after it has handed over, which then leaves over a round trip. A flow that has less to send than its load is not waiting.
 
 use std::collections::VecDeque;
 
-use crate::controller::{Ack, Acked, Env, Pacing, Sent};
+use crate::controller::{Ack, Acked, Env, Pacing, Restart, Sent};
 use crate::hystart::HyStartPlusPlus;
-use crate::units::{Nanos, Time};
+use crate::units::Nanos;
 use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, StartUp, Window};
 
 use super::Settings;
@@ -68,8 +68,6 @@ const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
 /// Round trips without calm growth, in total, that end it.
 const PATIENCE: f64 = 20.0;
-/// The same while it looks whether capacity has become free: it takes what is free, and displaces no other flow.
-const LOOK: f64 = 2.0;
 /// A standing queue so long ends it (newest branch): the capacity has fallen, or somebody fills the queue.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
@@ -77,11 +75,8 @@ const UNREADABLE: u32 = 8;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
 const REPEATING: f64 = 0.125;
 const SCATTERED: f64 = 0.25;
-/// A silence that makes a window stale: as long as the RTO's least variance term (Linux `TCP_RTO_MIN`).
-const STALE: Nanos = Nanos::from_millis(200);
-/// Round trips without a mark, beyond twice those between marks in a steady state, that mean that capacity has become free
-/// (Paced Chirping section V has two; twice is ours, because one steady flow's intervals scatter).
-const VANISHED: f64 = 2.0;
+/// A silence of so long halves what was in use before it (RFC 7661 section 4.4.3).
+const VALID: Nanos = Nanos::from_secs(300);
 
 /// One train of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,6 +109,11 @@ enum Stage {
     Slow,
     /// The policy is in charge; after a time-out slow start.
     Over,
+    /// As over, but paced at this gap after a silence, until so many packets more have been acknowledged.
+    Resuming {
+        gap: Nanos,
+        left: u64,
+    },
 }
 
 /// A train in flight.
@@ -131,6 +131,8 @@ pub struct Adaptive {
     settings: Settings,
     slow: HyStartPlusPlus,
     stage: Stage,
+    /// The stage that the last congestion ended.
+    ended: Stage,
     /// Average of the estimates.
     gap: Option<Nanos>,
     /// Smallest gap that a burst found: the bottleneck's own.
@@ -145,8 +147,6 @@ pub struct Adaptive {
     /// Round trips since a mark, and those without calm growth.
     unmarked: f64,
     waiting: f64,
-    /// It has taken charge again to see whether capacity has become free.
-    looking: bool,
     /// Trains in a row that could not be read, and those of them that left ragged.
     unreadable: u32,
     ragged: u32,
@@ -162,8 +162,8 @@ pub struct Adaptive {
     flying: VecDeque<Flying>,
     /// Most packets that shared an acknowledgement. Once some did, a lone one may have waited.
     shared: usize,
-    /// When the last mark came; `None` on a path that has marked nothing.
-    marked_at: Option<Time>,
+    /// The path has marked.
+    marks: bool,
 }
 
 impl Adaptive {
@@ -174,6 +174,7 @@ impl Adaptive {
             settings: *settings,
             slow: HyStartPlusPlus::new(env),
             stage: Stage::Chirping,
+            ended: Stage::Over,
             gap: None,
             capacity: None,
             scatter: SCATTERED,
@@ -183,7 +184,6 @@ impl Adaptive {
             in_flight: 0.0,
             unmarked: 0.0,
             waiting: 0.0,
-            looking: false,
             unreadable: 0,
             ragged: 0,
             near: 0.0,
@@ -193,7 +193,7 @@ impl Adaptive {
             plan: None,
             flying: VecDeque::new(),
             shared: 1,
-            marked_at: None,
+            marks: false,
         }
     }
 
@@ -264,10 +264,10 @@ impl Adaptive {
     }
 
     fn on_acked(&mut self, packet: &Acked, arrival: Arrival) {
-        let Some((number, index)) = untag(packet.tag) else { return };
         if packet.ce {
             self.load = (self.load - MARK).max(LEAST_LOAD);
         }
+        let Some((number, index)) = untag(packet.tag) else { return };
         let Some(at) = self.flying.iter().position(|flying| flying.train.number == number) else { return };
         let flying = &mut self.flying[at];
         flying.marked += u64::from(packet.ce);
@@ -279,13 +279,13 @@ impl Adaptive {
         // Trains before this one that are not back by now have lost their order.
         self.flying.drain(..=at);
         let packets = shape.packets() as f64;
-        self.waiting += packets / self.load;
         self.unmarked = if marked > 0 { 0.0 } else { self.unmarked + packets / self.load };
         let reading = match shape {
             Shape::Burst(_) => train.read_burst(),
             Shape::Chirp(_) => train.read_chirp(),
             Shape::Rest(_) => return,
         };
+        self.waiting += packets / self.load;
         let reading = match reading {
             Ok(reading) => reading,
             Err(why) => {
@@ -334,14 +334,10 @@ impl Adaptive {
         let met = self.capacity.is_some_and(|capacity| reading > capacity.mul_f64(BUSY));
         let busy = marked > 0.0 || met;
         // Marks say when it is too much; where none ever came, the delay has to.
-        let pushing = busy && self.marked_at.is_some();
+        let pushing = busy && self.marks;
         if busy {
             let step = (STEP + STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
-            self.load += match (self.looking, pushing) {
-                (true, _) => 0.0,
-                (false, true) => step,
-                (false, false) => step.min(room),
-            };
+            self.load += if pushing { step } else { step.min(room) };
         } else {
             let most = if self.load < FREE * target { f64::INFINITY } else { APPROACH * (target - self.load).max(0.0) };
             let step = ((self.gain() - 1.0) * packets).min(most * part).min(room);
@@ -362,23 +358,13 @@ impl Adaptive {
         if self.srtt >= self.min_rtt + OVERLOAD {
             return Some(self.load * self.min_rtt.as_nanos() as f64 / self.srtt.as_nanos() as f64);
         }
-        let patience = if self.looking { LOOK } else { PATIENCE };
-        (self.waiting > patience || self.unreadable >= UNREADABLE).then_some(self.load)
+        (self.waiting > PATIENCE || self.unreadable >= UNREADABLE).then_some(self.load)
     }
 
-    /// Takes charge again where `packets` are known to fit, with chirps about their gap.
-    fn begin_again(&mut self, packets: f64, load: f64, window: &mut Window) {
-        self.stage = Stage::Chirping;
-        self.gap = Some(self.min_rtt.mul_f64(1.0 / packets.max(MINIMUM_WINDOW)));
-        self.scatter = SCATTERED;
-        self.load = load.max(LEAST_LOAD);
-        (self.unmarked, self.waiting, self.near) = (0.0, 0.0, 0.0);
-        (self.unreadable, self.ragged) = (0, 0);
-        self.bursts = 0;
+    /// Trains under way will not be read.
+    fn forget_trains(&mut self) {
         self.plan = None;
         self.flying.clear();
-        window.cwnd = window.cwnd.max(self.load);
-        window.ssthresh = f64::INFINITY;
     }
 }
 
@@ -403,8 +389,10 @@ impl StartUp for Adaptive {
         self.srtt = ack.srtt;
         self.min_rtt = ack.min_rtt;
         self.in_flight = self.packets(ack.in_flight);
-        if ack.ce_bytes > 0 {
-            self.marked_at = Some(ack.now);
+        self.marks |= ack.ce_bytes > 0;
+        if let Stage::Resuming { gap, left } = self.stage {
+            let left = left.saturating_sub(ack.packets.len() as u64);
+            self.stage = if left > 0 { Stage::Resuming { gap, left } } else { Stage::Over };
         }
     }
 
@@ -414,7 +402,7 @@ impl StartUp for Adaptive {
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         match self.stage {
-            Stage::Slow | Stage::Over => self.slow.on_ack(ack, window),
+            Stage::Slow | Stage::Over | Stage::Resuming { .. } => self.slow.on_ack(ack, window),
             Stage::Transition { gap, left } => {
                 let acked = ack.packets.len() as u64;
                 if acked <= left {
@@ -422,10 +410,11 @@ impl StartUp for Adaptive {
                     return;
                 }
                 self.stage = Stage::Over;
-                // What is in flight without what waits.
+                // What is in flight without what waits; where the application had less, what may be.
+                let packets = if ack.window_limited { self.in_flight } else { window.cwnd };
                 let rtt = ack.rtt.unwrap_or(ack.srtt).as_nanos().max(1);
                 let waiting_less = ack.min_rtt.as_nanos() as f64 / rtt as f64;
-                window.cwnd = (self.in_flight * waiting_less.min(1.0)).max(MINIMUM_WINDOW);
+                window.cwnd = (packets * waiting_less.min(1.0)).max(MINIMUM_WINDOW);
                 window.ssthresh = window.cwnd;
             }
             Stage::Chirping => {
@@ -443,12 +432,12 @@ impl StartUp for Adaptive {
                 if self.ragged >= UNREADABLE {
                     self.stage = Stage::Slow;
                     window.cwnd = self.load;
-                    self.flying.clear();
+                    self.forget_trains();
                 } else if let Some(found) = self.end() {
                     let found = found.max(MINIMUM_WINDOW);
                     self.stage = Stage::Transition { gap: self.srtt.mul_f64(1.0 / found), left: found as u64 };
                     window.cwnd = found;
-                    self.flying.clear();
+                    self.forget_trains();
                 }
             }
         }
@@ -456,43 +445,42 @@ impl StartUp for Adaptive {
 
     /// The window handed to the policy is what the load and the gap vouch for.
     fn on_congestion(&mut self, _signal: Signal, window: &mut Window) {
-        if self.stage == Stage::Chirping {
-            window.cwnd = window.cwnd.min(self.load);
+        match self.stage {
+            Stage::Over | Stage::Resuming { .. } => return,
+            Stage::Chirping => window.cwnd = window.cwnd.min(self.load),
+            Stage::Transition { .. } | Stage::Slow => {}
         }
-        self.stage = Stage::Over;
-        self.flying.clear();
+        self.ended = std::mem::replace(&mut self.stage, Stage::Over);
+        self.forget_trains();
     }
 
     fn on_spurious(&mut self) {
         if self.gap.is_some() {
-            self.stage = Stage::Chirping;
-            self.plan = None;
+            self.stage = self.ended;
         }
     }
 
-    fn on_restart(&mut self, _now: Time, idle: Nanos, window: &mut Window) -> bool {
-        if idle < STALE.max(self.srtt + self.srtt) || self.min_rtt == Nanos::MAX {
+    fn on_restart(&mut self, restart: &Restart, window: &mut Window) -> bool {
+        if restart.idle < restart.rto || self.srtt == Nanos::ZERO || self.stage == Stage::Slow {
             return false;
         }
-        self.looking = false;
-        self.begin_again(window.cwnd, INITIAL_WINDOW.min(window.cwnd), window);
-        true
-    }
-
-    fn resumes(&mut self, ack: &Ack<'_>, window: &mut Window) -> bool {
-        let Some(marked_at) = self.marked_at else { return false };
-        // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011).
-        let twice_usual = libm::sqrt(2.0 * window.cwnd);
-        if !self.settings.again
-            || self.min_rtt == Nanos::MAX
-            || !ack.window_limited
-            || ack.now - marked_at < self.srtt.mul_f64(VANISHED + twice_usual)
-        {
-            return false;
+        let halvings = VALID.times_in(restart.idle).min(32);
+        let standing = |packets: f64| (packets / (1u64 << halvings) as f64).max(INITIAL_WINDOW.min(packets));
+        match self.stage {
+            Stage::Chirping => {
+                self.load = standing(self.load);
+                self.unmarked = 0.0;
+                self.forget_trains();
+            }
+            Stage::Over | Stage::Resuming { .. } => {
+                if halvings > 0 {
+                    window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
+                }
+                window.cwnd = standing(window.cwnd);
+                self.stage = Stage::Resuming { gap: self.srtt.mul_f64(1.0 / window.cwnd), left: window.cwnd as u64 };
+            }
+            Stage::Transition { .. } | Stage::Slow => {}
         }
-        self.marked_at = Some(ack.now);
-        self.looking = true;
-        self.begin_again(window.cwnd, window.cwnd, window);
         true
     }
 
@@ -503,7 +491,7 @@ impl StartUp for Adaptive {
     fn pacing(&self) -> Option<Pacing> {
         match (self.stage, &self.plan) {
             (Stage::Slow | Stage::Over, _) | (Stage::Chirping, None) => None,
-            (Stage::Transition { gap, .. }, _) => Some(Pacing::Gap(gap)),
+            (Stage::Transition { gap, .. } | Stage::Resuming { gap, .. }, _) => Some(Pacing::Gap(gap)),
             (Stage::Chirping, Some((shape, gone))) if *gone < shape.packets() => Some(Pacing::Gap(match shape {
                 Shape::Burst(_) => Nanos::ZERO,
                 Shape::Chirp(chirp) => chirp.gap(gone - 1),

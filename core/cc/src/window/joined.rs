@@ -140,7 +140,7 @@ impl<P: Policy> Controller for WindowController<P> {
             if !self.window.starting() {
                 self.policy.on_start_end(ack.now, &self.window);
             }
-        } else if ack.bytes == 0 || !self.start.resumes(ack, &mut self.window) {
+        } else {
             self.grow(ack, held);
         }
     }
@@ -195,7 +195,7 @@ impl<P: Policy> Controller for WindowController<P> {
         let Restart { now, idle, rto } = *restart;
         self.held = None;
         self.policy.on_restart(now, idle);
-        if self.start.on_restart(now, idle, &mut self.window) {
+        if self.start.on_restart(restart, &mut self.window) {
             return;
         }
         let halvings = rto.times_in(idle).min(32);
@@ -240,8 +240,7 @@ impl<P: Policy> Controller for WindowController<P> {
     }
 
     fn pacing(&self) -> Pacing {
-        let start = if self.window.starting() { self.start.pacing() } else { None };
-        start.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
+        self.start.pacing().unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
     }
 
     fn outlasts_departures(&self) -> bool {

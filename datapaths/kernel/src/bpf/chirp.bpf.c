@@ -52,7 +52,6 @@ __u32 BPF_PROG(chirp_min_tso_segs, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = flow_of(sk);
-	__u64 idle;
 
 	if (!f)
 		f = begin(sk);
@@ -60,11 +59,8 @@ __u32 BPF_PROG(chirp_min_tso_segs, struct sock *sk)
 		return TSO_SEGS;
 	count(f, tp);
 	gather(f, tp);
-	if (!is_chirping(f) && f->generation == OURS && !tp->packets_out) {
-		idle = chirp_less(tp->tcp_clock_cache, tp->tcp_wstamp_ns);
-		if (adaptive_restarts(&f->ours, idle, (__u64)f->window << CHIRP_SHIFT))
-			chirp_again(sk, f);
-	}
+	if (f->generation == OURS && !tp->packets_out)
+		restart(sk, f);
 	if (f->stage == CHIRP_CHIRPING) {
 		chirp_on(sk, f);
 		return 1;
@@ -72,6 +68,10 @@ __u32 BPF_PROG(chirp_min_tso_segs, struct sock *sk)
 	if (f->stage == CHIRP_TRANSITION) {
 		tp->snd_ssthresh = SSTHRESH_INFINITE;
 		tp->snd_cwnd = chirp_max(chirp_min(packets_in_flight(tp) + 1, f->window), 1);
+		pace(sk, f->ours.pace);
+		return 1;
+	}
+	if (f->stage == CHIRP_RESUMING) {
 		pace(sk, f->ours.pace);
 		return 1;
 	}
@@ -110,16 +110,16 @@ void BPF_PROG(chirp_pkts_acked, struct sock *sk, const struct ack_sample *sample
 		f->disordered = 0;
 	}
 	if (f->generation == OURS) {
-		if (f->ack.marked) {
-			f->marked_at = f->ack.now;
+		if (f->ack.marked)
 			f->ours.marks = 1;
-		}
 		if (f->stage == CHIRP_CHIRPING) {
 			adaptive_shared(&f->ours, f->ack.acked);
 			adaptive_marked(&f->ours, f->ack.marked);
 			collect(f);
 		}
 		found = chirp_after_ack(f);
+		if (f->stage == CHIRP_RESUMING && f->ours.stage == CHIRP_OVER)
+			end(sk, f, CHIRP_OVER);
 		if (!found)
 			return;
 		window = packets_of(found, CHIRP_SMALLEST_WINDOW);
@@ -155,8 +155,6 @@ void BPF_PROG(chirp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = flow_of(sk);
 	struct window w;
-	__u64 unmarked;
-	int limited;
 
 	if (f && is_chirping(f))
 		return;
@@ -168,20 +166,12 @@ void BPF_PROG(chirp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 			return;
 	}
 	w = window_of(sk);
-	limited = may_grow(sk, &w);
-	if (limited) {
+	if (may_grow(sk, &w)) {
 		reno_grow(&w, acked);
 		set_window(sk, &w);
 	}
-	if (!f)
-		return;
-	f->window = tp->snd_cwnd;
-	unmarked = tp->tcp_mstamp * 1000 - f->marked_at;
-	if (f->stage == CHIRP_OVER && f->generation == OURS && f->ours.marks && limited &&
-	    adaptive_resumes(&f->ours, unmarked, (__u64)tp->snd_cwnd << CHIRP_SHIFT)) {
-		f->marked_at = tp->tcp_mstamp * 1000;
-		chirp_again(sk, f);
-	}
+	if (f)
+		f->window = tp->snd_cwnd;
 }
 
 /* A mark, a loss or the timer asks for a smaller window: as after marks, since which of them it is follows. */
@@ -207,7 +197,7 @@ static __always_inline void lose(struct sock *sk)
 
 	tcp_sk(sk)->snd_ssthresh = dctcp_ssthresh_after_loss(d, d->loss_cwnd);
 	if (f && is_chirping(f)) {
-		f->lost = 1;
+		f->lost = f->stage;
 		end(sk, f, CHIRP_OVER);
 	}
 }
@@ -230,10 +220,8 @@ __u32 BPF_PROG(chirp_undo_cwnd, struct sock *sk)
 {
 	struct flow *f = flow_of(sk);
 
-	if (f && f->lost && f->generation == OURS && f->ours.gap) {
-		f->ours.stage = CHIRP_CHIRPING;
-		chirp_again(sk, f);
-	}
+	if (f && f->lost != CHIRP_OVER && f->generation == OURS && f->ours.gap)
+		go_on(sk, f);
 	return larger(tcp_sk(sk)->snd_cwnd, private(sk)->dctcp.loss_cwnd);
 }
 

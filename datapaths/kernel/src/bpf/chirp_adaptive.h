@@ -23,13 +23,11 @@
 #define ADAPTIVE_MARK (CHIRP_ONE * 35 / 100)
 #define ADAPTIVE_LEAST_LOAD (ADAPTIVE_SHORTEST * CHIRP_ONE)
 #define ADAPTIVE_PATIENCE (20 * CHIRP_ONE)
-#define ADAPTIVE_LOOK (2 * CHIRP_ONE)
 #define ADAPTIVE_UNREADABLE 8
 /* Shares of the gap: an eighth and a quarter. */
 #define ADAPTIVE_REPEATING (CHIRP_ONE / 8)
 #define ADAPTIVE_SCATTERED (CHIRP_ONE / 4)
-#define ADAPTIVE_STALE 200000000ull
-#define ADAPTIVE_VANISHED 2
+#define ADAPTIVE_VALID 300000000000ull
 /* Lone acknowledgements in a row that end what shared ones began: as many as a chirp has packets at least, our choice. */
 #define ADAPTIVE_LONE ADAPTIVE_SHORTEST
 
@@ -41,6 +39,8 @@ enum chirp_stage {
 	CHIRP_SLOW,
 	/* The policy is in charge. */
 	CHIRP_OVER,
+	/* As over, but paced at `pace` after a silence, until `left` packets more have been acknowledged. */
+	CHIRP_RESUMING,
 };
 
 struct chirp_adaptive {
@@ -70,7 +70,6 @@ struct chirp_adaptive {
 	__u32 ragged;
 	__u8 bursts;
 	__u8 stage;
-	__u8 looking;
 	/* The path has marked. */
 	__u8 marks;
 };
@@ -212,8 +211,7 @@ static inline void adaptive_grow(struct chirp_adaptive *a, __u32 packets, __u64 
 	if (busy) {
 		step = chirp_times(ADAPTIVE_STEP + ADAPTIVE_STEP_GROWTH * a->unmarked, part);
 		step = step * chirp_less(packets, marked) / packets;
-		if (!a->looking)
-			a->load += pushing ? step : chirp_min(step, room);
+		a->load += pushing ? step : chirp_min(step, room);
 	} else {
 		step = chirp_min(adaptive_gain(a) * packets, room);
 		/* Above a fifth of what the gap found would fill, at most a third of what is missing. */
@@ -233,10 +231,10 @@ static inline void adaptive_returned(struct chirp_adaptive *a, struct chirp_trai
 	__u32 packets = train->plan.packets;
 	__u64 part = ((__u64)packets << 2 * CHIRP_SHIFT) / a->load, reading;
 
-	a->waiting += part;
 	a->unmarked = train->marked ? 0 : a->unmarked + part;
 	if (train->kind == CHIRP_OF_THE_REST)
 		return;
+	a->waiting += part;
 	reading = train->kind == CHIRP_OF_NO_GAPS ? chirp_read_burst(train) : chirp_read(train);
 	if (reading == CHIRP_UNSEEN || reading == CHIRP_RAGGED) {
 		a->unreadable++;
@@ -259,27 +257,33 @@ static inline __u64 adaptive_end(const struct chirp_adaptive *a)
 		return chirp_max(a->load, adaptive_filling(a, adaptive_found(a)) / 100 * 95);
 	if (a->min_rtt && a->srtt >= a->min_rtt + CHIRP_OVERLOAD)
 		return a->load * (a->min_rtt >> 10) / chirp_max(a->srtt >> 10, 1);
-	if (a->waiting > (a->looking ? ADAPTIVE_LOOK : ADAPTIVE_PATIENCE) || a->unreadable >= ADAPTIVE_UNREADABLE)
+	if (a->waiting > ADAPTIVE_PATIENCE || a->unreadable >= ADAPTIVE_UNREADABLE)
 		return a->load;
 	return 0;
 }
 
 /*
- * After an acknowledgement, and after the trains that it brought back. Answers the window, in parts of CHIRP_ONE, when the
- * stage has changed, else 0. In CHIRP_OVER it is the threshold too.
+ * After an acknowledgement, and after the trains that it brought back, with this window in packets where the stage has one.
+ * Answers the window, in parts of CHIRP_ONE, when the stage has changed, else 0. In CHIRP_OVER it is the threshold too.
  */
-static inline __u64 adaptive_after_ack(struct chirp_adaptive *a, __u32 acked, __u64 rtt)
+static inline __u64 adaptive_after_ack(struct chirp_adaptive *a, __u32 acked, __u64 rtt, __u32 window)
 {
 	__u64 found;
 
+	if (a->stage == CHIRP_RESUMING) {
+		a->left = chirp_less(a->left, acked);
+		if (!a->left)
+			a->stage = CHIRP_OVER;
+		return 0;
+	}
 	if (a->stage == CHIRP_TRANSITION) {
 		if (acked <= a->left) {
 			a->left -= acked;
 			return 0;
 		}
 		a->stage = CHIRP_OVER;
-		/* What is in flight without what waits. */
-		found = (__u64)a->in_flight << CHIRP_SHIFT;
+		/* What is in flight without what waits; where the application had less, what may be. */
+		found = (__u64)(2 * a->in_flight > window ? a->in_flight : window) << CHIRP_SHIFT;
 		if (rtt > a->min_rtt)
 			found = found * (a->min_rtt >> 10) / chirp_max(rtt >> 10, 1);
 		return chirp_max(found, CHIRP_SMALLEST_WINDOW * CHIRP_ONE);
@@ -300,52 +304,30 @@ static inline __u64 adaptive_after_ack(struct chirp_adaptive *a, __u32 acked, __
 	return found;
 }
 
-/* Takes charge again where `window` is known to fit, with chirps about its gap. Packets, in parts of CHIRP_ONE. */
-static inline void adaptive_again(struct chirp_adaptive *a, __u64 window, __u64 load)
+/* What a silence leaves standing of a window or a load, in parts of CHIRP_ONE. */
+static inline __u64 adaptive_standing(__u64 packets, __u64 idle)
 {
-	a->stage = CHIRP_CHIRPING;
-	a->gap = (a->min_rtt << CHIRP_SHIFT) / chirp_max(window, CHIRP_SMALLEST_WINDOW * CHIRP_ONE);
-	a->scatter = ADAPTIVE_SCATTERED;
-	a->load = chirp_max(load, ADAPTIVE_LEAST_LOAD);
-	a->unmarked = a->waiting = a->near = 0;
-	a->unreadable = a->ragged = 0;
-	a->bursts = 0;
+	__u64 halvings = chirp_min(idle / ADAPTIVE_VALID, 32);
+
+	return chirp_max(packets >> halvings, chirp_min(packets, CHIRP_INITIAL * CHIRP_ONE));
 }
 
-/* After a silence of `idle` with this window. */
-static inline int adaptive_restarts(struct chirp_adaptive *a, __u64 idle, __u64 window)
+/* After a silence of a time-out or more: the window, in parts of CHIRP_ONE, where the policy goes on with what is left of this one. */
+static inline __u64 adaptive_restarts(struct chirp_adaptive *a, __u64 idle, __u64 rto, __u64 window)
 {
-	if (!a->min_rtt || idle < chirp_max(ADAPTIVE_STALE, 2 * a->srtt))
+	if (!a->srtt || idle < rto)
 		return 0;
-	a->looking = 0;
-	adaptive_again(a, window, chirp_min(window, CHIRP_INITIAL * CHIRP_ONE));
-	return 1;
-}
-
-static inline __u64 chirp_root(__u64 square)
-{
-	__u64 root = 0, bit;
-	int at;
-
-	for (at = 31; at >= 0; at--) {
-		bit = 1ull << at;
-		if ((root | bit) * (root | bit) <= square)
-			root |= bit;
+	if (a->stage == CHIRP_CHIRPING) {
+		a->load = adaptive_standing(a->load, idle);
+		a->unmarked = 0;
 	}
-	return root;
-}
-
-/* The policy is in charge, and no mark came for `unmarked`: whether capacity has become free. */
-static inline int adaptive_resumes(struct chirp_adaptive *a, __u64 unmarked, __u64 window)
-{
-	/* Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011). */
-	__u64 twice_usual = chirp_root(2 * window << CHIRP_SHIFT);
-
-	if (!a->min_rtt || unmarked < chirp_times(ADAPTIVE_VANISHED * CHIRP_ONE + twice_usual, a->srtt))
+	if (a->stage != CHIRP_OVER && a->stage != CHIRP_RESUMING)
 		return 0;
-	a->looking = 1;
-	adaptive_again(a, window, window);
-	return 1;
+	window = adaptive_standing(window, idle);
+	a->stage = CHIRP_RESUMING;
+	a->pace = (a->srtt << CHIRP_SHIFT) / chirp_max(window, CHIRP_ONE);
+	a->left = window >> CHIRP_SHIFT;
+	return window;
 }
 
 #endif

@@ -65,7 +65,6 @@ struct flow {
 		struct chirp_adaptive ours;
 		struct chirp_load branch;
 	};
-	__u64 marked_at;
 	/* Up to where what has left is counted, in bytes and in segments. */
 	__u32 snd_nxt;
 	__u32 segs_out;
@@ -84,7 +83,7 @@ struct flow {
 	__u8 planned;
 	__u8 answered;
 	__u8 disordered;
-	/* Loss ended chirping. */
+	/* The stage that the last loss ended; CHIRP_OVER where it ended none of these. */
 	__u8 lost;
 	__u8 generation;
 	struct ack ack;
@@ -133,6 +132,12 @@ static __always_inline void gather(struct flow *f, const struct tcp_sock *tp)
 	}
 }
 
+static __always_inline void need_pacing(struct sock *sk)
+{
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
 /* Begins the flow's memory at its first packet. */
 static __always_inline struct flow *begin(struct sock *sk)
 {
@@ -152,7 +157,8 @@ static __always_inline struct flow *begin(struct sock *sk)
 	f->next = f->oldest = 0;
 	f->bursts = ADAPTIVE_BURSTS;
 	f->stage = CHIRP_CHIRPING;
-	f->planned = f->answered = f->disordered = f->lost = 0;
+	f->planned = f->answered = f->disordered = 0;
+	f->lost = CHIRP_OVER;
 	if (f->generation == OURS)
 		adaptive_init(&f->ours);
 	else
@@ -161,8 +167,7 @@ static __always_inline struct flow *begin(struct sock *sk)
 	if (f->generation == BRANCH)
 		load_open(&f->branch);
 	tp->snd_ssthresh = SSTHRESH_INFINITE;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
+	need_pacing(sk);
 	return f;
 }
 
@@ -184,14 +189,27 @@ static __always_inline int is_chirping(const struct flow *f)
 	return f->stage == CHIRP_CHIRPING || f->stage == CHIRP_TRANSITION;
 }
 
-/* Ours takes charge again. */
-static __always_inline void chirp_again(struct sock *sk, struct flow *f)
+/* The loss that ended chirping was none: ours goes on where it was. */
+static __always_inline void go_on(struct sock *sk, struct flow *f)
 {
-	f->stage = CHIRP_CHIRPING;
+	f->stage = f->ours.stage = f->lost;
 	f->bursts = f->ours.bursts = 0;
-	f->lost = 0;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
+	f->lost = CHIRP_OVER;
+	need_pacing(sk);
+}
+
+/* The flow sends again with nothing in flight. The time-out is Linux's (__tcp_set_rto). */
+static __always_inline void restart(struct sock *sk, struct flow *f)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 idle = chirp_less(tp->tcp_clock_cache, tp->tcp_wstamp_ns), rto = ((tp->srtt_us >> 3) + tp->rttvar_us) * 1000ull;
+	__u64 window = adaptive_restarts(&f->ours, idle, rto, (__u64)f->window << CHIRP_SHIFT);
+
+	if (!window)
+		return;
+	f->stage = CHIRP_RESUMING;
+	tp->snd_cwnd = packets_of(window, CHIRP_SMALLEST_WINDOW);
+	need_pacing(sk);
 }
 
 /* Takes in what has left since the last call. */
@@ -400,7 +418,7 @@ static __always_inline int collect(struct flow *f)
 /* As adaptive_after_ack, and a function of its own for the same reason. */
 __attribute__((noinline)) __u64 chirp_after_ack(struct flow *f)
 {
-	return f ? adaptive_after_ack(&f->ours, f->ack.acked, f->ack.rtt) : 0;
+	return f ? adaptive_after_ack(&f->ours, f->ack.acked, f->ack.rtt, f->window) : 0;
 }
 
 #endif

@@ -155,6 +155,7 @@ struct tcp_sock {
 	__u64 tcp_clock_cache;
 	__u64 tcp_mstamp;
 	__u32 srtt_us;
+	__u32 rttvar_us;
 	struct minmax rtt_min;
 	__u64 bytes_acked;
 	__u64 bytes_sent;

@@ -142,7 +142,7 @@ int main(void)
 			}
 		} else if (!strcmp(word, "e")) {
 			if (is_ours) {
-				adaptive_after_ack(&ours, ack.acked, ack.rtt);
+				adaptive_after_ack(&ours, ack.acked, ack.rtt, 0);
 				printf("%llu %llu %llu %u\n", (unsigned long long)adaptive_found(&ours),
 				       (unsigned long long)ours.load, (unsigned long long)ours.scatter, ours.stage);
 			} else {
