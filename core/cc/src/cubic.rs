@@ -16,6 +16,8 @@
 //!   `last_max_cwnd`); `opening=0` is the RFC's.
 //! - The curve is read one *smallest* RTT ahead (Linux `bictcp_update`, `delay_min`), not one smoothed RTT (section 4.2): where
 //!   the queue holds seconds, the two are far apart.
+//! - Every RTT may be the smallest; Linux leaves out those of the first second of an epoch (`cubictcp_acked`), which recovery may have
+//!   thinned out, so that its smallest can be larger.
 //! - A time-out clears everything, within a recovery too (Linux `bictcp_state`).
 //! - The window is a real number and follows the curve at each acknowledgement; Linux counts whole packets and reads
 //!   the curve at most once in 1/32 s while the window stands still.
