@@ -11,7 +11,8 @@
 //!    came to it after the one before the gap must be enough to take the room that this one saw, and the one behind the gap must
 //!    still see a queue that is nearly full ([`Hop::reaches`]). This takes the place of a fixed threshold such as "4 packets or
 //!    10 % of the limit": a queue of 16 packets that is half full is far from full for one flow, and a queue of 250 with room
-//!    for 8 is not for ten flows.
+//!    for 8 is not for ten flows. Buffers of segmentation offload come and are dropped whole, so that a queue may have dropped one
+//!    for which it had almost enough room.
 //!
 //! Where neither is known of some hop, the reason is unknown, which the sender takes for congestion.
 
@@ -23,7 +24,8 @@ use crate::wire::NodeRecord;
 const NEARLY_EMPTY: u32 = 4 * REFERENCE as u32;
 /// Rooms of queues that are limited in octets are rounded down, so that one packet more may fit (our choice).
 const ROUNDING: f64 = 1.0;
-/// Room that a queue may have as it drops, for bursts of a few packets that leave at once (our choice).
+/// Room that a queue may have as it drops, for bursts of a few packets that leave at once (our choice); where the flow sends larger
+/// buffers, almost one of these.
 const NEARLY_FULL: f64 = 3.0;
 /// How much denser than on average others' packets may come within a gap (our choice: bursts of two).
 const BURSTS: f64 = 2.0;
@@ -55,6 +57,8 @@ pub struct Hop {
     pub share: f64,
     /// Packets that came to it from all flows between the sending of the packets on the two sides.
     pub passed: f64,
+    /// Packets in the largest buffers that the flow sends, which a queue takes or drops whole.
+    pub buffer: u32,
 }
 
 /// Missing packets by reason.
@@ -91,7 +95,8 @@ impl Hop {
         // Since the last drop the queue has drained no more than what came in four of the mean distances of packets in the gap (our
         // choice: senders pause after a reduction), and at least the room of the packet behind it.
         let halves = (f64::from(missing) / 2.0).max(1.0);
-        let drained = ROUNDING + NEARLY_FULL + BURSTS * (self.passed / halves).max(1.0 / self.share());
+        let nearly_full = NEARLY_FULL.max(f64::from(self.buffer.min(missing)));
+        let drained = ROUNDING + nearly_full + BURSTS * (self.passed / halves).max(1.0 / self.share());
         let full = room(self.after).map(|room| room <= drained);
         match (self.fills(missing), full) {
             (None, None) => None,
@@ -170,26 +175,24 @@ pub struct Span {
 impl Span {
     /// How many packets of each gap the queue dropped. `gaps`: how many packets each misses, and its hop.
     ///
-    /// A flow that is alone lost all of them, first where the queue had least room. Among several flows a missing packet was
-    /// dropped if that is likelier than that the medium lost it: of the packets that came to the full queue `drops` were
-    /// dropped, and of the flow's packets `medium` are lost at any time.
+    /// A flow that is alone lost all of them, first where the queue can have become full, and there where it had least room. Among
+    /// several flows a missing packet was dropped if the queue can have become full and that is likelier than that the medium lost
+    /// it: of the packets that came to the full queue `drops` were dropped, and of the flow's packets `medium` are lost at any time.
     pub fn allocate(&self, gaps: &[(u32, Hop)]) -> Vec<u32> {
         let mut given = vec![0; gaps.len()];
-        let mut order: Vec<usize> =
-            (0..gaps.len()).filter(|gap| gaps[*gap].1.fills(gaps[*gap].0) != Some(false)).collect();
-        if order.is_empty() && self.share >= ALONE {
-            order = (0..gaps.len()).collect();
-        }
+        let fills = |gap: usize| gaps[gap].1.fills(gaps[gap].0) != Some(false);
+        let alone = self.share >= ALONE;
+        let mut order: Vec<usize> = (0..gaps.len()).filter(|gap| alone || fills(*gap)).collect();
         let came: f64 = order.iter().map(|gap| f64::from(gaps[*gap].0) + 1.0).sum();
         let dropped = (f64::from(self.drops) * self.share / came.max(1.0)).min(1.0);
-        if self.share < ALONE && dropped < (1.0 - dropped) * self.medium {
+        if !alone && dropped < (1.0 - dropped) * self.medium {
             return given;
         }
         let slack = |gap: usize| {
             let (missing, hop) = &gaps[gap];
             room(hop.before).unwrap_or(0.0) + room(hop.after).unwrap_or(0.0) - hop.tightness(*missing)
         };
-        order.sort_by(|a, b| slack(*a).total_cmp(&slack(*b)));
+        order.sort_by(|a, b| fills(*b).cmp(&fills(*a)).then(slack(*a).total_cmp(&slack(*b))));
         let mut left = self.drops;
         for gap in order {
             given[gap] = gaps[gap].0.min(left);

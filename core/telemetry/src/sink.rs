@@ -31,7 +31,8 @@ const BURST: u64 = 10;
 /// three duplicates).
 pub const GUARD: Nanos = Nanos::from_millis(10);
 const REORDERED: u64 = 3;
-/// A missing packet that too few came after is lost after this time (our choice: half the smallest retransmission timeout of Linux).
+/// A missing packet that too few came after, or whose queue's counter has not come since, is lost after this time (our choice: half the
+/// smallest retransmission timeout of Linux).
 const PATIENCE: Nanos = Nanos::from_millis(100);
 /// Round trip of a flow that does not say its own (our choice: a short one with its queue).
 const ROUND: Nanos = Nanos::from_millis(50);
@@ -78,6 +79,8 @@ pub struct Sink {
     round: Nanos,
     /// The flow's rate in packets a second, by the sender's clock.
     own_pps: f64,
+    /// Packets in the largest buffers that it has sent.
+    buffer: u8,
     /// Newest time at which a queue was full.
     congested: Option<Time>,
     rseq: u64,
@@ -115,6 +118,7 @@ impl Sink {
             cwnd: None,
             round: ROUND,
             own_pps: 0.0,
+            buffer: 1,
             congested: None,
             rseq: now.as_nanos() / 1000,
             last: now,
@@ -154,7 +158,7 @@ impl Sink {
             Place::Start => {
                 self.gaps.restart();
                 self.delays.restart();
-                (self.own_pps, self.sent_us) = (0.0, edge.sent_us);
+                (self.own_pps, self.sent_us, self.buffer) = (0.0, edge.sent_us, 1);
                 self.sequence.start(edge.seq)
             }
             Place::At(first) => first,
@@ -169,7 +173,9 @@ impl Sink {
             let waited = f64::from(edge.sent_us.wrapping_sub(self.sent_us)) / 1e6;
             let sent = (first + u64::from(segs) - next) as f64;
             self.own_pps = self.own_pps * libm::exp(-waited / RATE_SPAN) + sent / RATE_SPAN;
-            let came = Came { now, waited, own_pps: self.own_pps, complete: complete && self.complete };
+            self.buffer = self.buffer.max(segs);
+            let complete = complete && self.complete;
+            let came = Came { now, waited, own_pps: self.own_pps, complete, buffer: self.buffer.into() };
             if first > next {
                 self.gaps.open(next, first, &self.records, records, &came);
                 self.due = self.due.min(now);

@@ -9,14 +9,25 @@ const SEEDS: u64 = 2;
 
 /// All buffers, losses and bursts, with `seeds` runs of 20 s each.
 fn matrix(flows: u32, counters: Counters, knows: bool, seeds: u64) -> Vec<(String, Matrix)> {
+    settings(&BUFFERS, false, flows, counters, knows, seeds)
+}
+
+fn settings(
+    buffers: &[u32],
+    whole: bool,
+    flows: u32,
+    counters: Counters,
+    knows: bool,
+    seeds: u64,
+) -> Vec<(String, Matrix)> {
     let mut rows = Vec::new();
-    for buffer in BUFFERS {
+    for &buffer in buffers {
         for loss in LOSSES {
             for burst in [1.0, 4.0] {
                 let mut sum = Matrix::default();
                 for seed in 0..seeds {
                     let seed = seed * 7919 + u64::from(buffer);
-                    sum.add(run(Setting { buffer, loss, burst, flows, counters, knows, seed }));
+                    sum.add(run(Setting { buffer, loss, burst, flows, counters, whole, knows, seed }));
                 }
                 let row = format!("{flows} flows, {counters:?}, buffer {buffer}, loss {loss}, bursts of {burst}");
                 rows.push((row, sum));
@@ -71,6 +82,19 @@ fn a_counter_that_is_not_the_flows_own_or_comes_seldom_names_most_losses_right()
     for (flows, counters) in [(1, Counters::All(8)), (4, Counters::All(1))] {
         let Matrix { medium, queue } = sum(&matrix(flows, counters, true, SEEDS));
         assert!(medium.share() >= 0.95 && queue.share() >= 0.92, "{flows} flows: {medium:?}, {queue:?}");
+    }
+}
+
+/// Buffers of up to forty packets that the queue drops whole, with room for all but one of them.
+#[test]
+fn drops_of_whole_buffers_are_the_queues() {
+    for (flows, counters, drops) in
+        [(1, Counters::Own, 0.99), (1, Counters::All(8), 0.95), (1, Counters::None, 0.95), (4, Counters::Own, 0.99)]
+    {
+        let rows = settings(&[60, 250], true, flows, counters, true, SEEDS);
+        let Matrix { medium, queue } = sum(&rows);
+        let what = format!("{flows} flows, {counters:?}: {medium:?}, {queue:?}");
+        assert!(queue.all > 500 && queue.share() >= drops && medium.share() >= 0.9, "{what}");
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Setting {
     /// Flows, the one with telemetry included.
     pub(crate) flows: u32,
     pub(crate) counters: Counters,
+    /// Senders send buffers of segmentation offload, which the queue takes or drops whole.
+    pub(crate) whole: bool,
     /// The senders take a drop for a drop and do nothing on other losses; else any loss is one.
     pub(crate) knows: bool,
     pub(crate) seed: u64,
@@ -33,7 +35,7 @@ pub(crate) struct Setting {
 pub(crate) enum Counters {
     /// The flow's own.
     Own,
-    /// All flows', into each n-th packet.
+    /// All flows', into each n-th packet or buffer.
     All(u32),
     /// None.
     None,
@@ -108,14 +110,18 @@ pub(crate) fn run(setting: Setting) -> Matrix {
             next: 0,
             recovered: 0,
             round: rng.random_range(10..80) * 1_000_000,
-            group: if rng.random_bool(0.5) { 1 } else { rng.random_range(2..9) },
+            group: match setting.whole {
+                true => rng.random_range(2..40),
+                false if rng.random_bool(0.5) => 1,
+                false => rng.random_range(2..9),
+            },
             held: 0,
         })
         .collect();
     let mut events = BinaryHeap::<Event>::new();
     let mut order = 0;
     let mut waiting = VecDeque::<u64>::new();
-    let (mut free, mut dropped, mut own, mut bad) = (0u64, 0u64, 0u64, false);
+    let (mut free, mut dropped, mut own, mut bad, mut buffers) = (0u64, 0u64, 0u64, false, 0u32);
     let mut meter = Meter::new(7, Some(1), Some(2));
     let mut sink = Sink::new(SinkConfig { synced: true, ..SinkConfig::default() }, Time::ZERO);
     let (mut arrivals, mut truth, mut matrix) = (VecDeque::new(), BTreeMap::new(), Matrix::default());
@@ -152,59 +158,68 @@ pub(crate) fn run(setting: Setting) -> Matrix {
             while waiting.front().is_some_and(|gone| *gone <= at) {
                 waiting.pop_front();
             }
-            let number = flow.next;
-            flow.next += 1;
-            flow.in_flight += 1;
+            let (first, count) =
+                (flow.next, if setting.whole { (flow.window as u32 - flow.in_flight).min(40) } else { 1 });
+            flow.next += count;
+            flow.in_flight += count;
+            buffers += u32::from(index == 0);
             // What is in service does not wait.
             let queued = (waiting.len() as u32).saturating_sub(1);
             let time = Time::from_nanos(at);
-            meter.arrived(time, index as u64);
-            let fits = queued < setting.buffer;
-            let mut fate = Fate::Came;
-            let mut leaves = free.max(at) + if rng.random_bool(0.1) { 3 * service } else { service * 7 / 9 };
-            if fits {
-                waiting.push_back(leaves);
-                free = leaves;
-                // Gilbert: bad states of mean length `burst`.
-                let enter = setting.loss / (setting.burst * (1.0 - setting.loss));
-                bad = rng.random_bool(if bad { 1.0 - 1.0 / setting.burst } else { enter });
-                if bad {
-                    fate = Fate::Lost;
+            (0..count).for_each(|_| meter.arrived(time, index as u64));
+            let fits = queued + count <= setting.buffer;
+            let mut came = Vec::new();
+            for number in first..first + count {
+                let mut fate = Fate::Came;
+                let mut leaves = free.max(at) + if rng.random_bool(0.1) { 3 * service } else { service * 7 / 9 };
+                if fits {
+                    waiting.push_back(leaves);
+                    free = leaves;
+                    // Gilbert: bad states of mean length `burst`.
+                    let enter = setting.loss / (setting.burst * (1.0 - setting.loss));
+                    bad = rng.random_bool(if bad { 1.0 - 1.0 / setting.burst } else { enter });
+                    if bad {
+                        fate = Fate::Lost;
+                    }
+                } else {
+                    leaves = free;
+                    fate = Fate::Dropped;
                 }
-            } else {
-                leaves = free;
-                fate = Fate::Dropped;
+                if fate == Fate::Came {
+                    came.push(leaves);
+                }
+                order += 1;
+                events.push(Reverse((leaves + flow.round, order, index, number, fate)));
             }
             if index == 0 {
-                if fate == Fate::Came {
-                    let counted = matches!(setting.counters, Counters::All(each) if number.is_multiple_of(each));
-                    let found = Queue {
-                        room_packets: Some(setting.buffer - queued),
-                        queue_bytes: Some(1514 * queued),
-                        dropped: counted.then_some(dropped),
-                        flow_dropped: (setting.counters == Counters::Own).then_some(own),
-                        ..Queue::default()
-                    };
-                    // As the wire has it.
-                    let mut record = meter.record(time, 63, &found);
-                    record.arrival_pps = record
-                        .arrival_pps
-                        .map(|pps| paceline_telemetry::wire::rate_of(paceline_telemetry::wire::rate_code(pps)));
-                    arrivals.push_back((leaves + flow.round / 2, number, (at / 1000) as u32, record));
-                } else {
-                    truth.insert(number, fate);
-                    own += u64::from(fate == Fate::Dropped);
-                }
+                let counted = matches!(setting.counters, Counters::All(each) if (buffers - 1).is_multiple_of(each));
+                let found = Queue {
+                    // The last of a buffer takes its place too.
+                    room_packets: Some((setting.buffer - queued).saturating_sub(count - 1)),
+                    queue_bytes: Some(1514 * queued),
+                    dropped: counted.then_some(dropped),
+                    flow_dropped: (setting.counters == Counters::Own).then_some(own),
+                    ..Queue::default()
+                };
+                // As the wire has it.
+                let mut record = meter.record(time, 63, &found);
+                record.arrival_pps = record
+                    .arrival_pps
+                    .map(|pps| paceline_telemetry::wire::rate_of(paceline_telemetry::wire::rate_code(pps)));
+                let edge = Edge { segs: count as u8, seq: first, sent_us: (at / 1000) as u32, ..Edge::default() };
+                arrivals.extend(came.iter().map(|leaves| (leaves + flow.round / 2, edge, record)));
+                // Packets of a buffer have one number in common: those that are missing are the last of its numbers.
+                let fate = if fits { Fate::Lost } else { Fate::Dropped };
+                truth.extend((first + came.len() as u32..first + count).map(|number| (number, fate)));
+                own += if fits { 0 } else { u64::from(count) };
             }
-            dropped += u64::from(fate == Fate::Dropped);
-            order += 1;
-            events.push(Reverse((leaves + flow.round, order, index, number, fate)));
+            dropped += if fits { 0 } else { u64::from(count) };
         }
     }
     matrix
 }
 
-type Arrival = (u64, u32, u32, NodeRecord);
+type Arrival = (u64, Edge, NodeRecord);
 
 /// What has reached the receiver by `now`.
 fn deliver(
@@ -215,11 +230,11 @@ fn deliver(
     matrix: &mut Matrix,
 ) {
     while arrivals.front().is_some_and(|(at, ..)| *at <= now) {
-        let Some((at, seq, sent_us, record)) = arrivals.pop_front() else { return };
+        let Some((at, edge, record)) = arrivals.pop_front() else { return };
         while sink.next_timeout() < Time::from_nanos(at) {
             poll(sink.next_timeout(), sink, truth, matrix);
         }
-        sink.arrive(Time::from_nanos(at), &Edge { segs: 1, seq, sent_us, ..Edge::default() }, 1, &[record]);
+        sink.arrive(Time::from_nanos(at), &edge, 1, &[record]);
         poll(Time::from_nanos(at), sink, truth, matrix);
     }
 }

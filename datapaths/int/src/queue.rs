@@ -25,6 +25,8 @@ pub struct QueueState {
     /// Its limit, where it is known: of `pfifo`, `bfifo`, `tbf`, `codel`, `fq_codel`, `fq`, `pie`, `netem` and `dualpi2`, and of `htb`,
     /// `hfsc`, `prio`, `drr` and `mq` with only such leaves.
     pub limit: Option<Limit>,
+    /// Octets of the largest buffer of segmentation offload that is queued as a whole, where larger ones are cut into packets: `tbf`.
+    pub whole: Option<u32>,
     /// Packets that wait.
     pub packets: u32,
     /// Octets that wait.
@@ -112,9 +114,10 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
     let kind = attribute(attributes, TCA_KIND)?;
     let kind = String::from_utf8_lossy(kind.split(|octet| *octet == 0).next()?).into_owned();
     let limit = attribute(attributes, TCA_OPTIONS).and_then(|options| limit(&kind, options));
+    let whole = attribute(attributes, TCA_OPTIONS).filter(|_| kind == "tbf").and_then(burst);
     let counted = attribute(attributes, TCA_STATS2).and_then(|stats| attribute(stats, TCA_STATS_QUEUE));
     let counted = |at| counted.and_then(|queue| word(queue, at)).unwrap_or(0);
-    let state = QueueState { kind, limit, packets: counted(0), bytes: counted(4), drops: counted(8) };
+    let state = QueueState { kind, limit, whole, packets: counted(0), bytes: counted(4), drops: counted(8) };
     Some(Discipline { index, handle, parent, state })
 }
 
@@ -148,6 +151,17 @@ fn limit(kind: &str, options: &[u8]) -> Option<Limit> {
         "fq" | "dualpi2" => packets(options, 1),
         _ => None,
     }
+}
+
+/// Octets of a token bucket: in `struct tc_tbf_qopt` its rate in octets a second, and the time that it takes to fill in ticks of 64 ns
+/// (Linux include/net/pkt_sched.h).
+fn burst(options: &[u8]) -> Option<u32> {
+    let parameters = attribute(options, 1)?;
+    // TCA_TBF_RATE64, where the rate has more than 32 bits.
+    let wide = attribute(options, 4).and_then(|rate| Some(u64::from_ne_bytes(*rate.first_chunk()?)));
+    let rate = wide.or_else(|| word(parameters, 8).map(u64::from))?;
+    let octets = u128::from(rate) * u128::from(word(parameters, 28)?) * 64 / 1_000_000_000;
+    Some(u32::try_from(octets).unwrap_or(u32::MAX))
 }
 
 /// The root's state, with its leaves' limits together where it has none itself.
@@ -202,10 +216,13 @@ mod tests {
     fn a_tbf_says_its_limit_and_its_counts() {
         let mut options = [0; 36];
         options[24..28].copy_from_slice(&90_000_u32.to_ne_bytes());
+        // 10 000 octets at 50 Mbit/s: 1.6 ms.
+        options[8..12].copy_from_slice(&6_250_000_u32.to_ne_bytes());
+        options[28..32].copy_from_slice(&25_000_u32.to_ne_bytes());
         let read = discipline(&message(4, [0x10_0000, ROOT], "tbf", &nested(1, &options))).unwrap();
         let state = whole(&[read], 4).unwrap();
         assert_eq!((state.kind.as_str(), state.limit), ("tbf", Some(Limit::Bytes(90_000))));
-        assert_eq!((state.packets, state.bytes, state.drops), (5, 7000, 3));
+        assert_eq!((state.packets, state.bytes, state.drops, state.whole), (5, 7000, 3, Some(10_000)));
     }
 
     #[test]

@@ -17,6 +17,10 @@ const ROLE: &str = "transit hop";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/transit.bpf.o"));
 /// What the link says of itself.
 const RADIO: &str = "pl_int_radio";
+/// What arrives and is dropped: `struct meter` of src/bpf/transit.bpf.c, and where it has the drops in packets and that they are known.
+const METERS: &str = "meters";
+const LOST: usize = 44;
+const BEGUN: usize = 48;
 /// Node numbers are of 24 bits.
 const NODES: u32 = 1 << 24;
 
@@ -104,7 +108,9 @@ impl Transit {
             let reason = format!("{node} has more than 24 bits; take one below {NODES}");
             return Err(NodeError::Option { option: "node", reason });
         }
-        let limit = options.limit.or_else(|| queue(interface.index).ok()?.limit);
+        let state = queue(interface.index).ok();
+        let limit = options.limit.or_else(|| state.as_ref()?.limit);
+        let whole = state.and_then(|state| state.whole).unwrap_or(u32::MAX);
         let egress = options.egress.unwrap_or(interface.index as u16);
         let (packets, bytes) = match limit {
             None => (0, 0),
@@ -115,7 +121,7 @@ impl Transit {
         let mut config = bytes.to_ne_bytes().to_vec();
         config.extend_from_slice(&seed.to_ne_bytes());
         let tai = u32::from(options.clock == Clock::Tai);
-        config.extend(words(&[interface.l2, node, egress.into(), packets, REFERENCE as u32, tai]));
+        config.extend(words(&[interface.l2, node, egress.into(), packets, REFERENCE as u32, tai, whole]));
         let mut object = load(ROLE, OBJECT, &config, |_| Ok(()))?;
         let set = |object: &Object| {
             map(object, RADIO)?.update(&0_u32.to_ne_bytes(), &Radio::default().write(), MapFlags::ANY)
@@ -189,6 +195,13 @@ impl Transit {
         })
     }
 
+    /// Packets dropped, as records have them, where they do: the kernel counts buffers.
+    fn lost(&self) -> Option<u32> {
+        let meter = map(&self.object, METERS).ok()?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let word = |at: usize| Some(u32::from_ne_bytes(*meter.get(at..)?.first_chunk()?));
+        word(LOST).filter(|_| word(BEGUN).is_some_and(|begun| begun > 0))
+    }
+
     fn hop(&self, state: &QueueState) -> HopReport {
         let packets = |limit: u64, used: u64| u32::try_from(limit.saturating_sub(used)).unwrap_or(u32::MAX);
         let (limit, room) = match self.limit {
@@ -205,7 +218,7 @@ impl Transit {
             avail_pkts: room,
             limit_pkts: limit,
             qbytes: Some(state.bytes),
-            qdrop: Some(state.drops as u16),
+            qdrop: Some(self.lost().unwrap_or(state.drops) as u16),
             ..HopReport::default()
         }
     }

@@ -11,7 +11,8 @@ const PORT: u16 = 5202;
 
 struct Losses {
     reports: Vec<FlowReport>,
-    /// Packets with a header that left the source.
+    /// Headers that left the source, and packets with one.
+    headers: u64,
     sent: u64,
     /// Those that the medium lost, and those that the queue dropped.
     medium: u64,
@@ -29,15 +30,27 @@ impl Losses {
 fn losses(test: &str, limit: u32, share: f64, octets: usize) -> Option<Losses> {
     let chain = Chain::new(test)?;
     run(&chain.a, "ip link set a0 gso_max_segs 1");
-    run(&chain.r, &format!("tc qdisc add dev r1 root tbf rate 20mbit burst 3200 limit {limit}"));
-    let options = SourceOptions {
-        ports: vec![PORT],
-        profile: Profile::Counted,
-        full_every: 0,
-        patience: None,
-        ..Default::default()
-    };
-    let source = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap())?;
+    let queue = format!("tbf rate 20mbit burst 3200 limit {limit}");
+    let run = losses_of(test, &chain, (&queue, limit), share, octets, &counted())?;
+    assert_eq!(run.headers, run.sent);
+    Some(run)
+}
+
+fn counted() -> SourceOptions {
+    SourceOptions { ports: vec![PORT], profile: Profile::Counted, full_every: 0, patience: None, ..Default::default() }
+}
+
+/// A transfer over a queue with its limit in octets and a medium that loses `share`.
+fn losses_of(
+    test: &str,
+    chain: &Chain,
+    (queue, limit): (&str, u32),
+    share: f64,
+    octets: usize,
+    options: &SourceOptions,
+) -> Option<Losses> {
+    run(&chain.r, &format!("tc qdisc add dev r1 root {queue}"));
+    let source = opened(test, chain.a.enter(|| Source::open("a0", options)).unwrap())?;
     let transit = chain.r.enter(|| Transit::open("r1", &TransitOptions::default())).unwrap().unwrap();
     let medium = chain.b.enter(|| LossyLink::open("b0", share, Some(&transit))).unwrap().unwrap();
     let options = SinkOptions { synced: true, ..SinkOptions::default() };
@@ -61,10 +74,11 @@ fn losses(test: &str, limit: u32, share: f64, octets: usize) -> Option<Losses> {
         .unwrap()
         .0;
     let (sent, taken) = (source.counters(), sink.counters());
-    assert_eq!((sent.inserted, taken.ring_full), (sent.packets, 0), "{sent:?}");
+    assert_eq!((sent.paused + sent.too_big, taken.ring_full), (0, 0), "{sent:?}");
     let dropped = queue.hops[0].qdrop.unwrap();
     Some(Losses {
         reports,
+        headers: sent.inserted,
         sent: sent.packets,
         // What it loses may be a segment without data or of another protocol: what left and did not come is what it lost.
         medium: medium.counters().lost,
@@ -84,6 +98,29 @@ fn every_drop_of_a_full_queue_is_a_gap() {
     assert!(lost <= run.queue && lost + 3 >= run.queue, "{lost} of {}", run.queue);
     assert!(queue * 100 >= lost * 95, "{queue} of {lost}");
     assert_eq!(run.sum(|report| report.lost_m), 0);
+}
+
+/// A queue counts a buffer of segmentation offload that it drops as one; with small bursts it cuts buffers into packets first.
+#[test]
+fn drops_of_buffers_are_the_queues() {
+    let test = "drops_of_buffers_are_the_queues";
+    let lean = SourceOptions { ports: vec![PORT], patience: None, ..Default::default() };
+    for (burst, profile, options) in [
+        ("100k", "lean", &lean),
+        ("10k", "lean", &lean),
+        ("100k", "counted", &counted()),
+        ("10k", "counted", &counted()),
+    ] {
+        let Some(chain) = Chain::new(test) else { return };
+        let queue = format!("tbf rate 50mbit burst {burst} limit 90000");
+        let Some(run) = losses_of(test, &chain, (&queue, 90_000), 0.0, 24 << 20, options) else { return };
+        let (lost, queue) = (run.sum(FlowReport::lost), run.sum(|report| report.lost_q));
+        let what = format!("{burst}, {profile}: {queue} of {lost}, {} counted", run.queue);
+        assert!(lost > 0 && run.headers * 2 < run.sent, "{what}");
+        assert!(queue * 100 >= lost * 97, "{what}");
+        // In packets, as many as are missing; behind the last arrival nothing is.
+        assert!(run.queue >= lost && run.queue <= lost + 64, "{what}");
+    }
 }
 
 #[test]

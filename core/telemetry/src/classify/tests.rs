@@ -33,6 +33,18 @@ fn one_flow_alone_needs_as_many_missing_packets_as_there_was_room() {
 }
 
 #[test]
+fn a_buffer_is_dropped_where_all_but_one_of_its_packets_fit() {
+    let whole = |missing, before, after| {
+        judge(missing, &[Hop { buffer: 40, passed: f64::from(missing) + 1.0, ..hop(before, after) }], true)
+    };
+    // It found room for 39, and half a buffer has left since.
+    assert_eq!((whole(40, 39, 40), whole(40, 43, 40)), (queue(40), medium(40)));
+    assert_eq!((whole(40, 39, 45), whole(40, 39, 46)), (queue(40), medium(40)));
+    // One packet, of the same flow, is no buffer.
+    assert_eq!((whole(1, 1, 8), whole(1, 1, 9)), (queue(1), medium(1)));
+}
+
+#[test]
 fn others_packets_fill_a_queue_too() {
     let shared = Hop { share: 0.25, ..hop(12, 3) };
     assert_eq!(judge(1, &[shared], true), queue(1));
@@ -74,6 +86,8 @@ fn drops_go_to_the_gaps_with_least_room() {
     // No gap can be it by its room, and yet three were dropped of this flow alone.
     assert_eq!(span.allocate(&[(2, hop(30, 30)), (2, hop(20, 20))]), [1, 2]);
     assert!(span.allocate(&[]).is_empty());
+    // More than those can miss that are it by their room.
+    assert_eq!(span.allocate(&[(2, hop(30, 30)), (1, hop(1, 1)), (2, hop(20, 20))]), [0, 1, 2]);
 }
 
 #[test]

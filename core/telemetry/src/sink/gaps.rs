@@ -52,7 +52,8 @@ impl Gap {
 
     /// When it is to be counted, if `hi` is the highest number that has come.
     pub(super) fn mature(&self, hi: u64) -> Time {
-        self.at + if hi >= self.end + REORDERED - 1 { GUARD } else { PATIENCE }
+        let awaits = self.hops.iter().any(|(_, hop)| hop.drops == Drops::Awaited);
+        self.at + if !awaits && hi >= self.end + REORDERED - 1 { GUARD } else { PATIENCE }
     }
 
     fn judge(&mut self, missing: u32) -> Split {
@@ -112,6 +113,8 @@ pub(super) struct Came {
     pub(super) own_pps: f64,
     /// No hop found its header full, nor that of the packet before.
     pub(super) complete: bool,
+    /// Packets in the largest buffers that the flow has sent.
+    pub(super) buffer: u32,
 }
 
 impl Came {
@@ -167,7 +170,7 @@ impl Gaps {
                 .any(|known| known.key == wanted && known.counter.is_some() && came.now.since(known.seen) <= SILENT);
             let drops = if counted { Drops::Awaited } else { Drops::Uncounted };
             let (before, after) = (find(before, wanted), find(after, wanted));
-            (wanted, Hop { before, after, drops, share: came.share(record), passed })
+            (wanted, Hop { before, after, drops, share: came.share(record), passed, buffer: came.buffer })
         });
         let (hops, complete, split) = (hops.collect(), came.complete, Split::default());
         let mut gap = Gap { first, end, at: came.now, hops, complete, split, changed: true, missed: 0 };

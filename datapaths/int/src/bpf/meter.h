@@ -108,6 +108,12 @@ static inline __u32 room_left(__u32 limit_packets, __u32 packets, __u64 limit_by
 	return room > 0xfffe ? 0xfffe : room;
 }
 
+/* Packets on the wire that a queue dropped by `drops` of its own count, the last of which was what came last, of `packets`. */
+static inline __u32 dropped_packets(__u32 drops, __u32 packets)
+{
+	return drops ? drops - 1 + packets : 0;
+}
+
 /* The share of a queue's limit that is used, in units of 1/65535; 65534 is full. All ones are unknown. */
 static inline __u32 occupancy_of(__u32 limit_packets, __u32 packets, __u64 limit_bytes, __u64 bytes)
 {

@@ -28,6 +28,8 @@ const volatile struct {
 	__u32 reference;
 	/* Time is of TAI rather than of this machine alone. */
 	__u32 tai;
+	/* Buffers of more octets are queued packet by packet. */
+	__u32 whole;
 } config SEC(".rodata.config") = { .l2 = 14 };
 
 /* As src/transit.rs has them. */
@@ -50,9 +52,12 @@ struct meter {
 	__u32 epoch;
 	__u64 weight;
 	__u64 last_ns;
-	/* Drops when the last packet came, and whose it was. */
+	/* Drops when the last buffer came, whose it was, and for how many packets a drop of it stands. */
 	__u32 drops;
 	__u32 slot;
+	__u32 stands;
+	/* Drops in packets, from the queue's own count on; read by user space. */
+	__u32 lost;
 	__u32 begun;
 	__u32 padding;
 };
@@ -127,10 +132,11 @@ static __always_inline void look_at(struct __sk_buff *skb, struct queue *queue)
 	}
 }
 
-/* Of which flow a buffer is (0: of none that shares a queue), and for how many packets on the wire it stands. */
+/* Of which flow a buffer is (0: of none that shares a queue), and for how many packets and octets on the wire it stands. */
 struct arrival {
 	__u64 hash;
 	__u32 packets;
+	__u32 octets;
 };
 
 /* Addresses, protocol and ports make a flow, behind a header of telemetry too. */
@@ -143,6 +149,7 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 	__u8 protocol;
 
 	arrival->hash = 0;
+	arrival->octets = skb->wire_len;
 	arrival->packets = wire_packets(skb, config.l2);
 	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = data + config.l2;
@@ -217,19 +224,22 @@ static __always_inline void forget(__u32 half)
 struct measured {
 	__u64 rate;
 	__u32 flows;
+	/* Of all flows, and of those of the packet's slot. */
+	__u32 drops;
 	__u32 dropped;
 };
 
-static __always_inline void measure(const struct arrival *arrival, __u64 now, __u32 drops, struct measured *measured)
+static __always_inline void measure(const struct arrival *arrival, __u64 now, const struct queue *queue, struct measured *measured)
 {
 	__u64 hash = arrival->hash;
-	__u32 slot = hash >> 40 & (FLOW_BITS - 1), before = 0, lost = 0, *of;
+	__u32 slot = hash >> 40 & (FLOW_BITS - 1), drops = queue->drops, before = 0, lost = 0, *of;
 	__u32 epoch = now / FLOWS_TIME_NS, zero = 0, half = epoch & 1, behind, is_new;
 	struct meter *meter = bpf_map_lookup_elem(&meters, &zero);
 	__u64 share;
 
 	measured->rate = 0;
 	measured->flows = 1;
+	measured->drops = drops;
 	measured->dropped = 0;
 	if (!meter)
 		return;
@@ -260,15 +270,20 @@ static __always_inline void measure(const struct arrival *arrival, __u64 now, __
 	meter->flows[half] += is_new;
 	measured->rate = rate_of(meter->weight);
 	measured->flows = meter->flows[half] > meter->flows[!half] ? meter->flows[half] : meter->flows[!half];
-	/* A queue that drops at its tail has dropped what came last. */
-	if (meter->begun && (__s32)(drops - meter->drops) > 0) {
-		lost = drops - meter->drops;
-		before = meter->slot;
-	}
-	if (!meter->begun || (__s32)(drops - meter->drops) > 0)
+	if (!meter->begun) {
 		meter->drops = drops;
+		meter->lost = drops;
+	} else if ((__s32)(drops - meter->drops) > 0) {
+		/* A queue that drops at its tail has dropped what came last. */
+		lost = dropped_packets(drops - meter->drops, meter->stands);
+		before = meter->slot;
+		meter->drops = drops;
+		meter->lost += lost;
+	}
+	measured->drops = meter->lost;
 	meter->slot = slot;
-	meter->begun = 1;
+	meter->stands = arrival->octets > config.whole ? 1 : arrival->packets;
+	meter->begun = queue->known;
 	bpf_spin_unlock(&meter->lock);
 	if (lost) {
 		of = bpf_map_lookup_elem(&dropped, &before);
@@ -342,7 +357,7 @@ int pl_int_transit(struct __sk_buff *skb)
 	arrival_of(skb, &arrival);
 	packets = arrival.packets;
 	look_at(skb, &queue);
-	measure(&arrival, now, queue.drops, &measured);
+	measure(&arrival, now, &queue, &measured);
 	count(PACKETS, packets);
 
 	data = packet_data(skb);
@@ -414,7 +429,7 @@ int pl_int_transit(struct __sk_buff *skb)
 	remaining[0] = (word - words) >> 8;
 	remaining[1] = word - words;
 	free = bpf_htonl(room_left(queue.known ? config.limit_packets : 0, queue.packets, queue.known ? config.limit_bytes : 0,
-				   queue.bytes, config.reference) << 16 |
+				   queue.bytes + arrival.octets - arrival.octets / packets, config.reference) << 16 |
 			 (measured.flows < 254 ? measured.flows : 254) << 8 | rate_code(measured.rate));
 	if (type == TYPE_TIMED || type == TYPE_FULL) {
 		__u64 time = config.tai ? bpf_ktime_get_tai_ns() : now;
@@ -431,7 +446,7 @@ int pl_int_transit(struct __sk_buff *skb)
 		if (!radio)
 			return GO_ON;
 		record[filled++] = bpf_htonl((radio->knows_lost ? radio->lost & 0xffff : UNKNOWN16) << 16 |
-				  (queue.known ? queue.drops & 0xffff : UNKNOWN16));
+				  (queue.known ? measured.drops & 0xffff : UNKNOWN16));
 		record[filled++] =
 			bpf_htonl((__u32)(__u8)radio->rssi_dbm << 24 | (__u32)radio->mcs << 16 | (radio->rate_100k & 0xffff));
 	}
