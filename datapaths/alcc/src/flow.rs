@@ -134,11 +134,12 @@ impl Flow {
         }
     }
 
-    /// A time has come: the controller's clock, and the look at what happened without a word.
-    pub(crate) fn timer(&mut self, fd: &OwnedFd, reader: &mut Reader) {
+    /// A time has come: the controller's clock, and the look at what happened without a word. In inline mode the program may have
+    /// written through the library since the last.
+    pub(crate) fn timer(&mut self, fd: &OwnedFd, reader: &mut Reader, has_written: impl Fn() -> bool) {
         match &mut self.mode {
             Mode::Queue(queued) => queued.timer(&mut self.link, fd, reader),
-            Mode::Inline(inline) => inline.timer(&mut self.link, fd),
+            Mode::Inline(inline) => inline.timer(&mut self.link, fd, has_written),
             Mode::Framed(framed) => framed.timer(&mut self.link, fd),
         }
     }
@@ -183,9 +184,9 @@ impl Flow {
 
     /// The kernel's options are the program's again; in inline mode until it writes.
     pub(crate) fn let_go(&mut self, fd: &OwnedFd) {
-        self.link.program.restore(fd);
-        if let Mode::Inline(inline) = &mut self.mode {
-            inline.rest(&mut self.link);
+        match &mut self.mode {
+            Mode::Inline(inline) => inline.let_go(&mut self.link, fd),
+            Mode::Queue(_) | Mode::Framed(_) => self.link.program.restore(fd),
         }
     }
 

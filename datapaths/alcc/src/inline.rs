@@ -26,7 +26,7 @@ use rustix::net::sockopt::tcp_congestion;
 use crate::clock;
 use crate::info::Info;
 use crate::link::{LOOK, Link};
-use crate::sockopt::{MaxPacingRate, NotSentLowat};
+use crate::sockopt::{MaxPacingRate, NotSentLowat, send_queue};
 use law::Law;
 
 /// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
@@ -82,8 +82,10 @@ pub(crate) struct Inline {
     never_sent: u64,
     /// `SO_MAX_PACING_RATE`, as set last.
     rate: u64,
-    /// `TCP_NOTSENT_LOWAT`, as wanted last.
-    not_sent: u64,
+    /// `TCP_NOTSENT_LOWAT`, as wanted last; the program's own while it is left to itself.
+    not_sent: Option<u64>,
+    /// Bytes that the kernel had been given, at most, at the newest look since which the program may have written.
+    given: u64,
     /// Bytes that had arrived by the newest look, and whether some were on their way.
     arrived: u64,
     on_their_way: bool,
@@ -101,7 +103,6 @@ pub(crate) fn begin(fd: &OwnedFd, lower: &str, mss: u32) {
 impl Inline {
     /// Begins it; the queue is empty.
     pub(crate) fn new(link: &mut Link, fd: &OwnedFd) -> Self {
-        let not_sent = NOT_SENT.0;
         // Positions count from what is acknowledged now where they could not be known before.
         let before = link.info.acked.saturating_sub(link.acked);
         link.base.get_or_insert(before);
@@ -113,8 +114,8 @@ impl Inline {
         link.obeys = limit != Limit::Below;
         let (arrived, on_their_way) = (link.info.arrived(), false);
         let rate = link.program.pacing;
-        let mut inline = Self { limit, never_sent: 0, rate, not_sent, arrived, on_their_way, delivery: Rate::ZERO };
-        inline.bound(link, fd);
+        let (given, delivery) = (u64::MAX, Rate::ZERO);
+        let mut inline = Self { limit, never_sent: 0, rate, not_sent: None, given, arrived, on_their_way, delivery };
         link.look_at = Time::NEVER;
         inline.watch(link, fd);
         inline
@@ -125,6 +126,9 @@ impl Inline {
         if link.look_at == Time::NEVER {
             link.look_at = link.local(clock::now()) + LOOK;
             self.steer(link, fd);
+            if self.not_sent.is_none() {
+                self.bound(link, fd, NOT_SENT.0);
+            }
         }
     }
 
@@ -142,15 +146,32 @@ impl Inline {
     }
 
     /// What may wait in the kernel is set.
-    fn bound(&self, link: &Link, fd: &OwnedFd) {
+    fn bound(&mut self, link: &Link, fd: &OwnedFd, bytes: u64) {
+        self.not_sent = Some(bytes);
         // A kernel that does not know it lets more wait; nothing else changes.
-        let _ = setsockopt(fd, NotSentLowat, &link.program.not_sent(self.not_sent));
+        let _ = setsockopt(fd, NotSentLowat, &link.program.not_sent(bytes));
     }
 
     /// The program's own rate holds, and nothing is looked at before the program writes.
-    pub(crate) fn rest(&mut self, link: &mut Link) {
+    fn rest(&mut self, link: &mut Link) {
         self.rate = link.program.pacing;
         link.look_at = Time::NEVER;
+    }
+
+    /// The program's own options hold until it writes.
+    pub(crate) fn let_go(&mut self, link: &mut Link, fd: &OwnedFd) {
+        link.program.restore(fd);
+        self.not_sent = None;
+        self.rest(link);
+    }
+
+    /// Right after a look, before which `waiting` bytes were in the kernel's send queue: somebody has written past the library, and the
+    /// program has `written` nothing since the look before. An end of the stream counts as a byte there.
+    fn is_bypassed(&mut self, info: &Info, fd: &OwnedFd, waiting: Option<u64>, written: bool) -> bool {
+        if written {
+            self.given = waiting.map_or(u64::MAX, |waiting| info.acked + waiting);
+        }
+        send_queue(fd).is_ok_and(|waiting| info.acked + waiting > self.given.saturating_add(1))
     }
 
     /// The program has set bounds of its own.
@@ -158,7 +179,10 @@ impl Inline {
         // It is not known what the kernel has.
         self.rate = 0;
         self.steer(link, fd);
-        self.bound(link, fd);
+        match self.not_sent {
+            Some(bytes) => self.bound(link, fd, bytes),
+            None => drop(setsockopt(fd, NotSentLowat, &link.program.not_sent)),
+        }
     }
 
     /// What was set at another socket by mistake is the program's own again: of this one's, since the other has most likely the same
@@ -167,7 +191,7 @@ impl Inline {
         if !self.is_taken(fd) {
             let _ = setsockopt(fd, MaxPacingRate, &link.program.pacing);
         }
-        if getsockopt(fd, NotSentLowat) == Ok(link.program.not_sent(self.not_sent)) {
+        if self.not_sent.is_some_and(|ours| getsockopt(fd, NotSentLowat) == Ok(link.program.not_sent(ours))) {
             let _ = setsockopt(fd, NotSentLowat, &link.program.not_sent);
         }
     }
@@ -177,15 +201,26 @@ impl Inline {
         getsockopt(fd, MaxPacingRate).is_ok_and(|rate| rate != self.rate)
     }
 
-    /// A time has come: reads `TCP_INFO`, informs the controller, and sets the rate.
-    pub(crate) fn timer(&mut self, link: &mut Link, fd: &OwnedFd) {
+    /// A time has come: reads `TCP_INFO`, informs the controller, and sets the rate. Who writes past the library is not steered: another
+    /// process, `io_uring` or system calls of the program's own have the socket as the program has it, until `has_written` says that it
+    /// writes through the library again.
+    pub(crate) fn timer(&mut self, link: &mut Link, fd: &OwnedFd, has_written: impl Fn() -> bool) {
         let now = link.local(clock::now());
         if link.look_at > now || link.dead {
             return;
         }
         let (since, last) = (link.looked_at, link.info);
+        let waiting = send_queue(fd).ok();
         link.look(fd, now);
         let info = link.info;
+        if self.is_bypassed(&info, fd, waiting, has_written()) {
+            if self.is_taken(fd) {
+                self.rest(link);
+            } else {
+                self.let_go(link, fd);
+            }
+            return;
+        }
         self.note_arrived(&info, now - since);
         let mut acked = (info.acked.saturating_sub(link.base.unwrap_or(info.acked)) + self.never_sent).max(link.acked);
         let flight = u64::from(info.unacked) * u64::from(info.mss);
@@ -297,9 +332,9 @@ impl Inline {
             }
         }
         let not_sent = rate.bytes_in(NOT_SENT_TIME).clamp(NOT_SENT.0, NOT_SENT.1);
-        if not_sent >= self.not_sent * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= self.not_sent {
-            self.not_sent = not_sent;
-            self.bound(link, fd);
+        let before = self.not_sent.unwrap_or(NOT_SENT.0);
+        if not_sent >= before * NOT_SENT_WORTH || not_sent * NOT_SENT_WORTH <= before {
+            self.bound(link, fd, not_sent);
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::options::Mode;
 use crate::shared::Shared;
 use crate::stamps::Reader;
 use crate::stats::{LimitedBy, Totals};
+use crate::writes::Writes;
 
 /// What makes an eventfd not ready for writing.
 const FULL: u64 = u64::MAX - 1;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) inline: AtomicBool,
     /// In this mode: a reading is due, so that no thread has to ask for one.
     pub(crate) watched: AtomicBool,
+    /// In this mode: the program's writes.
+    pub(crate) writes: Writes,
     /// The program has closed it, unseen.
     pub(crate) lost: AtomicBool,
     /// The queue is empty, or will never be.
@@ -110,6 +113,7 @@ impl Inner {
     ) -> Self {
         let (local, peer) = ends;
         let (framed, inline) = (flow.is_framed(), flow.is_inline());
+        let writes = Writes::new(held.is_lent());
         let state = State {
             flow,
             full: false,
@@ -135,6 +139,7 @@ impl Inner {
             framed,
             inline: AtomicBool::new(inline),
             watched: AtomicBool::new(false),
+            writes,
             lost: AtomicBool::new(false),
             drained: Condvar::new(),
             arrived: Condvar::new(),
@@ -228,7 +233,8 @@ impl Inner {
         self.watched.swap(false, Ordering::AcqRel);
         self.give_up_if_silent(&mut state);
         self.close_if_orphan(&mut state);
-        self.steer(&mut state, |flow, fd| flow.timer(fd, reader));
+        let written = self.writes.forget();
+        self.steer(&mut state, |flow, fd| flow.timer(fd, reader, || written || self.writes.now()));
         self.watched.store(state.flow.is_watched(), Ordering::Release);
         self.advance(&mut state);
     }

@@ -41,6 +41,7 @@ mod stamps;
 pub mod stats;
 pub mod threads;
 pub mod transfer;
+mod writes;
 
 pub use engine::{Engine, Observe};
 pub use figures::SocketStats;

@@ -258,6 +258,18 @@ impl Socket {
         }
     }
 
+    /// In mode [`Mode::Inline`], of a socket that was [lent](crate::Lent): the application writes to the kernel by `call`, and says
+    /// [`Socket::wrote`] afterwards. All its writes come by here, unless [`Socket::writes_unseen`]: what the kernel has besides others have
+    /// written, who are not steered.
+    pub fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.inner.writes.by(call)
+    }
+
+    /// From now on not all of the application's writes come by [`Socket::written_by`].
+    pub fn writes_unseen(&self) {
+        self.inner.writes.unseen();
+    }
+
     /// State and counters.
     pub fn stats(&self) -> SocketStats {
         self.inner.stats()

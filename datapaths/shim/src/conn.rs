@@ -194,6 +194,21 @@ impl Conn {
     /// One more descriptor names it.
     pub(crate) fn named_again(&self, fd: c_int) {
         self.names().push(fd);
+        self.note_streams();
+    }
+
+    /// The C library's own streams write to the standard descriptors, past this library.
+    fn note_streams(&self) {
+        if self.names().iter().any(|&fd| fd <= libc::STDERR_FILENO) {
+            self.writes_unseen();
+        }
+    }
+
+    /// Not all that the application writes comes by here.
+    pub(crate) fn writes_unseen(&self) {
+        if let Some(socket) = self.socket() {
+            socket.writes_unseen();
+        }
     }
 
     /// Places where it is registered. Held while the way it goes changes.
@@ -349,6 +364,7 @@ impl Conn {
         let via = if socket.mode() == Mode::Inline { Via::Inline } else { Via::Queue };
         let _ = self.care.set(Care { socket, cookie, stamped });
         drop(kept);
+        self.note_streams();
         self.go(via);
         Ok(())
     }

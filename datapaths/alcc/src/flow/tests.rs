@@ -56,7 +56,7 @@ fn stamps_that_were_dropped_are_made_up_for_and_later_ones_are_exact_again() {
     let stamped = flow.link.acked;
     assert!(stamped < 300_000, "the queue held every stamp");
     until("the kernel reports it", || {
-        flow.timer(&fd, &mut reader);
+        flow.timer(&fd, &mut reader, || true);
         flow.link.acked == 300_000
     });
     assert_eq!((flow.link.above.in_flight(), flow.next_wake()), (0, Time::NEVER));
@@ -77,7 +77,7 @@ fn acknowledgements_come_from_the_kernels_counters_where_there_are_no_stamps() {
     for _ in 0..20 {
         send_small(&mut flow, &fd, &mut peer, 5);
         until("the kernel reports it", || {
-            flow.timer(&fd, &mut reader);
+            flow.timer(&fd, &mut reader, || true);
             flow.link.above.in_flight() == 0
         });
     }

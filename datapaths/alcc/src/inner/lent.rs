@@ -134,7 +134,7 @@ mod tests {
             // Later than its first look is due.
             thread::sleep(Duration::from_millis(50));
             vacate(fd, &other);
-            flow.timer(fd, &mut Reader::new());
+            flow.timer(fd, &mut Reader::new(), || true);
             assert_ne!(rate(), own, "the look was meant for the other");
         });
         assert_eq!(rate(), own);

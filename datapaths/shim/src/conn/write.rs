@@ -26,7 +26,10 @@ impl Conn {
     /// Lets the application write to the kernel by `call`; the engine looks how it goes on. It was informed before as well, since
     /// the call may block.
     pub(crate) fn written_by<T>(&self, call: impl FnOnce() -> T) -> T {
-        let answer = call();
+        let answer = match self.socket() {
+            Some(socket) => socket.written_by(call),
+            None => call(),
+        };
         self.writes();
         answer
     }

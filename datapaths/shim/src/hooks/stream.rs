@@ -74,14 +74,16 @@ pub(super) fn written_past_us(fd: c_int) {
     let Some(state) = state::get() else { return };
     let Some(conn) = state.tcp(fd) else { return };
     conn.go_direct();
-    match state.route(fd, || usize::MAX) {
+    let conn = match state.route(fd, || usize::MAX) {
         Route::Kernel => return,
-        Route::Inline(conn) => conn.written_by(|| ()),
+        Route::Inline(conn) => conn,
         Route::Queue(conn) => {
             let _inside = Inside::enter();
             conn.write_through(state.config.options.linger);
+            conn
         }
-    }
+    };
+    conn.writes_unseen();
     if state.config.queues() {
         let _inside = Inside::enter();
         state.note(&Notice::Stream);

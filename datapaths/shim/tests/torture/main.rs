@@ -23,6 +23,8 @@ const EXCEPTIONS: &[Exception] = &[
     queued("raw_last", PAST),
     queued("ring", PAST),
     queued("ring_raw", PAST),
+    queued("rate_raw", PAST),
+    queued("rate_ring", PAST),
     // By another process that got the connection without the library's knowing.
     queued("vfork_exec", PAST),
     queued("spawn", PAST),
@@ -268,6 +270,8 @@ cases! {
     rate_rights: STEERED;
     rate_close: STEERED;
     rate_idle: STEERED;
+    rate_raw: STEERED;
+    rate_ring: STEERED;
 
     // Sets, polls, threads, events.c.
     two_writers: Case { woven: true, ..KEEN };

@@ -1,5 +1,6 @@
 // Who else has a connection finds the program's own rate in the kernel as soon as the program has passed it on, closed it or gone idle.
 #include "torture.h"
+#include "ring.h"
 
 extern char **environ;
 
@@ -93,6 +94,40 @@ static void rate_idle(void) {
     close(connection);
 }
 
+// The kernel has the program's own rate, and bytes that wait.
+static int has_own_while_busy(int *left) {
+    int has = has_own_rate(connection);
+    if (ioctl(connection, TIOCOUTQ, left) != 0) fail("SIOCOUTQ");
+    return has && *left > 0;
+}
+
+// The rest is written past the C library, so slowly that what comes before the next look at the connection is little.
+static void goes_on(int (*write_by)(const void *bytes, unsigned count)) {
+    static unsigned char bytes[8192];
+    int own = 0, left = 1;
+    begins();
+    while (at < total) {
+        size_t count = total - at < sizeof bytes ? total - at : sizeof bytes;
+        fill(bytes, at, count);
+        int went = write_by(bytes, count);
+        if (went < 0) errno = -went, fail("a write past the library");
+        at += went;
+        own = own || has_own_while_busy(&left);
+        usleep(5000);
+    }
+    while (!own && left > 0) own = has_own_while_busy(&left), usleep(1000);
+    report("own: %d", own);
+    close(connection);
+}
+
+static int by_call(const void *bytes, unsigned count) { return raw(SYS_write, connection, (long)bytes, count, 0, 0, 0); }
+
+static struct ring ring;
+static int by_ring(const void *bytes, unsigned count) { return ring_write(&ring, connection, bytes, count); }
+
+static void rate_raw(void) { goes_on(by_call); }
+static void rate_ring(void) { ring = ring_new(raw), goes_on(by_ring); }
+
 const struct method rates[] = {
     {"rate_exec", rate_exec},
     {"rate_fork_exec", rate_fork_exec},
@@ -100,5 +135,7 @@ const struct method rates[] = {
     {"rate_rights", rate_rights},
     {"rate_close", rate_close},
     {"rate_idle", rate_idle},
+    {"rate_raw", rate_raw},
+    {"rate_ring", rate_ring},
     {0},
 };
