@@ -53,7 +53,7 @@ packages: deb dist ## both of them
 
 image: ## a container image, paceline:VERSION (needs podman, buildah or docker, and a registry for its base)
 	@tool=$$(command -v podman || command -v buildah || command -v docker) || { echo "image: no podman, buildah or docker; install one" >&2; exit 1; }; \
-	"$$tool" build -f Containerfile --build-arg FEATURES="$(FEATURES)" \
+	"$$tool" build -f Containerfile --build-arg FEATURES="$(FEATURES)" --build-arg COMMIT="$$(git rev-parse HEAD 2>/dev/null)" \
 	    -t paceline:$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1) .
 
 demo: build ## race twelve contestants over the shipped cellular path; report in out/demo

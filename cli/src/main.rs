@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -19,9 +20,12 @@ mod paths;
 mod progress;
 mod terminal;
 
+/// Version and commit.
+static BUILD: LazyLock<String> = LazyLock::new(paceline_lab::version::build);
+
 /// Race congestion controllers, alone or together, on real and made-up paths.
 #[derive(Parser)]
-#[command(name = "paceline", version, about, arg_required_else_help = true)]
+#[command(name = "paceline", version, long_version = BUILD.as_str(), about, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -88,6 +92,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    paceline_lab::version::built_from(paceline_commit::COMMIT);
     #[cfg(target_os = "linux")]
     if let Some(status) = paceline_emulator::command::reentered().or_else(commands::kernel::reentered) {
         return status;

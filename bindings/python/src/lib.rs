@@ -31,7 +31,8 @@ fn colour(controller: &str) -> (&'static str, &'static str) {
 /// The module `paceline._paceline`.
 #[pymodule]
 fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", paceline_lab::measure::VERSION)?;
+    paceline_lab::version::built_from(paceline_commit::COMMIT);
+    module.add("__version__", paceline_lab::version::VERSION)?;
     module.add("ScenarioError", module.py().get_type::<error::ScenarioError>())?;
     module.add_class::<table::Table>()?;
     module.add_class::<records::Records>()?;

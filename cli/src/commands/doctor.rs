@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use paceline_emulator::machine::{Checkup, Fact, Feature, Verdict, examine};
+use paceline_lab::version;
 use serde_json::{Map, Value, json};
 
 /// Check this machine: which features work here, which work in part, and why others do not.
@@ -50,7 +51,7 @@ fn this_build() -> Fact {
         let names: Vec<&str> = features.iter().filter(|(_, has)| *has == is).map(|(name, _)| *name).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
-    let value = format!("{}; features: {}; without: {}", env!("CARGO_PKG_VERSION"), named(true), named(false));
+    let value = format!("{}; features: {}; without: {}", version::build(), named(true), named(false));
     Fact { name: "paceline", value }
 }
 
@@ -87,7 +88,7 @@ fn as_json(checkup: &Checkup, features: &[&Feature]) -> Value {
     let facts: Map<String, Value> =
         checkup.facts.iter().map(|fact| (fact.name.to_owned(), Value::from(fact.value.clone()))).collect();
     let features = features_as_json(features);
-    json!({ "machine": facts, "features": features, "version": env!("CARGO_PKG_VERSION") })
+    json!({ "machine": facts, "features": features, "version": version::VERSION, "commit": version::commit() })
 }
 
 /// A verdict and its detail, by the feature's name.

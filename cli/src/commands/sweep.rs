@@ -16,6 +16,13 @@ pub(crate) struct Args {
     /// Runs at once; 0 for one per core. Changes no byte of the results.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>, allow_negative_numbers = true)]
     threads: usize,
+    /// Run again what failed.
+    #[arg(long)]
+    retry: bool,
+    /// Run the I-th of N parts, such as 3/10, beside the others in the same folder: a job of an array. Without it the same command
+    /// puts together what all parts left, and runs what is missing.
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["report", "json"])]
+    part: Option<String>,
     /// Print the medians as JSON, an object a line, instead of the table.
     #[arg(long)]
     json: bool,
@@ -26,8 +33,8 @@ pub(crate) struct Args {
 
 #[cfg(not(feature = "parquet"))]
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let Args { file, out, threads, json, report } = args;
-    let _ = (file, out, threads, json, report);
+    let Args { file, out, threads, retry, part, json, report } = args;
+    let _ = (file, out, threads, retry, part, json, report);
     anyhow::bail!(
         "sweep: this paceline was built without Parquet; build it with 'cargo build --release -p paceline-cli --features \
          parquet'"
@@ -38,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     use std::io::{IsTerminal, Write};
 
-    use paceline_lab::sweep::{self, Folder, Sweep};
+    use paceline_lab::sweep::{self, Folder, Part, Sweep};
 
     use crate::complaint;
     use crate::progress::{Announce, Bar};
@@ -47,6 +54,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     const ROWS: usize = 200;
     const FAILURES: usize = 20;
 
+    let part = match &args.part {
+        Some(text) => Some(text.parse::<Part>().map_err(|problem| anyhow::anyhow!("--part: {problem}"))?),
+        None => None,
+    };
     let sweep = Sweep::read(&args.file)?;
     if let Some(folder) = &args.report {
         paceline_files::check_folder(folder)?;
@@ -55,26 +66,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         PathBuf::from(format!("{stem}-results"))
     });
-    let mut folder = Folder::open(&path, &sweep)?;
+    let mut folder = Folder::open_part(&path, &sweep, part)?;
+    if args.retry {
+        folder.retry();
+    }
     let (made, begun) = (folder.made(), std::time::Instant::now());
     let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
     let ended = sweep::run(&sweep, &mut folder, args.threads, &bar);
     bar.finish();
     ended?;
+    let (new, took) = (folder.made() - made, begun.elapsed().as_secs_f64());
+    let shown = complaint::one_line(&path.display().to_string());
     let cells = folder.cells();
-    let write = |name: &str, text: &str| {
-        paceline_files::write_regular(&path.join(name), |draft| draft.write_all(text.as_bytes()))
-    };
-    write("_cells.csv", &sweep::cells_csv(&sweep, &cells))?;
-    if args.json {
+    if part.is_none() {
+        folder.write_cells(&cells)?;
+    }
+    if let Some(part) = part {
+        crate::print(&format!(
+            "Part {part}: {new} runs made now in {took:.1} s; records in {shown}. When all parts have ended, the same command \
+             without --part puts them together.\n"
+        ))?;
+    } else if args.json {
         crate::print(&sweep::cells_json(&sweep, &cells))?;
     } else {
         let table = sweep::cells_table(&sweep, &cells, ROWS);
         let safe: Vec<String> = table.lines().map(complaint::one_line).collect();
-        let (all, new) = (folder.made(), folder.made() - made);
+        let all = folder.made();
         let title = complaint::one_line(sweep.title());
-        let took = begun.elapsed().as_secs_f64();
-        let shown = complaint::one_line(&path.display().to_string());
         crate::print(&format!(
             "{title}\n\n{}\n\nMedians. {all} runs, {new} of them made now in {took:.1} s; records in {shown}.\n",
             safe.join("\n")

@@ -68,6 +68,62 @@ fn a_sweep_that_is_killed_goes_on_and_ends_in_the_same_bytes() {
 }
 
 #[test]
+fn parts_at_once_leave_the_bytes_of_one_process() {
+    let lab = Lab::new();
+    fs::write(lab.path("sweep.toml"), SWEEP).unwrap();
+    let whole = lab.run(&["sweep", "sweep.toml", "--out", "whole", "--threads", "1"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", String::from_utf8_lossy(&whole.stderr));
+    let part = |number: usize| {
+        Command::new(env!("CARGO_BIN_EXE_paceline"))
+            .args(["sweep", "sweep.toml", "--out", "out", "--threads", "1", "--part", &format!("{number}/4")])
+            .current_dir(lab.folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut parts: Vec<_> = (1..=4).map(part).collect();
+    parts[1].kill().unwrap();
+    for (number, part) in parts.iter_mut().enumerate() {
+        assert!(part.wait().unwrap().success() || number == 1, "part {}", number + 1);
+    }
+    let again = lab.run(&["sweep", "sweep.toml", "--out", "out", "--part", "2/4"]);
+    let text = String::from_utf8(again.stdout).unwrap();
+    assert!(text.starts_with("Part 2/4: ") && !lab.path("out/_cells.csv").exists(), "{text}");
+    let all = lab.run(&["sweep", "sweep.toml", "--out", "out"]);
+    let text = String::from_utf8(all.stdout).unwrap();
+    assert!(text.contains("160 runs, 0 of them made now"), "{text}");
+    assert_eq!(bytes(&lab.path("whole")), bytes(&lab.path("out")));
+    let refused = lab.run(&["sweep", "sweep.toml", "--out", "out", "--part", "5/4"]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(said, "paceline: --part: '5/4' is not a part; write I/N, such as 1/10, with I from 1 to N\n");
+}
+
+#[test]
+fn records_the_folder_and_the_command_name_the_commit() {
+    let lab = Lab::new();
+    fs::write(lab.path("sweep.toml"), SWEEP).unwrap();
+    let version = lab.run(&["--version"]);
+    let version = String::from_utf8(version.stdout).unwrap();
+    let commit = version.trim().split_once('(').map(|(_, commit)| commit.trim_end_matches(')').to_owned());
+    assert_eq!(commit.as_deref(), paceline_commit::COMMIT, "{version}");
+    lab.run(&["sweep", "sweep.toml", "--out", "out"]);
+    let text = fs::read_to_string(lab.path("out/_sweep.json")).unwrap();
+    let held: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(held["commit"].as_str(), commit.as_deref());
+    lab.run(&["race", "small.toml", "--runs", "1", "--json", "records.jsonl"]);
+    let text = fs::read_to_string(lab.path("records.jsonl")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(record["commit"].as_str(), commit.as_deref());
+    let other = serde_json::Value::from("0".repeat(40));
+    let mut held = held;
+    held["commit"] = other;
+    fs::write(lab.path("out/_sweep.json"), format!("{held}\n")).unwrap();
+    let refused = lab.run(&["sweep", "sweep.toml", "--out", "out"]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && said.contains("runs of two builds do not mix"), "{said}");
+}
+
+#[test]
 fn an_unknown_key_is_one_line_and_nothing_is_made() {
     let lab = Lab::new();
     fs::write(lab.path("sweep.toml"), SWEEP.replace("down.delay", "down.delya")).unwrap();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::input::{BYTE_ORDER_MARK, Bounded, Bounds};
-use crate::measure::VERSION;
+use crate::version::{VERSION, commit};
 
 /// Why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,13 +63,15 @@ type Key = (String, u32);
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
     command: String,
     run: u32,
     kept: T,
 }
 
 impl Journal {
-    /// Opens the file, made where it is missing, and reads what it holds. Runs of another version of paceline are left aside; a
+    /// Opens the file, made where it is missing, and reads what it holds. Runs of another build of paceline are left aside; a
     /// last line that was cut off is taken off.
     ///
     /// # Errors
@@ -102,7 +104,7 @@ impl Journal {
             (whole, number) = (whole + length as u64, number + 1);
             let wrong = |source| JournalError::Line { file: path.to_owned(), line: number, source };
             let line: Line<Value> = serde_json::from_slice(&text).map_err(wrong)?;
-            if line.version == VERSION {
+            if line.version == VERSION && line.commit.as_deref() == commit() {
                 held.insert((line.command, line.run), line.kept);
             }
         }
@@ -118,7 +120,13 @@ impl Journal {
 
     /// Writes a run down.
     pub(crate) fn keep<T: Serialize>(&self, command: &str, run: u32, kept: &T) -> Result<(), JournalError> {
-        let line = Line { version: VERSION.to_owned(), command: command.to_owned(), run, kept };
+        let line = Line {
+            version: VERSION.to_owned(),
+            commit: commit().map(str::to_owned),
+            command: command.to_owned(),
+            run,
+            kept,
+        };
         let failed = |source| JournalError::Write { file: self.path.clone(), source };
         let mut text = serde_json::to_vec(&line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');

@@ -22,3 +22,4 @@ pub mod stats;
 pub mod sweep;
 pub mod table;
 pub mod variation;
+pub mod version;

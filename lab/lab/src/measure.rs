@@ -12,9 +12,7 @@ use paceline_experiment::{
 use crate::contestant::Contestant;
 use crate::record::{FlowRecord, LinkRecord, NamedRecord, Parts, Record, Span, Split, TelemetryRecord, rounded};
 use crate::scenario::Plan;
-
-/// The version in every record.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::version::{VERSION, commit};
 
 /// The record of a run; `flows` are those of its world.
 pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outcome: &Outcome) -> Record {
@@ -60,6 +58,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
         links: links(outcome, seconds),
         version: VERSION.to_owned(),
+        commit: commit().map(str::to_owned),
         cpu_s: None,
         wall_s: None,
         peak_mb: None,

@@ -17,6 +17,7 @@ use crate::run_logs::RunLogs;
 use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
 use crate::scenario::{KeyError, Plan, Scenario, ScenarioError, Source};
 use crate::stats::Summary;
+use crate::version;
 
 /// A race that was run.
 #[derive(Debug)]
@@ -179,7 +180,7 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         scenario: source.text().to_owned(),
         effective: first.to_toml(),
         seed: scenario.seed,
-        version: measure::VERSION.to_owned(),
+        version: version::VERSION.to_owned(),
         runs,
         summaries,
         failures,

@@ -84,6 +84,9 @@ pub struct Record {
     pub links: Vec<LinkRecord>,
     /// Version of paceline.
     pub version: String,
+    /// Commit that it was built from, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// CPU time in seconds. Simulator: of the thread that ran it, when measured. Real world: of the endpoints of the
     /// contestant's own flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]

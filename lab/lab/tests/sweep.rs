@@ -42,6 +42,31 @@ fn errors_name_file_line_key_and_fix() {
         (format!("{HEAD}[grid]\nseconds = []\n"), "sweep.toml:5: grid.seconds: it has no value; give at least one"),
         (format!("{HEAD}[grid]\nseconds = [1, 1]\n"), "sweep.toml:5: grid.seconds: 1 is there twice; take one out"),
         (
+            format!("{HEAD}linked = [['down.delay', 'up.delay']]\n[grid]\ndown.delay = ['1ms']\nup.dealy = ['1ms']\n"),
+            "sweep.toml:4: linked[0][1]: 'up.delay' is not a key of the grid; did you mean up.dealy?",
+        ),
+        (
+            format!(
+                "{HEAD}linked = [['down.delay', 'up.delay']]\n[grid]\ndown.delay = ['1ms']\nup.delay = ['1ms', '2ms']\n"
+            ),
+            "sweep.toml:4: linked[0][1]: 'up.delay' has 2 values, and 'down.delay' has 1; give them as many",
+        ),
+        (
+            format!("{HEAD}linked = [['down.delay']]\n[grid]\ndown.delay = ['1ms']\n"),
+            "sweep.toml:4: linked[0]: one key is not linked to another; write at least two, ",
+        ),
+        (
+            format!(
+                "{HEAD}linked = [['down.delay', 'up.delay'], ['up.delay', 'seed']]\n[grid]\ndown.delay = ['1ms']\n\
+                 up.delay = ['1ms']\nseed = [1]\n"
+            ),
+            "sweep.toml:4: linked[1][0]: 'up.delay' is linked already; name each key once",
+        ),
+        (
+            format!("{HEAD}linked = [['seed', 'seconds']]\n[grid]\nseed = [1, 2, 1]\nseconds = [1, 1, 1]\n"),
+            "sweep.toml:6: grid.seed: 1 with 1 is there twice; take one out",
+        ),
+        (
             format!("{HEAD}[grid]\nruns = [1]\n"),
             "sweep.toml:5: grid.runs: the grid does not hold it; write runs = ... above [grid]",
         ),
@@ -100,6 +125,24 @@ fn every_point_has_its_place_and_runs_from_its_json() {
 }
 
 #[test]
+fn linked_keys_take_their_values_together() {
+    let lab = lab();
+    let sweep = sweep(
+        lab.path(),
+        "linked = [['up.delay', 'down.delay']]\n[grid]\ndown.delay = ['5ms', '20ms', '20ms']\nseconds = [0.5, 1]\n\
+         up.delay = ['5ms', '20ms', '40ms']\n",
+    );
+    assert_eq!((sweep.cells(), sweep.points()), (6, 36));
+    let set = |cell: usize| sweep.point(cell * 3).set().join(" ");
+    assert_eq!(set(0), "down.delay=\"5ms\" seconds=0.5 up.delay=\"5ms\"");
+    assert_eq!(set(1), "down.delay=\"5ms\" seconds=1 up.delay=\"5ms\"");
+    assert_eq!(set(4), "down.delay=\"20ms\" seconds=0.5 up.delay=\"40ms\"");
+    let least = |cell: usize| sweep.point(cell * 3).run().unwrap().rtt_ms.unwrap().min;
+    assert!((10.0..15.0).contains(&least(0)) && (60.0..70.0).contains(&least(4)));
+    assert_eq!(sweep.controllers().iter().map(String::as_str).collect::<Vec<_>>(), ["copa", "reno"]);
+}
+
+#[test]
 fn traces_travel_with_a_point() {
     let lab = lab();
     for (name, step) in [("slow.mahi", 12), ("fast.mahi", 2)] {
@@ -118,7 +161,7 @@ fn traces_travel_with_a_point() {
 
 mod kept {
     use paceline_lab::runner::Unwatched;
-    use paceline_lab::sweep::{Folder, cells_table, failed_lines, run};
+    use paceline_lab::sweep::{Folder, Part, cells_table, failed_lines, run};
 
     use super::*;
 
@@ -206,6 +249,126 @@ mod kept {
             "{lines:?}"
         );
         assert_eq!(lines[4], "and 2 more failed: the column failure of the results says why");
+    }
+
+    #[test]
+    fn parts_work_in_one_folder_and_the_whole_puts_them_together() {
+        let lab = lab();
+        for stop in ["", STOP] {
+            let sweep = sweep(lab.path(), &format!("{GRID}{stop}"));
+            let path = lab.path().join(format!("parts{}", stop.len()));
+            let part = |text: &str| Folder::open_part(&path, &sweep, Some(text.parse().unwrap()));
+            let mut folders = ["1/3", "2/3", "3/3"].map(|text| part(text).unwrap());
+            let problem = part("2/3").unwrap_err().to_string();
+            assert!(problem.contains("part 2/3 is at work in it already"), "{problem}");
+            let problem = Folder::open(&path, &sweep).unwrap_err().to_string();
+            assert!(problem.contains("another sweep works in it"), "{problem}");
+            let mut made = Vec::new();
+            for folder in &mut folders[..2] {
+                run(&sweep, folder, 2, &Unwatched).unwrap();
+                made.push(folder.made());
+            }
+            drop(folders);
+            // What two parts left is not run again, whoever runs the rest: another part of other parts, and the whole.
+            assert!(part("1/2").unwrap().made() == made.iter().sum::<usize>() && made.iter().all(|made| *made >= 8));
+            let mut whole = Folder::open(&path, &sweep).unwrap();
+            assert_eq!(whole.made(), made.iter().sum::<usize>());
+            run(&sweep, &mut whole, 2, &Unwatched).unwrap();
+            whole.write_cells(&whole.cells()).unwrap();
+            drop(whole);
+            let mut alone = Folder::open(&path.join("alone"), &sweep).unwrap();
+            run(&sweep, &mut alone, 2, &Unwatched).unwrap();
+            alone.write_cells(&alone.cells()).unwrap();
+            drop(alone);
+            let wanted = bytes(&path.join("alone"));
+            std::fs::remove_dir_all(path.join("alone")).unwrap();
+            assert_eq!((wanted.len(), wanted), (4, bytes(&path)), "the journals of parts are gone");
+        }
+        for text in ["0/3", "4/3", "1", "a/b", "1/0", "-1/3"] {
+            let problem = text.parse::<Part>().unwrap_err().to_string();
+            assert_eq!(problem, format!("'{text}' is not a part; write I/N, such as 1/10, with I from 1 to N"));
+        }
+    }
+
+    #[test]
+    fn a_part_that_was_torn_goes_on() {
+        let lab = lab();
+        let sweep = sweep(lab.path(), GRID);
+        let path = lab.path().join("out");
+        let open = || Folder::open_part(&path, &sweep, Some("1/2".parse().unwrap())).unwrap();
+        let mut folder = open();
+        let missing = folder.missing();
+        assert_eq!(missing.len(), 12);
+        for index in &missing[..3] {
+            folder.put([(*index, sweep.point(*index).run())]).unwrap();
+        }
+        drop(folder);
+        let journal = path.join("_journal-1-of-2.jsonl");
+        let text = std::fs::read(&journal).unwrap();
+        std::fs::write(&journal, &text[..text.len() - 10]).unwrap();
+        let mut folder = open();
+        assert_eq!((folder.made(), folder.missing().len()), (2, 10));
+        run(&sweep, &mut folder, 1, &Unwatched).unwrap();
+        drop(folder);
+        assert_eq!(std::fs::read_to_string(&journal).unwrap().lines().count(), 12);
+        assert_eq!(Folder::open(&path, &sweep).unwrap().made(), 12);
+    }
+
+    #[test]
+    fn what_failed_is_run_again_when_that_is_asked_for() {
+        let lab = lab();
+        let sweep = sweep(lab.path(), GRID);
+        let (path, good) = (lab.path().join("out"), lab.path().join("good"));
+        run(&sweep, &mut Folder::open(&good, &sweep).unwrap(), 2, &Unwatched).unwrap();
+        // Failures in a chunk that is written, and in a journal.
+        let mut folder = Folder::open(&path, &sweep).unwrap();
+        let failed = |index: usize| (index, Err("a library was missing".to_owned()));
+        folder
+            .put((0..12).map(|index| if index < 4 { failed(index) } else { (index, sweep.point(index).run()) }))
+            .unwrap();
+        folder.put([failed(20), failed(21)]).unwrap();
+        assert_eq!((folder.chunks().len(), folder.failures().len()), (1, 6));
+        drop(folder);
+        assert_eq!(Folder::open(&path, &sweep).unwrap().missing().len(), 10, "by itself nothing is run again");
+        let mut folder = Folder::open(&path, &sweep).unwrap();
+        assert_eq!((folder.retry(), folder.missing().len()), (6, 16));
+        // Killed in the middle.
+        for index in [20, 0, 1] {
+            folder.put([(index, sweep.point(index).run())]).unwrap();
+        }
+        drop(folder);
+        let mut folder = Folder::open(&path, &sweep).unwrap();
+        assert_eq!((folder.failures().len(), folder.missing().len()), (3, 10));
+        assert_eq!(folder.retry(), 3);
+        run(&sweep, &mut folder, 2, &Unwatched).unwrap();
+        assert!(folder.failures().is_empty());
+        drop(folder);
+        assert_eq!(bytes(&path), bytes(&good), "as if nothing had failed");
+    }
+
+    #[test]
+    fn runs_of_two_builds_and_of_two_controllers_do_not_mix() {
+        let lab = lab();
+        let path = lab.path().join("out");
+        let with = |digest: &str| {
+            let digests = BTreeMap::from([("mine".to_owned(), digest.to_owned())]);
+            sweep(lab.path(), GRID).with_digests(digests)
+        };
+        drop(Folder::open(&path, &with("aa")).unwrap());
+        drop(Folder::open(&path, &with("aa")).unwrap());
+        let problem = Folder::open(&path, &with("bb")).unwrap_err().to_string();
+        assert!(problem.contains("controller 'mine' is not the one whose runs it holds"), "{problem}");
+        let file = path.join("_sweep.json");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("\"commit\":null", "\"commit\":\"0123abc\"")).unwrap();
+        let problem = Folder::open(&path, &with("aa")).unwrap_err().to_string();
+        assert!(
+            problem.contains("(0123abc), and this is ") && problem.contains("runs of two builds do not mix"),
+            "{problem}"
+        );
+        let point = with("aa").point(0).to_json().replace("\"commit\":null", "\"commit\":\"0123abc\"");
+        let problem = Point::from_json(&point).unwrap_err().to_string();
+        assert!(problem.contains("use one build on all machines"), "{problem}");
     }
 
     #[test]

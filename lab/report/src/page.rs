@@ -4,6 +4,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use paceline_lab::record::Record;
 use paceline_lab::table;
+use paceline_lab::version;
 use serde::Serialize;
 
 use super::data::Data;
@@ -59,7 +60,7 @@ pub(crate) fn render(sections: &[&Data<'_>]) -> Result<String, ReportError> {
     let shown: Vec<_> = sections.iter().enumerate().map(|(index, data)| section(index, data)).collect();
     let page = env.get_template("report")?.render(context! {
         title => format!("{} \u{2013} paceline", titles.join(", ")),
-        version => first.version.as_str(),
+        version => version::named(&first.version, first.commit.as_deref()),
         style => STYLE,
         script => SCRIPT,
         chips => Serde(&chips),
@@ -139,6 +140,7 @@ fn origin(data: &Data<'_>) -> String {
             "sim" => " Scenario, seed and version determine every number on this page.",
             _ => " Real sockets and kernel flows behind an emulated path: another run gives other numbers.",
         };
-        format!("paceline {}, {}.{fixed}", first.version, data.seeds_text())
+        let build = version::named(&first.version, first.commit.as_deref());
+        format!("paceline {build}, {}.{fixed}", data.seeds_text())
     })
 }

@@ -14,6 +14,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use paceline_lab::numbers::short;
 use paceline_lab::sweep::{Cell, Failed, Sweep, cells_csv};
+use paceline_lab::version;
 use serde::Serialize;
 
 use crate::data::Styles;
@@ -98,7 +99,7 @@ pub fn page(swept: Swept<'_>) -> Result<String, ReportError> {
     env.add_template("sweep", include_str!("sweep/sweep.html"))?;
     Ok(env.get_template("sweep")?.render(context! {
         title => sweep.title(),
-        version => env!("CARGO_PKG_VERSION"),
+        version => version::build(),
         style => format!("{STYLE}{OWN_STYLE}"),
         script => format!("{SCRIPT}{OWN_SCRIPT}"),
         facts => facts(sweep, cells),
@@ -141,7 +142,7 @@ fn facts(sweep: &Sweep, cells: &[Cell]) -> String {
     }
     facts.push(format!("{runs} runs of each in a cell"));
     facts.push(format!("{all} runs{}", if failed > 0 { format!(", {failed} failed") } else { String::new() }));
-    facts.push(format!("paceline {}", env!("CARGO_PKG_VERSION")));
+    facts.push(format!("paceline {}", version::build()));
     facts.join(" \u{b7} ")
 }
 

@@ -156,6 +156,13 @@ pub const RECORD: &[Field] = &[
     ),
     field("version", "", Shape::Text, "version of paceline"),
     field(
+        "commit",
+        "",
+        Shape::Text,
+        "commit that it was built from; `+changed.DIGEST` behind it when its sources were changed since, and left out when \
+         they were built without their history",
+    ),
+    field(
         "cpu_s",
         "s",
         Shape::Number,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value as Toml;
 
 use crate::record::fields::Value;
+use crate::scenario::places::printable;
 
 /// One key of a grid with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,11 @@ impl Axis {
             Some(value) => value.to_string(),
             None => String::new(),
         }
+    }
+
+    /// The value of this number as it is written, cut where it is long.
+    pub(super) fn shown(&self, index: usize) -> String {
+        self.values.get(index).map_or_else(String::new, |value| printable(&value.to_string(), 60))
     }
 
     /// As `--set` takes it: `KEY=VALUE`, the value in TOML, so that a text stays a text.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
+use parquet::record::{Field, Row as ParquetRow};
 
 use super::Sweep;
 use crate::input::Bounds;
@@ -16,45 +16,39 @@ use crate::record::parquet::write;
 /// What is kept of a run for the table: the numbers of [`super::cells::FIGURES`], then of the stop's metric; or why it failed.
 pub(super) type Known = Result<Vec<Option<f64>>, String>;
 
-/// A row, and what is kept of it.
-#[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) columns: Vec<(String, Value)>,
-    pub(super) known: Known,
+/// The columns of a run.
+pub(super) type Row = Vec<(String, Value)>;
+
+/// What is kept of a run.
+pub(super) fn known(sweep: &Sweep, result: &Result<Record, String>) -> Known {
+    let record = columns(result.as_ref().map_err(Clone::clone)?);
+    Ok(sweep.figures().map(|name| number(&record, name)).collect())
 }
 
-impl Row {
-    /// Of a run that was made.
-    pub(super) fn new(sweep: &Sweep, index: usize, result: &Result<Record, String>) -> Self {
-        let (contestant, cell, run) = sweep.place(index);
-        let values = sweep.values(cell);
-        let mut row = vec![
-            ("point".to_owned(), Value::Count(Some(index as u64))),
-            ("cell".to_owned(), Value::Count(Some(cell as u64))),
-        ];
-        for (axis, value) in sweep.axes.iter().zip(&values) {
-            row.push((format!("grid.{}", axis.key), axis.column(*value)));
-        }
-        let known = match result {
-            Ok(record) => {
-                let of_record = columns(record);
-                let known = sweep.figures().map(|name| number(&of_record, name)).collect();
-                row.extend(of_record);
-                Ok(known)
-            }
-            Err(problem) => {
-                let name = &sweep.contestants[contestant];
-                let (controller, via) = name.split_once('@').unwrap_or((name, ""));
-                let seed = sweep.seed_of(&values);
-                row.extend(columns_of(&serde_json::json!({
-                    "controller": controller, "via": via, "seed": seed, "run": run, "version": sweep.ground.version,
-                })));
-                Err(problem.clone())
-            }
-        };
-        row.push(("failure".to_owned(), Value::Text(known.as_ref().err().cloned())));
-        Self { columns: row, known }
+/// The row of a run that was made.
+pub(super) fn row(sweep: &Sweep, index: usize, result: &Result<Record, String>) -> Row {
+    let (contestant, cell, run) = sweep.place(index);
+    let values = sweep.values(cell);
+    let mut row = vec![
+        ("point".to_owned(), Value::Count(Some(index as u64))),
+        ("cell".to_owned(), Value::Count(Some(cell as u64))),
+    ];
+    for (axis, value) in sweep.axes.iter().zip(&values) {
+        row.push((format!("grid.{}", axis.key), axis.column(*value)));
     }
+    match result {
+        Ok(record) => row.extend(columns(record)),
+        Err(_) => {
+            let name = &sweep.contestants[contestant];
+            let (controller, via) = name.split_once('@').unwrap_or((name, ""));
+            row.extend(columns_of(&serde_json::json!({
+                "controller": controller, "via": via, "seed": sweep.seed_of(&values), "run": run,
+                "version": sweep.ground.version, "commit": sweep.ground.commit,
+            })));
+        }
+    }
+    row.push(("failure".to_owned(), Value::Text(result.as_ref().err().cloned())));
+    row
 }
 
 fn number(columns: &[(String, Value)], name: &str) -> Option<f64> {
@@ -66,7 +60,7 @@ fn number(columns: &[(String, Value)], name: &str) -> Option<f64> {
 }
 
 /// Writes a chunk whole.
-pub(super) fn save(path: &Path, rows: &[Vec<(String, Value)>]) -> Result<(), paceline_files::OutputError> {
+pub(super) fn save(path: &Path, rows: &[Row]) -> Result<(), paceline_files::OutputError> {
     paceline_files::write_regular(path, |draft| write(rows, draft).map_err(io::Error::other))
 }
 
@@ -75,22 +69,51 @@ pub(super) fn save(path: &Path, rows: &[Vec<(String, Value)>]) -> Result<(), pac
 /// # Errors
 /// When it cannot be read, or is no chunk.
 pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Known)>, String> {
+    let known = |row: &ParquetRow| match field(row, "failure") {
+        Some(Field::Str(problem)) => Err(problem.clone()),
+        _ => Ok(sweep.figures().map(|name| field(row, name).and_then(read)).collect()),
+    };
+    each(path, known)
+}
+
+/// The same with all columns.
+///
+/// # Errors
+/// As [`load`].
+pub(super) fn rows(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Row)>, String> {
+    // Every row has the same columns, each of one kind.
+    let kinds = row(sweep, 0, &Err(String::new()));
+    each(path, |row| kinds.iter().map(|(name, kind)| (name.clone(), value(kind, field(row, name)))).collect())
+}
+
+fn each<T>(path: &Path, of: impl Fn(&ParquetRow) -> T) -> Result<Vec<(usize, T)>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     Bounds::RECORDS.permit(&file).map_err(|error| error.to_string())?;
     let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
     let mut results = Vec::new();
     for row in reader.get_row_iter(None).map_err(|error| error.to_string())? {
         let row = row.map_err(|error| error.to_string())?;
-        let field = |wanted: &str| row.get_column_iter().find(|(name, _)| *name == wanted).map(|(_, field)| field);
-        let Some(Field::Long(index)) = field("point") else { return Err("a row has no point".to_owned()) };
+        let Some(Field::Long(index)) = field(&row, "point") else { return Err("a row has no point".to_owned()) };
         let index = usize::try_from(*index).map_err(|_| "a point below 0".to_owned())?;
-        let known = match field("failure") {
-            Some(Field::Str(problem)) => Err(problem.clone()),
-            _ => Ok(sweep.figures().map(|name| field(name).and_then(read)).collect()),
-        };
-        results.push((index, known));
+        results.push((index, of(&row)));
     }
     Ok(results)
+}
+
+fn field<'a>(row: &'a ParquetRow, wanted: &str) -> Option<&'a Field> {
+    row.get_column_iter().find(|(name, _)| *name == wanted).map(|(_, field)| field)
+}
+
+/// As a column of this kind has it.
+fn value(kind: &Value, field: Option<&Field>) -> Value {
+    match kind {
+        Value::Text(_) => Value::Text(if let Some(Field::Str(text)) = field { Some(text.clone()) } else { None }),
+        Value::Count(_) => Value::Count(match field {
+            Some(Field::Long(count)) => u64::try_from(*count).ok(),
+            _ => None,
+        }),
+        Value::Number(_) => Value::Number(field.and_then(read)),
+    }
 }
 
 fn read(field: &Field) -> Option<f64> {

@@ -1,14 +1,15 @@
 //! The folder of results: `_sweep.json`, and `contestant=NAME/part-NNNNN.parquet` for so many cells each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
-use std::io::{Read, Write};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::cells::{Cell, Failed, cell_of};
+use super::cells::{Cell, Failed, cell_of, cells_csv};
 use super::chunk::{self, Known, Row};
-use super::journal::{Journal, Line};
-use super::{Sweep, SweepError};
+use super::identity::claim;
+use super::journal::{self, Journal, Line};
+use super::{Part, Sweep, SweepError};
 use crate::record::Record;
 
 /// About how many runs a chunk holds (our choice: large against what a file of Parquet says of itself, about 20 kB, and few
@@ -17,15 +18,18 @@ const ROWS: usize = 256;
 
 /// The folder of results of one sweep. A chunk appears whole when all runs of its cells are there, so that its bytes are the
 /// same whoever ran them in which order; until then runs are in a journal.
+///
+/// A [`Part`] of a sweep has a journal of its own, and leaves chunks to the whole sweep, which reads the journals of all parts.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     sweep: Sweep,
+    part: Option<Part>,
     journal: Journal,
     /// Every run that was made.
     known: BTreeMap<usize, Known>,
-    /// Of these, what is not in a chunk yet.
-    waiting: BTreeMap<usize, (Row, Result<Record, String>)>,
+    /// Of these, what is not in a chunk yet, but for those of a part.
+    waiting: BTreeMap<usize, Result<Record, String>>,
     /// Held open, and so locked.
     _lock: File,
 }
@@ -34,32 +38,22 @@ impl Folder {
     /// Opens the folder, made where it is missing, and reads what it holds.
     ///
     /// # Errors
-    /// When it is of another sweep or another version, somebody else works in it, or it cannot be used.
+    /// When it is of another sweep or another build, another process works in it, or it cannot be used.
     pub fn open(path: &Path, sweep: &Sweep) -> Result<Self, SweepError> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| SweepError::Io { path, source }
-        };
-        fs::create_dir_all(path).map_err(io(path))?;
-        let name = path.join("_sweep.json");
-        let mut lock = File::options().read(true).append(true).create(true).open(&name).map_err(io(&name))?;
-        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            let problem = "another sweep works in it; wait for its end, or name another folder".to_owned();
-            return Err(SweepError::Folder { path: path.to_owned(), problem });
-        }
-        let (identity, mut held) = (sweep.identity(), String::new());
-        lock.read_to_string(&mut held).map_err(io(&name))?;
-        if held.is_empty() || !held.ends_with('\n') && identity.starts_with(&held) {
-            lock.set_len(0).and_then(|()| lock.write_all(identity.as_bytes())).map_err(io(&name))?;
-        } else if held != identity {
-            let problem =
-                "it holds another sweep, or one of another version of paceline; name another folder with --out"
-                    .to_owned();
-            return Err(SweepError::Folder { path: path.to_owned(), problem });
-        }
-        let journal = Journal::new(path.join("_journal.jsonl"));
+        Self::open_part(path, sweep, None)
+    }
+
+    /// The same for a part of the sweep, beside which others may work in the folder.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub fn open_part(path: &Path, sweep: &Sweep, part: Option<Part>) -> Result<Self, SweepError> {
+        fs::create_dir_all(path).map_err(|source| SweepError::Io { path: path.to_owned(), source })?;
+        let lock = claim(path, sweep, part)?;
+        let journal = Journal::of(path, part)?;
         let (known, waiting) = Default::default();
-        let mut folder = Self { path: path.to_owned(), sweep: sweep.clone(), journal, known, waiting, _lock: lock };
+        let mut folder =
+            Self { path: path.to_owned(), sweep: sweep.clone(), part, journal, known, waiting, _lock: lock };
         folder.recall()?;
         Ok(folder)
     }
@@ -80,22 +74,39 @@ impl Folder {
                 self.known.insert(index, known);
             }
         }
-        let lines =
-            self.journal.read().map_err(|source| SweepError::Io { path: self.journal.path().to_owned(), source })?;
-        for line in lines {
-            let index = line.point;
-            if index < self.sweep.points()
-                && !self.known.contains_key(&index)
-                && let Some(result) = line.result()
-            {
-                self.keep(index, result);
+        for path in journal::all(&self.path)? {
+            for line in self.journal.read(&path)? {
+                let index = line.point;
+                // What failed may have been run again.
+                if index < self.sweep.points()
+                    && !matches!(self.known.get(&index), Some(Ok(_)))
+                    && let Some(result) = line.result()
+                {
+                    blocks.insert(self.block_of(index));
+                    self.keep(index, result);
+                }
             }
+        }
+        if self.part.is_some() {
+            return Ok(());
         }
         // What was cut off before the chunk was written.
         for block in blocks {
             self.complete(block)?;
         }
         self.tidy()
+    }
+
+    /// Takes every run that failed for one that was not made; how many there are.
+    pub fn retry(&mut self) -> usize {
+        let failed = |index: &usize, known: &Known| known.is_err() && has(self.part, &self.sweep, *index);
+        let again: Vec<usize> =
+            self.known.iter().filter(|(index, known)| failed(index, known)).map(|(index, _)| *index).collect();
+        for index in &again {
+            self.known.remove(index);
+            self.waiting.remove(index);
+        }
+        again.len()
     }
 
     /// The points that are to be run now, by number. With a stop there may be others when these are there; when there is
@@ -129,12 +140,14 @@ impl Folder {
             }
             lines.push(Line::new(index, &result));
             self.keep(index, result);
-            let (contestant, cell, _) = self.sweep.place(index);
-            blocks.insert((contestant, cell / self.cells_a_chunk()));
+            blocks.insert(self.block_of(index));
         }
         if !lines.is_empty() {
             let path = self.journal.path().to_owned();
             self.journal.add(&lines).map_err(|source| SweepError::Io { path, source })?;
+        }
+        if self.part.is_some() {
+            return Ok(());
         }
         let mut written = false;
         for block in blocks {
@@ -144,9 +157,19 @@ impl Folder {
     }
 
     fn keep(&mut self, index: usize, result: Result<Record, String>) {
-        let row = Row::new(&self.sweep, index, &result);
-        self.known.insert(index, row.known.clone());
-        self.waiting.insert(index, (row, result));
+        self.known.insert(index, chunk::known(&self.sweep, &result));
+        if self.part.is_none() {
+            self.waiting.insert(index, result);
+        }
+    }
+
+    /// Writes `_cells.csv`: the medians of every cell.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write_cells(&self, cells: &[Cell]) -> Result<(), SweepError> {
+        let text = cells_csv(&self.sweep, cells);
+        Ok(paceline_files::write_regular(&self.path.join("_cells.csv"), |draft| draft.write_all(text.as_bytes()))?)
     }
 
     /// Every cell of every contestant, in the order of the points.
@@ -162,10 +185,11 @@ impl Folder {
         .collect()
     }
 
-    /// Runs that failed, with what shows each again.
+    /// Runs that failed, of this part where it is one, with what shows each again.
     pub fn failures(&self) -> Vec<Failed> {
         let points = self.sweep.shared();
-        let failed = self.known.iter().filter_map(|(index, known)| Some((*index, known.as_ref().err()?)));
+        let mine = self.known.iter().filter(|(index, _)| has(self.part, &self.sweep, **index));
+        let failed = mine.filter_map(|(index, known)| Some((*index, known.as_ref().err()?)));
         failed.map(|(index, problem)| Failed { point: points.point(index), problem: problem.clone() }).collect()
     }
 
@@ -190,7 +214,8 @@ impl Folder {
                 Some(known.as_ref().ok().and_then(|figures| *figures.last()?))
             }),
         };
-        (1..=target).map(index).filter(|index| !self.known.contains_key(index)).collect()
+        let due = (1..=target).map(index).filter(|index| !self.known.contains_key(index));
+        due.filter(|index| has(self.part, &self.sweep, *index)).collect()
     }
 
     fn cells_a_chunk(&self) -> usize {
@@ -203,6 +228,11 @@ impl Folder {
         (0..self.sweep.contestants.len())
             .flat_map(|contestant| (0..each).map(move |number| (contestant, number)))
             .collect()
+    }
+
+    fn block_of(&self, index: usize) -> (usize, usize) {
+        let (contestant, cell, _) = self.sweep.place(index);
+        (contestant, cell / self.cells_a_chunk())
     }
 
     fn path_of(&self, (contestant, number): (usize, usize)) -> PathBuf {
@@ -219,8 +249,15 @@ impl Folder {
             return Ok(false);
         }
         let points = self.sweep.index(contestant, from, 1)..=self.sweep.index(contestant, to - 1, self.sweep.most());
-        let rows: Vec<_> = self.waiting.range(points.clone()).map(|(_, (row, _))| row.columns.clone()).collect();
         let path = self.path_of(block);
+        let mut rows = BTreeMap::new();
+        if path.exists() {
+            let wrong = |problem| SweepError::Folder { path: path.clone(), problem };
+            rows.extend(chunk::rows(&path, &self.sweep).map_err(wrong)?);
+        }
+        let made = self.waiting.range(points.clone());
+        rows.extend(made.map(|(index, result)| (*index, chunk::row(&self.sweep, *index, result))));
+        let rows: Vec<Row> = rows.into_values().collect();
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|source| SweepError::Io { path: folder.to_owned(), source })?;
         }
@@ -231,9 +268,16 @@ impl Folder {
 
     /// Takes off the journal what is in chunks.
     fn tidy(&mut self) -> Result<(), SweepError> {
-        let lines: Vec<Line> = self.waiting.iter().map(|(index, (_, result))| Line::new(*index, result)).collect();
-        Ok(self.journal.replace(&lines)?)
+        let lines: Vec<Line> = self.waiting.iter().map(|(index, result)| Line::new(*index, result)).collect();
+        self.journal.replace(&lines)?;
+        journal::remove_parts(&self.path)
     }
+}
+
+/// Whether a run belongs to this part. With a stop the runs of a cell decide together how many there are, and so are together.
+fn has(part: Option<Part>, sweep: &Sweep, index: usize) -> bool {
+    let share = if sweep.stop.is_some() { index / sweep.most() as usize } else { index };
+    part.is_none_or(|part| part.has(share))
 }
 
 /// A contestant as the value of a partition: what is no letter, digit, `@`, `.`, `-` or `_` as `%XX`, as readers of such

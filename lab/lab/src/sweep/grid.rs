@@ -1,13 +1,16 @@
 //! The grid, and its points by number.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use super::SweepError;
 use super::axis::Axis;
 use super::point::{Ground, Point};
 use super::stop::Stop;
+use crate::version::named;
 
 /// A scenario over a grid of values.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,9 +19,15 @@ pub struct Sweep {
     pub(super) title: String,
     pub(super) seed: u64,
     pub(super) axes: Vec<Axis>,
+    /// Numbers of the axes that take their values together; each is in one of these, most alone.
+    pub(super) together: Vec<Vec<usize>>,
     pub(super) contestants: Vec<String>,
     pub(super) runs: u32,
     pub(super) stop: Option<Stop>,
+    /// Names of the controllers that take part, rivals too.
+    pub(super) controllers: BTreeSet<String>,
+    /// Of those that were written elsewhere, a digest of each.
+    pub(super) digests: BTreeMap<String, String>,
 }
 
 impl Sweep {
@@ -30,14 +39,14 @@ impl Sweep {
     /// The inverse.
     ///
     /// # Errors
-    /// When the text is no sweep, or one of another version of paceline.
+    /// When the text is no sweep, or one of another build of paceline.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
         let wrong = |error: serde_json::Error| SweepError::Json {
             what: "sweep",
             problem: format!("{error}; pass on what to_json gave"),
         };
         let sweep: Self = serde_json::from_str(text).map_err(wrong)?;
-        sweep.ground.of_this_version("sweep")?;
+        sweep.ground.of_this_build("sweep")?;
         Ok(sweep)
     }
 
@@ -76,9 +85,31 @@ impl Sweep {
         self.stop.as_ref().map_or(self.runs, |stop| stop.most.max(self.runs))
     }
 
+    /// Numbers of the axes that take their values together; an axis that is not linked is alone.
+    pub fn together(&self) -> &[Vec<usize>] {
+        &self.together
+    }
+
+    /// Names of the controllers that take part, rivals too.
+    pub fn controllers(&self) -> &BTreeSet<String> {
+        &self.controllers
+    }
+
+    /// With a digest of each controller that paceline does not have itself: results of another one do not mix with these.
+    #[must_use]
+    pub fn with_digests(mut self, digests: BTreeMap<String, String>) -> Self {
+        self.digests = digests;
+        self
+    }
+
+    /// How many values axes have that take them together.
+    pub(super) fn steps(&self, together: &[usize]) -> usize {
+        together.first().map_or(1, |axis| self.axes[*axis].values.len())
+    }
+
     /// Cells of the grid: combinations of values.
     pub fn cells(&self) -> usize {
-        self.axes.iter().map(|axis| axis.values.len()).product()
+        self.together.iter().map(|axes| self.steps(axes)).product()
     }
 
     /// How many points there may be. Their numbers go by contestant, then by cell, then by run.
@@ -101,12 +132,13 @@ impl Sweep {
     /// For each axis the number of its value in this cell.
     pub fn values(&self, cell: usize) -> Vec<usize> {
         let mut rest = cell;
-        let mut values: Vec<usize> = Vec::new();
-        for axis in self.axes.iter().rev() {
-            values.push(rest % axis.values.len());
-            rest /= axis.values.len();
+        let mut values = vec![0; self.axes.len()];
+        for axes in self.together.iter().rev() {
+            for axis in axes {
+                values[*axis] = rest % self.steps(axes);
+            }
+            rest /= self.steps(axes);
         }
-        values.reverse();
         values
     }
 
@@ -166,11 +198,15 @@ impl Sweep {
     pub(super) fn identity(&self) -> String {
         let traces: Vec<String> =
             self.ground.traces.values().map(|trace| format!("{:016x}", digest(trace.millis()))).collect();
+        let keys = |axes: &Vec<usize>| axes.iter().map(|axis| self.axes[*axis].key.clone()).collect::<Vec<_>>();
         let identity = serde_json::json!({
             "version": self.ground.version,
+            "commit": self.ground.commit,
+            "controllers": self.digests,
             "title": self.title,
             "scenario": self.ground.text,
             "grid": self.axes,
+            "linked": self.together.iter().filter(|axes| axes.len() > 1).map(keys).collect::<Vec<_>>(),
             "contestants": self.contestants,
             "runs": self.runs,
             "seed": self.ground.seed,
@@ -179,6 +215,33 @@ impl Sweep {
             "traces": traces,
         });
         format!("{identity}\n")
+    }
+
+    /// What distinguishes the sweep of this identity from this one, and what to do.
+    pub(super) fn differs_from(&self, held: &str) -> String {
+        const FIX: &str = "name another folder";
+        let read = |text: &str| serde_json::from_str::<serde_json::Map<String, Json>>(text).unwrap_or_default();
+        let (held, ours) = (read(held), read(&self.identity()));
+        let text =
+            |of: &serde_json::Map<String, Json>, key: &str| of.get(key).and_then(Json::as_str).map(str::to_owned);
+        let build = |of| named(&text(of, "version").unwrap_or_default(), text(of, "commit").as_deref());
+        if text(&held, "version").is_some() && build(&held) != build(&ours) {
+            let (old, new) = (build(&held), build(&ours));
+            return format!("its runs are of paceline {old}, and this is {new}: runs of two builds do not mix; {FIX}");
+        }
+        let names: Vec<&str> =
+            ours.iter().filter(|(key, value)| held.get(*key) != Some(value)).map(|(key, _)| key.as_str()).collect();
+        if names == ["controllers"] {
+            let old = held.get("controllers");
+            let other = self.digests.iter().find(|(name, digest)| {
+                old.and_then(|old| old.get(name.as_str())).and_then(Json::as_str) != Some(digest.as_str())
+            });
+            let name = other.map_or("", |(name, _)| name.as_str());
+            return format!(
+                "controller '{name}' is not the one whose runs it holds: its code, or what it uses, was changed; {FIX}"
+            );
+        }
+        format!("it holds another sweep ({} differ); {FIX}", names.join(", "))
     }
 }
 

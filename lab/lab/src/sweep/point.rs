@@ -9,17 +9,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::SweepError;
 use crate::contestant::Contestant;
-use crate::measure::VERSION;
 use crate::race::{Job, RunError, Settings};
 use crate::record::Record;
 use crate::runner::{self, Attempt, Task};
 use crate::scenario::{Options, ScenarioError, Source};
+use crate::version;
 
 /// What all points of a sweep share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ground {
     /// Version of paceline.
     pub(super) version: String,
+    /// Commit that it was built from.
+    pub(super) commit: Option<String>,
     /// What errors call the scenario.
     pub(super) file: String,
     /// Where it looks for traces; they are at hand by now, under names in this folder.
@@ -47,13 +49,13 @@ impl Ground {
         self.traces.iter().fold(source, |source, (name, trace)| source.with_trace(name, trace.clone()))
     }
 
-    /// Refuses what another version wrote: its runs would be others.
-    pub(super) fn of_this_version(&self, what: &'static str) -> Result<(), SweepError> {
-        if self.version == VERSION {
+    /// Refuses what another build wrote: its runs could be others.
+    pub(super) fn of_this_build(&self, what: &'static str) -> Result<(), SweepError> {
+        if self.version == version::VERSION && self.commit.as_deref() == version::commit() {
             return Ok(());
         }
-        let problem =
-            format!("it is of paceline {}, and this is {VERSION}; use one version on all machines", self.version);
+        let (theirs, ours) = (version::named(&self.version, self.commit.as_deref()), version::build());
+        let problem = format!("it is of paceline {theirs}, and this is {ours}; use one build on all machines");
         Err(SweepError::Json { what, problem })
     }
 }
@@ -123,14 +125,14 @@ impl Point {
     /// The inverse.
     ///
     /// # Errors
-    /// When the text is no point, or one of another version of paceline.
+    /// When the text is no point, or one of another build of paceline.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
         let wrong = |error: serde_json::Error| SweepError::Json {
             what: "point",
             problem: format!("{error}; pass on what to_json gave"),
         };
         let point: Self = serde_json::from_str(text).map_err(wrong)?;
-        point.ground.of_this_version("point")?;
+        point.ground.of_this_build("point")?;
         Ok(point)
     }
 

@@ -1,9 +1,10 @@
 //! A sweep read from its file, and checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use paceline_cc::names::nearest;
+use paceline_experiment::config::Via;
 use paceline_experiment::endpoints;
 use serde::Deserialize;
 
@@ -13,10 +14,10 @@ use super::stop::Stop;
 use super::{Sweep, SweepError};
 use crate::contestant::Contestant;
 use crate::input::{self, Bounds};
-use crate::measure::VERSION;
 use crate::record::fields::{Value, columns_of};
 use crate::scenario::places::{Places, printable};
 use crate::scenario::{Plan, ScenarioError};
+use crate::version::{VERSION, commit};
 
 /// Most runs that a sweep may need (our choice: about a core's month of the shortest runs).
 const MOST_POINTS: usize = 10_000_000;
@@ -37,6 +38,8 @@ struct File {
     runs: Option<u32>,
     seed: Option<u64>,
     seconds: Option<f64>,
+    #[serde(default)]
+    linked: Vec<Vec<String>>,
     #[serde(default)]
     grid: toml::Table,
     stop: Option<Stop>,
@@ -70,7 +73,7 @@ impl Sweep {
             let problem = format!("this is a scenario; write a file with scenario = \"{file}\" and a [grid]");
             return Err(places.at("", problem).into());
         }
-        let File { scenario, contestants, runs, seed, seconds, grid, stop } = places.read()?;
+        let File { scenario, contestants, runs, seed, seconds, linked, grid, stop } = places.read()?;
         let mut ground = ground(&places, file, folder, &scenario)?;
         (ground.seed, ground.seconds) = (seed, seconds);
         for (index, text) in contestants.iter().enumerate() {
@@ -82,16 +85,27 @@ impl Sweep {
         }
         let mut axes = Vec::new();
         flatten(&places, "", &grid, &mut axes)?;
+        let together = link(&places, &linked, &axes)?;
         if runs.is_some_and(|runs| runs == 0) {
             return Err(places.at("runs", "there is no run; give at least 1").into());
         }
         check_stop(&places, stop.as_ref())?;
-        let mut sweep =
-            Self { ground, title: String::new(), seed: 0, axes, contestants, runs: runs.unwrap_or(1), stop };
+        let mut sweep = Self {
+            ground,
+            title: String::new(),
+            seed: 0,
+            axes,
+            together,
+            contestants,
+            runs: runs.unwrap_or(1),
+            stop,
+            controllers: BTreeSet::new(),
+            digests: BTreeMap::new(),
+        };
         sweep.try_values(&places, &scenario, runs)?;
         let most = sweep.most() as usize;
-        let points = sweep.axes.iter().try_fold(most * sweep.contestants.len(), |points, axis| {
-            points.checked_mul(axis.values.len()).filter(|points| *points <= MOST_POINTS)
+        let points = sweep.together.iter().try_fold(most * sweep.contestants.len(), |points, axes| {
+            points.checked_mul(sweep.steps(axes)).filter(|points| *points <= MOST_POINTS)
         });
         if points.is_none() {
             return Err(places.at("grid", format!("more than {MOST_POINTS} runs; take values out")).into());
@@ -99,7 +113,8 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Plans one run for each value of each key, and takes from them what the file leaves to the scenario, and the traces.
+    /// Plans one run for each value of each key, with those that are linked to it, and takes from them what the file leaves to
+    /// the scenario, the traces, and who takes part.
     fn try_values(&mut self, places: &Places<'_>, scenario: &toml::Value, runs: Option<u32>) -> Result<(), SweepError> {
         let first = vec![0; self.axes.len()];
         let list = self.contestants.join(",");
@@ -115,26 +130,37 @@ impl Sweep {
         self.seed = base.scenario.seed;
         let title = if base.scenario.title.is_empty() { &base.scenario.name } else { &base.scenario.title };
         self.title.clone_from(title);
-        self.ground.traces.extend(base.traces().clone());
+        self.take(&base);
         let list = self.contestants.join(",");
-        for axis in 0..self.axes.len() {
-            for value in 1..self.axes[axis].values.len() {
+        for axes in self.together.clone() {
+            for value in 1..self.steps(&axes) {
                 let mut cell = first.clone();
-                cell[axis] = value;
-                let plan = self.try_cell(places, scenario, &cell, Some((axis, value)), &list, Some(self.runs))?;
-                self.ground.traces.extend(plan.traces().clone());
+                axes.iter().for_each(|axis| cell[*axis] = value);
+                let plan = self.try_cell(places, scenario, &cell, axes.first().copied(), &list, Some(self.runs))?;
+                self.take(&plan);
             }
         }
         Ok(())
     }
 
-    /// The first run of a cell; `varied` is the axis and the value that distinguish it from the first one.
+    /// Traces and controllers of a plan.
+    fn take(&mut self, plan: &Plan) {
+        self.ground.traces.extend(plan.traces().clone());
+        for flow in plan.scenario.contestants.iter().flat_map(|contestant| plan.flows(contestant)) {
+            self.controllers.insert(flow.controller.entry().name.to_owned());
+            if let Via::Alcc(lower, _) = &flow.via {
+                self.controllers.insert(lower.entry().name.to_owned());
+            }
+        }
+    }
+
+    /// The first run of a cell; `varied` is an axis whose value distinguishes it from the first one.
     fn try_cell(
         &self,
         places: &Places<'_>,
         scenario: &toml::Value,
         cell: &[usize],
-        varied: Option<(usize, usize)>,
+        varied: Option<usize>,
         contestants: &str,
         runs: Option<u32>,
     ) -> Result<Plan, ScenarioError> {
@@ -144,7 +170,7 @@ impl Sweep {
             ScenarioError::Option { option, problem } => {
                 let of_axis = |axis: &&Axis| option.starts_with(&format!("--set {}=", axis.key));
                 let named = self.axes.iter().find(of_axis).map(|axis| axis.key.as_str());
-                let varied = varied.map(|(axis, _)| self.axes[axis].key.as_str());
+                let varied = varied.map(|axis| self.axes[axis].key.as_str());
                 match named.or(varied) {
                     Some(key) => {
                         let value = varied_value(&self.axes, key, cell);
@@ -192,8 +218,8 @@ fn ground(places: &Places<'_>, file: &str, folder: &Path, scenario: &toml::Value
             );
         }
     };
-    let version = VERSION.to_owned();
-    Ok(Ground { version, file, folder, text, seed: None, seconds: None, traces: BTreeMap::new() })
+    let (version, commit) = (VERSION.to_owned(), commit().map(str::to_owned));
+    Ok(Ground { version, commit, file, folder, text, seed: None, seconds: None, traces: BTreeMap::new() })
 }
 
 /// Keys of the grid, whether in quotes or as tables within tables.
@@ -210,10 +236,6 @@ fn flatten(places: &Places<'_>, above: &str, table: &toml::Table, axes: &mut Vec
                 if values.is_empty() {
                     return Err(at("it has no value; give at least one".to_owned()));
                 }
-                if let Some(twice) = values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-                    let shown = printable(&twice.1.to_string(), 60);
-                    return Err(at(format!("{shown} is there twice; take one out")));
-                }
                 if axes.iter().any(|axis| axis.key == key) {
                     return Err(at("this key is there twice; take one out".to_owned()));
                 }
@@ -228,6 +250,54 @@ fn flatten(places: &Places<'_>, above: &str, table: &toml::Table, axes: &mut Vec
         }
     }
     Ok(())
+}
+
+/// Which axes take their values together, in the order of the first of them.
+fn link(places: &Places<'_>, linked: &[Vec<String>], axes: &[Axis]) -> Result<Vec<Vec<usize>>, ScenarioError> {
+    let mut together: Vec<Vec<usize>> = (0..axes.len()).map(|axis| vec![axis]).collect();
+    for (group, keys) in linked.iter().enumerate() {
+        if keys.len() < 2 {
+            let problem =
+                "one key is not linked to another; write at least two, such as [\"up.delay\", \"down.delay\"]";
+            return Err(places.at(&format!("linked[{group}]"), problem));
+        }
+        let mut numbers = Vec::new();
+        for (number, key) in keys.iter().enumerate() {
+            let at = |problem: String| places.at(&format!("linked[{group}][{number}]"), problem);
+            let shown = printable(key, 60);
+            let Some(axis) = axes.iter().position(|axis| axis.key == *key) else {
+                let hint = nearest(key, axes.iter().map(|axis| axis.key.as_str()));
+                return Err(at(format!("'{shown}' is not a key of the grid; {hint}")));
+            };
+            if together[axis] != [axis] || numbers.contains(&axis) {
+                return Err(at(format!("'{shown}' is linked already; name each key once")));
+            }
+            let (first, values) = (&axes[numbers.first().copied().unwrap_or(axis)], axes[axis].values.len());
+            if values != first.values.len() {
+                let (other, count) = (printable(&first.key, 60), first.values.len());
+                return Err(at(format!("'{shown}' has {values} values, and '{other}' has {count}; give them as many")));
+            }
+            numbers.push(axis);
+        }
+        for axis in &numbers {
+            together[*axis].clone_from(&numbers);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    together.retain(|axes| seen.insert(axes.iter().min().copied()));
+    // Of linked keys each may hold a value twice, but not all of them at the same place.
+    for axes_of_step in &together {
+        let step = |index: usize| axes_of_step.iter().map(|axis| &axes[*axis].values[index]).collect::<Vec<_>>();
+        let first = &axes[axes_of_step[0]];
+        for index in 0..first.values.len() {
+            if (0..index).any(|earlier| step(earlier) == step(index)) {
+                let shown: Vec<String> = axes_of_step.iter().map(|axis| axes[*axis].shown(index)).collect();
+                let place = format!("grid.{}", printable(&first.key, 60));
+                return Err(places.at(&place, format!("{} is there twice; take one out", shown.join(" with "))));
+            }
+        }
+    }
+    Ok(together)
 }
 
 fn check_stop(places: &Places<'_>, stop: Option<&Stop>) -> Result<(), ScenarioError> {

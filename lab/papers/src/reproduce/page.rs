@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::grid::{Grid, alone, grids};
 use super::{Claim, Paper, ReproduceError, Section, Settings};
-use paceline_lab::measure::VERSION;
 use paceline_lab::race::World;
+use paceline_lab::version::VERSION;
 use paceline_report::{self, ReportError};
 
 /// Writes the page into a folder, made where it is missing, and gives its path; beside it the picture that stands for the

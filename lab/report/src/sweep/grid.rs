@@ -5,7 +5,7 @@ use paceline_lab::sweep::Sweep;
 /// A key of the grid as an axis of figures.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    /// Its number in the grid.
+    /// Its number in the grid; of keys that are linked that of the first.
     pub(super) number: usize,
     /// What stands beside it: the key, and what all values begin with.
     pub(super) title: String,
@@ -39,13 +39,13 @@ pub(super) struct Others {
 const LABEL: usize = 18;
 
 impl Axis {
-    fn of(sweep: &Sweep, number: usize) -> Self {
-        let axis = &sweep.axes()[number];
-        let texts: Vec<String> = (0..axis.values.len()).map(|index| axis.text(index)).collect();
-        let common = common(&texts);
-        let title = if common.is_empty() { axis.key.clone() } else { format!("{}: {common}\u{2026}", axis.key) };
+    /// Of keys that take their values together; of most there is one.
+    fn of(sweep: &Sweep, keys: &[usize]) -> Self {
+        let texts: Vec<String> = (0..steps(sweep, keys)).map(|index| text(sweep, keys, index)).collect();
+        let (common, key) = (common(&texts), names(sweep, keys));
+        let title = if common.is_empty() { key } else { format!("{key}: {common}\u{2026}") };
         let labels = texts.iter().map(|text| cut(&text[common.len()..])).collect();
-        Self { number, title, labels, numbers: numbers(&texts) }
+        Self { number: keys[0], title, labels, numbers: numbers(&texts) }
     }
 
     fn longest(&self) -> usize {
@@ -56,14 +56,14 @@ impl Axis {
 impl Layout {
     /// Over the two keys with most values; the one with the longer labels goes upwards, since these stand beside the map.
     pub(super) fn of(sweep: &Sweep) -> Self {
-        let mut varied: Vec<usize> =
-            (0..sweep.axes().len()).filter(|number| sweep.axes()[*number].values.len() > 1).collect();
-        varied.sort_by_key(|number| std::cmp::Reverse(sweep.axes()[*number].values.len()));
+        let varied = sweep.together().iter().filter(|keys| steps(sweep, keys) > 1);
+        let mut varied: Vec<&[usize]> = varied.map(Vec::as_slice).collect();
+        varied.sort_by_key(|keys| std::cmp::Reverse(steps(sweep, keys)));
         match varied[..] {
             [] => Layout::Cell,
             [only] => Layout::Curves(Axis::of(sweep, only)),
             [first, second, ..] => {
-                let mut others: Vec<usize> = varied[2..].to_vec();
+                let mut others = varied[2..].to_vec();
                 others.sort_unstable();
                 let (a, b) = (Axis::of(sweep, first), Axis::of(sweep, second));
                 let (x, y) = if a.longest() > b.longest() { (b, a) } else { (a, b) };
@@ -83,19 +83,37 @@ impl Layout {
 }
 
 /// Every combination of the values of these keys, the first outermost.
-fn combinations(sweep: &Sweep, keys: &[usize]) -> Vec<Others> {
+fn combinations(sweep: &Sweep, others: &[&[usize]]) -> Vec<Others> {
     let mut all = vec![Others { values: Vec::new(), title: String::new() }];
-    for key in keys {
-        let axis = &sweep.axes()[*key];
+    for keys in others {
         let with = |others: &Others, value: usize| {
             let mut values = others.values.clone();
-            values.push((*key, value));
+            values.push((keys[0], value));
             let gap = if others.title.is_empty() { "" } else { ", " };
-            Others { values, title: format!("{}{gap}{} = {}", others.title, axis.key, axis.text(value)) }
+            let (names, text) = (names(sweep, keys), text(sweep, keys, value));
+            Others { values, title: format!("{}{gap}{names} = {text}", others.title) }
         };
-        all = all.iter().flat_map(|others| (0..axis.values.len()).map(move |value| with(others, value))).collect();
+        all = all.iter().flat_map(|others| (0..steps(sweep, keys)).map(move |value| with(others, value))).collect();
     }
     all
+}
+
+/// How many values linked keys have; there is at least one key.
+fn steps(sweep: &Sweep, keys: &[usize]) -> usize {
+    sweep.axes()[keys[0]].values.len()
+}
+
+/// Linked keys by name.
+fn names(sweep: &Sweep, keys: &[usize]) -> String {
+    let names: Vec<&str> = keys.iter().map(|key| sweep.axes()[*key].key.as_str()).collect();
+    names.join(", ")
+}
+
+/// Their values of this number: once where it is the same.
+fn text(sweep: &Sweep, keys: &[usize], index: usize) -> String {
+    let mut texts: Vec<String> = keys.iter().map(|key| sweep.axes()[*key].text(index)).collect();
+    texts.dedup();
+    texts.join(", ")
 }
 
 /// What all texts begin with, up to a sign that ends a word: `droptail:bdp=`.

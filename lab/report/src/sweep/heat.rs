@@ -165,7 +165,9 @@ impl Map<'_> {
         for (key, value) in &self.others.values {
             wanted[*key] = *value;
         }
-        let here = |cell: &&Cell| cell.contestant == self.contestant.name && sweep.values(cell.cell) == wanted;
+        // Of linked keys the first stands for all.
+        let same = |values: &[usize]| sweep.together().iter().all(|keys| values[keys[0]] == wanted[keys[0]]);
+        let here = |cell: &&Cell| cell.contestant == self.contestant.name && same(&sweep.values(cell.cell));
         self.swept.cells.iter().find(here)
     }
 }
